@@ -1,0 +1,41 @@
+# `make demo` and `make test` work on a fresh clone with Python 3.11 or newer: each creates .venv
+# and installs what it needs into it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO := build/demo
+
+.PHONY: demo test lint unit bench schema clean
+
+$(STAMP): pyproject.toml runtime/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "labeldp needs Python 3.11 or newer; say make PYTHON=python3.12, for instance"; exit 1; }
+	@echo "installing into $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e ./runtime -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	@rm -rf $(DEMO) && mkdir -p $(DEMO)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python specs/demo.py $(DEMO)
+
+test: lint unit demo
+
+lint: $(STAMP)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+
+unit: $(STAMP)
+	@$(BIN)/pytest -n 2 --dist loadfile
+
+bench: $(STAMP)
+	@for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+schema: $(STAMP)
+	@$(BIN)/labeldp schema > specs/labeldp-spec.schema.json
+
+clean:
+	@rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

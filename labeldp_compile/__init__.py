@@ -1,0 +1,1 @@
+"""A declarative compiler for label differential privacy."""

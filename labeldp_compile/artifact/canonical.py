@@ -1,0 +1,34 @@
+"""Canonical JSON, and the digest of the integers that decide what an artifact does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from labeldp_compile.randomizer import Domain, WindowRandomizer
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys, no blanks and no NaN: equal values give equal text."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def tables_digest(domain: Domain, randomizer: WindowRandomizer) -> str:
+    """SHA-256 (hex) over the domain and the randomizer's integers and values.
+
+    It does not depend on the certificate, on tool versions or on how the lookup tables are laid
+    out: two files with one digest are the same randomizer.
+    """
+    tables = {
+        "domain": domain.to_json(),
+        "form": "window",
+        "word_bits": randomizer.word_bits,
+        "base": list(randomizer.base),
+        "extra": [[segment.length, segment.output] for segment in randomizer.extra],
+        "offsets": list(randomizer.offsets),
+        "values": [v.hex() if isinstance(v, float) else v for v in randomizer.values],
+    }
+    return hashlib.sha256(canonical_json(tables).encode()).hexdigest()

@@ -1,0 +1,36 @@
+"""Which fields of a certificate a file proves, and which it only declares; part of the format.
+
+A proved field is re-derived from the integers in the file (the noisy label loss and, given it, the
+gap under the prior that the certificate states). Everything else is somebody's word: a forger with
+this open writer can restate it in a well-formed file, and only a signature protects it.
+"""
+
+PROVED = (
+    "form",
+    "labels",
+    "outputs",
+    "label.domain",
+    "privacy.epsilon_label_bound",
+    "utility.noisy_label_loss",
+    "utility.largest_bias",
+    "exact.realised_ratio",
+    "exact.epsilon_label_bound",
+    "exact.noisy_label_loss",
+    "exact.largest_bias",
+    "digests.tables",
+)
+DECLARED = (
+    "name",
+    "mechanism",
+    "label.column",
+    "privacy.adjacency",
+    "privacy.epsilon_label",
+    "privacy.epsilon_prior",
+    "privacy.epsilon_total",
+    "utility.loss",
+    "prior",
+    "digests.spec",
+    "tools",
+    "insecure",
+)
+ADJACENCY = "substitution of one label"

@@ -1,0 +1,73 @@
+"""``labeldp compile``: spend, solve, certify, write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labeldp_compile.cli.progress import row_progress
+from labeldp_compile.pipeline import compile_spec, require_writable
+from labeldp_compile.spec import load_spec
+
+
+@click.command("compile")
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Directory for NAME.onnx and NAME.certificate.json.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an artifact that exists.")
+@click.option("--quiet", is_flag=True, help="Say nothing but the path of the artifact.")
+@click.option(
+    "--insecure-test-seed",
+    "test_seed",
+    type=int,
+    help="Seed the prior's noise, for tests: the artifact says INSECURE and never verifies.",
+)
+def compile_command(
+    spec: Path, directory: Path, overwrite: bool, quiet: bool, test_seed: int | None
+) -> None:
+    """Compile SPEC into a randomizer with a certificate.
+
+    A private prior spends its part of ε on the data each time this runs. Prints the path of the
+    artifact on stdout.
+    """
+    name = load_spec(spec)[0].name
+    require_writable(directory, name, overwrite=overwrite)  # before anything is spent
+    with row_progress("counting labels", None, quiet=quiet) as progress:
+        artifact = compile_spec(spec, test_seed=test_seed, progress=progress)
+    path = artifact.write(directory, overwrite=overwrite)
+    if not quiet:
+        click.echo(_summary(artifact.certificate), err=True)
+    click.echo(str(path))
+
+
+def _summary(certificate: dict[str, Any]) -> str:
+    privacy, utility, prior = (certificate[key] for key in ("privacy", "utility", "prior"))
+    spent = {
+        "private": "spent on the label histogram",
+        "public": "nothing: the prior is public",
+        "uniform": "nothing: the prior is uniform",
+    }[prior["kind"]]
+    bias = utility["largest_bias"]
+    lines = [
+        f"{certificate['name']}: {certificate['mechanism']} on {certificate['labels']:,} labels, "
+        f"{certificate['outputs']:,} outputs",
+        f"  ε of the prior   {privacy['epsilon_prior']:<12.6g} {spent}",
+        f"  ε of a label     {privacy['epsilon_label']:<12.6g} "
+        f"the integers give at most {privacy['epsilon_label_bound']:.12g}",
+        f"  ε in total       {privacy['epsilon_total']:<12.6g} for a label in both",
+        f"  noisy label loss {utility['noisy_label_loss']:<12.6g} {utility['loss']}, "
+        "under the prior in the certificate",
+    ]
+    if bias is not None:
+        lines.append(f"  largest bias     {bias:<12.6g} |E[output | label] − label|")
+    if certificate["insecure"]:
+        lines.append(f"  {certificate['insecure']}")
+    return "\n".join(lines)

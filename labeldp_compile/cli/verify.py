@@ -1,0 +1,48 @@
+"""``labeldp verify``: what the file proves, in plain words or as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from labeldp_compile.verify import Report, check_file
+
+
+@click.command("verify")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--spec", type=click.Path(path_type=Path), help="Also check that FILE was made from this spec."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def verify_command(file: Path, spec: Path | None, as_json: bool) -> None:
+    """Re-derive every provable claim of an artifact from FILE alone.
+
+    Exit code 0 if all checks hold, 1 if one fails, 2 if FILE cannot be read.
+    """
+    report = check_file(file, spec)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    else:
+        click.echo(_in_words(file, report))
+    sys.exit(0 if report.ok else 1)
+
+
+def _in_words(file: Path, report: Report) -> str:
+    lines = [
+        f"{'ok    ' if check.ok else 'FAILED'} {check.name:<12} {check.detail}"
+        for check in report.checks
+    ]
+    if not report.ok:
+        return "\n".join([*lines, f"{file}: DOES NOT VERIFY. Do not use this file."])
+    stated = report.to_json()
+    return "\n".join(
+        [
+            *lines,
+            f"{file}: verified.",
+            f"proved by the file:  {', '.join(stated['proved'])}",
+            f"only declared in it: {', '.join(stated['declared'])}",
+        ]
+    )

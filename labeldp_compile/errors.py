@@ -1,0 +1,22 @@
+"""Errors that explain themselves to a person.
+
+Every error a user can cause is an ``InputError``: the command line prints its one message and exits
+with 2. A check that does not hold is not an error of this kind: ``verify`` reports it and exits
+with 1.
+"""
+
+
+class InputError(Exception):
+    """The user's input or usage is wrong; the message says what was expected."""
+
+
+class SpecError(InputError):
+    """The spec is wrong; the message starts with the file, the line and the key."""
+
+
+class DataError(InputError):
+    """A data file is missing, unreadable, empty or has the wrong columns."""
+
+
+class BudgetError(InputError):
+    """The privacy budget cannot pay for what the spec asks."""

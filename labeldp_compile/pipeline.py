@@ -1,0 +1,113 @@
+"""The compiler from end to end: spec → prior → mechanism → integers → certificate → ONNX."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp_compile.artifact import canonical_json, choose_grid, write_window_model
+from labeldp_compile.certificate import Provenance, build_certificate
+from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms import build_randomizer
+from labeldp_compile.prior import Prior, estimate_prior
+from labeldp_compile.randomizer import WindowRandomizer
+from labeldp_compile.spec import Spec, load_spec
+from labeldp_compile.tabular.writer import replaced_when_whole
+
+TOOLS = ("labeldp", "numpy", "onnx", "opendp", "scipy")
+INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What a compile makes: the file's bytes, its certificate, and the integers inside."""
+
+    name: str
+    model: bytes
+    certificate: dict[str, Any]
+    randomizer: WindowRandomizer
+
+    def write(self, directory: Path, *, overwrite: bool = False) -> Path:
+        """Write NAME.onnx and NAME.certificate.json; returns the path of the first.
+
+        Raises InputError if they exist already and ``overwrite`` is false.
+        """
+        onnx_path, json_path = output_paths(directory, self.name)
+        require_writable(directory, self.name, overwrite=overwrite)
+        directory.mkdir(parents=True, exist_ok=True)
+        with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
+            json_part.write_text(canonical_json(self.certificate) + "\n", encoding="utf-8")
+            part.write_bytes(self.model)
+        return onnx_path
+
+
+def compile_spec(
+    path: Path,
+    *,
+    test_seed: int | None = None,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> Artifact:
+    """Compile a spec file in memory. A private prior spends its ε₁ each time.
+
+    Raises InputError (SpecError, DataError, BudgetError) for whatever the user can mend.
+    """
+    spec, source = load_spec(path)
+    prior = estimate_prior(spec, path.parent, test_seed=test_seed, progress=progress)
+    digest = hashlib.sha256(source).hexdigest()
+    return assemble(spec, prior, digest, insecure=None if test_seed is None else INSECURE)
+
+
+def assemble(
+    spec: Spec,
+    prior: Prior,
+    spec_digest: str,
+    *,
+    insecure: str | None = None,
+    word_bits: int | None = None,
+) -> Artifact:
+    """Everything behind the prior; touches no label."""
+    domain = spec.label.to_domain()
+    try:
+        randomizer = build_randomizer(
+            spec.mechanism.kind, domain, prior.weights, prior.epsilon_label, spec.loss, word_bits
+        )
+        grid = choose_grid(randomizer)
+    except ValueError as error:
+        raise InputError(f"{spec.name}: {error}") from error
+    if grid is None:
+        raise InputError(f"{spec.name}: the lookup tables would be too large; use fewer labels")
+    provenance = Provenance(
+        name=spec.name,
+        mechanism=spec.mechanism.kind,
+        column=spec.label.column,
+        epsilon_label=prior.epsilon_label,
+        epsilon_prior=prior.epsilon_prior,
+        prior=prior.statement,
+        spec_digest=spec_digest,
+        tools={name: importlib.metadata.version(name) for name in TOOLS},
+        insecure=insecure,
+    )
+    certificate = build_certificate(domain, randomizer, spec.loss, provenance)
+    model = write_window_model(domain, randomizer, grid, certificate)
+    return Artifact(spec.name, model, certificate, randomizer)
+
+
+def output_paths(directory: Path, name: str) -> tuple[Path, Path]:
+    """Where a compile writes the artifact and its certificate."""
+    return directory / f"{name}.onnx", directory / f"{name}.certificate.json"
+
+
+def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
+    """Raise InputError if the outputs could not be written; called before any ε is spent."""
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory}: is not a directory")
+    existing = [path for path in output_paths(directory, name) if path.exists()]
+    if existing and not overwrite:
+        raise InputError(
+            f"{existing[0]}: exists already; say --overwrite to replace it "
+            "(a private prior is then paid for again), or choose another directory"
+        )

@@ -1,0 +1,152 @@
+"""Label domains: the finite list of labels that a randomizer knows, and what others become.
+
+A domain is pure data. ``default`` is the label that stands in for everything outside the domain;
+``None`` means that numbers are clamped to the nearest end, and that NaN and nulls take the lowest
+label.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+Category = str | int
+Rounding = Literal["nearest", "unbiased"]
+
+
+@dataclass(frozen=True)
+class IntegerDomain:
+    """The integers ``min … max``."""
+
+    min: int
+    max: int
+    default: int | None = None
+
+    kind = "integer"
+    words_per_label = 1
+
+    @property
+    def size(self) -> int:
+        """Number of labels k."""
+        return self.max - self.min + 1
+
+    def labels(self) -> list[Fraction]:
+        """The k labels as exact numbers, increasing."""
+        return [Fraction(y) for y in range(self.min, self.max + 1)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as the certificate states it."""
+        return {"kind": self.kind, "min": self.min, "max": self.max, **_out_of_domain(self.default)}
+
+
+@dataclass(frozen=True)
+class RealDomain:
+    """``points`` evenly spaced labels on [min, max]; other numbers are rounded to the grid.
+
+    ``nearest`` rounds to the nearest point (halves up). ``unbiased`` rounds up with the probability
+    that keeps the mean (randomized rounding, Algorithm 3 of the optimal unbiased randomizers paper,
+    2023) and consumes a second random word a label.
+    """
+
+    min: float
+    max: float
+    points: int
+    rounding: Rounding = "nearest"
+    default: float | None = None
+
+    kind = "real"
+
+    @property
+    def size(self) -> int:
+        """Number of labels k."""
+        return self.points
+
+    @property
+    def words_per_label(self) -> int:
+        """Random words (uint64) that one label consumes."""
+        return 2 if self.rounding == "unbiased" else 1
+
+    @property
+    def points_per_unit(self) -> float:
+        """The factor from a distance to grid steps, as the graph applies it."""
+        return (self.points - 1) / (self.max - self.min)
+
+    def labels(self) -> list[Fraction]:
+        """The grid points: the float64 nearest to each, as exact numbers."""
+        lo, hi = Fraction(self.min), Fraction(self.max)
+        step = (hi - lo) / (self.points - 1)
+        return [Fraction(float(lo + j * step)) for j in range(self.points)]
+
+    def position(self, label: float) -> float:
+        """Grid steps from ``min`` to ``label``, by the graph's own float64 operations."""
+        if self.default is not None:
+            label = label if self.min <= label <= self.max else self.default
+        else:
+            label = label if label >= self.min else self.min  # NaN takes the lowest label
+            label = label if label <= self.max else self.max
+        return min((label - self.min) * self.points_per_unit, float(self.points - 1))
+
+    def index(self, label: float, second_word: int = 0) -> int:
+        """The grid index that the graph gives a label (and its second word, if it has one)."""
+        position = self.position(label)
+        if self.rounding == "nearest":
+            return math.floor(position + 0.5)
+        whole = math.floor(position)
+        return whole + int((second_word >> 11) * 2.0**-53 < position - whole)
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as the certificate states it."""
+        return {
+            "kind": self.kind,
+            "min": self.min,
+            "max": self.max,
+            "points": self.points,
+            "rounding": self.rounding,
+            **_out_of_domain(self.default),
+        }
+
+
+@dataclass(frozen=True)
+class CategoricalDomain:
+    """Named labels without order: all text, or all integers; unknown ones become ``default``."""
+
+    values: tuple[Category, ...]
+    default: Category
+
+    kind = "categorical"
+    words_per_label = 1
+
+    @property
+    def size(self) -> int:
+        """Number of labels k."""
+        return len(self.values)
+
+    @property
+    def is_text(self) -> bool:
+        """True if the categories are strings, false if they are integers."""
+        return isinstance(self.values[0], str)
+
+    def labels(self) -> list[Category]:
+        """The k categories, in the order of the spec."""
+        return list(self.values)
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as the certificate states it."""
+        return {"kind": self.kind, "values": list(self.values), **_out_of_domain(self.default)}
+
+
+Domain = IntegerDomain | RealDomain | CategoricalDomain
+
+
+def _out_of_domain(default: Category | float | None) -> dict[str, Any]:
+    return {"out_of_domain": "clamp" if default is None else {"default": default}}
+
+
+def missing_label(domain: Domain) -> Category | float:
+    """The label that a null becomes: the default, or the lowest label where others are clamped."""
+    if domain.default is not None:
+        return domain.default
+    assert not isinstance(domain, CategoricalDomain)
+    return domain.min

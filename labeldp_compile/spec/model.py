@@ -1,0 +1,264 @@
+"""The spec as pydantic models. Every model forbids unknown keys; nothing is converted silently."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
+    model_validator,
+)
+
+from labeldp_compile.randomizer import CategoricalDomain, Domain, IntegerDomain, RealDomain
+from labeldp_compile.randomizer.domain import Rounding
+from labeldp_compile.randomizer.utility import Loss
+
+MAX_LABELS = 1_000_000
+_EXACT_IN_FLOAT64 = 2**53
+
+
+def _number(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise ValueError("expected a number")
+    number = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite():
+        raise ValueError("expected a finite number")
+    if not math.isfinite(float(number)):
+        raise ValueError("expected a number that fits float64")
+    return number
+
+
+Number = Annotated[Decimal, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
+
+
+def _category(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("expected text or an integer: quote it to make it text")
+    return value
+
+
+class Strict(BaseModel):
+    """Forbids unknown keys and later changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class IntegerDomainSpec(Strict):
+    """The integers min … max."""
+
+    kind: Literal["integer"]
+    min: StrictInt = Field(ge=-_EXACT_IN_FLOAT64, le=_EXACT_IN_FLOAT64)
+    max: StrictInt = Field(ge=-_EXACT_IN_FLOAT64, le=_EXACT_IN_FLOAT64)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        _require_order(self.min, self.max)
+        if self.max - self.min >= MAX_LABELS:
+            raise ValueError(f"at most {MAX_LABELS:,} labels: coarsen the label or use kind: real")
+        return self
+
+
+class RealDomainSpec(Strict):
+    """Numbers in [min, max], rounded to ``points`` evenly spaced labels."""
+
+    kind: Literal["real"]
+    min: Number
+    max: Number
+    points: StrictInt = Field(
+        ge=2, le=MAX_LABELS, description="number of grid points, ends included"
+    )
+    rounding: Rounding = Field(
+        "nearest",
+        description="how a number becomes a grid point: the nearest one, or at random so that the "
+        "mean is kept (takes a second random word a label)",
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        _require_order(self.min, self.max)
+        low, high = float(self.min), float(self.max)
+        width = high - low
+        if not math.isfinite(width) or low + width / (self.points - 1) == low:
+            raise ValueError("the grid points are too close (or too far apart) for float64")
+        return self
+
+
+class CategoricalDomainSpec(Strict):
+    """Named labels without order: all text, or all integers."""
+
+    kind: Literal["categorical"]
+    values: list[Annotated[StrictStr | StrictInt, BeforeValidator(_category)]] = Field(
+        min_length=2, max_length=MAX_LABELS
+    )
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if len({type(value) for value in self.values}) > 1:
+            raise ValueError("the categories must be all text or all integers: quote the numbers")
+        seen: set[str | int] = set()
+        for value in self.values:
+            if value in seen:
+                raise ValueError(f"the category {value!r} stands here twice")
+            seen.add(value)
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise ValueError(f"the category {value} does not fit int64")
+            if isinstance(value, str) and "\0" in value:
+                raise ValueError("a category must not hold a NUL character")
+        return self
+
+
+class DefaultLabel(Strict):
+    """The label that stands in for everything outside the domain."""
+
+    default: StrictStr | StrictInt | Number
+
+
+class LabelSpec(Strict):
+    """The label column and what it may hold."""
+
+    column: str = Field(min_length=1, description="name of the label column")
+    domain: Annotated[
+        IntegerDomainSpec | RealDomainSpec | CategoricalDomainSpec, Field(discriminator="kind")
+    ]
+    out_of_domain: Literal["clamp"] | DefaultLabel | None = Field(
+        None,
+        description="labels outside the domain: clamp (numbers; nulls and NaN take the lowest "
+        "label) or {default: LABEL}; categories need a default",
+    )
+
+    @model_validator(mode="after")
+    def _default_in_domain(self) -> Self:
+        domain, rule = self.domain, self.out_of_domain
+        default = rule.default if isinstance(rule, DefaultLabel) else None
+        if isinstance(domain, CategoricalDomainSpec):
+            if default is None:
+                raise ValueError(
+                    "categories have no nearest one: say out_of_domain: {default: CATEGORY}"
+                )
+            if default not in domain.values or isinstance(default, Decimal):
+                raise ValueError(f"the default {default!r} is not one of the categories")
+        elif default is not None:
+            if isinstance(default, str):
+                raise ValueError("the default must be a number in the domain")
+            if isinstance(domain, IntegerDomainSpec) and not isinstance(default, int):
+                raise ValueError("the default must be an integer in the domain")
+            if not domain.min <= default <= domain.max:
+                raise ValueError(f"the default {default} lies outside the domain")
+        return self
+
+    def to_domain(self) -> Domain:
+        """The domain in its exact form."""
+        rule = self.out_of_domain
+        default = rule.default if isinstance(rule, DefaultLabel) else None
+        domain = self.domain
+        if isinstance(domain, CategoricalDomainSpec):
+            assert isinstance(default, str | int)
+            return CategoricalDomain(tuple(domain.values), default)
+        if isinstance(domain, IntegerDomainSpec):
+            return IntegerDomain(domain.min, domain.max, None if default is None else int(default))
+        return RealDomain(
+            float(domain.min),
+            float(domain.max),
+            domain.points,
+            domain.rounding,
+            None if default is None else float(default),
+        )
+
+
+class Split(Strict):
+    """How ε is divided between the private prior and the label."""
+
+    prior: Number = Field(ge=0)
+    label: Number = Field(gt=0)
+
+
+class PrivacySpec(Strict):
+    """The privacy budget of one label."""
+
+    epsilon: Number = Field(gt=0, le=60, description="total ε for a label that is in both parts")
+    split: Literal["auto"] | Split = Field(
+        "auto", description="auto: √(k/n) for a private prior, nothing for the others"
+    )
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if isinstance(self.split, Split):
+            total = Fraction(self.split.prior) + Fraction(self.split.label)
+            if total != Fraction(self.epsilon):
+                raise ValueError(
+                    f"split.prior + split.label is {float(total):g}, not epsilon = {self.epsilon}"
+                )
+        return self
+
+
+class PrivatePrior(Strict):
+    """The label histogram of a data file, with discrete Laplace noise that costs ε₁."""
+
+    kind: Literal["private"]
+    data: str = Field(min_length=1, description="Parquet or CSV file, relative to the spec")
+
+
+class PublicPrior(Strict):
+    """A prior that is no secret: weights, or the histogram of a public data file."""
+
+    kind: Literal["public"]
+    weights: list[Annotated[Number, Field(ge=0)]] | None = Field(
+        None, description="one weight a label, in order; need not sum to one"
+    )
+    data: str | None = Field(
+        None, min_length=1, description="public Parquet or CSV file, relative to the spec"
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.weights is None) == (self.data is None):
+            raise ValueError("a public prior needs either weights or data")
+        if self.weights is not None and not any(self.weights):
+            raise ValueError("the weights must not all be zero")
+        return self
+
+
+class UniformPrior(Strict):
+    """Every label is equally likely."""
+
+    kind: Literal["uniform"]
+
+
+class RandomizedResponse(Strict):
+    """Randomized response over all labels (Warner 1965)."""
+
+    kind: Literal["randomized_response"]
+
+
+class RRonBins(Strict):
+    """Randomized response on the optimal bins (RR-on-Bins, ICLR 2023, Algorithm 2)."""
+
+    kind: Literal["rr_on_bins"]
+
+
+class Spec(Strict):
+    """A label randomizer to compile."""
+
+    version: Literal[1] = Field(description="version of the spec's format")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
+    label: LabelSpec
+    loss: Loss
+    privacy: PrivacySpec
+    prior: Annotated[PrivatePrior | PublicPrior | UniformPrior, Field(discriminator="kind")]
+    mechanism: Annotated[RandomizedResponse | RRonBins, Field(discriminator="kind")]
+
+
+def _require_order(low: Any, high: Any) -> None:
+    if low > high:
+        raise ValueError(f"min = {low} is above max = {high}")
+    if low == high:
+        raise ValueError("the domain needs at least two labels")

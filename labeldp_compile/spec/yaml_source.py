@@ -1,0 +1,113 @@
+"""YAML read safely, with exact decimals and the line of every key.
+
+The loader is PyYAML's safe one with the scalars of YAML 1.2: only ``true`` and ``false`` are
+booleans, and a decimal number stays the decimal that was written, so that ε = 0.1 is one tenth.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+MAX_DEPTH = 12
+MAX_NODES = 2_000_000
+
+
+class YamlError(Exception):
+    """The text is not YAML that a spec may use; ``line`` counts from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        """Keep the line beside the message."""
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class YamlSource:
+    """The plain data of a YAML text, and the line (from 1) of every key and item by its path."""
+
+    data: Any
+    lines: dict[Path, int]
+
+    def line(self, path: Path) -> int:
+        """The line of a path, or of the nearest enclosing one."""
+        while path not in self.lines and path:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+
+def read_yaml(text: str) -> YamlSource:
+    """Parse one YAML document; raises YamlError with the line."""
+    lines: dict[Path, int] = {}
+    try:
+        node = _Loader(text).get_single_node()
+        if node is None:
+            raise YamlError(1, "the file is empty")
+        data = _construct(node, (), lines)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlError(mark.line + 1 if mark else 1, f"not valid YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise YamlError(1, f"not valid YAML: {error}") from error
+    return YamlSource(data, lines)
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own convention
+
+
+_DECIMAL = "tag:labeldp,2025:decimal"
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(~|null|)$"), ["~", "n", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|false)$"), list("tf"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?\d+$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    _DECIMAL,
+    re.compile(r"^([-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?\.inf|\.nan)$"),
+    list("-+.0123456789"),
+)
+
+
+def _construct(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Any:
+    if len(path) > MAX_DEPTH or len(lines) > MAX_NODES:  # aliases can nest without end
+        raise YamlError(node.start_mark.line + 1, "not valid YAML for a spec: nested too deeply")
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = _scalar(key_node)
+            line = key_node.start_mark.line + 1
+            if not isinstance(key, str):
+                raise YamlError(line, f"the key {key!r} must be text")
+            if key in result:
+                raise YamlError(line, f"the key {key!r} stands here twice")
+            lines[(*path, key)] = line
+            result[key] = _construct(value_node, (*path, key), lines)
+        return result
+    if isinstance(node, yaml.SequenceNode):
+        return [_construct(item, (*path, index), lines) for index, item in enumerate(node.value)]
+    return _scalar(node)
+
+
+def _scalar(node: yaml.Node) -> Any:
+    line = node.start_mark.line + 1
+    if not isinstance(node, yaml.ScalarNode):
+        raise YamlError(line, "a key must be text")
+    text = node.value
+    if node.tag == "tag:yaml.org,2002:null":
+        return None
+    if node.tag == "tag:yaml.org,2002:bool":
+        return text == "true"
+    if node.tag == "tag:yaml.org,2002:int":
+        return int(text)
+    if node.tag == _DECIMAL:
+        return Decimal(text.replace(".inf", "Infinity").replace(".nan", "NaN"))
+    if node.tag == "tag:yaml.org,2002:str":
+        return text
+    raise YamlError(line, f"the tag {node.tag} is not allowed here")

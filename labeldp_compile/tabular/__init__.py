@@ -1,0 +1,7 @@
+"""Tables: streaming Parquet and CSV files, and turning a column into labels."""
+
+from labeldp_compile.tabular.label_column import label_array
+from labeldp_compile.tabular.reader import TableReader, open_table
+from labeldp_compile.tabular.writer import rewrite_table
+
+__all__ = ["TableReader", "label_array", "open_table", "rewrite_table"]

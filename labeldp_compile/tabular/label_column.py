@@ -1,0 +1,73 @@
+"""From an Arrow column to the array that the artifact takes as its labels.
+
+Nothing here looks at a label's value to decide whether to fail: a column either has a usable type,
+or it is refused as a whole. Nulls become the label that the out-of-domain rule names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from labeldp_runtime.labels import as_label_array
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import DataError
+from labeldp_compile.randomizer import CategoricalDomain, Domain, RealDomain
+from labeldp_compile.randomizer.domain import missing_label
+
+
+def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
+    """Raise DataError unless a column of this type can hold the domain's labels."""
+    value = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+    text = pa.types.is_string(value) or pa.types.is_large_string(value)
+    integer = pa.types.is_integer(value) or pa.types.is_boolean(value)
+    number = integer or pa.types.is_floating(value) or pa.types.is_decimal(value)
+    if pa.types.is_null(value):
+        return
+    if isinstance(domain, CategoricalDomain):
+        fits = text if domain.is_text else integer
+        wanted = "text" if domain.is_text else "integers"
+    else:
+        fits, wanted = number, "numbers"
+    if not fits:
+        raise DataError(
+            f"the label column {column!r} has the type {arrow_type}, "
+            f"but the {domain.kind} domain of the spec needs {wanted}"
+        )
+
+
+def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
+    """Labels [n] as int64, float64 or text (object), ready for the graph's ``label`` input.
+
+    For an integer domain, numbers with a fraction are rounded to the nearest integer (halves to
+    even). Raises DataError for a column of the wrong type.
+    """
+    check_type(domain, column, values.type)
+    missing = missing_label(domain)
+    if pa.types.is_null(values.type):
+        return as_label_array([None] * len(values), _element_type(domain), missing)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if isinstance(domain, CategoricalDomain) and domain.is_text:
+        texts = pc.fill_null(values, pa.scalar(missing, values.type))
+        return as_label_array(texts.to_numpy(zero_copy_only=False), "string", missing)
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    numbers = pc.fill_null(values, pa.scalar(0, values.type)).to_numpy(zero_copy_only=False)
+    labels = as_label_array(numbers, _element_type(domain), missing)
+    if values.null_count:
+        null = values.is_null().to_numpy(zero_copy_only=False)
+        labels = np.where(null, np.asarray(missing, dtype=labels.dtype), labels)
+    return labels
+
+
+def _element_type(domain: Domain) -> str:
+    if isinstance(domain, RealDomain):
+        return "float64"
+    text = isinstance(domain, CategoricalDomain) and domain.is_text
+    return "string" if text else "int64"

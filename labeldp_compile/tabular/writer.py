@@ -1,0 +1,125 @@
+"""Rewrite a table with one column replaced or added; the result appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import DataError
+from labeldp_compile.tabular.label_column import label_array
+from labeldp_compile.tabular.reader import TableReader
+
+Randomize = Callable[[NDArray[Any]], NDArray[Any]]
+
+
+def rewrite_table(
+    table: TableReader,
+    output: Path,
+    randomize: Randomize,
+    *,
+    add_as: str | None = None,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> int:
+    """Write the table with private labels to ``output``; returns the number of rows.
+
+    The private column takes the label's place (and name), or stands behind the last column under
+    the name ``add_as``. ``progress`` is called with the number of rows of each batch. The format
+    follows the suffix of ``output``.
+    """
+    if add_as is not None and add_as in table.schema.names:
+        raise DataError(f"{table.path}: has a column {add_as!r} already")
+    rows = 0
+    with replaced_when_whole(output) as temporary, _Sink(temporary, output.suffix.lower()) as sink:
+        for batch in _at_least_one(table):
+            labels = label_array(table.domain, table.column, batch.column(table.column))
+            private = randomize(labels)
+            values = pa.array(private, type=_arrow_type(private))
+            sink.write(_with_private(batch, table.column, add_as, values))
+            rows += len(batch)
+            progress(len(batch))
+    return rows
+
+
+@contextmanager
+def replaced_when_whole(path: Path) -> Iterator[Path]:
+    """A temporary name beside ``path`` that is renamed to it at the end, or removed on failure."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+class _Sink:
+    """A Parquet or CSV writer that learns its schema from the first batch."""
+
+    def __init__(self, path: Path, suffix: str) -> None:
+        if suffix not in (".csv", ".parquet", ".pq"):
+            raise DataError(f"{path.name}: expected a .parquet or .csv name for the output")
+        self._path, self._is_csv = path, suffix == ".csv"
+        self._writer: Any = None
+
+    def __enter__(self) -> _Sink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            if self._is_csv:
+                options = pa_csv.WriteOptions(quoting_style="needed")
+                self._writer = pa_csv.CSVWriter(self._path, batch.schema, write_options=options)
+            else:
+                self._writer = pq.ParquetWriter(self._path, batch.schema)
+        self._writer.write_batch(batch)
+
+
+def _at_least_one(table: TableReader) -> Iterator[pa.RecordBatch]:
+    """The batches, or one without rows, so that an empty table keeps its columns."""
+    empty = True
+    for batch in table.batches():
+        empty = False
+        yield batch
+    if empty:
+        yield pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _arrow_type(private: NDArray[Any]) -> pa.DataType:
+    if private.dtype == np.float64:
+        return pa.float64()
+    return pa.int64() if private.dtype == np.int64 else pa.string()
+
+
+def _with_private(
+    batch: pa.RecordBatch, column: str, add_as: str | None, values: pa.Array
+) -> pa.RecordBatch:
+    names, arrays = list(batch.schema.names), list(batch.columns)
+    fields = list(batch.schema)
+    if add_as is None:
+        position = names.index(column)
+        arrays[position], fields[position] = values, pa.field(column, values.type)
+    else:
+        arrays.append(values)
+        fields.append(pa.field(add_as, values.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,12 @@
+"""The verifier: re-derives every provable claim of an artifact from the file alone.
+
+It imports no solver, no prior and no rounding. From the compiler it takes the records of the exact
+forms and the pure graph writer, and it checks that writer by running the graph. Read in this order:
+``steps.py`` (what is checked), ``decode.py`` (file → integers), ``derive.py`` (integers → claims),
+``execute.py`` (the running graph).
+"""
+
+from labeldp_compile.verify.report import Check, Report, VerificationError
+from labeldp_compile.verify.steps import check_bytes, check_file, verify_file
+
+__all__ = ["Check", "Report", "VerificationError", "check_bytes", "check_file", "verify_file"]

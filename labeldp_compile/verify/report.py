@@ -1,0 +1,64 @@
+"""What a verification found, check by check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from labeldp_compile.artifact.certificate_fields import DECLARED, PROVED
+
+REPORT_FORMAT_VERSION = "1.0"
+
+
+class VerificationError(Exception):
+    """The artifact does not hold what it claims; ``report`` says which check failed."""
+
+    def __init__(self, report: Report) -> None:
+        """Keep the report and take the first failed check as the message."""
+        failed = next(check for check in report.checks if not check.ok)
+        super().__init__(f"{failed.name}: {failed.detail}")
+        self.report = report
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its short name, whether it holds, and in plain words what was found."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """All checks performed on one file.
+
+    ``certificate`` is the file's own, and may only be believed as far as the checks hold.
+    """
+
+    checks: tuple[Check, ...]
+    certificate: dict[str, Any] | None = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """True if every check was performed and holds."""
+        return bool(self.checks) and all(check.ok for check in self.checks)
+
+    def require(self) -> Report:
+        """Return the report, or raise VerificationError if a check failed."""
+        if not self.ok:
+            raise VerificationError(self)
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """``{format_version, ok, checks: [{name, ok, detail}], proved, declared}``."""
+        return {
+            "format_version": REPORT_FORMAT_VERSION,
+            "ok": self.ok,
+            "checks": [
+                {"name": check.name, "ok": check.ok, "detail": check.detail}
+                for check in self.checks
+            ],
+            "proved": list(PROVED) if self.ok else [],
+            "declared": list(DECLARED),
+        }

@@ -1,0 +1,255 @@
+"""The verification, step by step.
+
+    1  model        the file is an ONNX model of a size that is safe to read
+    2  certificate  it carries one certificate, as canonical JSON, in a known format
+    3  tables       the constants of its graph decode to a window randomizer
+    4  rows         every label's probabilities sum to exactly one
+    5  privacy      no output is more than e^ε₂ times as probable under one label as under another
+    6  utility      bias and noisy label loss are what the certificate states
+    7  claims       counts, digests, sums of ε and exact fractions agree with the integers
+    8  whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
+    9  execution    the running graph gives the integers' outputs on both sides of every boundary
+    10 secure       the artifact was not made with a test seed
+    11 spec         the certificate names the given spec and agrees with it (only with a spec)
+
+A step that fails ends the verification: later steps rely on it. The graph is executed only after
+step 8.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from labeldp_compile.artifact import FORMAT_VERSION, tables_digest, write_window_model
+from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
+from labeldp_compile.errors import InputError
+from labeldp_compile.randomizer import CategoricalDomain, Domain
+from labeldp_compile.verify import decode, derive
+from labeldp_compile.verify.bounds import exp_bounds, least_log_bound
+from labeldp_compile.verify.execute import boundary_mismatches, open_session, outside_mismatches
+from labeldp_compile.verify.report import Check, Report
+from labeldp_compile.verify.spec_match import spec_disagreements
+
+MAX_FILE_BYTES = 256 * 1024 * 1024
+
+
+class CheckFailedError(Exception):
+    """A step's statement does not hold; the message is its detail."""
+
+
+def verify_file(path: Path, spec: Path | None = None) -> Report:
+    """Verify an artifact; raises VerificationError unless every check holds.
+
+    Raises InputError if the file (or the spec) is missing or cannot be read.
+    """
+    return check_file(path, spec).require()
+
+
+def check_file(path: Path, spec: Path | None = None) -> Report:
+    """The report on an artifact, whatever the file contains.
+
+    Raises InputError if the file (or the spec) is missing or cannot be read.
+    """
+    data = _read(path, MAX_FILE_BYTES + 1)
+    return check_bytes(data, None if spec is None else _read(spec, MAX_FILE_BYTES))
+
+
+def check_bytes(data: bytes, spec: bytes | None = None) -> Report:
+    """The report on the bytes of an artifact."""
+    verification = _Verification(data, spec)
+    checks: list[Check] = []
+    for name, step in verification.steps():
+        try:
+            checks.append(Check(name, True, step()))
+        except (CheckFailedError, decode.DecodeError) as error:
+            checks.append(Check(name, False, str(error)))
+        except Exception as error:  # whatever a hostile file provokes is a failed check
+            checks.append(Check(name, False, f"cannot be checked ({type(error).__name__})"))
+        if not checks[-1].ok:
+            break
+    return Report(tuple(checks), verification.certificate)
+
+
+class _Verification:
+    """The state that the steps hand on: file → model → certificate, domain, tables."""
+
+    model: onnx.ModelProto
+    domain: Domain
+    tables: decode.Tables
+
+    def __init__(self, data: bytes, spec: bytes | None) -> None:
+        self.data, self.spec = data, spec
+        self.certificate: dict[str, Any] | None = None
+
+    def steps(self) -> list[tuple[str, Callable[[], str]]]:
+        steps = [
+            ("model", self.check_model),
+            ("certificate", self.check_certificate),
+            ("tables", self.check_tables),
+            ("rows", self.check_rows),
+            ("privacy", self.check_privacy),
+            ("utility", self.check_utility),
+            ("claims", self.check_claims),
+            ("whole file", self.check_whole_file),
+            ("execution", self.check_execution),
+            ("secure", self.check_secure),
+        ]
+        return [*steps, ("spec", self.check_spec)] if self.spec is not None else steps
+
+    @property
+    def claims(self) -> dict[str, Any]:
+        assert self.certificate is not None
+        return self.certificate
+
+    def check_model(self) -> str:  # 1
+        _demand(len(self.data) <= MAX_FILE_BYTES, "the file is larger than 256 MiB")
+        self.model = decode.read_model(self.data)
+        return f"an ONNX model of {len(self.data):,} bytes"
+
+    def check_certificate(self) -> str:  # 2
+        self.certificate = decode.read_certificate(self.model)
+        self.domain = decode.read_domain(self.certificate)
+        _demand(self.claims["format_version"] == FORMAT_VERSION, "unknown format of certificate")
+        return f"one certificate, canonical, format {FORMAT_VERSION}"
+
+    def check_tables(self) -> str:  # 3
+        _demand(self.claims["labels"] == self.domain.size, "the number of labels is misstated")
+        self.tables = decode.read_tables(self.model, self.domain.size)
+        r = self.tables.randomizer
+        return (
+            f"the graph's constants decode to a window randomizer: {len(r.offsets):,} labels, "
+            f"{len(r.values):,} outputs, words of {r.word_bits} bits"
+        )
+
+    def check_rows(self) -> str:  # 4
+        r = self.tables.randomizer
+        _demand(min(r.base) >= 1, "an output has no base weight")
+        _demand(r.base_total + r.window == r.words and r.window >= 0, "the window is wrong")
+        inside = max(r.offsets) + r.window <= r.extra_total and min(r.offsets) >= 0
+        _demand(inside, "a window leaves the extra line")
+        return f"every label's probabilities are whole counts that sum to exactly 2^{r.word_bits}"
+
+    def check_privacy(self) -> str:  # 5
+        ratio = derive.worst_ratio(self.tables.randomizer)
+        epsilon = Fraction(self.claims["exact"]["epsilon_label"])
+        _demand(epsilon >= 0, "ε is negative")
+        _demand(
+            ratio <= exp_bounds(epsilon)[0],
+            f"an output can be {float(ratio):.6g} times as probable under one label as under "
+            f"another, more than e^{float(epsilon):g}",
+        )
+        self._agree("exact", "realised_ratio", str(ratio))
+        bound = least_log_bound(ratio)
+        self._agree("exact", "epsilon_label_bound", str(bound))
+        self._agree("privacy", "epsilon_label_bound", float(bound))
+        return (
+            f"whatever the two labels, no output is more than {_above(ratio)} times as probable: "
+            f"ε ≤ {float(bound):.12g}, declared {float(epsilon):.12g}"
+        )
+
+    def check_utility(self) -> str:  # 6
+        r, domain = self.tables.randomizer, self.domain
+        bias: Fraction | None = None
+        if not isinstance(domain, CategoricalDomain):
+            bias = derive.largest_bias(r, domain.labels())
+        self._agree("exact", "largest_bias", None if bias is None else str(bias))
+        self._agree("utility", "largest_bias", None if bias is None else float(bias))
+        weights, loss = self.claims["prior"]["weights"], self.claims["utility"]["loss"]
+        counts = all(isinstance(w, int) and not isinstance(w, bool) and w >= 0 for w in weights)
+        _demand(counts and len(weights) == self.domain.size and sum(weights) > 0, "the prior")
+        low, high = derive.expected_loss(r, domain.labels(), weights, loss)
+        self._agree("exact", "noisy_label_loss", str(low) if low == high else None)
+        _demand(float(low) == float(high), "the loss cannot be bounded tightly")
+        self._agree("utility", "noisy_label_loss", float(low))
+        self._agree("utility", "loss_lower_bound", None)
+        self._agree("utility", "certified_gap", None)
+        stated = "" if bias is None else f"; the largest bias is {float(bias):.6g}"
+        return f"the noisy label loss under the stated prior is {float(low):.12g} ({loss}){stated}"
+
+    def check_claims(self) -> str:  # 7
+        c, exact = self.claims, self.claims["exact"]
+        self._agree("", "form", "window")
+        self._agree("", "outputs", len(self.tables.randomizer.values))
+        digest = tables_digest(self.domain, self.tables.randomizer)
+        self._agree("digests", "tables", digest)
+        self._agree("privacy", "adjacency", ADJACENCY)
+        self._agree("", "fields", {"proved": list(PROVED), "declared": list(DECLARED)})
+        label, prior = Fraction(exact["epsilon_label"]), Fraction(exact["epsilon_prior"])
+        _demand(prior >= 0, "the ε spent on the prior is negative")
+        self._agree("exact", "epsilon_total", str(label + prior))
+        for part, value in [("label", label), ("prior", prior), ("total", label + prior)]:
+            self._agree("exact", f"epsilon_{part}", str(value))
+            self._agree("privacy", f"epsilon_{part}", float(value))
+        for name in ("name", "mechanism"):
+            _demand(isinstance(c[name], str), f"{name} is not text")
+        return f"counts, exact fractions and sums of ε agree; tables digest {digest[:16]}…"
+
+    def check_whole_file(self) -> str:  # 8
+        rebuilt = write_window_model(
+            self.domain, self.tables.randomizer, self.tables.grid, self.claims
+        )
+        _demand(rebuilt == self.data, "the file is not the one that its integers define")
+        return (
+            "the file equals, byte for byte, the one rebuilt from the decoded integers "
+            f"(sha256 {hashlib.sha256(self.data).hexdigest()[:16]}…)"
+        )
+
+    def check_execution(self) -> str:  # 9
+        session = open_session(self.data)
+        runs = [
+            run(session, self.domain, self.tables.randomizer)
+            for run in (boundary_mismatches, outside_mismatches)
+        ]
+        wrong = sum(count for _, count in runs)
+        _demand(not wrong, f"onnxruntime computes {wrong} outputs wrongly on this platform")
+        return (
+            f"the running graph gave the integers' output for {runs[0][0]:,} labels and words on "
+            f"both sides of the boundaries, and for {runs[1][0]:,} labels outside the domain"
+        )
+
+    def check_secure(self) -> str:  # 10
+        reason = self.claims["insecure"]
+        _demand(reason is None, f"INSECURE: {reason}")
+        return "declared to be made with secure randomness (a declaration: no file can prove it)"
+
+    def check_spec(self) -> str:  # 11
+        assert self.spec is not None
+        disagreements = spec_disagreements(self.spec, self.claims)
+        _demand(not disagreements, "; ".join(disagreements))
+        return "the certificate names this spec, and agrees with it"
+
+    def _agree(self, section: str, key: str, derived: Any) -> None:
+        stated = (self.claims[section] if section else self.claims)[key]
+        same = stated == derived and type(stated) is type(derived)
+        name = f"{section}.{key}" if section else key
+        _demand(same, f"{name} is stated as {_short(stated)}, the file gives {_short(derived)}")
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(limit)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _demand(condition: bool, message: str) -> None:
+    if not condition:
+        raise CheckFailedError(message)
+
+
+def _above(ratio: Fraction) -> str:
+    """The ratio rounded up to six decimals."""
+    return f"{math.ceil(ratio * 10**6) / 10**6:.6f}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,98 @@
+"""The running graph gives exactly the certified counts: every word at a small B, every label."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from labeldp_compile.artifact import BucketGrid, choose_grid
+from labeldp_compile.randomizer import (
+    CategoricalDomain,
+    IntegerDomain,
+    RealDomain,
+    WindowRandomizer,
+)
+from labeldp_compile.randomizer.privacy import realised_ratio
+from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.randomizer.window import Segment, check_form
+from labeldp_compile.verify import check_bytes
+from tests.helpers import INTEGER_SPEC, all_words, compile_text, plain_counts, run, write
+
+
+def assert_exact(model, randomizer, labels):
+    words = all_words(randomizer.word_bits)
+    for row, label in enumerate(labels):
+        dtype = object if isinstance(label, str) else type(label)
+        got = run(model, np.full(len(words), label, dtype=dtype), words)
+        assert Counter(got) == plain_counts(randomizer, row)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1.0", "4.0", "8.0"])
+def test_rr_on_bins_from_a_spec(epsilon):
+    artifact = compile_text(INTEGER_SPEC.replace("1.0", epsilon), word_bits=14)
+    assert check_bytes(artifact.model).ok
+    assert_exact(artifact.model, artifact.randomizer, range(10))
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", "3", "6"])
+def test_randomized_response_on_text(epsilon):
+    values = ("alpha", "β", "gamma ray", "delta")
+    domain = CategoricalDomain(values, "β")
+    randomizer = randomized_response(values, range(4), Fraction(epsilon), 12)
+    model = write(domain, randomizer, Fraction(epsilon))
+    assert check_bytes(model).ok
+    assert_exact(model, randomizer, values)
+
+
+def test_two_grids_and_one_grid_agree():
+    domain = IntegerDomain(0, 4)
+    randomizer = randomized_response([float(i) for i in range(5)], range(5), Fraction(7), 14)
+    chosen = choose_grid(randomizer)
+    narrow = BucketGrid(1, 6)
+    assert not narrow.is_single
+    for grid in (chosen, narrow, BucketGrid(0, 0)):
+        model = write(domain, randomizer, Fraction(7), grid=grid)
+        assert check_bytes(model).ok
+        assert_exact(model, randomizer, range(5))
+
+
+def test_a_general_window_randomizer():
+    # Uneven base, an output with two segments, one with none, windows that cut segments anywhere.
+    randomizer = WindowRandomizer(
+        word_bits=10,
+        base=(200, 150, 300, 101),
+        extra=(Segment(90, 0), Segment(120, 2), Segment(50, 0), Segment(160, 1)),
+        offsets=(0, 37, 101, 147),
+        values=(-3.5, 0.25, 1.0, 7.0),
+    )
+    check_form(randomizer)
+    domain = IntegerDomain(10, 13)
+    model = write(domain, randomizer, Fraction(2), loss="squared", weights=[1, 2, 3, 4])
+    assert check_bytes(model).ok
+    assert_exact(model, randomizer, range(10, 14))
+
+
+def test_a_constant_randomizer_spends_nothing():
+    randomizer = randomized_response([0.5], [0] * 3, Fraction(1), 8)
+    assert realised_ratio(randomizer) == 1
+    model = write(IntegerDomain(0, 2), randomizer, Fraction(1), loss="squared")
+    report = check_bytes(model)
+    assert report.ok
+    assert report.certificate["privacy"]["epsilon_label_bound"] == 0
+    assert_exact(model, randomizer, range(3))
+
+
+def test_unbiased_rounding_keeps_the_mean():
+    # The second word rounds up exactly for the share of words that the fraction demands.
+    domain = RealDomain(-1.0, 1.0, 5, "unbiased")
+    values = [float(y) for y in domain.labels()]
+    randomizer = randomized_response(values, range(5), Fraction(40))
+    model = write(domain, randomizer, Fraction(40), loss="squared")
+    assert check_bytes(model).ok
+    second = (np.arange(64, dtype=np.uint64) << np.uint64(58)) | np.uint64(12345)
+    first = np.full(64, 2**63 - 1, np.uint64)  # u in the extra line: the likeliest output
+    for label, mean in [(-0.9, -0.9), (0.3, 0.3), (0.5, 0.5), (2.0, 1.0), (float("nan"), -1.0)]:
+        got = run(model, np.full(64, label), np.stack([first, second], axis=1))
+        assert set(got) <= set(values)
+        assert np.mean(got) == pytest.approx(mean, abs=0.5 / 64)

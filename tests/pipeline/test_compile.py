@@ -1,0 +1,86 @@
+"""The pipeline: what it writes, when it refuses, and that nothing is left half-written."""
+
+import json
+
+import pytest
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.pipeline import Artifact, compile_spec
+from labeldp_compile.verify import check_file
+from tests.helpers import INTEGER_SPEC, compile_text
+
+
+def write_spec(tmp_path, text=INTEGER_SPEC):
+    path = tmp_path / "example.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_compile_is_deterministic_where_no_noise_is_drawn(tmp_path):
+    path = write_spec(tmp_path)
+    assert compile_spec(path).model == compile_spec(path).model
+
+
+def test_the_certificate_lies_in_the_file_and_beside_it(tmp_path):
+    artifact = compile_spec(write_spec(tmp_path))
+    onnx_path = artifact.write(tmp_path / "new" / "build")
+    beside = json.loads((onnx_path.parent / "example.certificate.json").read_text())
+    assert beside == artifact.certificate == check_file(onnx_path).certificate
+    assert sorted(p.name for p in onnx_path.parent.iterdir()) == [
+        "example.certificate.json",
+        "example.onnx",
+    ]
+    assert check_file(onnx_path, tmp_path / "example.yaml").ok
+
+
+def test_fixed_names_of_the_certificate():
+    certificate = compile_text(INTEGER_SPEC).certificate
+    top = {"format_version", "name", "mechanism", "form", "labels", "outputs", "exact"}
+    assert top <= set(certificate)
+    assert certificate["form"] == "window" and certificate["mechanism"] == "rr_on_bins"
+    assert set(certificate["privacy"]) == {
+        "adjacency",
+        "epsilon_label",
+        "epsilon_label_bound",
+        "epsilon_prior",
+        "epsilon_total",
+    }
+    assert set(certificate["utility"]) == {
+        "loss",
+        "noisy_label_loss",
+        "largest_bias",
+        "loss_lower_bound",
+        "certified_gap",
+    }
+    privacy = certificate["privacy"]
+    assert privacy["epsilon_label_bound"] <= privacy["epsilon_label"] == 1.0
+    assert privacy["epsilon_prior"] == 0 and privacy["epsilon_total"] == 1.0
+
+
+def test_an_existing_artifact_is_not_lost(tmp_path):
+    artifact = compile_spec(write_spec(tmp_path))
+    path = artifact.write(tmp_path)
+    with pytest.raises(InputError, match="--overwrite"):
+        artifact.write(tmp_path)
+    path.write_bytes(b"old")
+    artifact.write(tmp_path, overwrite=True)
+    assert check_file(path).ok
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    broken = Artifact("example", "not bytes", {}, None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        broken.write(tmp_path / "build")
+    assert not list((tmp_path / "build").iterdir())
+
+
+def test_tiny_epsilon_gives_one_output_and_costs_nothing():
+    artifact = compile_text(INTEGER_SPEC.replace("1.0", "1e-9"))
+    assert artifact.certificate["outputs"] <= 2
+    assert artifact.certificate["privacy"]["epsilon_label_bound"] <= 1e-9
+
+
+def test_too_many_outputs_for_a_fixed_word_is_an_input_error():
+    text = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
+    with pytest.raises(InputError, match="do not fit a word of 3 bits"):
+        compile_text(text, word_bits=3)

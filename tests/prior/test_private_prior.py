@@ -1,0 +1,195 @@
+"""The private histogram: what is counted, the noise, what it costs, and the projection."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp_compile.errors import BudgetError, DataError
+from labeldp_compile.prior import count_labels, estimate_prior
+from labeldp_compile.prior.discrete_laplace import noisy_histogram, seeded_histogram
+from labeldp_compile.prior.estimate import integer_weights
+from labeldp_compile.prior.projection import project_to_total
+from labeldp_compile.prior.split import split_epsilon
+from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.spec.model import PrivacySpec
+from labeldp_compile.tabular import open_table
+
+SPEC = """
+version: 1
+name: prior
+label:
+  column: y
+  domain: {kind: integer, min: 0, max: 4}
+loss: squared
+privacy: {epsilon: 1.0, split: {prior: 0.4, label: 0.6}}
+prior: {kind: private, data: labels.parquet}
+mechanism: {kind: rr_on_bins}
+"""
+
+
+def counts_of(tmp_path, domain, values, suffix="parquet"):
+    path = tmp_path / f"labels.{suffix}"
+    table = pa.table({"other": pa.array(range(len(values))), "y": values})
+    if suffix == "csv":
+        pa_csv.write_csv(table, path)
+    else:
+        pq.write_table(table, path)
+    return count_labels(open_table(path, "y", domain, all_columns=False)).tolist()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_every_row_counts_and_out_of_domain_rows_are_clamped(tmp_path, suffix):
+    values = pa.array([0, 4, 4, -7, 99, 2**62, None, 1])
+    assert counts_of(tmp_path, IntegerDomain(0, 4), values, suffix) == [3, 1, 0, 0, 4]
+    assert counts_of(tmp_path, IntegerDomain(0, 4, default=3), values, suffix) == [1, 1, 0, 4, 2]
+
+
+def test_integer_labels_in_floating_point_columns(tmp_path):
+    values = pa.array([0.4, 0.5, 1.5, math.nan, math.inf, -math.inf, None, 3.7])
+    assert counts_of(tmp_path, IntegerDomain(0, 4), values) == [5, 0, 1, 0, 2]
+    assert counts_of(tmp_path, IntegerDomain(0, 4, default=3), values) == [2, 0, 1, 4, 1]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_real_labels_go_to_the_nearest_grid_point(tmp_path, suffix):
+    values = pa.array([0.0, 0.124, 0.125, 0.3, 1.0, 7.0, math.nan, -1e300, None])
+    domain = RealDomain(0.0, 1.0, 5)
+    assert counts_of(tmp_path, domain, values, suffix) == [5, 2, 0, 0, 2]
+    with_default = RealDomain(0.0, 1.0, 5, default=0.5)
+    assert counts_of(tmp_path, with_default, values, suffix) == [2, 2, 4, 0, 1]
+
+
+def test_real_labels_are_rounded_at_random_like_the_artifact_does(tmp_path):
+    values = pa.array([0.3] * 20000)
+    counts = counts_of(tmp_path, RealDomain(0.0, 1.0, 2, "unbiased"), values)
+    assert sum(counts) == 20000
+    assert abs(counts[1] - 6000) < 6 * math.sqrt(20000 * 0.21)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_categories_and_unknown_ones(tmp_path, suffix):
+    values = pa.array(["a", "c", "c", "007", "", None])
+    assert counts_of(tmp_path, CategoricalDomain(("a", "007", "c"), "c"), values, suffix) == [
+        1,
+        1,
+        4,
+    ]
+    numbers = pa.array([7, -1, 7, 2**62])
+    assert counts_of(tmp_path, CategoricalDomain((-1, 7), -1), numbers, suffix) == [2, 2]
+
+
+def test_dictionaries_booleans_and_decimals(tmp_path):
+    text = pa.array(["a", "b", "a", None, "z"]).dictionary_encode()
+    assert counts_of(tmp_path, CategoricalDomain(("a", "b"), "b"), text) == [2, 3]
+    assert counts_of(tmp_path, IntegerDomain(0, 1), pa.array([True, False, None])) == [2, 1]
+    decimals = pa.array([1, 2, None], pa.decimal128(10, 2))
+    assert counts_of(tmp_path, IntegerDomain(0, 2), decimals) == [1, 1, 1]
+    big = pa.array([2**64 - 1, 1], pa.uint64())
+    assert counts_of(tmp_path, IntegerDomain(0, 2), big) == [0, 1, 1]
+    assert counts_of(tmp_path, IntegerDomain(0, 2), pa.nulls(3)) == [3, 0, 0]
+
+
+def test_many_batches_are_streamed(tmp_path):
+    labels = np.random.default_rng(0).integers(0, 5, 200_000)
+    counts = counts_of(tmp_path, IntegerDomain(0, 4), pa.array(labels))
+    assert counts == np.bincount(labels).tolist()
+
+
+def test_split_auto_is_the_root_of_labels_over_rows_and_adds_up_exactly():
+    privacy = PrivacySpec(epsilon=1, split="auto")
+    prior, label = split_epsilon(privacy, 20190, 78)
+    assert prior + label == 1
+    assert prior <= math.sqrt(78 / 20190) < prior + Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize(("rows", "ok"), [(312, False), (313, True)])
+def test_split_auto_needs_more_than_k_over_epsilon_squared_rows(rows, ok):
+    privacy = PrivacySpec(epsilon=0.5, split="auto")
+    if ok:
+        assert split_epsilon(privacy, rows, 78)[1] > 0
+    else:
+        with pytest.raises(BudgetError, match=r"n ≥ 313.*Two ways out.*split.*uniform"):
+            split_epsilon(privacy, rows, 78)
+
+
+def test_the_noise_is_discrete_laplace_of_scale_two_over_epsilon():
+    epsilon, n = Fraction(1, 2), 20_000
+    noisy = noisy_histogram(np.zeros(n, dtype=np.int64), epsilon)
+    assert noisy.scale == pytest.approx(4.0, rel=1e-12)
+    alpha = math.exp(-1 / noisy.scale)
+    seen = Counter(noisy.counts)
+    for value in range(-6, 7):
+        expected = n * (1 - alpha) / (1 + alpha) * alpha ** abs(value)
+        assert abs(seen[value] - expected) < 6 * math.sqrt(expected)
+
+
+def test_opendp_certifies_the_declared_epsilon():
+    # 2/0.1 in float64 is not exactly twenty tenths: the scale moves until the map is within ε.
+    for text in ("1/10", "1/3", "0.062155", "7", "123456789/10000000000"):
+        noisy = noisy_histogram(np.zeros(1, dtype=np.int64), Fraction(text))
+        assert Fraction(2) / Fraction(noisy.scale) <= Fraction(text)
+
+
+def test_a_private_prior_states_what_it_spent_and_nothing_exact(tmp_path):
+    labels = [0] * 500 + [1] * 300 + [4] * 200
+    pq.write_table(pa.table({"y": labels}), tmp_path / "labels.parquet")
+    spec = parse_spec(SPEC)
+    first, second = (estimate_prior(spec, tmp_path) for _ in range(2))
+    assert first.epsilon_prior == Fraction(2, 5) and first.epsilon_label == Fraction(3, 5)
+    assert first.statement["rows"] == 1000 and first.statement["l1_sensitivity"] == 2
+    assert first.statement["scale"] == pytest.approx(5.0)
+    assert first.weights != second.weights  # fresh noise each time
+    seeded = [estimate_prior(spec, tmp_path, test_seed=3).weights for _ in range(2)]
+    assert seeded[0] == seeded[1]
+
+
+def test_an_empty_table_is_an_error(tmp_path):
+    pq.write_table(pa.table({"y": pa.array([], pa.int64())}), tmp_path / "labels.parquet")
+    with pytest.raises(DataError, match="no rows"):
+        estimate_prior(parse_spec(SPEC), tmp_path)
+
+
+def test_a_seeded_histogram_has_the_same_law():
+    noisy = seeded_histogram(np.zeros(20_000, dtype=np.int64), Fraction(1), 1)
+    alpha = math.exp(-1 / 2)
+    share = Counter(noisy.counts)[0] / 20_000
+    assert share == pytest.approx((1 - alpha) / (1 + alpha), abs=0.02)
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=5), st.integers(1, 12))
+def test_the_projection_is_the_nearest_histogram(counts, total):
+    weights = project_to_total(counts, total)
+    assert min(weights) >= 0 and sum(weights) > 0
+    nearest = [Fraction(w * total, sum(weights)) for w in weights]
+    best = sum((a - b) ** 2 for a, b in zip(nearest, counts, strict=True))
+    # No histogram with integer or half-integer counts and the same total lies nearer.
+    steps = range(2 * total + 1)
+    for halves in itertools.product(steps, repeat=min(len(counts), 3)):
+        rest = len(counts) - len(halves)
+        if sum(halves) != 2 * total:
+            continue
+        other = [Fraction(h, 2) for h in halves] + [Fraction(0)] * rest
+        assert best <= sum((a - b) ** 2 for a, b in zip(other, counts, strict=True))
+
+
+def test_public_weights_become_integers_in_proportion():
+    spec = parse_spec(
+        SPEC.replace(
+            "{kind: private, data: labels.parquet}",
+            "{kind: public, weights: [0.35, 0.1, 0.05, 0, 1e-3]}",
+        ).replace(", split: {prior: 0.4, label: 0.6}", "")
+    )
+    assert integer_weights(spec.prior.weights) == [350, 100, 50, 0, 1]
+    prior = estimate_prior(spec, None)
+    assert prior.epsilon_prior == 0 and prior.epsilon_label == 1

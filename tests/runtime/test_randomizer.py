@@ -1,0 +1,209 @@
+"""The runtime: right answers, fresh words, refusals with a reason."""
+
+import json
+import multiprocessing
+from collections import Counter
+
+import numpy as np
+import onnx
+import pytest
+from labeldp_runtime import (
+    ArtifactError,
+    InsecureArtifactError,
+    LabelError,
+    PlatformError,
+    Randomizer,
+    UnsupportedFormatError,
+)
+from labeldp_runtime.entropy import random_words
+from labeldp_runtime.randomizer import CHUNK
+
+from labeldp_compile.artifact import canonical_json
+from tests.helpers import INTEGER_SPEC, compile_text, plain_counts
+from tests.verify.test_mutations import CATEGORICAL_SPEC, rebuilt
+
+REAL_SPEC = INTEGER_SPEC.replace(
+    "{kind: integer, min: 0, max: 9}",
+    "{kind: real, min: 0.0, max: 9.0, points: 10, rounding: unbiased}",
+)
+
+
+@pytest.fixture(scope="module")
+def artifact():
+    return compile_text(INTEGER_SPEC)
+
+
+@pytest.fixture(scope="module")
+def randomizer(artifact):
+    return Randomizer(artifact.model)
+
+
+def test_load_from_a_file(tmp_path, artifact):
+    path = tmp_path / "x.onnx"
+    path.write_bytes(artifact.model)
+    loaded = Randomizer.load(str(path))
+    assert loaded.certificate == artifact.certificate
+    assert loaded([1, 2, 3]).dtype == np.float64
+
+
+def test_frequencies_match_the_certified_counts(artifact):
+    small = compile_text(INTEGER_SPEC, word_bits=12)
+    randomizer, n = Randomizer(small.model), 200_000
+    for label in (0, 5, 9):
+        expected = plain_counts(small.randomizer, label)
+        seen = Counter(randomizer(np.full(n, label)).tolist())
+        chi_square = sum(
+            (seen[v] - n * c / 4096) ** 2 / (n * c / 4096) for v, c in expected.items()
+        )
+        assert set(seen) <= set(expected)
+        assert chi_square < 40  # the chance of more is below 1e-8 at one degree of freedom
+
+
+def test_words_are_fresh_in_every_call_and_chunk(randomizer):
+    labels = np.zeros(3 * CHUNK + 17, dtype=np.int64)
+    first, second = randomizer(labels), randomizer(labels)
+    assert len(first) == len(labels)
+    assert not np.array_equal(first, second)
+    chunks = [first[i * CHUNK : (i + 1) * CHUNK] for i in range(3)]
+    assert not np.array_equal(chunks[0], chunks[1])
+    assert not np.array_equal(chunks[1], chunks[2])
+
+
+def _words_of_a_child(queue):
+    queue.put(random_words(64).tolist())
+
+
+def test_a_forked_child_never_repeats_its_parents_words():
+    random_words(8)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    children = [context.Process(target=_words_of_a_child, args=(queue,)) for _ in range(3)]
+    for child in children:
+        child.start()
+    streams = [queue.get() for _ in children] + [random_words(64).tolist()]
+    for child in children:
+        child.join()
+    words = [word for stream in streams for word in stream]
+    assert len(set(words)) == len(words)
+
+
+def test_given_words_give_the_same_labels_however_they_are_chunked(randomizer):
+    n = 2 * CHUNK + 5
+    labels = np.arange(n) % 10
+    words = np.random.default_rng(1).integers(0, 2**64, n, np.uint64)
+    whole = randomizer.apply_words(labels, words)
+    parts = [randomizer.apply_words(labels[i::3], words[i::3]) for i in range(3)]
+    for i, part in enumerate(parts):
+        assert np.array_equal(whole[i::3], part)
+    with pytest.raises(LabelError, match="expected uint64 words"):
+        randomizer.apply_words(labels, words[:-1])
+    with pytest.raises(LabelError, match="expected uint64 words"):
+        randomizer.apply_words(labels, words.astype(np.int64))
+
+
+@pytest.mark.parametrize("spec", [INTEGER_SPEC, REAL_SPEC])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [],
+        [0, 9],
+        [True, False],
+        [float("nan"), float("inf"), float("-inf"), -1e300, 4.5],
+        [None, 3, None],
+        [10**30, -(10**30)],
+        np.array([2**64 - 1], dtype=np.uint64),
+        np.array([1, 2], dtype=np.int8),
+        np.array([1.5], dtype=np.float32),
+    ],
+)
+def test_no_number_raises(spec, labels):
+    artifact = compile_text(spec)
+    private = Randomizer(artifact.model)(labels)
+    assert len(private) == len(labels)
+    assert set(private.tolist()) <= set(artifact.randomizer.values)
+
+
+def test_what_numbers_mean(artifact):
+    small = compile_text(INTEGER_SPEC.replace("1.0", "40"), word_bits=62)
+    # At ε = 40 the private label is the label's own bin, but for a chance below 1e-16.
+    randomizer = Randomizer(small.model)
+    bins = {y: randomizer([y])[0] for y in range(10)}
+    assert randomizer([-5, 99, None, float("nan"), 2.4, 2.5, 3.5]).tolist() == [
+        bins[y] for y in (0, 9, 0, 0, 2, 2, 4)
+    ]
+
+
+def test_text_labels_and_unknown_ones():
+    randomizer = Randomizer(compile_text(CATEGORICAL_SPEC.replace("1.5", "40")).model)
+    labels = ["red", "blue", "green", "mauve", "", None]
+    expected = ["red", "blue", "green", "green", "green", "green"]
+    assert randomizer(labels).tolist() == expected
+    assert randomizer(np.array(labels[:4])).tolist() == expected[:4]
+    with pytest.raises(LabelError, match="expected text"):
+        randomizer([1, 2])
+
+
+@pytest.mark.parametrize("labels", [["a"], [[1, 2]], 3, np.array(["2024-01-01"], "datetime64[D]")])
+def test_unusable_labels_are_refused_as_a_whole(randomizer, labels):
+    with pytest.raises(LabelError, match="expected"):
+        randomizer(labels)
+
+
+@pytest.mark.parametrize("data", [b"", b"junk", b"\0" * 1000])
+def test_other_files_are_refused(data):
+    with pytest.raises(ArtifactError):
+        Randomizer(data)
+
+
+def test_missing_files_are_refused(tmp_path):
+    with pytest.raises(ArtifactError, match="cannot be read"):
+        Randomizer.load(tmp_path / "missing.onnx")
+
+
+def test_insecure_artifacts_are_refused(artifact):
+    model = rebuilt(artifact.model, lambda c: c.update(insecure="INSECURE: test"))
+    with pytest.raises(InsecureArtifactError, match="INSECURE"):
+        Randomizer(model)
+
+
+def with_metadata(model, key, value):
+    proto = onnx.load_from_string(model)
+    for prop in proto.metadata_props:
+        if prop.key == key:
+            prop.value = value
+    return proto.SerializeToString()
+
+
+def test_newer_formats_are_refused(artifact):
+    model = with_metadata(artifact.model, "labeldp.format_version", "2.0")
+    with pytest.raises(UnsupportedFormatError, match="upgrade"):
+        Randomizer(model)
+
+
+def test_a_damaged_certificate_is_refused(artifact):
+    for value in ("{", "{}", "[]", '{"insecure": null}'):
+        with pytest.raises(ArtifactError, match="damaged"):
+            Randomizer(with_metadata(artifact.model, "labeldp.certificate", value))
+
+
+def test_a_platform_that_computes_wrongly_is_refused(artifact):
+    proto = onnx.load_from_string(artifact.model)
+    metadata = {prop.key: prop.value for prop in proto.metadata_props}
+    vectors = json.loads(metadata["labeldp.self_test"])
+    for change in range(0, len(vectors["outputs"]), 7):
+        wrong = json.loads(metadata["labeldp.self_test"])
+        others = [v for v in set(wrong["outputs"]) if v != wrong["outputs"][change]]
+        wrong["outputs"][change] = others[0]
+        with pytest.raises(PlatformError, match="another version of onnxruntime"):
+            Randomizer(with_metadata(artifact.model, "labeldp.self_test", canonical_json(wrong)))
+
+
+@pytest.mark.parametrize("place", ["offsets", "grid", "base_total", "segment_values"])
+def test_the_self_test_notices_damaged_tables(artifact, place):
+    proto = onnx.load_from_string(artifact.model)
+    tensor = next(t for t in proto.graph.initializer if t.name == place)
+    numbers = np.frombuffer(tensor.raw_data, dtype=np.uint64).copy()
+    numbers ^= np.uint64(1 << 40)
+    tensor.raw_data = numbers.tobytes()
+    with pytest.raises((PlatformError, ArtifactError)):
+        Randomizer(proto.SerializeToString())

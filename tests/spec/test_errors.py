@@ -1,0 +1,158 @@
+"""A bad spec gives one message with file, line, key, what was expected and the nearest name."""
+
+import re
+
+import pytest
+
+from labeldp_compile.errors import SpecError
+from labeldp_compile.spec import load_spec, parse_spec
+
+GOOD = """version: 1
+name: doctor-visits
+label:
+  column: mdvis
+  domain: {kind: integer, min: 0, max: 77}
+  out_of_domain: clamp
+loss: squared
+privacy:
+  epsilon: 1.0
+  split: auto
+prior:
+  kind: private
+  data: data/randhie.parquet
+mechanism:
+  kind: rr_on_bins
+"""
+INTEGER = "{kind: integer, min: 0, max: 77}"
+
+CASES = [
+    # (text replaced, replacement, line, key, rest of the message)
+    ("max: 77", "mx: 77", 5, "label.domain.mx", "unknown key; did you mean 'max'?"),
+    ("column: mdvis", "colum: mdvis", 4, "label.colum", "did you mean 'column'?"),
+    ("split: auto", "splt: auto", 10, "privacy.splt", "did you mean 'split'?"),
+    ("mechanism:", "zzz: 1\nmechanism:", 14, "zzz", "expected one of label, loss,"),
+    ("kind: integer", "kind: integr", 5, "label.domain.kind", "did you mean 'integer'?"),
+    ("{kind: integer,", "{", 5, "label.domain", "the key 'kind' is missing"),
+    ("loss: squared", "loss: sqared", 7, "loss", "did you mean 'squared'?"),
+    ("kind: rr_on_bins", "kind: rr_on_bin", 14, "mechanism.kind", "did you mean 'rr_on_bins'?"),
+    ("version: 1", "version: 2", 1, "version", "2 is not one of 1"),
+    ("version: 1\n", "", 1, "version", "this key is missing"),
+    ("epsilon: 1.0", "epsilon: 0", 9, "privacy.epsilon", "greater than 0"),
+    ("epsilon: 1.0", "epsilon: -1", 9, "privacy.epsilon", "greater than 0"),
+    ("epsilon: 1.0", "epsilon: .nan", 9, "privacy.epsilon", "finite number"),
+    ("epsilon: 1.0", "epsilon: .inf", 9, "privacy.epsilon", "finite number"),
+    ("epsilon: 1.0", "epsilon: 1000", 9, "privacy.epsilon", "less than or equal to 60"),
+    ("epsilon: 1.0", "epsilon: one", 9, "privacy.epsilon", "expected a number"),
+    ("epsilon: 1.0", "epsilon: true", 9, "privacy.epsilon", "expected a number"),
+    ("max: 77", "max: -3", 5, "label.domain", "min = 0 is above max = -3"),
+    ("max: 77", "max: 0", 5, "label.domain", "at least two labels"),
+    ("max: 77", "max: 2000000", 5, "label.domain", "at most 1,000,000 labels"),
+    ("min: 0", "min: 0.5", 5, "label.domain.min", "expected a valid integer"),
+    ("name: doctor-visits", "name: ../x", 2, "name", "expected letters, digits"),
+    ("clamp", "clmp", 6, "label.out_of_domain", "did you mean 'clamp'?"),
+    ("clamp", "{defalt: 3}", 6, "label.out_of_domain.defalt", "did you mean 'default'?"),
+    ("clamp", "{default: 99}", 3, "label", "the default 99 lies outside the domain"),
+    ("clamp", "{default: 1.5}", 3, "label", "must be an integer"),
+    ("split: auto", "split: {prior: 0.1, label: 0.8}", 8, "privacy", "is 0.9, not epsilon = 1.0"),
+    ("split: auto", "split: {prior: 0, label: 1}", 10, "privacy.split.prior", "needs a part of ε"),
+    ("kind: private\n  data: data/randhie.parquet", "kind: public", 11, "prior", "weights or data"),
+    (
+        "kind: private\n  data: data/randhie.parquet",
+        "kind: public\n  weights: [1, 2]",
+        13,
+        "prior.weights",
+        "expected 78 weights",
+    ),
+    (
+        "kind: private\n  data: data/randhie.parquet",
+        "kind: public\n  weights: [1, -2]",
+        13,
+        "prior.weights.1",
+        "greater than or equal to 0",
+    ),
+    ("loss: squared", "loss: zero_one", 15, "mechanism.kind", "grows with the distance"),
+    (INTEGER, "{kind: categorical, values: [a, b, a]}", 5, "label.domain", "'a' stands here twice"),
+    (INTEGER, "{kind: categorical, values: [a]}", 5, "label.domain.values", "at least 2 items"),
+    (INTEGER, "{kind: categorical, values: [1, b]}", 5, "label.domain", "all text or all integers"),
+    (INTEGER, "{kind: categorical, values: [true, b]}", 5, "label.domain.values.0", "quote it"),
+    (INTEGER, "{kind: categorical, values: [a, b]}", 3, "label", "say out_of_domain: {default"),
+    (INTEGER, "{kind: real, min: 0, max: 1, points: 1}", 5, "label.domain.points", "equal to 2"),
+    (INTEGER, "{kind: real, min: 0, max: .inf, points: 9}", 5, "label.domain.max", "finite"),
+    (INTEGER, "{kind: real, min: 0, max: 1e999, points: 9}", 5, "label.domain.max", "fits float64"),
+    (
+        INTEGER,
+        "{kind: real, min: 1e16, max: 10000000000000002, points: 900}",
+        5,
+        "label.domain",
+        "too close",
+    ),
+    (
+        "prior:\n  kind: private\n  data: data/randhie.parquet",
+        "prior: null",
+        11,
+        "prior",
+        "mapping",
+    ),
+    ("mechanism:\n  kind: rr_on_bins", "mechanism: rr_on_bins", 14, "mechanism", "mapping"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "key", "rest"), CASES)
+def test_messages(old, new, line, key, rest):
+    assert old in GOOD
+    with pytest.raises(SpecError) as caught:
+        parse_spec(GOOD.replace(old, new), "s.yaml")
+    message = str(caught.value)
+    assert message.startswith(f"s.yaml:{line}: {key}: "), message
+    assert rest in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("", "1: the file is empty"),
+        ("- a", "1: expected a mapping"),
+        ("a: [", "not valid YAML"),
+        ("a: 1\na: 2", "2: the key 'a' stands here twice"),
+        ("a: !!python/object:os.system x", "1: the tag"),
+        ("1: 2", "1: the key 1 must be text"),
+        ("? [a]\n: 1", "a key must be text"),
+        ("a: \x00", "not valid YAML"),
+        ("a: &x [*x]", "not valid YAML"),
+    ],
+)
+def test_no_spec_at_all(text, rest):
+    with pytest.raises(SpecError, match=r"s\.yaml") as caught:
+        parse_spec(text, "s.yaml")
+    assert rest in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(SpecError, match="cannot be read"):
+        load_spec(tmp_path / "missing.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
+    with pytest.raises(SpecError, match="UTF-8"):
+        load_spec(tmp_path / "latin.yaml")
+
+
+def test_numbers_stay_the_decimals_that_were_written():
+    text = GOOD.replace("epsilon: 1.0", "epsilon: 0.3").replace(
+        "split: auto", "split: {prior: 0.1, label: 2e-1}"
+    )
+    spec = parse_spec(text)
+    assert str(spec.privacy.epsilon) == "0.3"
+    assert spec.privacy.split.prior + spec.privacy.split.label == spec.privacy.epsilon
+
+
+def test_only_true_and_false_are_booleans():
+    text = GOOD.replace(INTEGER, "{kind: categorical, values: [yes, no, on]}")
+    text = text.replace("out_of_domain: clamp", "out_of_domain: {default: no}")
+    text = text.replace("squared", "zero_one").replace("rr_on_bins", "randomized_response")
+    assert parse_spec(text).label.to_domain().values == ("yes", "no", "on")
+
+
+def test_the_lines_of_a_long_spec_are_right():
+    text = re.sub(r"^", "# comment\n", GOOD, count=1)
+    with pytest.raises(SpecError, match=r"^s:8: loss"):
+        parse_spec(text.replace("loss: squared", "loss: x"), "s")

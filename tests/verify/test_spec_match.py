@@ -1,0 +1,50 @@
+"""``--spec``: the certificate names the spec and agrees with it."""
+
+import hashlib
+
+import pytest
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.verify.spec_match import spec_disagreements
+from tests.helpers import INTEGER_SPEC, compile_text
+
+
+def certificate_for(text):
+    certificate = compile_text(text).certificate
+    certificate["digests"]["spec"] = hashlib.sha256(text.encode()).hexdigest()
+    return certificate
+
+
+def test_agreement():
+    assert spec_disagreements(INTEGER_SPEC.encode(), certificate_for(INTEGER_SPEC)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("name: example", "name: other", "name"),
+        ("loss: squared", "loss: absolute", "loss"),
+        ("epsilon: 1.0", "epsilon: 0.9", "privacy.epsilon"),
+        ("max: 9", "max: 8", "label.domain.max"),
+        ("column: y", "column: z", "label.column"),
+        ("kind: rr_on_bins", "kind: randomized_response", "mechanism"),
+        ("kind: public", "kind: uniform", "prior.kind"),
+    ],
+)
+def test_a_forged_digest_does_not_hide_a_difference(old, new, key):
+    certificate = certificate_for(INTEGER_SPEC)
+    other = INTEGER_SPEC.replace(old, new)
+    certificate["digests"]["spec"] = hashlib.sha256(other.encode()).hexdigest()
+    found = spec_disagreements(other.encode(), certificate)
+    assert len(found) == 1 and found[0].startswith(key)
+
+
+def test_a_changed_comment_changes_the_digest():
+    found = spec_disagreements(INTEGER_SPEC.encode() + b"# x\n", certificate_for(INTEGER_SPEC))
+    assert found == ["the certificate names another spec (its digest differs)"]
+
+
+@pytest.mark.parametrize("spec", [b"a: [", b"- a", b""])
+def test_no_spec_at_all(spec):
+    with pytest.raises(InputError, match="spec"):
+        spec_disagreements(spec, certificate_for(INTEGER_SPEC))

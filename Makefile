@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml runtime/pyproject.toml
 		{ echo "labeldp needs Python 3.11 or newer; say make PYTHON=python3.12, for instance"; exit 1; }
 	@echo "installing into $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e ./runtime -e '.[dev]'
+	@$(BIN)/pip install -qq --disable-pip-version-check -e ./runtime -e '.[dev]'
 	@touch $@
 
 demo: $(STAMP)

@@ -124,7 +124,7 @@ def test_no_number_raises(spec, labels):
 
 
 def test_what_numbers_mean(artifact):
-    small = compile_text(INTEGER_SPEC.replace("1.0", "40"), word_bits=62)
+    small = compile_text(INTEGER_SPEC.replace("1.0", "40"))
     # At ε = 40 the private label is the label's own bin, but for a chance below 1e-16.
     randomizer = Randomizer(small.model)
     bins = {y: randomizer([y])[0] for y in range(10)}

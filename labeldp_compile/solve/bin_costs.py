@@ -1,0 +1,255 @@
+"""What one bin of RR-on-Bins costs, by loss.
+
+With b = e^−ε, s = 1 − b and L(v) = Σ p_y ℓ(v, y), a bin S costs
+min_v b·L(v) + s·Σ_{y∈S} p_y ℓ(v, y): the entry L[r][i] of Algorithm 2 in "Regression with Label
+Differential Privacy" (ICLR 2023), divided by e^ε. Two constants are split off before anything is
+added up, because at large ε they would drown the rest: ℓ(y, y), which every mechanism pays, and
+b·min L, which every bin pays. What remains, the *excess*, is non-negative and cannot fall when
+a bin grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from labeldp_compile.solve.convex_bin_costs import ConvexCosts
+from labeldp_compile.solve.range_moments import (
+    Floats,
+    Ints,
+    LossFunction,
+    Moments,
+    RangeMoments,
+)
+
+
+class BinCosts(Protocol):
+    """Costs of all bins over n labels with positive prior."""
+
+    size: int
+    """Number of labels n."""
+    base: float
+    """min_v L(v), in scaled loss units, shifted so that ℓ(y, y) = 0."""
+    unit: float
+    """Loss units in one scaled loss unit."""
+    shift: float
+    """Σ p_y ℓ(y, y), in loss units."""
+
+    def excess(self, first: Ints, stop: Ints) -> Floats:
+        """Cost of the bins of labels first..stop−1 minus b·base, in scaled units; elementwise."""
+        ...
+
+    def values(self, first: Ints, stop: Ints) -> Floats:
+        """The best output of each bin, in label units; elementwise."""
+        ...
+
+
+class _MeanCosts:
+    """Losses whose best output is a weighted mean: Bregman divergences, up to ℓ(y, y).
+
+    The outside of the bin acts as one point of weight b at the overall mean, so a bin costs the
+    spread inside its two halves plus the divergences of three means from their common mean.
+    """
+
+    def __init__(self, labels: Floats, prior: Floats, epsilon: float, scale: float) -> None:
+        self.size = labels.size
+        self.shift = 0.0
+        self._scale = scale
+        self._origin = self._choose_origin(labels, prior)
+        self._outside = float(np.exp(-epsilon))
+        self._stay = float(-np.expm1(-epsilon))
+        self._moments = RangeMoments((labels - self._origin) / scale, prior, self._divergence)
+        left, right = self._moments.halves(np.array([0]), np.array([self.size]))
+        self._mean = left.mass * left.mean + right.mass * right.mean
+        spread = left.mass * self._divergence(left.mean, self._mean)
+        spread += right.mass * self._divergence(right.mean, self._mean)
+        self.base = float((spread + left.spread + right.spread)[0])
+
+    @staticmethod
+    def _choose_origin(labels: Floats, prior: Floats) -> float:
+        return 0.0
+
+    @staticmethod
+    def _divergence(label: Floats, mean: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _value(self, left: Moments, right: Moments) -> Floats:
+        inside = self._stay * (left.mass * left.mean + right.mass * right.mean)
+        mass = self._stay * (left.mass + right.mass) + self._outside
+        return (inside + self._outside * self._mean) / mass
+
+    def excess(self, first: Ints, stop: Ints) -> Floats:
+        """See `BinCosts`."""
+        left, right = self._moments.halves(first, stop)
+        value = self._value(left, right)
+        cost = left.mass * self._divergence(left.mean, value)
+        cost += right.mass * self._divergence(right.mean, value)
+        cost += left.spread
+        cost += right.spread
+        cost *= self._stay
+        cost += self._outside * self._divergence(self._mean, value)
+        return cost
+
+    def values(self, first: Ints, stop: Ints) -> Floats:
+        """See `BinCosts`."""
+        return self._value(*self._moments.halves(first, stop)) * self._scale + self._origin
+
+
+class SquaredCosts(_MeanCosts):
+    """ℓ(v, y) = ½(v − y)²."""
+
+    def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
+        """Prepare for labels [n], their prior [n] and ε, as in `bin_costs`."""
+        scale = _scale_of(labels)
+        super().__init__(labels, prior, epsilon, scale)
+        self.unit = scale * scale
+
+    @staticmethod
+    def _choose_origin(labels: Floats, prior: Floats) -> float:
+        return float(labels[0] + prior @ (labels - labels[0]))
+
+    @staticmethod
+    def _divergence(label: Floats, mean: Floats) -> Floats:
+        gap = label - mean
+        return np.asarray(0.5 * gap * gap)
+
+
+class PoissonCosts(_MeanCosts):
+    """ℓ(v, y) = v − y·log v, with v, y ≥ 0 and 0·log 0 = 0."""
+
+    def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
+        """Prepare for labels [n], their prior [n] and ε, as in `bin_costs`."""
+        scale = _scale_of(labels)
+        super().__init__(labels, prior, epsilon, scale)
+        self.unit = scale
+        positive = labels > 0
+        y, p = labels[positive], prior[positive]
+        self.shift = float(p @ (y - y * np.log(y)))
+
+    @staticmethod
+    def _divergence(label: Floats, mean: Floats) -> Floats:
+        """y·log(y/v) − y + v, accurate relative to itself also where y is close to v."""
+        gap = label - mean
+        total = label + mean
+        z = gap / np.where(total > 0, total, 1.0)
+        # log(y/v) = 2·artanh(z): the first terms cancel on paper instead of in the computer.
+        square = z * z
+        series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
+        near = gap * z * (1.0 + (1.0 + z) * z * series)
+        tiny = np.finfo(np.float64).tiny
+        far = label * np.log(np.maximum(label, tiny) / np.maximum(mean, tiny)) - gap
+        return np.where(np.abs(z) < 0.02, near, far)
+
+
+class AbsoluteCosts:
+    """ℓ(v, y) = |v − y|: the best output is a weighted median, always one of the labels."""
+
+    def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
+        """Prepare for labels [n], their prior [n] and ε, as in `bin_costs`."""
+        self.size = labels.size
+        self.shift = 0.0
+        self.unit = _scale_of(labels)
+        self._labels = labels
+        self._outside = float(np.exp(-epsilon))
+        self._stay = float(-np.expm1(-epsilon))
+        self._scaled = (labels - labels[0]) / self.unit
+        self._cumulative = np.concatenate([[0.0], np.cumsum(prior)])
+        self._moments = RangeMoments(
+            self._scaled, prior, lambda label, mean: np.zeros_like(label + mean)
+        )
+        every = np.arange(self.size)
+        everywhere = self._distance(np.zeros_like(every), np.full_like(every, self.size), every)
+        self.base = float(everywhere.min())
+        self._above_base = everywhere - self.base
+
+    def _distance(self, first: Ints, stop: Ints, at: Ints) -> Floats:
+        """Σ p_y |v − y| over the labels first..stop−1, v being label number `at`."""
+        value = self._scaled[at]
+        # The label itself is left out: with it, a mean would be too close to v when it is heavy.
+        end, start = np.clip(at, first, stop), np.clip(at + 1, first, stop)
+        a, b = self._moments.halves(first, end)
+        below = a.mass * (value - a.mean) + b.mass * (value - b.mean)
+        a, b = self._moments.halves(start, stop)
+        above = a.mass * (a.mean - value) + b.mass * (b.mean - value)
+        # An empty run has no halves: what the table returned for it belongs to other labels.
+        return np.where(end > first, below, 0.0) + np.where(start < stop, above, 0.0)
+
+    def _median(self, first: Ints, stop: Ints) -> Ints:
+        """Position of the weighted median, in O(log n).
+
+        Walking up through the cumulative prior F, the slope of the objective is
+        b·(F − ½) + s·(clip(F − F_first, 0, P) − P/2), P being the bin's mass; it is solved for F.
+        Mass below 1e-16 is lost in F. It matters only to outputs at ε > 36, where b is as small.
+        """
+        start, end = self._cumulative[first], self._cumulative[stop]
+        pull = 0.5 * self._stay * (end - start)
+        b = self._outside
+        level = start + (pull + b * (0.5 - start))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            beyond = np.where(b * (0.5 - end) >= pull, 0.5 - pull / b, level)
+            level = np.where(b * (start - 0.5) >= pull, 0.5 + pull / b, beyond)
+        at = np.searchsorted(self._cumulative[1:], level)
+        return np.asarray(np.minimum(at, self.size - 1))
+
+    def excess(self, first: Ints, stop: Ints) -> Floats:
+        """See `BinCosts`."""
+        at = self._median(first, stop)
+        inside = self._distance(first, stop, at)
+        return self._stay * inside + self._outside * self._above_base[at]
+
+    def values(self, first: Ints, stop: Ints) -> Floats:
+        """See `BinCosts`."""
+        return np.asarray(self._labels[self._median(first, stop)])
+
+
+_NAMED: dict[str, Callable[[Floats, Floats, float], BinCosts]] = {
+    "squared": SquaredCosts,
+    "absolute": AbsoluteCosts,
+    "poisson": PoissonCosts,
+}
+
+
+def bin_costs(loss: str | LossFunction, labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
+    """Bin costs of a loss, by name or as a function of (predictions, labels).
+
+    Args:
+        loss: "squared", "absolute", "poisson" or a function.
+        labels: [n] finite, strictly increasing.
+        prior: [n] positive, summing to 1.
+        epsilon: privacy parameter ε > 0.
+
+    Raises:
+        ValueError: the loss is unknown, or a function that does not return finite numbers.
+    """
+    if callable(loss):
+        return ConvexCosts(labels, prior, epsilon, loss)
+    if loss not in _NAMED:
+        raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(_NAMED)}, or a function")
+    return _NAMED[loss](labels, prior, epsilon)
+
+
+def loss_function(loss: str | LossFunction) -> LossFunction:
+    """A loss, by name or as a function, as a function of (predictions, labels)."""
+    if callable(loss):
+        return loss
+    return {"squared": _squared, "absolute": _absolute, "poisson": _poisson}[loss]
+
+
+def _squared(prediction: Floats, label: Floats) -> Floats:
+    return np.asarray(0.5 * (prediction - label) ** 2)
+
+
+def _absolute(prediction: Floats, label: Floats) -> Floats:
+    return np.abs(prediction - label)
+
+
+def _poisson(prediction: Floats, label: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return prediction - np.where(label > 0, label * np.log(prediction), 0.0)
+
+
+def _scale_of(labels: Floats) -> float:
+    """A power of two near the largest distance between labels: dividing by it is exact."""
+    return float(np.ldexp(1.0, np.frexp(labels[-1] - labels[0])[1] - 1))

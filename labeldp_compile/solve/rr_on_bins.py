@@ -1,0 +1,213 @@
+"""RR-on-Bins: the best of all ε-DP label randomizers, for a prior and a loss.
+
+"Regression with Label Differential Privacy" (Ghazi et al., ICLR 2023). Algorithm 1 randomizes the
+bin of a label; by Theorem 5 the best bins are as good as any ε-DP mechanism; Algorithm 2 finds them
+by dynamic programming over labels and number of bins. Here the number of bins is no dimension: its
+answer is a ratio, which Dinkelbach's iteration minimises over least-weight subsequences.
+
+With b = e^−ε, d bins of cost c₁ … c_d (see `bin_costs`) lose Σ cⱼ / (1 + (d − 1)·b).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from labeldp_compile.solve.bin_costs import BinCosts, bin_costs, loss_function
+from labeldp_compile.solve.least_weight_subsequence import Cuts, Runs
+from labeldp_compile.solve.range_moments import Floats, Ints, LossFunction
+
+_DIRECT = 512  # up to this many labels, all bins are weighed
+_BLOCKS = 32  # blocks that the search starts from otherwise
+_TIE = 1e-13  # losses that differ by less, relatively, are the same
+_LARGEST = 1e150  # of a label: squares stay finite
+_SLACK = 1e-9  # relative room for rounding when bins are ruled out
+
+
+@dataclass(frozen=True, eq=False)
+class BinsSolution:
+    """The best bins and their outputs.
+
+    Attributes:
+        starts: [d] index of the first label in each bin, increasing; starts[0] == 0.
+        values: [d] output of each bin, in label units, strictly increasing.
+        loss: noisy label loss E ℓ(output, label) under the prior, in units of the loss.
+        iterations: Dinkelbach iterations over single labels, with the one that confirms the
+            optimum; those over blocks of labels are not counted.
+    """
+
+    starts: Ints
+    values: Floats
+    loss: float
+    iterations: int
+
+
+def solve_rr_on_bins(
+    labels: Floats,
+    prior: Floats,
+    epsilon: float,
+    loss: Literal["squared", "absolute", "poisson"] | LossFunction,
+) -> BinsSolution:
+    """Find the bins and outputs of RR-on-Bins with the least noisy label loss.
+
+    Exact up to rounding, which is far below 1e-9 of the loss for ε <= 30; larger ε are safe too. Of
+    equally good bins it takes few. A label of prior 0 between two bins joins the one whose output
+    has the lower loss for it.
+
+    Args:
+        labels: [k] strictly increasing, within ±1e150; not negative for the Poisson loss.
+        prior: [k] finite, not negative, not all 0; normalised here.
+        epsilon: privacy parameter ε >= 0 of the randomizer.
+        loss: "squared" ½(v − y)², "absolute" |v − y|, "poisson" v − y·log v, or a function of
+            (predictions, labels) that broadcasts, is convex in the prediction and satisfies
+            Assumption 4: it rises with the distance of prediction and label. Finite between
+            the smallest and the largest label. It is evaluated O(k³) times, where the named
+            losses take at most O(k²) steps and O(k log k) memory.
+
+    Returns:
+        The best bins: Pr[vⱼ | y] is e^ε / (e^ε + d − 1) if y is in bin j, else 1 / (e^ε + d − 1).
+
+    Raises:
+        ValueError: the arguments are not as described.
+    """
+    labels, prior = np.asarray(labels, dtype=np.float64), np.asarray(prior, dtype=np.float64)
+    _check(labels, prior, epsilon)
+    if loss == "poisson" and labels[0] < 0:
+        raise ValueError("the Poisson loss needs labels that are not negative")
+    prior = prior / prior.max()
+    support = np.flatnonzero(prior)
+    y, p = labels[support], prior[support]
+    costs = bin_costs(loss, y, p / p.sum(), epsilon)
+    cuts, iterations = _Search(costs, epsilon).run()
+    cuts, values = _increasing(costs, cuts)
+    values = np.clip(values, y[0], y[-1])
+    total = _ratio(costs, float(np.exp(-epsilon)), cuts) * costs.unit + costs.shift
+    bins = _bins_of_all(labels, support, cuts, values, loss_function(loss))
+    return BinsSolution(np.searchsorted(bins, np.arange(values.size)), values, total, iterations)
+
+
+def _check(labels: Floats, prior: Floats, epsilon: float) -> None:
+    if labels.ndim != 1 or labels.size == 0:
+        raise ValueError("labels must be a non-empty one-dimensional array")
+    if prior.shape != labels.shape:
+        raise ValueError(f"{labels.size} labels need as many prior weights, not {prior.shape}")
+    if not (np.abs(labels) <= _LARGEST).all():
+        raise ValueError(f"labels must be finite, at most {_LARGEST:g} in absolute value")
+    if (labels[1:] <= labels[:-1]).any():
+        raise ValueError("labels must be strictly increasing")
+    if not np.isfinite(prior).all() or (prior < 0).any() or not prior.any():
+        raise ValueError("prior weights must be finite, not negative and not all zero")
+    if not (np.isfinite(epsilon) and epsilon >= 0):
+        raise ValueError(f"epsilon must be finite and not negative, not {epsilon}")
+
+
+def _ratio(costs: BinCosts, b: float, cuts: Ints) -> float:
+    """Scaled loss of the bins between consecutive cuts: what is minimised."""
+    count = cuts.size - 1
+    excess = float(costs.excess(cuts[:-1], cuts[1:]).sum())
+    return (excess + count * b * costs.base) / (1.0 + (count - 1) * b)
+
+
+class _Search:
+    """Dinkelbach's iteration: the least ratio N/D is the λ at which the least N − λ·D is 0.
+
+    N − λ·D = Σⱼ (excessⱼ + b·(base − λ)) − (1 − b)·λ: a sum over bins, a least-weight subsequence.
+    """
+
+    def __init__(self, costs: BinCosts, epsilon: float) -> None:
+        self._costs = costs
+        self._b = float(np.exp(-epsilon))
+        self._stay = float(-np.expm1(-epsilon))
+        self._cuts = np.array([0, costs.size])
+        self._lowest = costs.base
+
+    def run(self) -> tuple[Ints, int]:
+        """Cuts [d + 1] of the best bins, and the number of iterations."""
+        if self._lowest <= 0.0 or self._one_bin_is_best():
+            return self._cuts, 0
+        size = self._costs.size
+        cuts = Cuts.blocks(size, size if size <= _DIRECT else _BLOCKS)
+        while not cuts.exact:
+            middles = cuts.middles()
+            paths = Runs(middles, self._costs.excess).shortest(self._penalty(self._lowest))
+            self._improve(middles.first[paths.best()])
+            # What is ruled out at this λ, N − λ·D > 0, is ruled out at any smaller one. The
+            # second term covers the rounding of the penalty when 1 − b is tiny.
+            budget = self._lowest * (self._stay * (1.0 + _SLACK) + _TIE)
+            runs = Runs(cuts, self._costs.excess)
+            cuts = runs.narrow(self._penalty(self._lowest), budget)
+        iterations = self._iterate(cuts)
+        return self._cuts, iterations
+
+    def _one_bin_is_best(self) -> bool:
+        """Whether some cheap argument says that no bins beat a constant.
+
+        First, any ε-DP mechanism loses at least e^−ε of what a constant loses. Second, a bin gains
+        by an output v below the constant v* only through labels that prefer v, and these are the
+        lowest ones: if v* is best for all bins of lowest labels, and of highest, it is for any bin.
+        """
+        if self._costs.size == 1 or self._stay <= _TIE:
+            return True
+        every = np.arange(self._costs.size)
+        lowest = self._costs.values(np.zeros_like(every), every + 1)
+        highest = self._costs.values(every, np.full_like(every, every.size))
+        return bool((lowest == highest[0]).all() and (highest == highest[0]).all())
+
+    def _penalty(self, ratio: float) -> float:
+        return max(self._b * (self._costs.base - ratio), 0.0)
+
+    def _improve(self, cuts: Ints) -> bool:
+        ratio = _ratio(self._costs, self._b, cuts)
+        if ratio >= self._lowest * (1.0 - _TIE):
+            return False
+        self._cuts, self._lowest = cuts, ratio
+        return True
+
+    def _iterate(self, cuts: Cuts) -> int:
+        """Find the best of the given cuts, one position a block; count the iterations."""
+        runs = Runs(cuts, self._costs.excess)
+        iterations = 0
+        improved = True
+        while improved:
+            iterations += 1
+            # A λ lower by the tie makes every bin cost a little more: ties go to fewer bins.
+            paths = runs.shortest(self._penalty(self._lowest * (1.0 - _TIE)))
+            best = cuts.first[paths.best()]
+            improved = self._improve(best)
+        tied = _ratio(self._costs, self._b, best) <= self._lowest * (1.0 + 10.0 * _TIE)
+        if tied and best.size < self._cuts.size:
+            self._cuts = best
+        return iterations
+
+
+def _increasing(costs: BinCosts, cuts: Ints) -> tuple[Ints, Floats]:
+    """Outputs of the bins, after merging neighbours that do not rise.
+
+    In optimal bins such neighbours share a best output v, and then one bin is at least as good: it
+    saves b·L(v) >= b·λ in the numerator and b in the denominator.
+    """
+    while True:
+        values = costs.values(cuts[:-1], cuts[1:])
+        rising = values[1:] > values[:-1]
+        if rising.all():
+            return cuts, values
+        cuts = cuts[np.concatenate([[True], rising, [True]])]
+
+
+def _bins_of_all(
+    labels: Floats, support: Ints, cuts: Ints, values: Floats, loss: LossFunction
+) -> Ints:
+    """Bin of every label [k], not decreasing; `cuts` counts the labels in `support` only."""
+    bin_of = np.searchsorted(cuts[1:], np.arange(support.size), side="right")
+    every = np.arange(labels.size)
+    above = np.minimum(np.searchsorted(support, every), support.size - 1)
+    below = np.maximum(np.searchsorted(support, every, side="right") - 1, 0)
+    upper, lower = bin_of[above], bin_of[below]
+    at = np.flatnonzero(lower < upper)
+    up = loss(values[upper[at]], labels[at]) < loss(values[lower[at]], labels[at])
+    bins = lower
+    bins[at[up]] = upper[at[up]]
+    # Rounding aside they already rise: who prefers the upper output lies above who does not.
+    return np.maximum.accumulate(bins)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +14,12 @@ from typing import Any
 from labeldp_compile.artifact import canonical_json, choose_grid, write_window_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.errors import InputError
-from labeldp_compile.mechanisms import build_randomizer
+from labeldp_compile.mechanisms import Problem, solve
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.randomizer import WindowRandomizer
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.tabular.writer import replaced_when_whole
+from labeldp_compile.verify import check_bytes
 
 TOOLS = ("labeldp", "numpy", "onnx", "opendp", "scipy")
 INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
@@ -38,7 +41,10 @@ class Artifact:
         """
         onnx_path, json_path = output_paths(directory, self.name)
         require_writable(directory, self.name, overwrite=overwrite)
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
         with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
             json_part.write_text(canonical_json(self.certificate) + "\n", encoding="utf-8")
             part.write_bytes(self.model)
@@ -49,16 +55,18 @@ def compile_spec(
     path: Path,
     *,
     test_seed: int | None = None,
-    progress: Callable[[int], None] = lambda rows: None,
+    count_progress: Callable[[int], None] = lambda rows: None,
+    solve_progress: Callable[[str], None] = lambda line: None,
 ) -> Artifact:
     """Compile a spec file in memory. A private prior spends its ε₁ each time.
 
     Raises InputError (SpecError, DataError, BudgetError) for whatever the user can mend.
     """
     spec, source = load_spec(path)
-    prior = estimate_prior(spec, path.parent, test_seed=test_seed, progress=progress)
+    prior = estimate_prior(spec, path.parent, test_seed=test_seed, progress=count_progress)
     digest = hashlib.sha256(source).hexdigest()
-    return assemble(spec, prior, digest, insecure=None if test_seed is None else INSECURE)
+    insecure = None if test_seed is None else INSECURE
+    return assemble(spec, prior, digest, insecure=insecure, progress=solve_progress)
 
 
 def assemble(
@@ -68,14 +76,21 @@ def assemble(
     *,
     insecure: str | None = None,
     word_bits: int | None = None,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> Artifact:
     """Everything behind the prior; touches no label."""
-    domain = spec.label.to_domain()
+    problem = Problem(
+        mechanism=spec.mechanism,
+        domain=spec.domain,
+        weights=prior.weights,
+        epsilon=prior.epsilon_label,
+        loss=spec.loss,
+        word_bits=word_bits,
+        progress=progress,
+    )
     try:
-        randomizer = build_randomizer(
-            spec.mechanism.kind, domain, prior.weights, prior.epsilon_label, spec.loss, word_bits
-        )
-        grid = choose_grid(randomizer)
+        solved = solve(problem)
+        grid = choose_grid(solved.randomizer)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
     if grid is None:
@@ -91,9 +106,14 @@ def assemble(
         tools={name: importlib.metadata.version(name) for name in TOOLS},
         insecure=insecure,
     )
-    certificate = build_certificate(domain, randomizer, spec.loss, provenance)
-    model = write_window_model(domain, randomizer, grid, certificate)
-    return Artifact(spec.name, model, certificate, randomizer)
+    certificate = build_certificate(
+        spec.domain, solved.randomizer, spec.loss, provenance, solved.bound
+    )
+    model = write_window_model(spec.domain, solved.randomizer, grid, certificate)
+    if insecure is None:
+        # Nothing leaves the compiler that an auditor would refuse.
+        check_bytes(model).require()
+    return Artifact(spec.name, model, certificate, solved.randomizer)
 
 
 def output_paths(directory: Path, name: str) -> tuple[Path, Path]:
@@ -102,12 +122,23 @@ def output_paths(directory: Path, name: str) -> tuple[Path, Path]:
 
 
 def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
-    """Raise InputError if the outputs could not be written; called before any ε is spent."""
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory}: is not a directory")
-    existing = [path for path in output_paths(directory, name) if path.exists()]
-    if existing and not overwrite:
-        raise InputError(
-            f"{existing[0]}: exists already; say --overwrite to replace it "
-            "(a private prior is then paid for again), or choose another directory"
-        )
+    """Raise InputError if the outputs could not be written to the directory.
+
+    Called before any ε is spent.
+    """
+    for path in output_paths(directory, name):
+        if path.is_dir():
+            raise InputError(f"{path}: is a directory")
+        if os.path.lexists(path) and not overwrite:
+            raise InputError(
+                f"{path}: exists already; say --overwrite to replace it "
+                "(a private prior is then paid for again), or choose another directory"
+            )
+    ancestor = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    if not ancestor.is_dir():
+        raise InputError(f"{ancestor}: is not a directory")
+    try:
+        with tempfile.NamedTemporaryFile(dir=ancestor, prefix=f".{name}."):
+            pass
+    except OSError as error:
+        raise InputError(f"{ancestor}: cannot be written to: {error.strerror}") from error

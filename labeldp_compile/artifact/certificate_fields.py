@@ -1,7 +1,7 @@
 """Which fields of a certificate a file proves, and which it only declares; part of the format.
 
-A proved field is re-derived from the integers in the file (the noisy label loss and, given it, the
-gap under the prior that the certificate states). Everything else is somebody's word: a forger with
+A proved field is re-derived from the integers in the file (loss, bound and gap for the prior that
+the certificate states). Everything else is somebody's word: a forger with
 this open writer can restate it in a well-formed file, and only a signature protects it.
 """
 
@@ -13,10 +13,16 @@ PROVED = (
     "privacy.epsilon_label_bound",
     "utility.noisy_label_loss",
     "utility.largest_bias",
+    "utility.rms_bias",
+    "utility.biases",
+    "utility.loss_lower_bound",
+    "utility.certified_gap",
+    "optimality",
     "exact.realised_ratio",
     "exact.epsilon_label_bound",
     "exact.noisy_label_loss",
     "exact.largest_bias",
+    "exact.loss_lower_bound",
     "digests.tables",
 )
 DECLARED = (

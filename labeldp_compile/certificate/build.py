@@ -6,12 +6,14 @@ for reading; what they stand for exactly is under ``exact`` as "p/q".
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from labeldp_compile.artifact import FORMAT_VERSION, tables_digest
 from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
+from labeldp_compile.certificate.optimality import DualBound, ProvedBound, prove_bound
 from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
 from labeldp_compile.randomizer.exp_bound import exp_lower, log_bound
 from labeldp_compile.randomizer.privacy import realised_ratio
@@ -46,7 +48,11 @@ class Provenance:
 
 
 def build_certificate(
-    domain: Domain, randomizer: WindowRandomizer, loss: Loss, provenance: Provenance
+    domain: Domain,
+    randomizer: WindowRandomizer,
+    loss: Loss,
+    provenance: Provenance,
+    dual: DualBound | None = None,
 ) -> dict[str, Any]:
     """The certificate of a window randomizer.
 
@@ -59,7 +65,11 @@ def build_certificate(
     total = provenance.epsilon_label + provenance.epsilon_prior
     weights = provenance.prior["weights"]
     low, high = noisy_label_loss(randomizer, domain.labels(), weights, loss)
-    bias = _largest_bias(domain, randomizer)
+    bias = None if isinstance(domain, CategoricalDomain) else biases(randomizer, domain.labels())
+    square = None if bias is None else mean_square(bias, weights)
+    proved = None
+    if dual is not None and loss == "squared":
+        proved = prove_bound(dual, domain.labels(), weights, provenance.epsilon_label, low)
     return {
         "format_version": FORMAT_VERSION,
         "name": provenance.name,
@@ -78,10 +88,13 @@ def build_certificate(
         "utility": {
             "loss": loss,
             "noisy_label_loss": _common_float(low, high),
-            "largest_bias": None if bias is None else float(bias),
-            "loss_lower_bound": None,
-            "certified_gap": None,
+            "largest_bias": None if bias is None else float(max(map(abs, bias))),
+            "rms_bias": None if square is None else math.sqrt(square),
+            "biases": _listed(bias, dual),
+            "loss_lower_bound": None if proved is None else float(proved.value),
+            "certified_gap": None if proved is None else _gap(proved, low, square),
         },
+        "optimality": None if proved is None else proved.to_json(),
         "prior": provenance.prior,
         "exact": {
             "epsilon_label": str(provenance.epsilon_label),
@@ -89,8 +102,9 @@ def build_certificate(
             "epsilon_prior": str(provenance.epsilon_prior),
             "epsilon_total": str(total),
             "realised_ratio": str(ratio),
-            "noisy_label_loss": str(low) if low == high else None,
-            "largest_bias": None if bias is None else str(bias),
+            "noisy_label_loss": None if loss == "poisson" else str(low),
+            "largest_bias": None if bias is None else str(max(map(abs, bias))),
+            "loss_lower_bound": None if proved is None else str(proved.value),
         },
         "digests": {
             "spec": provenance.spec_digest,
@@ -102,11 +116,24 @@ def build_certificate(
     }
 
 
-def _largest_bias(domain: Domain, randomizer: WindowRandomizer) -> Fraction | None:
-    """max |E[output | y] − y| over the labels, or None for categories."""
-    if isinstance(domain, CategoricalDomain):
+def mean_square(bias: list[Fraction], weights: list[int]) -> Fraction:
+    """Σ prior·bias²."""
+    total = sum((w * b * b for w, b in zip(weights, bias, strict=True)), Fraction(0))
+    return total / sum(weights)
+
+
+def _listed(bias: list[Fraction] | None, dual: DualBound | None) -> list[float] | None:
+    """The bias of every label, where the spec asked for a budget of it."""
+    if bias is None or dual is None or dual.rule.kind not in ("max", "penalty"):
         return None
-    return max(abs(bias) for bias in biases(randomizer, domain.labels()))
+    return [float(b) for b in bias]
+
+
+def _gap(proved: ProvedBound, loss: Fraction, square: Fraction | None) -> float:
+    """(objective − bound)/objective, at least 0; the objective is the loss plus any penalty."""
+    penalty = proved.rule.amount if proved.rule.kind == "penalty" else Fraction(0)
+    objective = loss + penalty * (square or 0)
+    return float(max((objective - proved.value) / objective, Fraction(0))) if objective else 0.0
 
 
 def _common_float(low: Fraction, high: Fraction) -> float:

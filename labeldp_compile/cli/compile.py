@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from labeldp_compile.cli.progress import row_progress
+from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.pipeline import compile_spec, require_writable
 from labeldp_compile.spec import load_spec
+from labeldp_compile.verify.steps import OVER
 
 
 @click.command("compile")
@@ -27,7 +28,7 @@ from labeldp_compile.spec import load_spec
 @click.option(
     "--insecure-test-seed",
     "test_seed",
-    type=int,
+    type=click.IntRange(min=0),
     help="Seed the prior's noise, for tests: the artifact says INSECURE and never verifies.",
 )
 def compile_command(
@@ -41,7 +42,12 @@ def compile_command(
     name = load_spec(spec)[0].name
     require_writable(directory, name, overwrite=overwrite)  # before anything is spent
     with row_progress("counting labels", None, quiet=quiet) as progress:
-        artifact = compile_spec(spec, test_seed=test_seed, progress=progress)
+        artifact = compile_spec(
+            spec,
+            test_seed=test_seed,
+            count_progress=progress,
+            solve_progress=line_progress(quiet=quiet),
+        )
     path = artifact.write(directory, overwrite=overwrite)
     if not quiet:
         click.echo(_summary(artifact.certificate), err=True)
@@ -61,13 +67,17 @@ def _summary(certificate: dict[str, Any]) -> str:
         f"{certificate['outputs']:,} outputs",
         f"  ε of the prior   {privacy['epsilon_prior']:<12.6g} {spent}",
         f"  ε of a label     {privacy['epsilon_label']:<12.6g} "
-        f"the integers give at most {privacy['epsilon_label_bound']:.12g}",
+        f"the integers give at most {privacy['epsilon_label_bound']:.12f}",
         f"  ε in total       {privacy['epsilon_total']:<12.6g} for a label in both",
         f"  noisy label loss {utility['noisy_label_loss']:<12.6g} {utility['loss']}, "
         "under the prior in the certificate",
     ]
     if bias is not None:
         lines.append(f"  largest bias     {bias:<12.6g} |E[output | label] − label|")
+    if utility["loss_lower_bound"] is not None:
+        over = OVER[certificate["optimality"]["over"]]
+        lines.append(f"  least possible   {utility['loss_lower_bound']:<12.6g} {over}")
+        lines.append(f"  certified gap    {utility['certified_gap']:<12.2g} relative to that")
     if certificate["insecure"]:
         lines.append(f"  {certificate['insecure']}")
     return "\n".join(lines)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
+import signal
 import sys
+import threading
 from typing import Any
 
 import click
@@ -19,15 +22,24 @@ def explained(command: click.Command) -> click.Command:
 
     @functools.wraps(run)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        # A terminal or pipe that cannot show ε must not turn an answer into an error; and a
+        # polite kill must let unfinished files be removed.
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             return run(*args, **kwargs)
         except InputError as error:
             click.echo(f"labeldp: {error}", err=True)
             sys.exit(2)
-        except BrokenPipeError:
-            # The reader of our output has gone: nothing to say, and nothing more to write.
+        except OSError as error:
+            # Our own output cannot be written: its reader has gone, or the disk is full.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
+            if not isinstance(error, BrokenPipeError):
+                click.echo(f"labeldp: {error.strerror or error}", err=True)
+            sys.exit(2)
 
     command.callback = wrapper
     return command

@@ -1,4 +1,4 @@
-"""A row counter on the terminal; nothing when stderr is a file or a pipe."""
+"""Progress on the terminal; nothing when stderr is a file or a pipe."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Calla
         return
     with click.progressbar(length=rows or 0, label=label, file=sys.stderr, show_pos=True) as bar:
         yield bar.update
+
+
+def line_progress(*, quiet: bool) -> Callable[[str], None]:
+    """A function that shows a line of text about a long solve."""
+    if quiet or not sys.stderr.isatty():
+        return lambda line: None
+    return lambda line: click.echo(f"  {line}", err=True)

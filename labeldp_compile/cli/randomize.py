@@ -10,7 +10,7 @@ from labeldp_runtime import Randomizer, RuntimeArtifactError
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table, rewrite_table
-from labeldp_compile.verify import VerificationError, verify_file
+from labeldp_compile.verify import VerificationError, check_bytes, read_artifact
 from labeldp_compile.verify.decode import read_domain
 
 
@@ -49,8 +49,9 @@ def randomize_command(
     """
     _refuse_loss(table, output, overwrite=overwrite)
     try:
-        certificate = verify_file(artifact).certificate
-        randomizer = Randomizer.load(artifact)
+        data = read_artifact(artifact)
+        certificate = check_bytes(data).require().certificate
+        randomizer = Randomizer(data, str(artifact))
     except VerificationError as error:
         click.echo(f"labeldp: {artifact}: does not verify: {error}", err=True)
         raise SystemExit(1) from error

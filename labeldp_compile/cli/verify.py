@@ -20,7 +20,7 @@ from labeldp_compile.verify import Report, check_file
 def verify_command(file: Path, spec: Path | None, as_json: bool) -> None:
     """Re-derive every provable claim of an artifact from FILE alone.
 
-    Exit code 0 if all checks hold, 1 if one fails, 2 if FILE cannot be read.
+    Exit code 0 if all checks hold, 1 if one fails, 2 if FILE or the spec cannot be read.
     """
     report = check_file(file, spec)
     if as_json:

@@ -1,5 +1,6 @@
 """The mechanisms: each asks a solver, and returns a randomizer in exact integers."""
 
-from labeldp_compile.mechanisms.build import build_randomizer
+from labeldp_compile.mechanisms.build import solve
+from labeldp_compile.mechanisms.problem import Problem, Solved
 
-__all__ = ["build_randomizer"]
+__all__ = ["Problem", "Solved", "solve"]

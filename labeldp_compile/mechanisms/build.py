@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Callable
 
-from labeldp_compile.mechanisms import randomized_response, rr_on_bins
-from labeldp_compile.randomizer import Domain, WindowRandomizer
-from labeldp_compile.randomizer.utility import Loss
+from labeldp_compile.mechanisms import optimal_unbiased, randomized_response, rr_on_bins
+from labeldp_compile.mechanisms.problem import Problem, Solved
 
-Builder = Callable[[Domain, Sequence[int], Fraction, Loss, int | None], WindowRandomizer]
-
-_BUILDERS: dict[str, Builder] = {
+_BUILDERS: dict[str, Callable[[Problem], Solved]] = {
     "randomized_response": randomized_response.build,
     "rr_on_bins": rr_on_bins.build,
+    "optimal_unbiased": optimal_unbiased.build,
 }
 
 
-def build_randomizer(
-    kind: str,
-    domain: Domain,
-    weights: Sequence[int],
-    epsilon: Fraction,
-    loss: Loss,
-    word_bits: int | None = None,
-) -> WindowRandomizer:
-    """The ``epsilon``-DP randomizer of a mechanism, for the prior ``weights`` [k] and the loss.
-
-    ``word_bits`` fixes the size of the random word (tests enumerate small ones); the default is
-    the largest that fits.
-    """
-    return _BUILDERS[kind](domain, weights, epsilon, loss, word_bits)
+def solve(problem: Problem) -> Solved:
+    """The ε-DP randomizer that the problem's mechanism names; ValueError if there is none."""
+    return _BUILDERS[problem.mechanism.kind](problem)

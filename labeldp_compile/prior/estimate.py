@@ -50,7 +50,7 @@ def estimate_prior(
     Raises DataError for unusable data and BudgetError if ε cannot pay for the prior. A private
     prior spends ε₁ each time this is called.
     """
-    domain, prior, epsilon = spec.label.to_domain(), spec.prior, Fraction(spec.privacy.epsilon)
+    domain, prior, epsilon = spec.domain, spec.prior, Fraction(spec.privacy.epsilon)
     if isinstance(prior, PrivatePrior):
         table = open_table(directory / prior.data, spec.label.column, domain, all_columns=False)
         return _private(spec, table, test_seed, progress)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Literal
 
 Category = str | int
@@ -78,6 +79,20 @@ class RealDomain:
         lo, hi = Fraction(self.min), Fraction(self.max)
         step = (hi - lo) / (self.points - 1)
         return [Fraction(float(lo + j * step)) for j in range(self.points)]
+
+    def is_faithful(self) -> bool:
+        """Whether float64 can tell the grid points apart: each is rounded to itself."""
+        if not (math.isfinite(self.max - self.min) and math.isfinite(self.points_per_unit)):
+            return False
+        exact = self.labels()
+        points = [float(label) for label in exact]
+        extremes = (0, 2**64 - 1) if self.rounding == "unbiased" else (0,)
+        reach = 2.0**-20  # grid steps by which a point's own position may be off
+        return (
+            all(a < b for a, b in pairwise(points))
+            and all(abs(self.position(point) - j) <= reach for j, point in enumerate(points))
+            and all(0 <= self.index(self.max, w) < self.points for w in extremes)
+        )
 
     def position(self, label: float) -> float:
         """Grid steps from ``min`` to ``label``, by the graph's own float64 operations."""

@@ -77,7 +77,8 @@ def solve_rr_on_bins(
     if loss == "poisson" and labels[0] < 0:
         raise ValueError("the Poisson loss needs labels that are not negative")
     prior = prior / prior.max()
-    support = np.flatnonzero(prior)
+    # What is left stays positive when it is divided by the sum.
+    support = np.flatnonzero(prior > np.finfo(np.float64).tiny)
     y, p = labels[support], prior[support]
     costs = bin_costs(loss, y, p / p.sum(), epsilon)
     cuts, iterations = _Search(costs, epsilon).run()

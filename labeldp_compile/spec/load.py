@@ -74,7 +74,7 @@ def _explain(errors: list[ErrorDetails], yaml: YamlSource, source: str) -> str:
         given = given.get("kind") if isinstance(given, dict) else given
         options = [part.strip(" '") for part in expected.replace(" or ", ", ").split(",")]
         close = difflib.get_close_matches(str(given), options, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = f"; did you mean {close[0]!r}?" if close and close[0] != given else ""
         suffix = ".kind" if kind == "union_tag_invalid" else ""
         return f"{where}{suffix}: {given!r} is not one of {', '.join(options)}{hint}"
     if kind == "union_tag_not_found":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
@@ -23,6 +22,9 @@ from labeldp_compile.randomizer.domain import Rounding
 from labeldp_compile.randomizer.utility import Loss
 
 MAX_LABELS = 1_000_000
+MAX_DIGITS = 100
+MAX_EXPONENT = 100
+MIN_EPSILON = Decimal("0.000001")
 _EXACT_IN_FLOAT64 = 2**53
 
 
@@ -32,8 +34,9 @@ def _number(value: Any) -> Decimal:
     number = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         raise ValueError("expected a finite number")
-    if not math.isfinite(float(number)):
-        raise ValueError("expected a number that fits float64")
+    digits = number.as_tuple()
+    if len(digits.digits) > MAX_DIGITS or (number and abs(number.adjusted()) > MAX_EXPONENT):
+        raise ValueError(f"expected a number between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}")
     return number
 
 
@@ -76,19 +79,18 @@ class RealDomainSpec(Strict):
     points: StrictInt = Field(
         ge=2, le=MAX_LABELS, description="number of grid points, ends included"
     )
-    rounding: Rounding = Field(
-        "nearest",
-        description="how a number becomes a grid point: the nearest one, or at random so that the "
-        "mean is kept (takes a second random word a label)",
+    rounding: Rounding | None = Field(
+        None,
+        description="how a number becomes a grid point: nearest, or unbiased: at random so that "
+        "the mean is kept (takes a second random word a label); by default unbiased for "
+        "optimal_unbiased and nearest for the others",
     )
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         _require_order(self.min, self.max)
-        low, high = float(self.min), float(self.max)
-        width = high - low
-        if not math.isfinite(width) or low + width / (self.points - 1) == low:
-            raise ValueError("the grid points are too close (or too far apart) for float64")
+        if not RealDomain(float(self.min), float(self.max), self.points).is_faithful():
+            raise ValueError("the grid points are too close for float64: take fewer points")
         return self
 
 
@@ -155,8 +157,8 @@ class LabelSpec(Strict):
                 raise ValueError(f"the default {default} lies outside the domain")
         return self
 
-    def to_domain(self) -> Domain:
-        """The domain in its exact form."""
+    def to_domain(self, rounding: Rounding = "nearest") -> Domain:
+        """The domain in its exact form; ``rounding`` is for real labels that name none."""
         rule = self.out_of_domain
         default = rule.default if isinstance(rule, DefaultLabel) else None
         domain = self.domain
@@ -169,7 +171,7 @@ class LabelSpec(Strict):
             float(domain.min),
             float(domain.max),
             domain.points,
-            domain.rounding,
+            domain.rounding or rounding,
             None if default is None else float(default),
         )
 
@@ -184,7 +186,9 @@ class Split(Strict):
 class PrivacySpec(Strict):
     """The privacy budget of one label."""
 
-    epsilon: Number = Field(gt=0, le=60, description="total ε for a label that is in both parts")
+    epsilon: Number = Field(
+        ge=MIN_EPSILON, le=60, description="total ε for a label that is in both parts"
+    )
     split: Literal["auto"] | Split = Field(
         "auto", description="auto: √(k/n) for a private prior, nothing for the others"
     )
@@ -245,6 +249,63 @@ class RRonBins(Strict):
     kind: Literal["rr_on_bins"]
 
 
+class GridOutputs(Strict):
+    """Evenly spaced outputs (Algorithm 2 of the paper)."""
+
+    grid: StrictInt = Field(ge=2, le=100_000, description="number of outputs")
+
+
+class ValueOutputs(Strict):
+    """The outputs themselves."""
+
+    values: list[Number] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if len({float(value) for value in self.values}) < len(self.values):
+            raise ValueError("the outputs must differ")
+        return self
+
+
+class BiasSpec(Strict):
+    """How much bias is allowed, or what it costs; exactly one of the three."""
+
+    max: Annotated[Number, Field(ge=0)] | None = Field(
+        None, description="the largest |E[output | label] − label|"
+    )
+    penalty: Annotated[Number, Field(ge=0)] | None = Field(
+        None, description="λ: minimise the noisy label loss + λ·Σ prior·bias²"
+    )
+    sample_size: StrictInt | None = Field(
+        None, ge=1, description="the penalty (n − 1)/2, for averages of n labels"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(part is not None for part in (self.max, self.penalty, self.sample_size)) != 1:
+            raise ValueError("a bias budget is one of max, penalty and sample_size")
+        return self
+
+
+class OptimalUnbiased(Strict):
+    """The unbiased randomizer of least loss (NeurIPS 2023), or one within a bias budget."""
+
+    kind: Literal["optimal_unbiased"]
+    outputs: Literal["exact"] | GridOutputs | ValueOutputs = Field(
+        "exact", description="exact: real outputs, squared loss; or {grid: n}, or {values: [...]}"
+    )
+    bias: BiasSpec | None = None
+
+    @model_validator(mode="after")
+    def _bias_needs_exact_outputs(self) -> Self:
+        if self.bias is not None and self.outputs != "exact":
+            raise ValueError("a bias budget needs outputs: exact")
+        return self
+
+
+Mechanism = RandomizedResponse | RRonBins | OptimalUnbiased
+
+
 class Spec(Strict):
     """A label randomizer to compile."""
 
@@ -254,7 +315,13 @@ class Spec(Strict):
     loss: Loss
     privacy: PrivacySpec
     prior: Annotated[PrivatePrior | PublicPrior | UniformPrior, Field(discriminator="kind")]
-    mechanism: Annotated[RandomizedResponse | RRonBins, Field(discriminator="kind")]
+    mechanism: Annotated[Mechanism, Field(discriminator="kind")]
+
+    @property
+    def domain(self) -> Domain:
+        """The label domain in its exact form."""
+        unbiased = isinstance(self.mechanism, OptimalUnbiased)
+        return self.label.to_domain("unbiased" if unbiased else "nearest")
 
 
 def _require_order(low: Any, high: Any) -> None:

@@ -15,6 +15,7 @@ import yaml
 
 Path = tuple[str | int, ...]
 MAX_DEPTH = 12
+MAX_INTEGER_DIGITS = 100
 MAX_NODES = 2_000_000
 
 
@@ -100,6 +101,10 @@ def _scalar(node: yaml.Node) -> Any:
     if not isinstance(node, yaml.ScalarNode):
         raise YamlError(line, "a key must be text")
     text = node.value
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise YamlError(line, "a lone surrogate is no text")
+    if node.tag == "tag:yaml.org,2002:int" and len(text) > MAX_INTEGER_DIGITS:
+        raise YamlError(line, "an integer of more digits than any number here needs")
     if node.tag == "tag:yaml.org,2002:null":
         return None
     if node.tag == "tag:yaml.org,2002:bool":

@@ -18,6 +18,9 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.randomizer import CategoricalDomain, Domain, RealDomain
 from labeldp_compile.randomizer.domain import missing_label
 
+_WHOLE = r"^-?[0-9]{1,18}$"
+_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,4})?$|^(?i)(nan|-?inf)$"
+
 
 def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
     """Raise DataError unless a column of this type can hold the domain's labels."""
@@ -43,27 +46,55 @@ def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
     """Labels [n] as int64, float64 or text (object), ready for the graph's ``label`` input.
 
     For an integer domain, numbers with a fraction are rounded to the nearest integer (halves to
-    even). Raises DataError for a column of the wrong type.
+    even). Text is parsed where the domain needs numbers (CSV): what is no number counts as missing.
+    Raises DataError for a column of the wrong type.
     """
-    check_type(domain, column, values.type)
-    missing = missing_label(domain)
-    if pa.types.is_null(values.type):
-        return as_label_array([None] * len(values), _element_type(domain), missing)
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if isinstance(domain, CategoricalDomain) and domain.is_text:
-        texts = pc.fill_null(values, pa.scalar(missing, values.type))
-        return as_label_array(texts.to_numpy(zero_copy_only=False), "string", missing)
+    element, missing = _element_type(domain), missing_label(domain)
+    if _is_text(values.type) and element != "string":
+        values = _parsed(values, element, isinstance(domain, CategoricalDomain))
+    check_type(domain, column, values.type)
+    if pa.types.is_null(values.type):
+        return as_label_array([None] * len(values), element, missing)
+    if element == "string":
+        return as_label_array(_texts(values), "string", missing)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     numbers = pc.fill_null(values, pa.scalar(0, values.type)).to_numpy(zero_copy_only=False)
-    labels = as_label_array(numbers, _element_type(domain), missing)
+    labels = as_label_array(numbers, element, missing)
     if values.null_count:
         null = values.is_null().to_numpy(zero_copy_only=False)
         labels = np.where(null, np.asarray(missing, dtype=labels.dtype), labels)
     return labels
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
+
+
+def _texts(values: pa.Array) -> NDArray[Any]:
+    """The texts as objects, None for nulls; bytes that are no UTF-8 never raise."""
+    try:
+        return np.asarray(values.to_numpy(zero_copy_only=False), dtype=object)
+    except (pa.ArrowException, UnicodeDecodeError):
+        kind = pa.large_binary() if pa.types.is_large_string(values.type) else pa.binary()
+        cells = values.cast(kind).to_pylist()
+        texts = [None if cell is None else cell.decode(errors="replace") for cell in cells]
+        return np.array(texts, dtype=object)
+
+
+def _parsed(values: pa.Array, element: str, whole_only: bool) -> pa.Array:
+    """Cells of a CSV file as numbers; null where a cell is none."""
+    trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), r"^\+", "")
+    pattern = _WHOLE if whole_only else _NUMBER
+    cells = pc.if_else(pc.match_substring_regex(trimmed, pattern), trimmed, None)
+    words = pc.utf8_lower(trimmed)
+    for word, number in (("true", "1"), ("false", "0")):
+        cells = pc.if_else(pc.equal(words, word), number, cells)
+    return pc.cast(cells, pa.int64() if whole_only else pa.float64())
 
 
 def _element_type(domain: Domain) -> str:

@@ -17,7 +17,6 @@ from labeldp_compile.tabular.label_column import check_type
 
 BATCH_ROWS = 1 << 16
 _CSV_BLOCK_BYTES = 1 << 22
-_CSV_PARSE = pa_csv.ParseOptions(newlines_in_values=True)
 _CSV_SUFFIXES = (".csv",)
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -48,17 +47,14 @@ class TableReader:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
         try:
             if self.is_csv:
-                yield from _open_csv(self.path, self.column, self.domain, self.all_columns)
+                yield from _open_csv(self.path, self.schema)
             else:
                 columns = None if self.all_columns else [self.column]
                 with pq.ParquetFile(self.path) as file:
                     yield from file.iter_batches(BATCH_ROWS, columns=columns)
-        except (pa.ArrowInvalid, OSError) as error:
-            # The message of Arrow may quote a label: say only where it was.
-            raise DataError(
-                f"{self.path}: cannot be read to the end; is the column {self.column!r} "
-                "of one type, and the file whole?"
-            ) from error
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            # The message of Arrow may quote a label: say only that something is wrong.
+            raise DataError(f"{self.path}: is damaged, and cannot be read to the end") from None
 
 
 def open_table(path: Path, column: str, domain: Domain, *, all_columns: bool) -> TableReader:
@@ -75,20 +71,25 @@ def open_table(path: Path, column: str, domain: Domain, *, all_columns: bool) ->
     is_csv = suffix in _CSV_SUFFIXES
     try:
         if is_csv:
-            names, rows = _csv_names(path), None
+            inferred, rows = _csv_schema(path), None
         else:
             with pq.ParquetFile(path) as file:
-                schema, rows = file.schema_arrow, file.metadata.num_rows
-            names = schema.names
-    except (pa.ArrowInvalid, OSError) as error:
-        kind = "CSV" if is_csv else "Parquet"
-        raise DataError(f"{path}: is empty, or not a {kind} file") from error
+                inferred, rows = file.schema_arrow, file.metadata.num_rows
+        names = list(inferred.names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        kind = "CSV file in UTF-8, with commas and a header" if is_csv else "Parquet file"
+        raise DataError(f"{path}: is empty, or not a {kind}") from None
     _require_column(path, column, names)
     if is_csv:
-        schema = _open_csv(path, column, domain, all_columns).schema
-    elif not all_columns:
-        schema = pa.schema([schema.field(column)])
-    check_type(domain, column, schema.field(column).type)
+        repeated = sorted({name for name in inferred.names if inferred.names.count(name) > 1})
+        if repeated:
+            raise DataError(f"{path}: has several columns called {repeated[0]!r}")
+        _check_csv_type(domain, column, inferred.field(column).type)
+        # Cells are kept as the text that they are; the label is parsed in label_column.
+        inferred = pa.schema([(name, pa.string()) for name in inferred.names])
+    schema = inferred if all_columns else pa.schema([inferred.field(column)])
+    if not is_csv:
+        check_type(domain, column, schema.field(column).type)
     return TableReader(path, column, schema, rows, is_csv, all_columns, domain)
 
 
@@ -97,45 +98,43 @@ def _require_column(path: Path, column: str, names: list[str]) -> None:
         raise DataError(f"{path}: has several columns called {column!r}")
     if column not in names:
         close = difflib.get_close_matches(column, names, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names[:12])}"
+        known = ", ".join(map(repr, names[:12])) or "none"
+        hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
         raise DataError(f"{path}: has no column {column!r}; {hint}")
 
 
-def _csv_names(path: Path) -> list[str]:
-    with pa_csv.open_csv(
-        path, read_options=_csv_read_options(), parse_options=_CSV_PARSE
-    ) as reader:
-        return list(reader.schema.names)
+def _check_csv_type(domain: Domain, column: str, inferred: pa.DataType) -> None:
+    """Refuse a column whose first rows are no numbers where the domain needs numbers."""
+    text = isinstance(domain, CategoricalDomain) and domain.is_text
+    if not text and (pa.types.is_string(inferred) or pa.types.is_temporal(inferred)):
+        check_type(domain, column, pa.string())
 
 
-def _csv_read_options() -> pa_csv.ReadOptions:
+def _csv_schema(path: Path) -> pa.Schema:
+    with pa_csv.open_csv(path, read_options=_read_options(), parse_options=_parse()) as reader:
+        return reader.schema
+
+
+def _read_options() -> pa_csv.ReadOptions:
     return pa_csv.ReadOptions(block_size=_CSV_BLOCK_BYTES)
 
 
-def _open_csv(
-    path: Path, column: str, domain: Domain, all_columns: bool
-) -> pa_csv.CSVStreamingReader:
-    """The label in its domain's type; all other columns as the text that they are."""
-    names = _csv_names(path)
-    types = {name: pa.string() for name in names}
-    if not isinstance(domain, CategoricalDomain):
-        types[column] = pa.float64()
-    elif not domain.is_text:
-        types[column] = pa.int64()
+def _parse(columns: int = 0) -> pa_csv.ParseOptions:
+    # In a file of one column an empty line is a row whose cell is empty.
+    return pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=columns != 1)
+
+
+def _open_csv(path: Path, schema: pa.Schema) -> pa_csv.CSVStreamingReader:
+    """The wanted columns, all as text."""
+    columns = len(_csv_schema(path).names)
     options = pa_csv.ConvertOptions(
-        column_types=types,
-        include_columns=names if all_columns else [column],
+        column_types={name: pa.string() for name in schema.names},
+        include_columns=schema.names,
         strings_can_be_null=False,
     )
-    try:
-        return pa_csv.open_csv(
-            path,
-            read_options=_csv_read_options(),
-            parse_options=_CSV_PARSE,
-            convert_options=options,
-        )
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            f"{path}: the label column {column!r} does not hold what the "
-            f"{domain.kind} domain of the spec needs"
-        ) from error
+    return pa_csv.open_csv(
+        path,
+        read_options=_read_options(),
+        parse_options=_parse(columns),
+        convert_options=options,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,7 @@ def rewrite_table(
     """
     if add_as is not None and add_as in table.schema.names:
         raise DataError(f"{table.path}: has a column {add_as!r} already")
+    _check_format(table, output)
     rows = 0
     with replaced_when_whole(output) as temporary, _Sink(temporary, output.suffix.lower()) as sink:
         for batch in _at_least_one(table):
@@ -57,9 +59,12 @@ def replaced_when_whole(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         _flush(temporary)
+        if path.exists():
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         temporary.replace(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from error
+        reason = error.strerror or "the disk or the folder refuses it"
+        raise DataError(f"{path}: cannot be written: {reason}") from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -73,8 +78,6 @@ class _Sink:
     """A Parquet or CSV writer that learns its schema from the first batch."""
 
     def __init__(self, path: Path, suffix: str) -> None:
-        if suffix not in (".csv", ".parquet", ".pq"):
-            raise DataError(f"{path.name}: expected a .parquet or .csv name for the output")
         self._path, self._is_csv = path, suffix == ".csv"
         self._writer: Any = None
 
@@ -93,6 +96,17 @@ class _Sink:
             else:
                 self._writer = pq.ParquetWriter(self._path, batch.schema)
         self._writer.write_batch(batch)
+
+
+def _check_format(table: TableReader, output: Path) -> None:
+    """Raise DataError, before anything is drawn, if the output's format cannot hold the columns."""
+    suffix = output.suffix.lower()
+    if suffix not in (".csv", ".parquet", ".pq"):
+        raise DataError(f"{output}: expected a .parquet or .csv name for the output")
+    if suffix == ".csv":
+        for field in table.schema:
+            if pa.types.is_nested(field.type) and field.name != table.column:
+                raise DataError(f"{output}: CSV cannot hold {field.name!r}, a {field.type}")
 
 
 def _at_least_one(table: TableReader) -> Iterator[pa.RecordBatch]:

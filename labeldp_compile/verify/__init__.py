@@ -7,6 +7,14 @@ forms and the pure graph writer, and it checks that writer by running the graph.
 """
 
 from labeldp_compile.verify.report import Check, Report, VerificationError
-from labeldp_compile.verify.steps import check_bytes, check_file, verify_file
+from labeldp_compile.verify.steps import check_bytes, check_file, read_artifact, verify_file
 
-__all__ = ["Check", "Report", "VerificationError", "check_bytes", "check_file", "verify_file"]
+__all__ = [
+    "Check",
+    "Report",
+    "VerificationError",
+    "check_bytes",
+    "check_file",
+    "read_artifact",
+    "verify_file",
+]

@@ -14,9 +14,11 @@ _CONTEXT = Context(prec=120, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999
 
 def exp_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     """Rationals below and above e^x, for an exact x of size at most 10^4."""
+    if x == 0:
+        return Fraction(1), Fraction(1)
     low = _CONTEXT.next_minus(_divide(x)[0].exp(_CONTEXT))
     high = _CONTEXT.next_plus(_divide(x)[1].exp(_CONTEXT))
-    return Fraction(low), Fraction(high)
+    return max(Fraction(low), Fraction(1)) if x > 0 else Fraction(low), Fraction(high)
 
 
 def log_bounds(x: Fraction) -> tuple[Fraction, Fraction]:

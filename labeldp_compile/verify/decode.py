@@ -26,6 +26,7 @@ from labeldp_compile.randomizer import (
     WindowRandomizer,
 )
 from labeldp_compile.randomizer.window import Segment
+from labeldp_compile.verify.shape import shape_error
 
 METADATA_KEYS = (
     "labeldp.certificate",
@@ -35,6 +36,7 @@ METADATA_KEYS = (
 )
 _UNPACK = {INT64: "q", UINT64: "Q", DOUBLE: "d"}
 _EXACT_IN_FLOAT64 = 2**53
+MAX_LABELS = 1_000_000
 
 
 class DecodeError(Exception):
@@ -77,6 +79,11 @@ def read_certificate(model: onnx.ModelProto) -> dict[str, Any]:
     certificate = json.loads(text)
     if not isinstance(certificate, dict) or canonical_json(certificate) != text:
         raise DecodeError("the certificate is not canonical JSON")
+    wrong = shape_error(certificate)
+    if wrong:
+        raise DecodeError(
+            f"the certificate has another shape than format {FORMAT_VERSION}: {wrong}"
+        )
     return certificate
 
 
@@ -96,30 +103,30 @@ def read_domain(certificate: dict[str, Any]) -> Domain:
         )
         floats = [domain.min, domain.max, *([] if default is None else [default])]
         _demand(all(isinstance(x, float) and math.isfinite(x) for x in floats), "the domain")
-        _demand(math.isfinite(domain.max - domain.min), "the domain")
-        _demand(_is_int(domain.points) and domain.points >= 2, "the domain")
+        _demand(_is_int(domain.points) and 2 <= domain.points <= MAX_LABELS, "the domain")
         _demand(domain.rounding in ("nearest", "unbiased"), "the domain")
+        _demand(domain.min < domain.max and domain.is_faithful(), "the grid of labels")
     else:
         values = tuple(stated["values"])
         kinds = {type(v) for v in values}
         _demand(kinds in ({str}, {int}) and len(set(values)) == len(values), "the categories")
-        _demand(default in values, "the default category")
+        _demand(default in values and type(default) in kinds, "the default category")
         domain = CategoricalDomain(values, values[values.index(default)])
     if not isinstance(domain, CategoricalDomain):
         _demand(domain.min < domain.max, "the domain")
         _demand(default is None or domain.min <= default <= domain.max, "the default label")
-    _demand(domain.to_json() == stated, "the domain")
+    _demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain")
     return domain
 
 
-def read_tables(model: onnx.ModelProto, labels: int) -> Tables:
+def read_tables(model: onnx.ModelProto, domain: Domain) -> Tables:
     """Decode the window randomizer from the constants of the graph."""
     constants = _Constants(model)
     (word_shift,) = constants.integers("word_shift", UINT64, 0)
     (T,) = constants.integers("base_total", INT64, 0)
     offsets = constants.integers("offsets", INT64, 1)
     _demand(1 <= word_shift <= 63, "the word size")
-    _demand(len(offsets) == labels, "the number of offsets")
+    _demand(len(offsets) == domain.size, "the number of offsets")
     word_bits = 64 - word_shift
     X = 2**word_bits - T
     _demand(T >= 1 and X >= 0 and min(offsets) >= 0, "the base line and the offsets")
@@ -137,10 +144,15 @@ def read_tables(model: onnx.ModelProto, labels: int) -> Tables:
     _demand(len(values) == len(lengths), "the number of segments")
     outputs = values[:m]
     index = {value: i for i, value in enumerate(outputs)}
-    _demand(len(index) == m, "the outputs: they must differ")
-    if isinstance(outputs[0], float):
-        finite = all(math.isfinite(v) and (v != 0 or math.copysign(1, v) > 0) for v in values)
-        _demand(finite and outputs == sorted(outputs), "the outputs: finite and increasing")
+    _demand(len(index) == m, "an output that stands there twice")
+    if isinstance(domain, CategoricalDomain):
+        kinds = {type(v) for v in values}
+        _demand(kinds == {type(domain.default)}, "the outputs: categories, like the labels")
+    else:
+        floats = all(isinstance(v, float) and math.isfinite(v) for v in values)
+        _demand(floats, "the outputs: finite float64 numbers, for labels that are numbers")
+        _demand(all(v != 0 or math.copysign(1, v) > 0 for v in values), "an output of −0")
+        _demand(outputs == sorted(outputs), "the order of the outputs")
     _demand(all(v in index for v in values[m:]), "the outputs of the extra line")
     extra = [Segment(n, index[v]) for n, v in zip(lengths[m:], values[m:], strict=True)]
     randomizer = WindowRandomizer(
@@ -234,4 +246,4 @@ def _is_int(value: Any) -> bool:
 
 def _demand(condition: bool, what: str) -> None:
     if not condition:
-        raise DecodeError(f"{what} cannot be right")
+        raise DecodeError(f"not a valid artifact: {what}")

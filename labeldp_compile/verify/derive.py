@@ -1,14 +1,14 @@
-"""From the decoded integers to the claims, by direct counting in exact arithmetic.
+"""From the decoded integers to the claims, in exact arithmetic.
 
-Written independently of the compiler's own analysis, and more plainly: for each label it walks the
-few segments that the label's window covers.
+Written independently of the compiler's own analysis. ``Sums`` adds a number per output over all
+words of a label: the base line once, and the label's window by prefix sums.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
@@ -17,6 +17,37 @@ from labeldp_compile.randomizer import WindowRandomizer
 from labeldp_compile.verify.bounds import log_bounds
 
 Bounds = tuple[Fraction, Fraction]
+MAX_STEPS = 30_000_000
+
+
+class TooMuchWorkError(Exception):
+    """The tables are legal, but take longer to check than any compiled artifact does."""
+
+
+class Sums:
+    """Σ over the 2^B words of a label of an integer f(output), for every label."""
+
+    def __init__(self, randomizer: WindowRandomizer, f: Callable[[int], int]) -> None:
+        """``f`` takes the index of an output."""
+        self._r = randomizer
+        self._values = [f(segment.output) for segment in randomizer.extra]
+        lengths = [segment.length for segment in randomizer.extra]
+        self._ends = list(accumulate(lengths, initial=0))
+        self._sums = list(
+            accumulate((n * v for n, v in zip(lengths, self._values, strict=True)), initial=0)
+        )
+        self._base = sum(b * f(i) for i, b in enumerate(randomizer.base))
+
+    def of(self, label: int) -> int:
+        """The sum for one label."""
+        start = self._r.offsets[label]
+        return self._base + self._until(start + self._r.window) - self._until(start)
+
+    def _until(self, point: int) -> int:
+        j = bisect_right(self._ends, point) - 1
+        if j < 0 or j >= len(self._values):
+            return self._sums[-1]
+        return self._sums[j] + (point - self._ends[j]) * self._values[j]
 
 
 def worst_ratio(randomizer: WindowRandomizer) -> Fraction:
@@ -26,10 +57,13 @@ def worst_ratio(randomizer: WindowRandomizer) -> Fraction:
     i that any window of X integers on the extra line covers: the window slides from left to right,
     and the most is reached where it begins at the start, or ends at the end, of a segment of i.
     """
-    X, ends = randomizer.window, _ends(randomizer)
+    X = randomizer.window
+    ends = list(accumulate((segment.length for segment in randomizer.extra), initial=0))
     own: dict[int, list[tuple[int, int]]] = {}
     for j, segment in enumerate(randomizer.extra):
         own.setdefault(segment.output, []).append((ends[j], ends[j + 1]))
+    if sum(len(segments) ** 2 for segments in own.values()) > MAX_STEPS:
+        raise TooMuchWorkError("too many segments belong to one output")
     worst = Fraction(1)
     for output, segments in own.items():
         most = 0
@@ -40,14 +74,11 @@ def worst_ratio(randomizer: WindowRandomizer) -> Fraction:
     return worst
 
 
-def largest_bias(randomizer: WindowRandomizer, labels: Sequence[Fraction]) -> Fraction:
-    """max over labels of |E[output | y] − y|."""
-    values = [Fraction(v) for v in randomizer.values]
-    base = sum((b * v for b, v in zip(randomizer.base, values, strict=True)), Fraction(0))
-    return max(
-        abs((base + sum(n * values[i] for i, n in window)) / randomizer.words - y)
-        for y, window in zip(labels, _windows(randomizer), strict=True)
-    )
+def exact_biases(randomizer: WindowRandomizer, labels: Sequence[Fraction]) -> list[Fraction]:
+    """[k] E[output | y] − y."""
+    numbers, unit = _numbers(randomizer)
+    sums, words = Sums(randomizer, numbers.__getitem__), randomizer.words
+    return [Fraction(sums.of(i), words * unit) - y for i, y in enumerate(labels)]
 
 
 def expected_loss(
@@ -57,54 +88,41 @@ def expected_loss(
 
     ``squared`` ½(ŷ − y)², ``absolute`` |ŷ − y|, ``poisson`` ŷ − y·ln ŷ, ``zero_one`` 1[ŷ ≠ y].
     """
-    base_loss, point_loss = _LOSSES[loss](randomizer)
+    of_label = _LOSSES[loss](randomizer)
     low = high = Fraction(0)
-    for y, weight, window in zip(labels, weights, _windows(randomizer), strict=True):
+    for i, (y, weight) in enumerate(zip(labels, weights, strict=True)):
         if weight:
-            lo, hi = base_loss(y)
-            for i, n in window:
-                point = point_loss(i, y)
-                lo, hi = lo + n * point[0], hi + n * point[1]
+            lo, hi = of_label(i, y)
             low, high = low + weight * lo, high + weight * hi
     total = sum(weights) * randomizer.words
     return low / total, high / total
 
 
-def _ends(randomizer: WindowRandomizer) -> list[int]:
-    return list(accumulate((segment.length for segment in randomizer.extra), initial=0))
+def _numbers(randomizer: WindowRandomizer) -> tuple[list[int], int]:
+    """The outputs as integers, and the unit by which they were multiplied."""
+    exact = [Fraction(v) for v in randomizer.values]
+    unit = math.lcm(*(v.denominator for v in exact))
+    return [int(v * unit) for v in exact], unit
 
 
-def _windows(randomizer: WindowRandomizer) -> Iterator[list[tuple[int, int]]]:
-    """For each label the (output, count) pairs of the segments that its window covers."""
-    ends, X = _ends(randomizer), randomizer.window
-    for s in randomizer.offsets:
-        covered, j = [], bisect_right(ends, s) - 1
-        while X and j < len(randomizer.extra) and ends[j] < s + X:
-            count = min(ends[j + 1], s + X) - max(ends[j], s)
-            covered.append((randomizer.extra[j].output, count))
-            j += 1
-        yield covered
+OfLabel = Callable[[int, Any], Bounds]
 
 
-def _squared(randomizer: WindowRandomizer) -> Any:
-    values = [Fraction(v) for v in randomizer.values]
-    m0, m1, m2 = (
-        sum((b * v**power for b, v in zip(randomizer.base, values, strict=True)), Fraction(0))
-        for power in range(3)
-    )
+def _squared(randomizer: WindowRandomizer) -> OfLabel:
+    numbers, unit = _numbers(randomizer)
+    first = Sums(randomizer, numbers.__getitem__)
+    second = Sums(randomizer, lambda i: numbers[i] ** 2)
 
-    def base(y: Fraction) -> Bounds:
-        result = (m2 - 2 * y * m1 + y * y * m0) / 2
+    def of_label(i: int, y: Fraction) -> Bounds:
+        mean, square = Fraction(first.of(i), unit), Fraction(second.of(i), unit**2)
+        result = (square - 2 * y * mean + y * y * randomizer.words) / 2
         return result, result
 
-    def point(i: int, y: Fraction) -> Bounds:
-        result = (values[i] - y) ** 2 / 2
-        return result, result
-
-    return base, point
+    return of_label
 
 
-def _absolute(randomizer: WindowRandomizer) -> Any:
+def _absolute(randomizer: WindowRandomizer) -> OfLabel:
+    """The base line by prefix sums over the sorted outputs, the window segment by segment."""
     values = [Fraction(v) for v in randomizer.values]
     mass = list(accumulate(randomizer.base, initial=0))
     moment = list(
@@ -112,68 +130,77 @@ def _absolute(randomizer: WindowRandomizer) -> Any:
             (b * v for b, v in zip(randomizer.base, values, strict=True)), initial=Fraction(0)
         )
     )
+    windows = _Windows(randomizer)
 
-    def base(y: Fraction) -> Bounds:
+    def of_label(i: int, y: Fraction) -> Bounds:
         j = bisect_left(values, y)
-        below = y * mass[j] - moment[j]
-        result = below + (moment[-1] - moment[j]) - y * (mass[-1] - mass[j])
+        result = (moment[-1] - 2 * moment[j]) - y * (mass[-1] - 2 * mass[j])
+        for output, count in windows.of(i):
+            result += count * abs(values[output] - y)
         return result, result
 
-    def point(i: int, y: Fraction) -> Bounds:
-        return abs(values[i] - y), abs(values[i] - y)
-
-    return base, point
+    return of_label
 
 
-def _poisson(randomizer: WindowRandomizer) -> Any:
-    values = [Fraction(v) for v in randomizer.values]
-    logs = [_outward(log_bounds(v)) if v > 0 else None for v in values]
-    pairs = list(zip(randomizer.base, logs, strict=True))
-    m1 = sum((b * v for b, v in zip(randomizer.base, values, strict=True)), Fraction(0))
-    finite = None not in logs
-    low_sum = sum((b * log[0] for b, log in pairs if log), Fraction(0))
-    high_sum = sum((b * log[1] for b, log in pairs if log), Fraction(0))
+def _poisson(randomizer: WindowRandomizer) -> OfLabel:
+    numbers, unit = _numbers(randomizer)
+    scale = 2**256
+    logs = [log_bounds(Fraction(v)) if v > 0 else None for v in numbers]
+    shift = log_bounds(Fraction(unit))
+    below = [math.floor((log[0] - shift[1]) * scale) if log else 0 for log in logs]
+    above = [math.ceil((log[1] - shift[0]) * scale) if log else 0 for log in logs]
+    first = Sums(randomizer, numbers.__getitem__)
+    low, high = Sums(randomizer, below.__getitem__), Sums(randomizer, above.__getitem__)
 
-    def base(y: Fraction) -> Bounds:
+    def of_label(i: int, y: Fraction) -> Bounds:
+        mean = Fraction(first.of(i), unit)
         if y == 0:
-            return m1, m1
-        if y < 0 or not finite:
+            return mean, mean
+        if y < 0 or None in logs:
             raise ValueError("the Poisson loss is infinite")
-        return m1 - y * high_sum, m1 - y * low_sum
+        return mean - y * Fraction(high.of(i), scale), mean - y * Fraction(low.of(i), scale)
 
-    def point(i: int, y: Fraction) -> Bounds:
-        log = logs[i]
-        if y == 0 or log is None:
-            return values[i], values[i]
-        return values[i] - y * log[1], values[i] - y * log[0]
-
-    return base, point
+    return of_label
 
 
-def _outward(bounds: Bounds) -> Bounds:
-    """The same bounds, a little wider, over one common denominator: sums stay short."""
-    unit = 2**256
-    low, high = bounds
-    return Fraction(math.floor(low * unit), unit), Fraction(math.ceil(high * unit), unit)
-
-
-def _zero_one(randomizer: WindowRandomizer) -> Any:
+def _zero_one(randomizer: WindowRandomizer) -> OfLabel:
     outputs = {v: i for i, v in enumerate(randomizer.values)}
+    windows = _Windows(randomizer)
 
-    def base(y: Any) -> Bounds:
+    def of_label(i: int, y: Any) -> Bounds:
         hit = outputs.get(y)
-        result = Fraction(sum_base - (randomizer.base[hit] if hit is not None else 0))
-        return result, result
+        same = 0
+        if hit is not None:
+            covered = sum(count for output, count in windows.of(i) if output == hit)
+            same = randomizer.base[hit] + covered
+        return Fraction(randomizer.words - same), Fraction(randomizer.words - same)
 
-    def point(i: int, y: Any) -> Bounds:
-        result = Fraction(int(outputs.get(y) != i))
-        return result, result
-
-    sum_base = randomizer.base_total
-    return base, point
+    return of_label
 
 
-_LOSSES: dict[str, Any] = {
+class _Windows:
+    """The segments that a label's window covers, with a limit on how many are visited in all."""
+
+    def __init__(self, randomizer: WindowRandomizer) -> None:
+        self._r = randomizer
+        self._ends = list(accumulate((s.length for s in randomizer.extra), initial=0))
+        self._steps = 0
+
+    def of(self, label: int) -> list[tuple[int, int]]:
+        """(output, count) pairs."""
+        start = self._r.offsets[label]
+        stop = start + self._r.window
+        first, last = bisect_right(self._ends, start) - 1, bisect_left(self._ends, stop)
+        self._steps += last - first
+        if self._steps > MAX_STEPS:
+            raise TooMuchWorkError("the windows cover too many segments")
+        return [
+            (self._r.extra[j].output, min(self._ends[j + 1], stop) - max(self._ends[j], start))
+            for j in range(first, min(last, len(self._r.extra)))
+        ]
+
+
+_LOSSES: dict[str, Callable[[WindowRandomizer], OfLabel]] = {
     "squared": _squared,
     "absolute": _absolute,
     "poisson": _poisson,

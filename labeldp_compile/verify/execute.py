@@ -136,7 +136,8 @@ def _outside(domain: Domain) -> tuple[NDArray[Any], NDArray[np.int64]]:
         if domain.default is not None:
             return labels, np.full(len(labels), domain.default - domain.min)
         return labels, np.array([0] * len(below) + [last] * len(above))
-    low, high = [float("nan"), -np.inf, domain.min - 1.0], [np.inf, domain.max + 1.0]
+    below, above = np.nextafter(domain.min, -np.inf), np.nextafter(domain.max, np.inf)
+    low, high = [float("nan"), -np.inf, float(below)], [np.inf, float(above)]
     labels = np.array([*low, *high])
     if domain.default is not None:
         return labels, np.full(len(labels), domain.index(domain.default, 0))

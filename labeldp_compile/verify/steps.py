@@ -6,14 +6,15 @@
     4  rows         every label's probabilities sum to exactly one
     5  privacy      no output is more than e^ε₂ times as probable under one label as under another
     6  utility      bias and noisy label loss are what the certificate states
-    7  claims       counts, digests, sums of ε and exact fractions agree with the integers
-    8  whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
-    9  execution    the running graph gives the integers' outputs on both sides of every boundary
-    10 secure       the artifact was not made with a test seed
-    11 spec         the certificate names the given spec and agrees with it (only with a spec)
+    7  optimality   the dual values in the certificate prove its lower bound on the loss
+    8  claims       counts, digests, sums of ε and exact fractions agree with the integers
+    9  whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
+    10 execution    the running graph gives the integers' outputs on both sides of every boundary
+    11 secure       the artifact does not say that it was made with a test seed
+    12 spec         the certificate names the given spec and agrees with it (only with a spec)
 
 A step that fails ends the verification: later steps rely on it. The graph is executed only after
-step 8.
+step 9.
 """
 
 from __future__ import annotations
@@ -34,10 +35,25 @@ from labeldp_compile.randomizer import CategoricalDomain, Domain
 from labeldp_compile.verify import decode, derive
 from labeldp_compile.verify.bounds import exp_bounds, least_log_bound
 from labeldp_compile.verify.execute import boundary_mismatches, open_session, outside_mismatches
+from labeldp_compile.verify.lower_bound import BiasRule, bound_value, dual_is_feasible
 from labeldp_compile.verify.report import Check, Report
+from labeldp_compile.verify.shape import decimal, rational
 from labeldp_compile.verify.spec_match import spec_disagreements
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
+MAX_FILE_BYTES = 64 * 1024 * 1024
+MAX_EPSILON = 60
+LOSSES = ("squared", "absolute", "poisson", "zero_one")
+BOUND_FIELDS = (
+    ("utility", "loss_lower_bound"),
+    ("utility", "certified_gap"),
+    ("exact", "loss_lower_bound"),
+)
+OVER = {
+    "unbiased": "of all ε-DP unbiased randomizers",
+    "max": "of all ε-DP randomizers within the bias",
+    "penalty": "of all ε-DP randomizers, bias being priced",
+    "any": "of all ε-DP randomizers",
+}
 
 
 class CheckFailedError(Exception):
@@ -57,8 +73,7 @@ def check_file(path: Path, spec: Path | None = None) -> Report:
 
     Raises InputError if the file (or the spec) is missing or cannot be read.
     """
-    data = _read(path, MAX_FILE_BYTES + 1)
-    return check_bytes(data, None if spec is None else _read(spec, MAX_FILE_BYTES))
+    return check_bytes(read_artifact(path), None if spec is None else read_artifact(spec))
 
 
 def check_bytes(data: bytes, spec: bytes | None = None) -> Report:
@@ -68,7 +83,9 @@ def check_bytes(data: bytes, spec: bytes | None = None) -> Report:
     for name, step in verification.steps():
         try:
             checks.append(Check(name, True, step()))
-        except (CheckFailedError, decode.DecodeError) as error:
+        except InputError:  # the spec, not the file
+            raise
+        except (CheckFailedError, decode.DecodeError, derive.TooMuchWorkError) as error:
             checks.append(Check(name, False, str(error)))
         except Exception as error:  # whatever a hostile file provokes is a failed check
             checks.append(Check(name, False, f"cannot be checked ({type(error).__name__})"))
@@ -96,6 +113,7 @@ class _Verification:
             ("rows", self.check_rows),
             ("privacy", self.check_privacy),
             ("utility", self.check_utility),
+            ("optimality", self.check_optimality),
             ("claims", self.check_claims),
             ("whole file", self.check_whole_file),
             ("execution", self.check_execution),
@@ -109,7 +127,7 @@ class _Verification:
         return self.certificate
 
     def check_model(self) -> str:  # 1
-        _demand(len(self.data) <= MAX_FILE_BYTES, "the file is larger than 256 MiB")
+        _demand(len(self.data) <= MAX_FILE_BYTES, "the file is larger than 64 MiB")
         self.model = decode.read_model(self.data)
         return f"an ONNX model of {len(self.data):,} bytes"
 
@@ -121,7 +139,7 @@ class _Verification:
 
     def check_tables(self) -> str:  # 3
         _demand(self.claims["labels"] == self.domain.size, "the number of labels is misstated")
-        self.tables = decode.read_tables(self.model, self.domain.size)
+        self.tables = decode.read_tables(self.model, self.domain)
         r = self.tables.randomizer
         return (
             f"the graph's constants decode to a window randomizer: {len(r.offsets):,} labels, "
@@ -138,8 +156,8 @@ class _Verification:
 
     def check_privacy(self) -> str:  # 5
         ratio = derive.worst_ratio(self.tables.randomizer)
-        epsilon = Fraction(self.claims["exact"]["epsilon_label"])
-        _demand(epsilon >= 0, "ε is negative")
+        epsilon = rational(self.claims["exact"]["epsilon_label"])
+        _demand(0 <= epsilon <= MAX_EPSILON, f"ε must lie in 0 … {MAX_EPSILON}")
         _demand(
             ratio <= exp_bounds(epsilon)[0],
             f"an output can be {float(ratio):.6g} times as probable under one label as under "
@@ -151,47 +169,79 @@ class _Verification:
         self._agree("privacy", "epsilon_label_bound", float(bound))
         return (
             f"whatever the two labels, no output is more than {_above(ratio)} times as probable: "
-            f"ε ≤ {float(bound):.12g}, declared {float(epsilon):.12g}"
+            f"ε ≤ {_decimals(bound)}, declared {float(epsilon):.12g}"
         )
 
     def check_utility(self) -> str:  # 6
-        r, domain = self.tables.randomizer, self.domain
-        bias: Fraction | None = None
+        r, domain, loss = self.tables.randomizer, self.domain, self.claims["utility"]["loss"]
+        weights = self.claims["prior"]["weights"]
+        counts = all(type(w) is int and 0 <= w < 2**200 for w in weights)
+        _demand(counts and len(weights) == domain.size and sum(weights) > 0, "the prior is wrong")
+        _demand(loss in LOSSES, f"the loss {_short(loss)} is unknown")
+        biases: list[Fraction] | None = None
+        square = Fraction(0)
         if not isinstance(domain, CategoricalDomain):
-            bias = derive.largest_bias(r, domain.labels())
-        self._agree("exact", "largest_bias", None if bias is None else str(bias))
-        self._agree("utility", "largest_bias", None if bias is None else float(bias))
-        weights, loss = self.claims["prior"]["weights"], self.claims["utility"]["loss"]
-        counts = all(isinstance(w, int) and not isinstance(w, bool) and w >= 0 for w in weights)
-        _demand(counts and len(weights) == self.domain.size and sum(weights) > 0, "the prior")
+            biases = derive.exact_biases(r, domain.labels())
+            pairs = zip(weights, biases, strict=True)
+            square = sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)
+        largest = None if biases is None else max(map(abs, biases))
+        self._agree("exact", "largest_bias", None if largest is None else str(largest))
+        self._agree("utility", "largest_bias", None if largest is None else float(largest))
+        self._agree("utility", "rms_bias", None if biases is None else math.sqrt(square))
+        if self.claims["utility"]["biases"] is not None:
+            self._agree("utility", "biases", [float(b) for b in biases or []])
         low, high = derive.expected_loss(r, domain.labels(), weights, loss)
-        self._agree("exact", "noisy_label_loss", str(low) if low == high else None)
         _demand(float(low) == float(high), "the loss cannot be bounded tightly")
+        self._agree("exact", "noisy_label_loss", None if loss == "poisson" else str(low))
         self._agree("utility", "noisy_label_loss", float(low))
-        self._agree("utility", "loss_lower_bound", None)
-        self._agree("utility", "certified_gap", None)
-        stated = "" if bias is None else f"; the largest bias is {float(bias):.6g}"
+        self._square = square
+        stated = "" if largest is None else f"; the largest bias is {float(largest):.6g}"
         return f"the noisy label loss under the stated prior is {float(low):.12g} ({loss}){stated}"
 
-    def check_claims(self) -> str:  # 7
-        c, exact = self.claims, self.claims["exact"]
+    def check_optimality(self) -> str:  # 7
+        stated = self.claims["optimality"]
+        if stated is None:
+            for section, key in BOUND_FIELDS:
+                self._agree(section, key, None)
+            return "the certificate claims no lower bound on the loss"
+        _demand(self.claims["utility"]["loss"] == "squared", "only squared losses have bounds")
+        domain, weights = self.domain, self.claims["prior"]["weights"]
+        _demand(not isinstance(domain, CategoricalDomain), "categories have no bound")
+        labels: list[Fraction] = domain.labels()  # type: ignore[assignment]
+        rule = BiasRule(stated["over"], rational(stated["amount"]))
+        _demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
+        alpha, beta = ([decimal(text) for text in stated[key]] for key in ("alpha", "beta"))
+        _demand(len(alpha) == len(beta) == len(labels), "the dual values are not one a label")
+        upper = exp_bounds(rational(self.claims["exact"]["epsilon_label"]))[1]
+        feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
+        _demand(feasible, "the dual values prove no lower bound")
+        bound = bound_value(labels, weights, alpha, beta, rule)
+        self._agree("exact", "loss_lower_bound", str(bound))
+        self._agree("utility", "loss_lower_bound", float(bound))
+        penalty = rule.amount * self._square if rule.kind == "penalty" else Fraction(0)
+        objective = rational(self.claims["exact"]["noisy_label_loss"]) + penalty
+        gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
+        self._agree("utility", "certified_gap", gap)
+        above = "loss and penalty are" if penalty else "the loss is"
+        return f"{OVER[rule.kind]}: {above} at most {gap:.2g} (relatively) above the least possible"
+
+    def check_claims(self) -> str:  # 8
+        exact = self.claims["exact"]
         self._agree("", "form", "window")
         self._agree("", "outputs", len(self.tables.randomizer.values))
         digest = tables_digest(self.domain, self.tables.randomizer)
         self._agree("digests", "tables", digest)
         self._agree("privacy", "adjacency", ADJACENCY)
         self._agree("", "fields", {"proved": list(PROVED), "declared": list(DECLARED)})
-        label, prior = Fraction(exact["epsilon_label"]), Fraction(exact["epsilon_prior"])
+        label, prior = rational(exact["epsilon_label"]), rational(exact["epsilon_prior"])
         _demand(prior >= 0, "the ε spent on the prior is negative")
         self._agree("exact", "epsilon_total", str(label + prior))
         for part, value in [("label", label), ("prior", prior), ("total", label + prior)]:
             self._agree("exact", f"epsilon_{part}", str(value))
             self._agree("privacy", f"epsilon_{part}", float(value))
-        for name in ("name", "mechanism"):
-            _demand(isinstance(c[name], str), f"{name} is not text")
         return f"counts, exact fractions and sums of ε agree; tables digest {digest[:16]}…"
 
-    def check_whole_file(self) -> str:  # 8
+    def check_whole_file(self) -> str:  # 9
         rebuilt = write_window_model(
             self.domain, self.tables.randomizer, self.tables.grid, self.claims
         )
@@ -201,7 +251,7 @@ class _Verification:
             f"(sha256 {hashlib.sha256(self.data).hexdigest()[:16]}…)"
         )
 
-    def check_execution(self) -> str:  # 9
+    def check_execution(self) -> str:  # 10
         session = open_session(self.data)
         runs = [
             run(session, self.domain, self.tables.randomizer)
@@ -214,12 +264,12 @@ class _Verification:
             f"both sides of the boundaries, and for {runs[1][0]:,} labels outside the domain"
         )
 
-    def check_secure(self) -> str:  # 10
+    def check_secure(self) -> str:  # 11
         reason = self.claims["insecure"]
-        _demand(reason is None, f"INSECURE: {reason}")
+        _demand(reason is None, f"INSECURE: {_short(reason)}")
         return "declared to be made with secure randomness (a declaration: no file can prove it)"
 
-    def check_spec(self) -> str:  # 11
+    def check_spec(self) -> str:  # 12
         assert self.spec is not None
         disagreements = spec_disagreements(self.spec, self.claims)
         _demand(not disagreements, "; ".join(disagreements))
@@ -232,10 +282,11 @@ class _Verification:
         _demand(same, f"{name} is stated as {_short(stated)}, the file gives {_short(derived)}")
 
 
-def _read(path: Path, limit: int) -> bytes:
+def read_artifact(path: Path) -> bytes:
+    """The bytes of a file, at most one more than an artifact may have; InputError if unreadable."""
     try:
         with path.open("rb") as file:
-            return file.read(limit)
+            return file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -248,6 +299,12 @@ def _demand(condition: bool, message: str) -> None:
 def _above(ratio: Fraction) -> str:
     """The ratio rounded up to six decimals."""
     return f"{math.ceil(ratio * 10**6) / 10**6:.6f}"
+
+
+def _decimals(bound: Fraction) -> str:
+    """A multiple of 10^-12 in full."""
+    whole, part = divmod(int(bound * 10**12), 10**12)
+    return f"{whole}.{part:012d}".rstrip("0").rstrip(".")
 
 
 def _short(value: Any) -> str:

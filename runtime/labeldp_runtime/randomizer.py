@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from labeldp_runtime.checksum import checksum_holds
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.errors import (
     ArtifactError,
@@ -22,7 +23,7 @@ from labeldp_runtime.errors import (
 from labeldp_runtime.labels import as_label_array
 from labeldp_runtime.self_test import run_self_test
 
-MAX_FILE_BYTES = 256 * 1024 * 1024
+MAX_FILE_BYTES = 64 * 1024 * 1024
 FORMAT_MAJOR = "1"
 CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
 _ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
@@ -44,7 +45,7 @@ class Randomizer:
                 data, options, providers=["CPUExecutionProvider"]
             )
             metadata = self._session.get_modelmeta().custom_metadata_map
-        except Exception as error:
+        except Exception as error:  # onnxruntime raises types of its own
             raise ArtifactError(f"{source}: is not an ONNX file that onnxruntime loads") from error
         if "labeldp.format_version" not in metadata:
             raise ArtifactError(f"{source}: is no labeldp artifact")
@@ -64,8 +65,10 @@ class Randomizer:
             vectors = json.loads(metadata["labeldp.self_test"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArtifactError(f"{source}: its certificate is damaged") from error
+        if not checksum_holds(data):
+            raise ArtifactError(f"{source}: is damaged: its checksum is wrong")
         if insecure is not None:
-            raise InsecureArtifactError(f"{source}: {insecure}")
+            raise InsecureArtifactError(f"{source}: {insecure!r}")
         if not run_self_test(self._run, vectors, self._element_type, self._words_per_label):
             raise PlatformError(
                 f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "

@@ -184,7 +184,7 @@ def test_an_empty_table_keeps_its_columns(place):
 BAD_SPECS = {
     "unknown key": ("epsilon: 2.0", "epsilonn: 2.0", "did you mean 'epsilon'?"),
     "min above max": ("min: 0, max: 9", "min: 9, max: 0", "above"),
-    "epsilon zero": ("epsilon: 2.0", "epsilon: 0", "greater than 0"),
+    "epsilon zero": ("epsilon: 2.0", "epsilon: 0", "greater than or equal to 0.000001"),
     "NaN": ("epsilon: 2.0", "epsilon: .nan", "finite"),
     "missing column": ("column: visits", "column: visit", "did you mean 'visits'?"),
     "wrong type": ("column: visits", "column: id", "needs numbers"),

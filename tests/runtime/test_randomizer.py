@@ -1,8 +1,10 @@
 """The runtime: right answers, fresh words, refusals with a reason."""
 
+import hashlib
 import json
 import multiprocessing
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import onnx
@@ -13,6 +15,7 @@ from labeldp_runtime import (
     LabelError,
     PlatformError,
     Randomizer,
+    RuntimeArtifactError,
     UnsupportedFormatError,
 )
 from labeldp_runtime.entropy import random_words
@@ -111,6 +114,11 @@ def test_given_words_give_the_same_labels_however_they_are_chunked(randomizer):
         [float("nan"), float("inf"), float("-inf"), -1e300, 4.5],
         [None, 3, None],
         [10**30, -(10**30)],
+        [None, 10**400, 1.5],
+        [1, None, "secret", object()],
+        [Decimal("sNaN"), Decimal("2.5")],
+        np.ma.array([1, 2], mask=[0, 1]),
+        np.array([1.0], dtype=np.longdouble) * 10**4000,
         np.array([2**64 - 1], dtype=np.uint64),
         np.array([1, 2], dtype=np.int8),
         np.array([1.5], dtype=np.float32),
@@ -131,12 +139,15 @@ def test_what_numbers_mean(artifact):
     assert randomizer([-5, 99, None, float("nan"), 2.4, 2.5, 3.5]).tolist() == [
         bins[y] for y in (0, 9, 0, 0, 2, 2, 4)
     ]
+    assert randomizer([10**400, None, -(10**400), 5]).tolist() == [bins[y] for y in (9, 0, 0, 5)]
+    masked = np.ma.array([3, 7], mask=[False, True])
+    assert randomizer(masked).tolist() == [bins[3], bins[0]]
 
 
 def test_text_labels_and_unknown_ones():
     randomizer = Randomizer(compile_text(CATEGORICAL_SPEC.replace("1.5", "40")).model)
-    labels = ["red", "blue", "green", "mauve", "", None]
-    expected = ["red", "blue", "green", "green", "green", "green"]
+    labels = ["red", "blue", "green", "mauve", "", None, "\ud800", 7]
+    expected = ["red", "blue", "green", "green", "green", "green", "green", "green"]
     assert randomizer(labels).tolist() == expected
     assert randomizer(np.array(labels[:4])).tolist() == expected[:4]
     with pytest.raises(LabelError, match="expected text"):
@@ -166,12 +177,22 @@ def test_insecure_artifacts_are_refused(artifact):
         Randomizer(model)
 
 
+def with_checksum(proto):
+    """The bytes of a changed model with a checksum that fits: what a forger would write."""
+    kept = [prop for prop in proto.metadata_props if prop.key != "labeldp.content_sha256"]
+    del proto.metadata_props[:]
+    proto.metadata_props.extend(kept)
+    digest = hashlib.sha256(proto.SerializeToString(deterministic=True)).hexdigest()
+    proto.metadata_props.add(key="labeldp.content_sha256", value=digest)
+    return proto.SerializeToString(deterministic=True)
+
+
 def with_metadata(model, key, value):
     proto = onnx.load_from_string(model)
     for prop in proto.metadata_props:
         if prop.key == key:
             prop.value = value
-    return proto.SerializeToString()
+    return with_checksum(proto)
 
 
 def test_newer_formats_are_refused(artifact):
@@ -206,4 +227,14 @@ def test_the_self_test_notices_damaged_tables(artifact, place):
     numbers ^= np.uint64(1 << 40)
     tensor.raw_data = numbers.tobytes()
     with pytest.raises((PlatformError, ArtifactError)):
-        Randomizer(proto.SerializeToString())
+        Randomizer(with_checksum(proto))
+
+
+def test_one_flipped_bit_is_refused(artifact):
+    generator = np.random.default_rng(0)
+    places = generator.integers(0, len(artifact.model), 400)
+    for place in places:
+        mutant = bytearray(artifact.model)
+        mutant[place] ^= 1 << generator.integers(0, 8)
+        with pytest.raises(RuntimeArtifactError):
+            Randomizer(bytes(mutant))

@@ -20,6 +20,11 @@ DOMAIN_TEXT = {
 
 def spec_text(domain, loss, mechanism):
     rule = "{default: a}" if domain == "categorical" else "clamp"
+    outputs = {
+        "absolute": ", outputs: {grid: 9}",
+        "poisson": ", outputs: {values: [0.05, 0.1, 1, 2, 3, 4, 6]}",
+    }
+    options = outputs.get(loss, "") if mechanism == "optimal_unbiased" else ""
     return f"""
 version: 1
 name: combination
@@ -27,7 +32,7 @@ label: {{column: y, domain: {DOMAIN_TEXT[domain]}, out_of_domain: {rule}}}
 loss: {loss}
 privacy: {{epsilon: 1.5}}
 prior: {{kind: public, weights: [4, 3, 0, 1]}}
-mechanism: {{kind: {mechanism}}}
+mechanism: {{kind: {mechanism}{options}}}
 """
 
 

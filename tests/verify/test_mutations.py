@@ -35,7 +35,7 @@ def parts(model):
     proto = read_model(model)
     certificate = read_certificate(proto)
     domain = read_domain(certificate)
-    return domain, read_tables(proto, domain.size), certificate
+    return domain, read_tables(proto, domain), certificate
 
 
 def rebuilt(model, change):
@@ -129,6 +129,16 @@ PROVED_CHANGES = {
     "other prior": lambda c: c["prior"].update(weights=[0] * (c["labels"] - 1) + [1]),
     "what is proved": lambda c: c["fields"].update(declared=[]),
     "version": lambda c: c.update(format_version="2.0"),
+    "an extra field": lambda c: c["privacy"].update(epsilon_for_everyone=0.0),
+    "an extra section": lambda c: c.update(epsilon_label_bound=1e-9),
+    "a boolean for a number": lambda c: c.update(labels=True),
+    "a huge exponent": lambda c: c["exact"].update(epsilon_label="1e30000000"),
+    "a prior of another kind": lambda c: c["prior"].update(kind="unheard-of"),
+    "root mean square": lambda c: c["utility"].update(rms_bias=0.0),
+    "biases": lambda c: c["utility"].update(biases=[0.0] * c["labels"]),
+    "a bound from nowhere": lambda c: c.update(
+        optimality={"over": "any", "amount": "0", "alpha": ["1"] * c["labels"], "beta": ["0"]}
+    ),
     "a missing part": lambda c: c.pop("utility"),
 }
 # Randomized response has the same loss under every prior.

@@ -7,6 +7,7 @@ import pytest
 from labeldp_compile.errors import InputError
 from labeldp_compile.verify.spec_match import spec_disagreements
 from tests.helpers import INTEGER_SPEC, compile_text
+from tests.verify.test_mutations import CATEGORICAL_SPEC
 
 
 def certificate_for(text):
@@ -48,3 +49,25 @@ def test_a_changed_comment_changes_the_digest():
 def test_no_spec_at_all(spec):
     with pytest.raises(InputError, match="spec"):
         spec_disagreements(spec, certificate_for(INTEGER_SPEC))
+
+
+def test_the_whole_spec_is_compared():
+    certificate = certificate_for(INTEGER_SPEC)
+    changes = {
+        "label.out_of_domain": ("max: 9}\n", "max: 9}\n  out_of_domain: {default: 2}\n"),
+        "privacy.split": ("{epsilon: 1.0}", "{epsilon: 1.0, split: {prior: 0.9, label: 0.1}}"),
+        "prior.weights": ("[9, 8,", "[9, 9,"),
+    }
+    for key, (old, new) in changes.items():
+        other = INTEGER_SPEC.replace(old, new)
+        assert other != INTEGER_SPEC
+        certificate["digests"]["spec"] = hashlib.sha256(other.encode()).hexdigest()
+        found = spec_disagreements(other.encode(), certificate)
+        assert found and all(line.startswith(key) for line in found)
+    text = CATEGORICAL_SPEC
+    certificate = certificate_for(text)
+    assert spec_disagreements(text.encode(), certificate) == []
+    other = text.replace("blue]", "violet]")
+    certificate["digests"]["spec"] = hashlib.sha256(other.encode()).hexdigest()
+    (found,) = spec_disagreements(other.encode(), certificate)
+    assert found.startswith("label.domain.values")

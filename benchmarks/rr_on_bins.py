@@ -1,0 +1,57 @@
+"""How long the exact RR-on-Bins solver takes: prints a Markdown table of medians.
+
+The prior is a noisy histogram over the labels 0..k−1, like a private estimate of one: two bumps and
+a tail, 20 people a label on average, noise of scale 2, whole and not negative.
+"""
+
+from __future__ import annotations
+
+import argparse
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
+
+SIZES = (52, 401, 1_000, 10_000, 100_000)
+LOSSES = ("squared", "absolute", "poisson")
+EPSILONS = (0.5, 1.0, 4.0)
+
+
+def histogram(size: int) -> np.ndarray:
+    """Counts [k] of the labels 0..k−1."""
+    rng = np.random.default_rng(2023)
+    y = (np.arange(size) + 0.5) / size
+    bumps = np.exp(-0.5 * ((y - 0.2) / 0.05) ** 2) + 0.3 * np.exp(-0.5 * ((y - 0.6) / 0.1) ** 2)
+    density = bumps + 0.2 * np.exp(-5.0 * y)
+    expected = 20.0 * size * density / density.sum()
+    return np.maximum(np.round(rng.poisson(expected) + rng.laplace(scale=2.0, size=size)), 0.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    parser.add_argument("--repeat", type=int, default=5)
+    arguments = parser.parse_args()
+    print("| k | loss | ε | seconds | bins | Dinkelbach iterations |")
+    print("|---:|---|---:|---:|---:|---:|")
+    for size in arguments.sizes:
+        labels, prior = np.arange(size, dtype=np.float64), histogram(size)
+        for loss in LOSSES:
+            for epsilon in arguments.epsilons:
+                seconds = []
+                for _ in range(arguments.repeat):
+                    begin = perf_counter()
+                    solution = solve_rr_on_bins(labels, prior, epsilon, loss)
+                    seconds.append(perf_counter() - begin)
+                print(
+                    f"| {size:,} | {loss} | {epsilon:g} | {median(seconds):.3g} "
+                    f"| {solution.values.size} | {solution.iterations} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Dual values as exact decimals, moved by a hair so that the verifier can prove their bound.
+
+A solver's duals violate their constraint by rounding. Subtracting the same t from every α adds
+t·(k + (e^ε − 1)·|S|) to the verifier's F, S being the labels whose h is negative, so some small t
+repairs it at a cost of k·t in the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from labeldp_compile.randomizer.exp_bound import exp_upper
+from labeldp_compile.randomizer.utility import Labels
+from labeldp_compile.verify.lower_bound import BiasRule, bound_value, dual_is_feasible
+
+
+@dataclass(frozen=True)
+class DualBound:
+    """Dual values α, β [k] of the squared loss, and over which randomizers they bound it."""
+
+    alpha: Sequence[float]
+    beta: Sequence[float]
+    rule: BiasRule
+
+
+@dataclass(frozen=True)
+class ProvedBound:
+    """A lower bound with its witness, as the certificate holds it."""
+
+    value: Fraction
+    alpha: list[str]
+    beta: list[str]
+    rule: BiasRule
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate's ``optimality``."""
+        return {
+            "over": self.rule.kind,
+            "amount": str(self.rule.amount),
+            "alpha": self.alpha,
+            "beta": self.beta,
+        }
+
+
+def prove_bound(
+    dual: DualBound, labels: Labels, weights: Sequence[int], epsilon: Fraction, scale: Fraction
+) -> ProvedBound | None:
+    """The bound that the duals prove, or None if they prove nothing.
+
+    ``scale`` is the loss of the randomizer: repairs start at 10^-17 of it and end at its size.
+    """
+    upper = exp_upper(epsilon)
+    beta = [_decimal(b) if rarity else Decimal(0) for b, rarity in _paired(dual, weights)]
+    beta_exact = [Fraction(b) for b in beta]
+    for exponent in (None, *range(-17, 0)):
+        shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
+        alpha = [_decimal(float(Fraction(a) - shift)) for a in dual.alpha]
+        exact = [Fraction(a) for a in alpha]
+        if dual_is_feasible(labels, weights, upper, exact, beta_exact):
+            value = bound_value(labels, weights, exact, beta_exact, dual.rule)
+            return ProvedBound(value, [str(a) for a in alpha], [str(b) for b in beta], dual.rule)
+    return None
+
+
+def _paired(dual: DualBound, weights: Sequence[int]) -> list[tuple[float, bool]]:
+    # A penalty prices bias by the prior, so β must vanish where the prior does.
+    keep = [True] * len(weights) if dual.rule.kind != "penalty" else [w > 0 for w in weights]
+    return list(zip(dual.beta, keep, strict=True))
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(repr(float(number)))

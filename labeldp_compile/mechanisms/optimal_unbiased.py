@@ -1,0 +1,163 @@
+"""The optimal unbiased randomizer (NeurIPS 2023), and its relatives with a bias budget.
+
+For the squared loss over real outputs: the exact optimum with a proof (``outputs: exact``). On
+given outputs, for other losses too: Algorithm 1 through HiGHS. Either way the solver's floats only
+choose outputs and base weights; privacy and unbiasedness come from the integers
+(``randomizer/placed_windows.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.certificate.optimality import DualBound
+from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.randomizer import CategoricalDomain, WindowRandomizer
+from labeldp_compile.randomizer.merged_outputs import merge_rare_outputs
+from labeldp_compile.randomizer.placed_windows import place_windows
+from labeldp_compile.randomizer.utility import noisy_label_loss
+from labeldp_compile.solve.optimal_unbiased import (
+    BiasBudget,
+    feasible_outputs,
+    solve_lp_grid,
+    solve_optimal_unbiased,
+)
+from labeldp_compile.spec.model import BiasSpec, GridOutputs, OptimalUnbiased
+from labeldp_compile.verify.lower_bound import BiasRule
+
+Floats = NDArray[np.float64]
+_MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
+_SHARES = (10, 30, 100, 1000)  # rarest output kept: one such part of an average one
+_LEAST_COLUMN = 1e-9  # of an LP's solution: below lies HiGHS's own tolerance
+
+
+def build(problem: Problem) -> Solved:
+    """Solve, round, place the windows, and hand on the duals."""
+    mechanism, domain = problem.mechanism, problem.domain
+    if not isinstance(mechanism, OptimalUnbiased) or isinstance(domain, CategoricalDomain):
+        raise ValueError("optimal_unbiased needs labels that are numbers")
+    labels = domain.labels()
+    y = np.array([float(label) for label in labels])
+    total = sum(problem.weights)
+    prior = np.array([weight / total for weight in problem.weights])
+    if mechanism.outputs != "exact":
+        return Solved(_on_given_outputs(problem, labels, y, prior))
+    budget, rule = bias_budget(mechanism.bias)
+    solution = solve_optimal_unbiased(
+        y, prior, float(problem.epsilon), bias=budget, tolerance=1e-9, progress=problem.progress
+    )
+    targets = labels
+    if not budget.unbiased:
+        targets = [Fraction(float(mean)) for mean in np.maximum.accumulate(solution.means)]
+    randomizer = _small(problem, labels, targets, solution.values, solution.weights)
+    dual = DualBound(solution.alpha.tolist(), solution.beta.tolist(), rule)
+    return Solved(randomizer, dual)
+
+
+def bias_budget(bias: BiasSpec | None) -> tuple[BiasBudget, BiasRule]:
+    """The spec's bias budget for the solver, and for the certificate."""
+    if bias is None or bias.max == 0:
+        return BiasBudget(), BiasRule("unbiased")
+    if bias.max is not None:
+        return BiasBudget(most=float(bias.max)), BiasRule("max", Fraction(bias.max))
+    if bias.sample_size is not None:
+        penalty = Fraction(bias.sample_size - 1, 2)
+    else:
+        assert bias.penalty is not None
+        penalty = Fraction(bias.penalty)
+    rule = BiasRule("penalty", penalty) if penalty else BiasRule("any")
+    return BiasBudget(penalty=float(penalty)), rule
+
+
+def least_interval(labels: Sequence[Fraction], epsilon: float) -> tuple[float, float]:
+    """The smallest interval whose ends must be reached by the outputs of an unbiased randomizer.
+
+    If every output is at least a, then E[ŷ − a | y_max] ≤ e^ε·E[ŷ − a | y_min] demands
+    a ≤ y_min − (y_max − y_min)/(e^ε − 1), and the same from above; two outputs there suffice.
+    """
+    low, high = float(labels[0]), float(labels[-1])
+    reach = (high - low) / math.expm1(epsilon)
+    return low - reach, high + reach
+
+
+def _small(
+    problem: Problem,
+    labels: Sequence[Fraction],
+    targets: Sequence[Fraction],
+    values: Floats,
+    weights: Floats,
+) -> WindowRandomizer:
+    """The integers, with rare outputs merged as far as the loss budget allows."""
+
+    def placed(v: Floats, c: Floats) -> WindowRandomizer:
+        return place_windows(v.tolist(), c.tolist(), targets, problem.epsilon, problem.word_bits)
+
+    def loss(randomizer: WindowRandomizer) -> Fraction:
+        return noisy_label_loss(randomizer, labels, problem.weights, problem.loss)[0]
+
+    whole = placed(values, weights)
+    bearable = loss(whole) * (1 + _MERGE_BUDGET)
+    for share in _SHARES:
+        v, c = merge_rare_outputs(values, weights, 1 / (share * len(values)))
+        if len(v) == len(values):
+            break
+        merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
+        if merged is not None and loss(merged) <= bearable:
+            return merged
+    return whole
+
+
+def _or_none(make: Callable[[], WindowRandomizer]) -> WindowRandomizer | None:
+    try:
+        return make()
+    except ValueError:
+        return None
+
+
+def _on_given_outputs(
+    problem: Problem, labels: Sequence[Fraction], y: Floats, prior: Floats
+) -> WindowRandomizer:
+    """Algorithms 1 and 2 of the paper, as windows.
+
+    A column's minimum over the labels is its low entry; by Claims 12 to 14 windows at the same
+    means lose no more than the LP's own rows.
+    """
+    mechanism, epsilon = problem.mechanism, float(problem.epsilon)
+    assert isinstance(mechanism, OptimalUnbiased)
+    outputs = mechanism.outputs
+    if isinstance(outputs, GridOutputs):
+        values = feasible_outputs(y, epsilon, outputs.grid)
+    else:
+        assert outputs != "exact"
+        values = np.array(sorted(float(v) for v in outputs.values))
+        low, high = least_interval(labels, epsilon)
+        if values[0] > low or values[-1] < high:
+            raise ValueError(
+                f"no unbiased randomizer at ε = {epsilon:g} has all its outputs in "
+                f"[{values[0]:g}, {values[-1]:g}]: they must reach to {low:.10g} and {high:.10g}"
+            )
+    if problem.loss == "poisson" and values[0] <= 0:
+        raise ValueError(
+            "the poisson loss needs positive outputs, and an unbiased randomizer of these labels "
+            f"needs one of {least_interval(labels, epsilon)[0]:.6g} or less: if that is positive, "
+            "list the outputs with outputs: {values: [...]}"
+        )
+    solution = solve_lp_grid(y, prior, epsilon, values, _loss_matrix(problem.loss, values, y))
+    weights = solution.table.min(axis=0)
+    kept = weights > _LEAST_COLUMN * weights.max()
+    values, weights = values[kept], weights[kept]
+    return _small(problem, labels, labels, values, weights)
+
+
+def _loss_matrix(loss: str, values: Floats, y: Floats) -> Floats:
+    v, rows = values[None, :], y[:, None]
+    if loss == "squared":
+        return np.asarray(0.5 * (v - rows) ** 2)
+    if loss == "absolute":
+        return np.asarray(np.abs(v - rows))
+    return np.asarray(v - rows * np.log(v))

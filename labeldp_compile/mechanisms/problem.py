@@ -1,0 +1,44 @@
+"""What a mechanism is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_compile.certificate.optimality import DualBound
+from labeldp_compile.randomizer import Domain, WindowRandomizer
+from labeldp_compile.randomizer.utility import Loss
+from labeldp_compile.spec.model import Mechanism
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A mechanism to realise.
+
+    Attributes:
+        mechanism: the spec's mechanism, with its options.
+        domain: of the labels.
+        weights: [k] integers in proportion to the prior.
+        epsilon: ε₂, exact.
+        loss: to be small under the prior.
+        word_bits: size of the random word; None for the largest that fits (tests enumerate small
+            ones).
+        progress: takes a line of text per step of a long solve.
+    """
+
+    mechanism: Mechanism
+    domain: Domain
+    weights: Sequence[int]
+    epsilon: Fraction
+    loss: Loss
+    word_bits: int | None = None
+    progress: Callable[[str], None] = lambda line: None
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A randomizer in exact integers, and dual values that bound how much better one could be."""
+
+    randomizer: WindowRandomizer
+    bound: DualBound | None = None

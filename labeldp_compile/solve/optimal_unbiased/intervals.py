@@ -1,0 +1,118 @@
+"""Intervals of neighbouring labels, the columns of an optimal unbiased randomizer.
+
+By Claims 12-14 of the unbiased-randomizer paper every output of an optimum is seen with the high
+probability by a run of neighbouring labels and with the low one by all others, and the runs only
+move forward. A column is therefore a pair (first, last) of label indices, both inclusive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """A set of intervals of label indices.
+
+    Attributes:
+        first: [m] int64, index of the first label inside.
+        last: [m] int64, index of the last label inside, ``last >= first``.
+    """
+
+    first: Ints
+    last: Ints
+
+    def __len__(self) -> int:
+        """Return the number of intervals."""
+        return int(self.first.size)
+
+    def take(self, keep: NDArray[np.bool_] | Ints) -> Intervals:
+        """Return the intervals picked by a mask or by positions."""
+        return Intervals(self.first[keep], self.last[keep])
+
+
+def unique_intervals(first: Ints, last: Ints, k: int) -> Intervals:
+    """Drop what is no interval of ``k`` labels, and repetitions; sort by (first, last)."""
+    valid = (first >= 0) & (last < k) & (first <= last)
+    keys = np.unique(first[valid] * np.int64(k) + last[valid])
+    return Intervals(keys // k, keys % k)
+
+
+def join(k: int, *sets: Intervals) -> Intervals:
+    """Return the union of several sets of intervals of ``k`` labels."""
+    return unique_intervals(
+        np.concatenate([s.first for s in sets]), np.concatenate([s.last for s in sets]), k
+    )
+
+
+def all_intervals(k: int) -> Intervals:
+    """Return all k(k+1)/2 intervals of ``k`` labels."""
+    first, last = np.triu_indices(k)
+    return Intervals(first.astype(np.int64), last.astype(np.int64))
+
+
+def prefixes_and_suffixes(k: int) -> Intervals:
+    """Return every interval that touches an end.
+
+    These alone make the problem feasible at every ε: mixing the smallest with the largest value
+    reaches every mean between them (Proposition 7).
+    """
+    index = np.arange(k, dtype=np.int64)
+    zero, end = np.zeros(k, np.int64), np.full(k, k - 1, np.int64)
+    return unique_intervals(np.concatenate([zero, index]), np.concatenate([index, end]), k)
+
+
+def singletons(k: int) -> Intervals:
+    """Return the one-label intervals, feasible at every ε: debiased randomized response."""
+    index = np.arange(k, dtype=np.int64)
+    return Intervals(index, index.copy())
+
+
+def neighbourhood(intervals: Intervals, k: int, radius: int) -> Intervals:
+    """Return all intervals whose ends are both at most ``radius`` from those of a given one."""
+    step = np.arange(-radius, radius + 1, dtype=np.int64)
+    first = intervals.first[:, None, None] + step[None, :, None]
+    last = intervals.last[:, None, None] + step[None, None, :]
+    first, last = np.broadcast_arrays(first, last)
+    return unique_intervals(first.ravel(), last.ravel(), k)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Subsets of labels that are not one interval, each as its runs of neighbouring labels.
+
+    No optimum uses them, but where the multipliers are not unique the conditions on them are
+    needed to find multipliers that satisfy all subsets.
+
+    Attributes:
+        owner: [r] which subset a run belongs to, 0 to count − 1.
+        first, last: [r] the runs.
+        count: number of subsets.
+    """
+
+    owner: Ints
+    first: Ints
+    last: Ints
+    count: int
+
+
+def no_runs() -> Runs:
+    """Return no subsets."""
+    nothing = np.zeros(0, np.int64)
+    return Runs(nothing, nothing, nothing, 0)
+
+
+def both_runs(one: Runs, other: Runs) -> Runs:
+    """Return the subsets of both."""
+    return Runs(
+        np.concatenate([one.owner, other.owner + one.count]),
+        np.concatenate([one.first, other.first]),
+        np.concatenate([one.last, other.last]),
+        one.count + other.count,
+    )

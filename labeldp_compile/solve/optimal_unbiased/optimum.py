@@ -1,0 +1,155 @@
+"""The public solver: reduce, solve, and state the result for all labels in their own units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.solve.optimal_unbiased.certificate import prove
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
+from labeldp_compile.solve.optimal_unbiased.problem import (
+    BiasBudget,
+    Problem,
+    check_inputs,
+    deciding_labels,
+    reference_losses,
+)
+from labeldp_compile.solve.optimal_unbiased.refine import predicted_means, refine
+from labeldp_compile.solve.optimal_unbiased.windows import (
+    ExtraLine,
+    extra_line,
+    place_windows,
+    placed_loss,
+    widen,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class UnbiasedSolution:
+    """An ε-DP randomizer with exact means and a proof of how good it is.
+
+    Attributes:
+        values: [m] outputs, strictly increasing, m <= 2k.
+        first, last: [m] int64, the labels whose rows take the whole high entry e^ε·c (inclusive).
+            A label that never or hardly ever occurs may hold an entry in between at the two ends
+            of its window.
+        weights: [m] c, the low entry Pr[v | y] outside the interval.
+        means: [k] E[output | y]; the labels when unbiased.
+        starts: [k] where the window of each label begins on the line of extra probability.
+        loss: ½E(v̂ − y)² under the prior.
+        objective: loss plus the penalty of the bias budget, if any.
+        lower_bound: no ε-DP randomizer within the bias budget has a smaller objective, whatever
+            its outputs (weak duality; evaluated in floating point).
+        alpha, beta: [k] the multipliers that prove it; F >= 0 up to rounding.
+        gap: (objective − lower_bound) / objective, where the objective is not zero.
+        levels, iterations, columns: levels of merging, interior-point iterations, and the largest
+            number of intervals in one cone program.
+    """
+
+    values: Floats
+    first: Ints
+    last: Ints
+    weights: Floats
+    means: Floats
+    starts: Floats
+    loss: float
+    objective: float
+    lower_bound: float
+    alpha: Floats
+    beta: Floats
+    gap: float
+    levels: int
+    iterations: int
+    columns: int
+
+
+def solve_optimal_unbiased(
+    labels: NDArray[np.floating] | Ints,
+    prior: NDArray[np.floating],
+    epsilon: float,
+    *,
+    bias: BiasBudget | None = None,
+    tolerance: float = 1e-8,
+    progress: Callable[[str], None] | None = None,
+) -> UnbiasedSolution:
+    """Find the ε-DP randomizer of least squared loss among those with the wanted means.
+
+    Args:
+        labels: [k] strictly increasing, k >= 2.
+        prior: [k] nonnegative, normalised here.
+        epsilon: privacy parameter, tried from 0.01 to 20.
+        bias: how far means may be from labels; not at all by default.
+        tolerance: relative gap at which to stop.
+        progress: called with a line of text per step.
+
+    Returns:
+        The best mechanism found and the best bound found. ``gap`` says how far apart they are; it
+        is at most ``tolerance`` unless floating point stopped the search earlier.
+
+    Raises:
+        ValueError: if labels, prior, ε or the bias budget make no sense.
+    """
+    y, p = check_inputs(labels, prior, epsilon)
+    low = float(np.exp(-epsilon))
+    # Centred for accuracy; the problem is invariant.
+    centre = 0.5 * float(y[0] + y[-1])
+    full = Problem(y - centre, p, low, bias or BiasBudget())
+    # A label left out can cost about range²/8 times its mass.
+    span = float(full.labels[-1] - full.labels[0])
+    negligible = 0.01 * tolerance * min(reference_losses(full)) / (span**2 / 8.0)
+    if not full.bias.unbiased:
+        # The optimum may be far below the unbiased one, and bias of rare labels is priced too.
+        negligible *= 1e-3 / (1.0 + 2.0 * (full.bias.penalty or 0.0))
+    kept = deciding_labels(full, min(negligible, tolerance))
+    core = Problem(full.labels[kept], p[kept], low, full.bias)
+    found = refine(core, tolerance, progress or (lambda _: None))
+
+    means = full.allowed(predicted_means(core, found.means, full.labels))
+    if full.bias.penalty is not None:
+        means = np.clip(means, found.means[0], found.means[-1])
+    line = widen(_distinct(found.line, low), means[0], means[-1], low)
+    starts = place_windows(line, means)
+    loss = placed_loss(line, starts, full.labels, p, low)
+    objective = loss + full.penalty(means)
+    alpha, beta = np.zeros(full.k), np.zeros(full.k)
+    alpha[kept], beta[kept] = found.bound.alpha, found.bound.beta
+    bound = prove(full, alpha, beta)
+    first, last = _covered(line, starts)
+    return UnbiasedSolution(
+        values=line.values + centre,
+        first=first,
+        last=last,
+        weights=low * line.weights,
+        means=line.means(starts) + centre,
+        starts=starts,
+        loss=loss,
+        objective=objective,
+        lower_bound=bound.value,
+        # α + β·v with v measured from the centre is (α − β·centre) + β·v with v itself.
+        alpha=bound.alpha - bound.beta * centre,
+        beta=bound.beta,
+        gap=(objective - bound.value) / max(objective, 1e-12 * span**2),
+        levels=found.levels,
+        iterations=found.iterations,
+        columns=found.columns,
+    )
+
+
+def _distinct(line: ExtraLine, low: float) -> ExtraLine:
+    """Merge outputs of the same value: they are one output."""
+    values, where = np.unique(line.values, return_inverse=True)
+    weights = np.zeros(values.size)
+    np.add.at(weights, where, line.weights)
+    return extra_line(values, weights, low)
+
+
+def _covered(line: ExtraLine, starts: Floats) -> tuple[Ints, Ints]:
+    """Return for every segment the first and the last label whose window covers all of it."""
+    slack = 1e-9 * np.diff(line.ends)
+    left, right = line.ends[:-1] + slack, line.ends[1:] - slack
+    first = np.searchsorted(starts + line.window, right)
+    last = np.searchsorted(starts, left, side="right") - 1
+    return first.astype(np.int64), last.astype(np.int64)

@@ -1,0 +1,157 @@
+"""The problem in its own units, reduced to the labels that decide it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
+
+
+@dataclass(frozen=True)
+class BiasBudget:
+    """How far means may be from their labels; by default not at all.
+
+    Attributes:
+        most: τ, the largest |E[output | y] − y|, in units of the labels; None when not limited.
+        penalty: λ of a penalty λ·Σ p_y·d_y² added to the loss; None for none. 0 leaves the bias
+            free, which is the RR-on-Bins problem.
+
+    At most one of the two is given; neither means unbiased.
+    """
+
+    most: float | None = None
+    penalty: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.most is not None and self.penalty is not None:
+            raise ValueError("a bias budget has a largest bias or a penalty, not both")
+        for name, value in (("largest bias", self.most), ("penalty", self.penalty)):
+            if value is not None and not (value >= 0 and np.isfinite(value)):
+                raise ValueError(f"the {name} must be a finite number >= 0, not {value}")
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the means must equal the labels."""
+        return self.penalty is None and not self.most
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Labels and prior in solver units.
+
+    Attributes:
+        labels: [k] strictly increasing, k >= 2.
+        prior: [k] >= 0, sums to about 1.
+        low: e^-ε, the low entry of a column whose high entry is 1.
+        bias: the budget, in the same units.
+    """
+
+    labels: Floats
+    prior: Floats
+    low: float
+    bias: BiasBudget
+
+    @property
+    def k(self) -> int:
+        """The number of labels."""
+        return int(self.labels.size)
+
+    def allowed(self, means: Floats) -> Floats:
+        """Return the means nearest to the given ones that the budget allows, nondecreasing."""
+        if self.bias.unbiased:
+            return self.labels
+        rising = np.maximum.accumulate(means)
+        if self.bias.most is None:
+            return rising
+        return np.clip(rising, self.labels - self.bias.most, self.labels + self.bias.most)
+
+    def penalty(self, means: Floats) -> float:
+        """Return λ·Σ p·d²."""
+        return (self.bias.penalty or 0.0) * float(self.prior @ (means - self.labels) ** 2)
+
+    def scaled(self, unit: float) -> Problem:
+        """Return the problem with labels divided by ``unit``; λ is a pure number and stays."""
+        most = None if self.bias.most is None else self.bias.most / unit
+        return Problem(
+            self.labels / unit, self.prior, self.low, BiasBudget(most, self.bias.penalty)
+        )
+
+
+def check_inputs(
+    labels: NDArray[np.floating] | Ints, prior: NDArray[np.floating], epsilon: float
+) -> tuple[Floats, Floats]:
+    """Return labels and normalised prior as float64.
+
+    Raises:
+        ValueError: naming what is wrong.
+    """
+    y = np.asarray(labels, np.float64)
+    p = np.asarray(prior, np.float64)
+    if y.ndim != 1 or y.size < 2:
+        raise ValueError("labels must be a one-dimensional array of at least two numbers")
+    if p.shape != y.shape:
+        raise ValueError(f"the prior has shape {p.shape}, the labels {y.shape}")
+    if not np.isfinite(y).all() or not (np.diff(y) > 0).all():
+        raise ValueError("labels must be finite and strictly increasing")
+    if not np.isfinite(p).all() or (p < 0).any() or not p.sum() > 0:
+        raise ValueError("the prior must be finite, nonnegative and not all zero")
+    if not (np.isfinite(epsilon) and epsilon > 0):
+        raise ValueError(f"epsilon must be a finite number > 0, not {epsilon}")
+    return y, p / p.sum()
+
+
+def deciding_labels(problem: Problem, negligible: float) -> Ints:
+    """Return the indices of the labels that must be kept.
+
+    A label that never occurs constrains nothing unless it is an end: windows reach every mean
+    between those of the two ends, and its own row costs nothing. So leaving it out changes neither
+    the optimum nor the bound (its multipliers are zero). Labels that hardly ever occur are treated
+    alike, at a loss that the certified gap then shows. Where bias is only penalised, ends that
+    never occur constrain nothing either.
+
+    Args:
+        problem: the whole problem. negligible: prior mass that may be left out in total.
+    """
+    order = np.argsort(problem.prior, kind="stable")
+    keep = np.ones(problem.k, np.bool_)
+    keep[order[np.cumsum(problem.prior[order]) <= negligible]] = False
+    if problem.bias.penalty is None or keep.sum() < 2:
+        keep[[0, -1]] = True
+    return np.flatnonzero(keep).astype(np.int64)
+
+
+def merge_neighbours(problem: Problem, n: int) -> Problem:
+    """Return the problem of ``n`` groups of neighbouring labels: mean label and total prior.
+
+    The two ends stay alone: they decide how far outputs must reach, and may lie far from the rest.
+    """
+    if n == problem.k:
+        return problem
+    inner = np.round(np.linspace(1, problem.k - 1, n - 1)).astype(np.int64)
+    edges = np.concatenate([[0], inner, [problem.k]])
+    labels = np.add.reduceat(problem.labels, edges[:-1]) / np.diff(edges)
+    prior = np.add.reduceat(problem.prior, edges[:-1])
+    return Problem(labels, prior, problem.low, problem.bias)
+
+
+def reference_losses(problem: Problem) -> tuple[float, float]:
+    """Return the losses of two simple unbiased mechanisms, which bound the optimum from above.
+
+    The first mixes two outputs, beyond the two ends; it is good at small ε. The second is debiased
+    randomized response on all labels (Definition 23); it is what optima tend to at large ε.
+    """
+    y, p, low = problem.labels, problem.prior, problem.low
+    k = y.size
+    centre = 0.5 * (y[0] + y[-1])
+    beyond = (y[-1] - y[0]) * low / (1.0 - low)  # of the two outputs, beyond the ends
+    ends = 0.5 * float(p @ ((y[-1] - y + beyond) * (y - y[0] + beyond)))
+    z = y - centre
+    move = (k * z - z.sum()) * low / (1.0 - low)  # output − label
+    out = z + move
+    low_part = float(out @ out) - 2.0 * z * out.sum() + k * z * z - move**2
+    response = 0.5 * float(p @ (low * low_part + move**2)) / (1.0 + low * (k - 1))
+    return ends, response

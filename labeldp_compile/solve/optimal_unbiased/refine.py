@@ -1,0 +1,145 @@
+"""Coarse to fine: which intervals to hand to the cone program of the next finer level.
+
+The optimum of merged labels predicts the path of intervals of the next level: its windows are
+placed for the finer labels, and the order in which they begin and end is the path. Only the
+neighbourhood of the path is handed over; on the last level pricing adds whatever is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from labeldp_compile.solve.optimal_unbiased.certificate import Bound
+from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
+from labeldp_compile.solve.optimal_unbiased.intervals import (
+    Floats,
+    Intervals,
+    all_intervals,
+    join,
+    neighbourhood,
+    prefixes_and_suffixes,
+    singletons,
+)
+from labeldp_compile.solve.optimal_unbiased.problem import (
+    Problem,
+    merge_neighbours,
+    reference_losses,
+)
+from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
+from labeldp_compile.solve.optimal_unbiased.search import Progress, Search
+from labeldp_compile.solve.optimal_unbiased.windows import (
+    Columns,
+    ExtraLine,
+    column_means,
+    extra_line,
+    place_windows,
+    window_columns,
+)
+
+_SMALLEST_LEVEL = 20  # labels; all intervals of these fit in a few milliseconds
+_RADIUS = 2  # of the neighbourhood of the predicted path, in labels
+_TOLERANCE = 1e-6  # of the cone programs of merged labels, which only predict
+_UNUSED = 1e-13  # weight below which not even a value is meant
+_COSTLY = 1e5  # loss of a column at weight one, relative to the loss of the optimum
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """The best mechanism and the best bound found.
+
+    Attributes:
+        line: the mechanism's outputs as an extra line. means: [k] its wanted means.
+        loss: its objective.
+        bound: the best dual bound.
+        levels, iterations, columns: cone programs' levels, their iterations in total and the
+            largest number of intervals handed over.
+    """
+
+    line: ExtraLine
+    means: Floats
+    loss: float
+    bound: Bound
+    levels: int
+    iterations: int
+    columns: int
+
+
+@np.errstate(over="ignore", invalid="ignore")  # steps that go astray are judged, not trusted
+def refine(problem: Problem, tolerance: float, progress: Progress) -> Refined:
+    """Solve to a certified relative gap of ``tolerance``, or as near as rounding lets.
+
+    Args:
+        problem: in any units. tolerance: relative gap. progress: told a line per step.
+    """
+    unit = float(np.sqrt(2.0 * min(reference_losses(problem))))
+    search = Search(problem.scaled(unit), tolerance, progress)
+    search.try_response()
+    first = _refined(search, unit, 1, 0)
+    if search.gap <= tolerance:
+        return first
+    sizes = [problem.k]
+    while sizes[-1] > _SMALLEST_LEVEL:
+        sizes.append((sizes[-1] + 1) // 2)
+    coarsest = merge_neighbours(problem, sizes[-1])
+    columns = _worth_trying(coarsest, all_intervals(sizes[-1]), min(reference_losses(coarsest)))
+    iterations, ratio = 0, 1.0
+    for size, finer in zip(sizes[:0:-1], sizes[-2::-1], strict=True):
+        level = merge_neighbours(problem, size)
+        simple = min(reference_losses(level))
+        unit = float(np.sqrt(2.0 * ratio * simple))
+        cones = solve_cones(level.scaled(unit), columns, _TOLERANCE)
+        iterations += cones.iterations
+        progress(f"{size} merged labels, {len(columns)} intervals: {cones.status}")
+        if cones.status.endswith("Solved"):
+            # The optimum relative to the simple mechanisms changes little from level to level.
+            ratio = min(1.0, ratio * max(2.0 * cones.value, 1e-3))
+        used = cones.weights > _UNUSED
+        found = Columns(columns.take(used), cones.weights[used], cones.values[used] * unit)
+        means = level.allowed(column_means(found, size, problem.low))
+        coarse, level = level, merge_neighbours(problem, finer)
+        line = extra_line(found.values, found.weights, problem.low)
+        starts = place_windows(line, level.allowed(predicted_means(coarse, means, level.labels)))
+        path = window_columns(line, starts, problem.low).intervals
+        columns = _worth_trying(level, path, ratio * min(reference_losses(level)))
+    unit = float(np.sqrt(2.0 * ratio * min(reference_losses(problem))))
+    search = Search(problem.scaled(unit), tolerance, progress)
+    search.run(columns)
+    last = _refined(search, unit, len(sizes), iterations)
+    better = last if last.loss <= first.loss else first
+    bound = max(last.bound, first.bound, key=lambda b: b.value)
+    return replace(last, line=better.line, means=better.means, loss=better.loss, bound=bound)
+
+
+def _refined(search: Search, unit: float, levels: int, iterations: int) -> Refined:
+    line, bound, low = search.line, search.bound, search.problem.low
+    return Refined(
+        extra_line(line.values * unit, line.weights, low),
+        search.means * unit,
+        search.loss * unit**2,
+        Bound(bound.value * unit**2, bound.alpha * unit**2, bound.beta * unit),
+        levels,
+        iterations + search.iterations,
+        search.columns,
+    )
+
+
+def predicted_means(coarse: Problem, means: Floats, labels: Floats) -> Floats:
+    """Return the means of other labels between those of neighbours: the bias is interpolated."""
+    return labels + np.interp(labels, coarse.labels, means - coarse.labels)
+
+
+def _worth_trying(problem: Problem, path: Intervals, scale: float) -> Intervals:
+    """Return the neighbourhood of a path with a family that is feasible on its own.
+
+    Left out are intervals whose labels alone would cost far more than the whole optimum: at large
+    ε they ruin the scaling. Pricing would find them if they mattered.
+    """
+    ends, response = reference_losses(problem)
+    k = problem.k
+    feasible = prefixes_and_suffixes(k) if ends < response else singletons(k)
+    near = neighbourhood(path, k, _RADIUS)
+    quad = quadratics(problem, near)
+    within = quad.spread - quad.moment**2 / quad.mass
+    return join(k, near.take(within <= _COSTLY * scale), feasible)

@@ -1,0 +1,242 @@
+"""The last level: cone programs, Newton's method and pricing, until the gap is certified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from labeldp_compile.solve.optimal_unbiased.certificate import prove
+from labeldp_compile.solve.optimal_unbiased.completion import complete
+from labeldp_compile.solve.optimal_unbiased.cone_program import ConeSolution, Guards, solve_cones
+from labeldp_compile.solve.optimal_unbiased.intervals import (
+    Floats,
+    Intervals,
+    Runs,
+    both_runs,
+    join,
+    neighbourhood,
+    no_runs,
+    singletons,
+)
+from labeldp_compile.solve.optimal_unbiased.polish import polish
+from labeldp_compile.solve.optimal_unbiased.pricing import priced_out
+from labeldp_compile.solve.optimal_unbiased.problem import Problem, reference_losses
+from labeldp_compile.solve.optimal_unbiased.windows import (
+    Columns,
+    column_means,
+    extra_line,
+    place_windows,
+    placed_loss,
+    widen,
+    window_columns,
+)
+
+Progress = Callable[[str], None]
+
+_ROUNDS = 6  # cone programs at most
+_PRICINGS = 15  # Newton rounds after each of them
+_IDLE = 3  # of these without any progress, after which to give up
+_TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # asked of the cone program: first round, last round
+# Distance of guards from a window, in window lengths and in outputs, in turn.
+_MARGINS = (0.5, 2), (0.1, 1), (0.0, 2), (0.0, 1), (0.2, 2)
+_PROMISING = 0.1  # gap of randomized response from which Newton's method may well converge
+_UNUSED = 1e-13  # weight below which not even a value is meant
+_SLIVER = 1e-3  # weight, relative to label spacing, below which a column is taken for rounding
+
+
+class Search:
+    """Keeps the best mechanism and the best bound while columns are added.
+
+    Attributes:
+        line, means, loss: the best mechanism as an extra line with wanted means, its objective.
+        bound: the best dual bound.
+        iterations, columns: interior-point iterations so far, largest number of intervals.
+    """
+
+    def __init__(self, problem: Problem, tolerance: float, progress: Progress) -> None:
+        """Start from nothing.
+
+        Args:
+            problem: in units in which the loss is about 1/2. tolerance: relative gap to reach.
+            progress: told a line per step.
+        """
+        self.problem, self.tolerance, self.progress = problem, tolerance, progress
+        nothing = np.zeros(problem.k)
+        self.bound = prove(problem, nothing, nothing)
+        self.loss, self.line = np.inf, extra_line(np.zeros(1), np.zeros(1), problem.low)
+        self.means = problem.labels
+        self.iterations = self.columns = 0
+
+    @property
+    def gap(self) -> float:
+        """The certified relative gap so far."""
+        return (self.loss - self.bound.value) / self.loss if np.isfinite(self.loss) else np.inf
+
+    def try_response(self) -> None:
+        """Try debiased randomized response and Newton's method from there.
+
+        At large ε it is nearly the optimum, and an interior point has the most trouble.
+        """
+        problem = self.problem
+        ends, response = reference_losses(problem)
+        if response > ends * (1.0 + 1e-9) or not problem.bias.unbiased:
+            return
+        columns, alpha, beta = response_point(problem)
+        self._offer(columns, problem.labels, alpha, beta)
+        polished = polish(problem, columns, problem.labels, alpha, beta)
+        if polished is None:
+            return
+        self._offer(polished.columns, problem.labels, polished.alpha, polished.beta)
+        if self.tolerance < self.gap < _PROMISING:
+            self._newton_rounds(polished.columns, polished.alpha, polished.beta)
+
+    def run(self, columns: Intervals) -> None:
+        """Alternate cone programs and Newton rounds until the gap is certified.
+
+        Args:
+            columns: intervals to start with; they must contain a feasible mechanism.
+        """
+        k, accuracy, sliver = self.problem.k, _TOLERANCE, _SLIVER
+        runs, guards = no_runs(), None
+        for turn in range(_ROUNDS):
+            before = self.gap
+            cones = solve_cones(self.problem, columns, accuracy, runs, guards)
+            self.iterations += cones.iterations
+            self.columns = max(self.columns, len(columns))
+            self.progress(f"{k} labels, {len(columns)} intervals: {cones.status}")
+            active = self._start(cones, columns, sliver)
+            missing, uneven = self._missing(cones.alpha, cones.beta, True)
+            found = self._newton_rounds(active, cones.alpha, cones.beta)
+            if self.gap <= self.tolerance:
+                return
+            missing = join(k, missing, found)
+            if self.gap > 0.9 * before and self.gap < 1e-6:
+                return
+            columns = join(k, columns, missing, neighbourhood(missing, k, 1))
+            accuracy, sliver = max(0.1 * accuracy, _BEST_TOLERANCE), 0.1 * sliver
+            runs, guards = both_runs(runs, uneven), self._guards(*_MARGINS[turn % len(_MARGINS)])
+
+    def _start(self, cones: ConeSolution, intervals: Intervals, sliver: float) -> Columns:
+        """Return the columns that the cone program seems to use."""
+        problem, low = self.problem, self.problem.low
+        used = cones.weights[: len(intervals)] > _UNUSED
+        values, weights = cones.values[: used.size][used], cones.weights[: used.size][used]
+        found = Columns(intervals.take(used), weights, values)
+        line = extra_line(values, weights, low)
+        means = problem.allowed(column_means(found, problem.k, low))
+        columns = window_columns(line, place_windows(line, means), low)
+        self._offer(columns, means, cones.alpha, cones.beta)
+        keep = columns.weights > sliver * self._spacing(columns.intervals)
+        return Columns(columns.intervals.take(keep), columns.weights[keep], columns.values[keep])
+
+    def _spacing(self, intervals: Intervals) -> Floats:
+        """Return the smallest gap of labels, relative to their range, at the ends of intervals.
+
+        Windows of labels that are close to each other start close to each other, so this is the
+        size that a column between their ends has.
+        """
+        y = self.problem.labels
+        gaps = np.concatenate([[np.inf], np.diff(y) / (y[-1] - y[0]), [np.inf]])
+        near = np.minimum(gaps[:-1], gaps[1:])
+        return np.asarray(np.minimum(near[intervals.first], near[intervals.last]), np.float64)
+
+    def _guards(self, share: float, margin: int) -> Guards:
+        """Guard every label beyond its window in the best mechanism.
+
+        Args:
+            share: distance from the window, in window lengths. margin: and in outputs, at least.
+        """
+        line = self.line
+        starts = place_windows(line, self.means)
+        stops = starts + line.window
+        reach = share * line.window
+        before = np.minimum(
+            np.searchsorted(line.ends, starts, side="right") - 1 - margin,
+            np.searchsorted(line.ends, starts - reach, side="right") - 1,
+        )
+        after = np.maximum(
+            np.searchsorted(line.ends, stops) - 1 + margin,
+            np.searchsorted(line.ends, stops + reach) - 1,
+        )
+        labels = np.arange(self.problem.k, dtype=np.int64)
+        low, high = before >= 0, after < line.values.size
+        return Guards(
+            np.concatenate([labels[low], labels[high]]),
+            np.concatenate([line.values[before[low]], line.values[after[high]]]),
+        )
+
+    def _missing(self, alpha: Floats, beta: Floats, every: bool) -> tuple[Intervals, Runs]:
+        """Return the subsets that violate the dual point by more than the gap allows."""
+        problem, k, low = self.problem, self.problem.k, self.problem.low
+        threshold = 0.1 * self.tolerance * (1.0 + low * (k - 1)) / k
+        return priced_out(problem.labels, problem.prior, low, alpha, beta, threshold, k, every)
+
+    def _newton_rounds(self, active: Columns, alpha: Floats, beta: Floats) -> Intervals:
+        """Polish, price and add; return what was priced out on the way."""
+        problem, k, low = self.problem, self.problem.k, self.problem.low
+        missing = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        means, idle = self.means, 0
+        for _ in range(_PRICINGS):
+            polished = polish(problem, active, means, alpha, beta)
+            if polished is None:
+                break
+            active, alpha, beta = polished.columns, polished.alpha, polished.beta
+            means = problem.allowed(column_means(active, k, low))
+            idle = 0 if self._offer(active, means, alpha, beta) else idle + 1
+            new, _ = self._missing(alpha, beta, False)
+            if self.gap <= self.tolerance or len(new) == 0 or idle == _IDLE:
+                break
+            missing = join(k, missing, new)
+            active = _enlarge(active, new, k)
+        return missing
+
+    def _offer(self, columns: Columns, means: Floats, alpha: Floats, beta: Floats) -> bool:
+        """Repair a primal and a dual point, keep each if it is the best; say whether one was."""
+        problem, low = self.problem, self.problem.low
+        before = self.bound.value, self.loss
+        bound = prove(problem, alpha, beta)
+        split = complete(problem, columns, alpha, beta)
+        if split is not alpha:
+            bound = max(bound, prove(problem, split, beta), key=lambda b: b.value)
+        if bound.value > self.bound.value:
+            self.bound = bound
+        if len(columns) < 2:
+            return self.bound.value > before[0]
+        line = extra_line(columns.values, columns.weights, low)
+        line = widen(line, means[0], means[-1], low)
+        starts = place_windows(line, means)
+        error = float(np.abs(line.means(starts) - means).max())
+        loss = placed_loss(line, starts, problem.labels, problem.prior, low)
+        loss += problem.penalty(means)
+        if error <= 1e-12 * float(np.abs(line.values).max()) and loss < self.loss:
+            self.line, self.means, self.loss = line, means, loss
+        self.progress(f"  loss {loss:.12g} bound {bound.value:.12g} bias {error:.1e}")
+        return self.bound.value > before[0] or self.loss < before[1] * (1.0 - 1e-12)
+
+
+def response_point(problem: Problem) -> tuple[Columns, Floats, Floats]:
+    """Return debiased randomized response and the multipliers at which its columns touch zero.
+
+    With one column a label the conditions (W₁ + B)/W = v and ½W₂ − A = ½W·v² are k equations for
+    the B and k for the A, and α, β follow from A = e^-ε·Σα + (1 − e^-ε)·α_y, likewise for B.
+    """
+    k, low = problem.k, problem.low
+    y, p = problem.labels.astype(np.longdouble), problem.prior.astype(np.longdouble)
+    values = y + (k * y - y.sum()) * low / (1.0 - low)
+    mass, first, second = (low * t.sum() + (1.0 - low) * t for t in (p, p * y, p * y**2))
+    sides = second / 2 - mass * values**2 / 2, mass * values - first
+    alpha, beta = ((t - low * t.sum() / (1.0 + low * (k - 1))) / (1.0 - low) for t in sides)
+    weights = np.full(k, 1.0 / (1.0 + low * (k - 1)))
+    columns = Columns(singletons(k), weights, values.astype(np.float64))
+    return columns, alpha.astype(np.float64), beta.astype(np.float64)
+
+
+def _enlarge(columns: Columns, new: Intervals, k: int) -> Columns:
+    """Return the columns with new ones of weight zero; the order is that of the intervals."""
+    both = join(k, columns.intervals, new)
+    key = both.first * k + both.last
+    at = np.searchsorted(key, columns.intervals.first * k + columns.intervals.last)
+    weights, values = np.zeros(len(both)), np.zeros(len(both))
+    weights[at], values[at] = columns.weights, columns.values
+    return Columns(both, weights, values)

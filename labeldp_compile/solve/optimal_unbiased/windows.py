@@ -1,0 +1,206 @@
+"""The window form: from outputs and weights alone to a mechanism with exact means.
+
+Lay the extra probability (e^ε − 1)·c_i of the outputs end to end in the order of their values. A
+label takes a window of length X = 1 − Σc of this line, on top of the base weights c. Its mean
+grows with the start of the window, piecewise linearly, so the start that gives the wanted mean is
+found exactly. Among all rows with entries between c_i and e^ε·c_i and this mean, the window has
+the least E(v − y)² (the set where a parabola is below a chord is an interval), so placing windows
+never loses anything to another assignment over the same outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
+
+
+@dataclass(frozen=True, eq=False)
+class ExtraLine:
+    """The line of extra probability.
+
+    Attributes:
+        values: [m] output values, nondecreasing.
+        weights: [m] high entries g = e^ε·c of the outputs; the base probabilities are e^-ε·g.
+        ends: [m + 1] ends of the segments on the line, from 0.
+        area: [m + 1] integral of the value from 0 to each end.
+        base: mean contributed by the base weights, the same for every label.
+        window: X, length of every window.
+    """
+
+    values: Floats
+    weights: Floats
+    ends: Floats
+    area: Floats
+    base: float
+    window: float
+
+    def means(self, starts: Floats) -> Floats:
+        """Return the mean output of a window at each start."""
+        stops = np.minimum(starts + self.window, self.ends[-1])
+        inside = np.interp(stops, self.ends, self.area) - np.interp(starts, self.ends, self.area)
+        return np.asarray(self.base + inside, np.float64)
+
+
+def extra_line(values: Floats, weights: Floats, low: float) -> ExtraLine:
+    """Lay out the extra probability of outputs with high entries ``weights`` (g = e^ε·c).
+
+    Args:
+        values: [m] in any order; sorted here. weights: [m] >= 0. low: e^-ε.
+    """
+    order = np.argsort(values, kind="stable")
+    v, g = values[order], weights[order]
+    lengths = (1.0 - low) * g
+    ends = np.concatenate([[0.0], np.cumsum(lengths)])
+    area = np.concatenate([[0.0], np.cumsum(lengths * v)])
+    base = low * float(g.sum())
+    return ExtraLine(v, g, ends, area, low * float((g * v).sum()), min(1.0 - base, float(ends[-1])))
+
+
+def place_windows(line: ExtraLine, targets: Floats) -> Floats:
+    """Return the starts at which windows have the wanted means, clipped to the line.
+
+    Args:
+        line: the extra line. targets: [k] wanted means.
+    """
+    room = line.ends[-1] - line.window
+    knots = np.concatenate([line.ends, line.ends - line.window])
+    knots = np.unique(np.clip(knots, 0.0, room))
+    # Rounding may let the means at knots fall by an ulp; they are nondecreasing in truth.
+    means = np.maximum.accumulate(line.means(knots))
+    return np.asarray(np.interp(targets, means, knots), np.float64)
+
+
+def widen(line: ExtraLine, lowest: float, highest: float, low: float) -> ExtraLine:
+    """Move the outer values outward until windows reach the lowest and the highest wanted mean.
+
+    An optimum reaches both with nothing to spare, so rounding alone leaves it short by a hair.
+    """
+    room = line.ends[-1] - line.window
+    short = np.maximum(
+        [line.means(np.zeros(1))[0] - lowest, highest - line.means(np.array([room]))[0]], 0.0
+    )
+    if not short.any() or line.values.size < 2:
+        return line
+    lengths = np.diff(line.ends)
+    base = low * line.weights[[0, -1]]
+    own = np.minimum(lengths[[0, -1]], line.window)
+    # What the window at the other end takes of an outer segment.
+    other = np.maximum(lengths[[0, -1]] - room, 0.0)
+    effect = np.array(
+        [[base[0] + own[0], -base[1] - other[1]], [-base[0] - other[0], base[1] + own[1]]]
+    )
+    determinant = effect[0, 0] * effect[1, 1] - effect[0, 1] * effect[1, 0]
+    if not determinant > 0:
+        return line
+    move = np.array(
+        [
+            effect[1, 1] * short[0] - effect[0, 1] * short[1],
+            effect[0, 0] * short[1] - effect[1, 0] * short[0],
+        ]
+    ) * ((1.0 + 1e-12) / determinant)
+    values = line.values.copy()
+    values[0] -= move[0]
+    values[-1] += move[1]
+    return extra_line(values, line.weights, low)
+
+
+def window_loss(
+    values: Floats, weights: Floats, labels: Floats, prior: Floats, epsilon: float
+) -> float:
+    """Return ½E(v̂ − y)² of the window form with exact means.
+
+    Args:
+        values: [m] outputs. weights: [m] their base probabilities c (the low entries).
+        labels: [k]. prior: [k]. epsilon: privacy parameter.
+
+    Returns:
+        The loss, or inf where some label's mean is out of reach by more than rounding.
+    """
+    low = float(np.exp(-epsilon))
+    scale = float(np.abs(values).max())
+    line = extra_line(values, weights / low, low)
+    starts = place_windows(line, labels)
+    if float(np.abs(line.means(starts) - labels).max()) > 1e-9 * scale:
+        return float("inf")
+    return placed_loss(line, starts, labels, prior, low)
+
+
+def placed_loss(
+    line: ExtraLine, starts: Floats, labels: Floats, prior: Floats, low: float
+) -> float:
+    """Return ½E(v̂ − y)² of windows at given starts, summed from nonnegative terms."""
+    v, ends = line.values, line.ends
+    centre = 0.5 * float(labels[0] + labels[-1])
+    base = low * line.weights
+    moments = [float(base @ (v - centre) ** n) for n in range(3)]
+    z = labels - centre
+    losses = moments[2] - 2.0 * z * moments[1] + z * z * moments[0]
+    # The windows are integrated segment by segment, not by prefix sums: at large ε a window is
+    # close to its label and its second moment about it would be lost in the difference.
+    stops = np.minimum(starts + line.window, ends[-1])
+    left = np.clip(np.searchsorted(ends, starts, side="right") - 1, 0, v.size - 1)
+    right = np.maximum(left, np.clip(np.searchsorted(ends, stops) - 1, 0, v.size - 1))
+    for n in np.flatnonzero(prior > 0):
+        i, j = left[n], right[n] + 1
+        inside = np.minimum(ends[i + 1 : j + 1], stops[n]) - np.maximum(ends[i:j], starts[n])
+        losses[n] += float(inside @ (v[i:j] - labels[n]) ** 2)
+    return 0.5 * float(prior @ losses)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns of a mechanism: interval, high entry and value of each, in the order of values.
+
+    Attributes:
+        intervals: [m] labels with the high entry.
+        weights: [m] high entries g = e^ε·c.
+        values: [m] nondecreasing.
+    """
+
+    intervals: Intervals
+    weights: Floats
+    values: Floats
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        return len(self.intervals)
+
+
+def column_means(columns: Columns, k: int, low: float) -> Floats:
+    """Return E[output | y] of all labels. [k]"""
+    moment = columns.weights * columns.values
+    steps = np.zeros(k + 1)
+    np.add.at(steps, columns.intervals.first, moment)
+    np.add.at(steps, columns.intervals.last + 1, -moment)
+    return low * float(moment.sum()) + (1.0 - low) * np.cumsum(steps[:-1])
+
+
+def window_columns(line: ExtraLine, starts: Floats, low: float) -> Columns:
+    """Cut the line where windows begin and end, and average the values between cuts.
+
+    The result is the same mechanism with every column pure (two levels only), moved to the mean
+    value of each piece: means are untouched and, by Jensen, the loss can only fall (Claim 12).
+    There are at most 2k − 1 columns, so this replaces the crossover to a vertex. What no window
+    covers is left out.
+
+    Args:
+        line: the extra line. starts: [k] nondecreasing. low: e^-ε.
+    """
+    stops = np.minimum(starts + line.window, line.ends[-1])
+    cuts = np.unique(np.concatenate([starts, stops]))
+    points = np.union1d(cuts, line.ends)
+    length = np.diff(points)
+    middle = points[:-1] + 0.5 * length
+    segment = np.clip(np.searchsorted(line.ends, middle, side="right") - 1, 0, line.values.size - 1)
+    gap = np.searchsorted(cuts, middle, side="right")
+    total = np.bincount(gap, length, cuts.size + 1)[1:-1]
+    moment = np.bincount(gap, length * line.values[segment], cuts.size + 1)[1:-1]
+    first = np.searchsorted(stops, cuts[:-1], side="right")
+    last = np.searchsorted(starts, cuts[:-1], side="right") - 1
+    keep = (first <= last) & (total > 0)
+    total, moment = total[keep], moment[keep]
+    intervals = Intervals(first[keep].astype(np.int64), last[keep].astype(np.int64))
+    return Columns(intervals, total / (1.0 - low), np.maximum.accumulate(moment / total))

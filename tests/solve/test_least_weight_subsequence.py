@@ -1,0 +1,75 @@
+"""Pruning in the least-weight subsequence loses nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp_compile.solve import rr_on_bins
+from labeldp_compile.solve.least_weight_subsequence import Cuts, Runs
+from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
+from tests.solve.bins_reference import LOSSES, check_solution, loss_of, repeatable
+
+
+def many_labels(shape, size):
+    rng = np.random.default_rng(7)
+    labels = np.cumsum(rng.exponential(size=size))
+    if shape == "noisy":
+        prior = rng.exponential(size=size)
+    elif shape == "sparse":
+        prior = np.maximum(rng.normal(size=size) + 40 * 0.99 ** np.arange(size), 0.0)
+    else:
+        prior = 0.97 ** np.arange(size) + 1e-9
+    return labels, prior
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0, 11.0, 30.0])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("shape", ["noisy", "sparse", "tail"])
+def test_pruning_loses_nothing(monkeypatch, shape, loss, epsilon):
+    labels, prior = many_labels(shape, 1200)
+    monkeypatch.setattr(rr_on_bins, "_DIRECT", 10**9)
+    full = solve_rr_on_bins(labels, prior, epsilon, loss)
+    monkeypatch.setattr(rr_on_bins, "_DIRECT", 40)
+    pruned = solve_rr_on_bins(labels, prior, epsilon, loss)
+    honest = check_solution(pruned, labels, prior, epsilon, loss)
+    expected = loss_of(full.starts, full.values, labels, prior, epsilon, loss)
+    assert honest == pytest.approx(expected, rel=1e-11)
+    assert pruned.starts.size == full.starts.size
+
+
+def test_pruning_at_two_thousand_labels(monkeypatch):
+    labels, prior = many_labels("noisy", 2000)
+    pruned = solve_rr_on_bins(labels, prior, 4.0, "squared")
+    monkeypatch.setattr(rr_on_bins, "_DIRECT", 10**9)
+    full = solve_rr_on_bins(labels, prior, 4.0, "squared")
+    np.testing.assert_array_equal(pruned.starts, full.starts)
+    assert pruned.loss == pytest.approx(full.loss, rel=1e-12)
+
+
+@settings(repeatable, max_examples=60)
+@given(st.integers(2, 60), st.integers(1, 12), st.floats(0, 2), st.integers(0, 2**32 - 1))
+def test_narrowing_keeps_the_shortest_path(size, blocks, penalty, seed):
+    rng = np.random.default_rng(seed)
+    table = np.zeros((size + 1, size + 1))
+    for length in range(1, size + 1):
+        for start in range(size + 1 - length):
+            stop = start + length
+            inner = max(table[start, stop - 1], table[start + 1, stop])
+            table[start, stop] = inner + rng.exponential() * (rng.random() < 0.7)
+    least = np.zeros(size + 1)
+    for stop in range(1, size + 1):
+        least[stop] = (least[:stop] + table[:stop, stop]).min() + penalty
+    cuts = Cuts.blocks(size, blocks)
+    while not cuts.exact:
+        runs = Runs(cuts, lambda start, stop: table[start, stop])
+        assert runs.shortest(penalty).weight[-1] <= least[-1] * (1 + 1e-12)
+        cuts = runs.narrow(penalty, least[-1] * (1 + 1e-12))
+    paths = Runs(cuts, lambda start, stop: table[start, stop]).shortest(penalty)
+    path = cuts.first[paths.best()]
+    assert (path[0], path[-1]) == (0, size)
+    weight = table[path[:-1], path[1:]].sum() + penalty * (path.size - 1)
+    assert weight == pytest.approx(least[-1], rel=1e-12)
+    assert paths.weight[-1] == pytest.approx(least[-1], rel=1e-12)

@@ -1,0 +1,92 @@
+"""Tables that once lost rows or columns, or whose errors quoted a label."""
+
+import traceback
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_runtime import Randomizer
+
+from labeldp_compile.errors import DataError
+from labeldp_compile.prior import count_labels
+from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain
+from labeldp_compile.tabular import open_table, rewrite_table
+from tests.helpers import INTEGER_SPEC, compile_text
+
+DOMAIN = IntegerDomain(0, 2)
+
+
+def counts(path, domain=DOMAIN):
+    return count_labels(open_table(path, "y", domain, all_columns=False)).tolist()
+
+
+def test_an_empty_label_in_a_file_of_one_column_is_a_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y\n0\n\n1\n")
+    assert counts(path) == [2, 1, 0]
+    path.write_text("y\n0\n\n1\n\n")
+    assert sum(counts(path)) == 4
+
+
+def test_cells_that_are_no_numbers_count_as_missing(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = "".join(f"{i % 3},xxxxxx\n" for i in range(900_000))  # beyond the first block
+    path.write_text("y,z\n" + rows + "secret,x\n1e999,x\n+1,x\n -5 ,x\nNaN,x\n")
+    assert counts(path) == [300_003, 300_001, 300_001]
+    assert counts(path, IntegerDomain(0, 2, default=1)) == [300_000, 300_005, 300_000]
+    assert counts(path, CategoricalDomain((0, 1), 1)) == [300_000, 600_005]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"y,a,a\n0,1,p\n", "several columns called 'a'"),
+        (b"y,a\nsecret,1\n", "needs numbers"),
+        (b"", "is empty, or not a CSV file"),
+        (b"caf\xe9,y\n1,2\n", "not a CSV file in UTF-8"),
+        (b"y;a\n1;2\n", "its columns: 'y;a'"),
+    ],
+)
+def test_unusable_csv(tmp_path, content, message):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        open_table(path, "y", DOMAIN, all_columns=True)
+    assert message in str(caught.value)
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_ragged_row_is_an_error_that_quotes_nothing(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("y,a\n" + "0,1\n" * 900_000 + "secret\n")
+    with pytest.raises(DataError) as caught:
+        counts(path)
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_text_that_is_no_utf8_counts_as_unknown(tmp_path):
+    path = tmp_path / "a.parquet"
+    raw = pa.array([b"red", b"\xff\xfe", b"blue", None], pa.binary())
+    column = pa.Array.from_buffers(pa.string(), 4, raw.buffers(), null_count=1)
+    pq.write_table(pa.table({"y": column}), path)
+    assert counts(path, CategoricalDomain(("red", "blue"), "red")) == [3, 1]
+
+
+def test_nested_columns_and_csv(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"y": [1, 2], "items": [[1], [2, 3]]}), path)
+    table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
+    randomizer = Randomizer(compile_text(INTEGER_SPEC).model)
+    with pytest.raises(DataError, match="CSV cannot hold 'items'"):
+        rewrite_table(table, tmp_path / "out.csv", randomizer)
+    assert rewrite_table(table, tmp_path / "out.parquet", randomizer) == 2
+    assert pq.read_table(tmp_path / "out.parquet")["items"].to_pylist() == [[1], [2, 3]]
+
+
+def test_an_overwritten_file_keeps_its_mode(tmp_path):
+    path, out = tmp_path / "a.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"y": [1, 2]}), path)
+    out.touch(mode=0o600)
+    table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
+    rewrite_table(table, out, Randomizer(compile_text(INTEGER_SPEC).model))
+    assert out.stat().st_mode & 0o777 == 0o600

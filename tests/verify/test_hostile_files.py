@@ -1,0 +1,77 @@
+"""Forgeries that once verified, and files that once took for ever."""
+
+import time
+from fractions import Fraction
+
+import pytest
+
+from labeldp_compile.artifact import choose_grid, write_window_model
+from labeldp_compile.certificate import Provenance, build_certificate
+from labeldp_compile.randomizer import IntegerDomain, RealDomain, WindowRandomizer
+from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.randomizer.window import Segment
+from labeldp_compile.verify import check_bytes
+from tests.helpers import INTEGER_SPEC, compile_text
+from tests.verify.test_mutations import rebuilt
+
+
+def forge(domain, randomizer, like, loss="absolute"):
+    """A well-formed file whose certificate was computed for other, honest outputs."""
+    epsilon = Fraction(1)
+    prior = {"kind": "uniform", "weights": [1] * domain.size}
+    provenance = Provenance("x", "rr", "y", epsilon, Fraction(0), prior, "0" * 64, {})
+    certificate = build_certificate(domain, like, loss, provenance)
+    return write_window_model(domain, randomizer, choose_grid(randomizer), certificate)
+
+
+@pytest.mark.parametrize("values", [(2, 0, 1), ("2", "0e0", " 1/1 "), (2.0, 0.0, 1.0), (0, 1, 2)])
+def test_outputs_must_be_increasing_float64_for_numbers(values):
+    domain = IntegerDomain(0, 2)
+    honest = randomized_response([0.0, 1.0, 2.0], range(3), Fraction(1))
+    fields = {name: getattr(honest, name) for name in honest.__dataclass_fields__}
+    forged = WindowRandomizer(**{**fields, "values": values})
+    report = check_bytes(forge(domain, forged, honest))
+    assert not report.ok and report.checks[-1].name == "tables"
+
+
+def test_grids_that_float64_cannot_tell_apart_are_refused():
+    domain = RealDomain(2.0**53, 2.0**53 + 4, 9)
+    assert not domain.is_faithful()
+    honest = randomized_response([0.0, 1.0], [0] * 4 + [1] * 5, Fraction(1))
+    report = check_bytes(forge(domain, honest, honest))
+    assert not report.ok and "grid of labels" in report.checks[-1].detail
+
+
+@pytest.mark.parametrize("text", ["1e30000000", "1e9999999999", "9" * 100_000, "1/0", "", "nan"])
+@pytest.mark.parametrize("key", ["epsilon_label", "epsilon_prior"])
+def test_numbers_that_do_not_end(key, text):
+    model = compile_text(INTEGER_SPEC).model
+    start = time.monotonic()
+    assert not check_bytes(rebuilt(model, lambda c: c["exact"].update({key: text}))).ok
+    assert time.monotonic() - start < 30  # it took hours
+
+
+def test_tables_that_take_too_long_fail():
+    # Two outputs alternate over thousands of segments, and every window covers most of them.
+    count = 8000
+    extra = tuple(Segment(1, i % 2) for i in range(2 * count))
+    base = (2**14 - count) // 2
+    randomizer = WindowRandomizer(14, (base, base), extra, (0, count), (0.0, 1.0))
+    domain = IntegerDomain(0, 1)
+    honest = randomized_response([0.0, 1.0], [0, 1], Fraction(1))
+    report = check_bytes(forge(domain, randomizer, honest))
+    assert not report.ok and "too many segments" in report.checks[-1].detail
+
+
+def test_the_printed_bound_is_not_rounded_down():
+    report = check_bytes(compile_text(INTEGER_SPEC.replace("1.0", "12.3456789012351")).model)
+    detail = next(c.detail for c in report.checks if c.name == "privacy")
+    bound = Fraction(report.certificate["exact"]["epsilon_label_bound"])
+    printed = Fraction(detail.split("ε ≤ ")[1].split(",")[0])
+    assert printed == bound
+
+
+def test_terminal_escapes_in_a_reason_are_not_printed():
+    model = compile_text(INTEGER_SPEC).model
+    report = check_bytes(rebuilt(model, lambda c: c.update(insecure="\x1b[2Jverified.")))
+    assert not report.ok and "\x1b" not in report.checks[-1].detail

@@ -62,12 +62,12 @@ def _summary(certificate: dict[str, Any]) -> str:
         "uniform": "nothing: the prior is uniform",
     }[prior["kind"]]
     bias = utility["largest_bias"]
+    bound = f"{privacy['epsilon_label_bound']:.12f}".rstrip("0").rstrip(".")
     lines = [
         f"{certificate['name']}: {certificate['mechanism']} on {certificate['labels']:,} labels, "
         f"{certificate['outputs']:,} outputs",
         f"  ε of the prior   {privacy['epsilon_prior']:<12.6g} {spent}",
-        f"  ε of a label     {privacy['epsilon_label']:<12.6g} "
-        f"the integers give at most {privacy['epsilon_label_bound']:.12f}",
+        f"  ε of a label     {privacy['epsilon_label']:<12.6g} the integers give at most {bound}",
         f"  ε in total       {privacy['epsilon_total']:<12.6g} for a label in both",
         f"  noisy label loss {utility['noisy_label_loss']:<12.6g} {utility['loss']}, "
         "under the prior in the certificate",
@@ -77,7 +77,9 @@ def _summary(certificate: dict[str, Any]) -> str:
     if utility["loss_lower_bound"] is not None:
         over = OVER[certificate["optimality"]["over"]]
         lines.append(f"  least possible   {utility['loss_lower_bound']:<12.6g} {over}")
-        lines.append(f"  certified gap    {utility['certified_gap']:<12.2g} relative to that")
+        lines.append(
+            f"  certified gap    {utility['certified_gap']:<12.2g} relative to the objective"
+        )
     if certificate["insecure"]:
         lines.append(f"  {certificate['insecure']}")
     return "\n".join(lines)

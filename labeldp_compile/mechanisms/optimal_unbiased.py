@@ -27,7 +27,7 @@ from labeldp_compile.solve.optimal_unbiased import (
     solve_lp_grid,
     solve_optimal_unbiased,
 )
-from labeldp_compile.spec.model import BiasSpec, GridOutputs, OptimalUnbiased
+from labeldp_compile.spec.model import BiasSpec, OptimalUnbiased
 from labeldp_compile.verify.lower_bound import BiasRule
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,8 @@ def build(problem: Problem) -> Solved:
     targets = labels
     if not budget.unbiased:
         targets = [Fraction(float(mean)) for mean in np.maximum.accumulate(solution.means)]
+        if rule.kind == "max":
+            targets = _within(targets, labels, rule.amount, Fraction(solution.values[-1]))
     randomizer = _small(problem, labels, targets, solution.values, solution.weights)
     dual = DualBound(solution.alpha.tolist(), solution.beta.tolist(), rule)
     return Solved(randomizer, dual)
@@ -72,6 +74,15 @@ def bias_budget(bias: BiasSpec | None) -> tuple[BiasBudget, BiasRule]:
         penalty = Fraction(bias.penalty)
     rule = BiasRule("penalty", penalty) if penalty else BiasRule("any")
     return BiasBudget(penalty=float(penalty)), rule
+
+
+def _within(
+    targets: Sequence[Fraction], labels: Sequence[Fraction], most: Fraction, reach: Fraction
+) -> list[Fraction]:
+    """The targets, a hair inside the allowed bias, so that placement cannot step over it."""
+    hair = (abs(reach) + abs(labels[0]) + abs(labels[-1])) / 2**48
+    room = max(most - hair, Fraction(0))
+    return [min(max(t, y - room), y + room) for t, y in zip(targets, labels, strict=True)]
 
 
 def least_interval(labels: Sequence[Fraction], epsilon: float) -> tuple[float, float]:
@@ -130,10 +141,11 @@ def _on_given_outputs(
     mechanism, epsilon = problem.mechanism, float(problem.epsilon)
     assert isinstance(mechanism, OptimalUnbiased)
     outputs = mechanism.outputs
-    if isinstance(outputs, GridOutputs):
+    assert outputs != "exact"
+    if outputs.grid is not None:
         values = feasible_outputs(y, epsilon, outputs.grid)
     else:
-        assert outputs != "exact"
+        assert outputs.values is not None
         values = np.array(sorted(float(v) for v in outputs.values))
         low, high = least_interval(labels, epsilon)
         if values[0] > low or values[-1] < high:

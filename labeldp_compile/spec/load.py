@@ -56,8 +56,7 @@ def parse_spec(text: str, source: str = "spec") -> Spec:
 
 
 def _explain(errors: list[ErrorDetails], yaml: YamlSource, source: str) -> str:
-    # An unknown key is the likeliest cause of the others (a misspelt key is also a missing one).
-    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    first = min(errors, key=_rank)
     path = _locate(first["loc"], yaml.data, first["type"] == "missing")
     where = f"{source}:{yaml.line(path)}: {'.'.join(str(part) for part in path) or 'spec'}"
     kind, context = first["type"], first.get("ctx", {})
@@ -81,6 +80,18 @@ def _explain(errors: list[ErrorDetails], yaml: YamlSource, source: str) -> str:
         return f"{where}: the key 'kind' is missing"
     message = str(context["error"]) if "error" in context else _plain(first)
     return f"{where}: {message}"
+
+
+def _rank(error: ErrorDetails) -> int:
+    """Which error to show: the one of least rank.
+
+    An unknown key is the likeliest cause of the others (a misspelt key is also a missing one); that
+    a mapping is no fixed word says least.
+    """
+    if error["type"] == "extra_forbidden":
+        return 0
+    fixed_word = error["type"] == "literal_error"
+    return 2 if fixed_word and isinstance(error["input"], dict) else 1
 
 
 def _plain(error: ErrorDetails) -> str:

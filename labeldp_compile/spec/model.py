@@ -249,20 +249,17 @@ class RRonBins(Strict):
     kind: Literal["rr_on_bins"]
 
 
-class GridOutputs(Strict):
-    """Evenly spaced outputs (Algorithm 2 of the paper)."""
+class GivenOutputs(Strict):
+    """Outputs to choose from: evenly spaced ones (Algorithm 2 of the paper), or a list."""
 
-    grid: StrictInt = Field(ge=2, le=100_000, description="number of outputs")
-
-
-class ValueOutputs(Strict):
-    """The outputs themselves."""
-
-    values: list[Number] = Field(min_length=2)
+    grid: StrictInt | None = Field(None, ge=2, le=100_000, description="number of outputs")
+    values: list[Number] | None = Field(None, min_length=2, description="the outputs")
 
     @model_validator(mode="after")
-    def _distinct(self) -> Self:
-        if len({float(value) for value in self.values}) < len(self.values):
+    def _one(self) -> Self:
+        if (self.grid is None) == (self.values is None):
+            raise ValueError("expected exact, {grid: n} or {values: [...]}")
+        if self.values and len({float(value) for value in self.values}) < len(self.values):
             raise ValueError("the outputs must differ")
         return self
 
@@ -291,7 +288,7 @@ class OptimalUnbiased(Strict):
     """The unbiased randomizer of least loss (NeurIPS 2023), or one within a bias budget."""
 
     kind: Literal["optimal_unbiased"]
-    outputs: Literal["exact"] | GridOutputs | ValueOutputs = Field(
+    outputs: Literal["exact"] | GivenOutputs = Field(
         "exact", description="exact: real outputs, squared loss; or {grid: n}, or {values: [...]}"
     )
     bias: BiasSpec | None = None

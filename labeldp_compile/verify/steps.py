@@ -51,7 +51,7 @@ BOUND_FIELDS = (
 OVER = {
     "unbiased": "of all ε-DP unbiased randomizers",
     "max": "of all ε-DP randomizers within the bias",
-    "penalty": "of all ε-DP randomizers, bias being priced",
+    "penalty": "of all ε-DP randomizers, for loss plus penalty",
     "any": "of all ε-DP randomizers",
 }
 
@@ -210,6 +210,9 @@ class _Verification:
         labels: list[Fraction] = domain.labels()  # type: ignore[assignment]
         rule = BiasRule(stated["over"], rational(stated["amount"]))
         _demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
+        if rule.kind == "max":
+            largest = rational(self.claims["exact"]["largest_bias"])
+            _demand(largest <= rule.amount, "the bias is larger than its budget")
         alpha, beta = ([decimal(text) for text in stated[key]] for key in ("alpha", "beta"))
         _demand(len(alpha) == len(beta) == len(labels), "the dual values are not one a label")
         upper = exp_bounds(rational(self.claims["exact"]["epsilon_label"]))[1]
@@ -222,8 +225,7 @@ class _Verification:
         objective = rational(self.claims["exact"]["noisy_label_loss"]) + penalty
         gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
         self._agree("utility", "certified_gap", gap)
-        above = "loss and penalty are" if penalty else "the loss is"
-        return f"{OVER[rule.kind]}: {above} at most {gap:.2g} (relatively) above the least possible"
+        return f"within {gap:.2g} (relatively) of the least possible {OVER[rule.kind]}"
 
     def check_claims(self) -> str:  # 8
         exact = self.claims["exact"]

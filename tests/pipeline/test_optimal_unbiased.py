@@ -1,0 +1,236 @@
+"""The optimal unbiased randomizer from a spec to the running graph, with its proof."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.solve.optimal_unbiased import feasible_outputs
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.verify import check_bytes
+from tests.helpers import all_words, compile_text, run
+from tests.verify.test_mutations import rebuilt
+
+SPEC = """
+version: 1
+name: unbiased
+label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
+loss: {loss}
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: public, weights: {weights}}}
+mechanism: {{kind: optimal_unbiased{options}}}
+"""
+CLAIMS = [9500, 420, 65, 12, 2.4, 0.5, 0.1, 0.02, 0.004, 0.001, *[0.0002] * 7]
+
+
+def spec(epsilon=1, weights=(6, 3, 2, 1, 1, 4), options="", loss="squared"):
+    return SPEC.format(
+        last=len(weights) - 1,
+        epsilon=epsilon,
+        weights=list(weights),
+        options=f", {options}" if options else "",
+        loss=loss,
+    )
+
+
+def utility(text, **arguments):
+    artifact = compile_text(text, **arguments)
+    report = check_bytes(artifact.model)
+    assert report.ok, report.checks[-1]
+    return artifact.certificate["utility"]
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1, 4])
+def test_the_running_graph_is_unbiased_on_every_word(epsilon):
+    artifact = compile_text(spec(epsilon), word_bits=16)
+    assert check_bytes(artifact.model).ok
+    words, r = all_words(16), artifact.randomizer
+    half_step = (r.values[-1] - r.values[0]) / 2**17
+    stated = artifact.certificate["utility"]["largest_bias"]
+    assert stated <= half_step
+    means = [
+        sum(map(Fraction, run(artifact.model, np.full(len(words), y), words))) / len(words)
+        for y in range(6)
+    ]
+    assert max(abs(mean - y) for y, mean in enumerate(means)) == Fraction(
+        artifact.certificate["exact"]["largest_bias"]
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1, 2, 4, 8])
+@pytest.mark.parametrize("kind", ["uniform", "spiked", "zeros"])
+def test_certified_gap_and_bias(epsilon, kind):
+    weights = {
+        "uniform": [1] * 20,
+        "spiked": [50, *[1] * 18, 30],
+        "zeros": [0, 3, 0, 0, 7, 1, 0, 2, 0, 0],
+    }[kind]
+    found = utility(spec(epsilon, weights))
+    assert found["certified_gap"] <= 1e-8
+    assert found["loss_lower_bound"] <= found["noisy_label_loss"] * (1 + 1e-12)
+    assert found["largest_bias"] <= 1e-9 * (len(weights) - 1)
+
+
+def test_the_loss_falls_with_the_grid_towards_the_exact_one():
+    exact = utility(spec())["noisy_label_loss"]
+    sizes = (9, 33, 129)
+    losses = [utility(spec(options=f"outputs: {{grid: {n}}}"))["noisy_label_loss"] for n in sizes]
+    assert losses[0] > losses[1] > losses[2] > exact
+    grid = feasible_outputs(np.arange(6.0), 1.0, 2)
+    for loss, size in zip(losses, sizes, strict=True):
+        # Lemma 8: rounding the exact outputs at random to a grid of step Δ costs at most Δ²/8.
+        assert loss - exact <= ((grid[1] - grid[0]) / (size - 1)) ** 2 / 8
+
+
+def test_other_losses_on_given_outputs():
+    for loss in ("squared", "absolute"):
+        found = utility(spec(loss=loss, options="outputs: {grid: 41}"))
+        assert found["largest_bias"] < 1e-9
+        assert found["certified_gap"] is None
+    values = ", ".join(str(v) for v in [-6, -3.5, -1, 0, 1, 2.5, 4, 6, 9, 11])
+    listed = compile_text(spec(options=f"outputs: {{values: [{values}]}}"))
+    # The two outermost may move by a hair, the others are as listed.
+    assert set(listed.randomizer.values[1:-1]) <= {-3.5, -1, 0, 1, 2.5, 4, 6, 9}
+
+
+def test_outputs_that_reach_too_short_are_refused_with_the_interval():
+    with pytest.raises(InputError) as caught:
+        compile_text(spec(options="outputs: {values: [-1, 0, 1, 2, 3, 4, 5, 6]}"))
+    low, high = 0 - 5 / math.expm1(1), 5 + 5 / math.expm1(1)
+    assert f"{low:.10g} and {high:.10g}" in str(caught.value)
+    just = f"outputs: {{values: [{low - 1e-9}, 0, 1, 2, 3, 4, 5, {high + 1e-9}]}}"
+    assert utility(spec(options=just))["largest_bias"] < 1e-9
+
+
+def test_poisson_needs_positive_outputs():
+    with pytest.raises(InputError, match="positive outputs"):
+        compile_text(spec(loss="poisson", options="outputs: {grid: 20}"))
+
+
+@pytest.mark.parametrize(
+    ("options", "loss", "message"),
+    [
+        ("", "absolute", "outputs: exact is for the squared loss"),
+        ("bias: {max: 1}, outputs: {grid: 9}", "squared", "needs outputs: exact"),
+        ("bias: {}", "squared", "one of max, penalty and sample_size"),
+        ("bias: {max: 1, penalty: 2}", "squared", "one of max, penalty and sample_size"),
+        ("bias: {mx: 1}", "squared", "did you mean 'max'"),
+        ("bias: {max: -1}", "squared", "greater than or equal to 0"),
+        ("outputs: {gird: 9}", "squared", "did you mean 'grid'"),
+        ("outputs: {values: [1, 1]}", "squared", "must differ"),
+    ],
+)
+def test_bad_options(options, loss, message):
+    with pytest.raises(SpecError) as caught:
+        parse_spec(spec(options=options, loss=loss))
+    assert message in str(caught.value)
+
+
+def test_real_labels_are_rounded_without_bias():
+    domain = "{kind: real, min: 0, max: 5, points: 6}"
+    text = spec().replace("{kind: integer, min: 0, max: 5}", domain)
+    artifact = compile_text(text)
+    assert artifact.certificate["label"]["domain"]["rounding"] == "unbiased"
+    assert check_bytes(artifact.model).ok
+    with pytest.raises(SpecError, match="nearest point is biased"):
+        parse_spec(text.replace("points: 6", "points: 6, rounding: nearest"))
+
+
+def test_large_epsilon_is_debiased_randomized_response_and_small_epsilon_two_outputs():
+    large = utility(spec(12))["noisy_label_loss"]
+    low = 1 / math.exp(12)  # debiased RR: y's own output most often, all others with odds e^−ε
+    values = np.array([((math.expm1(12) + 6) * y - 15) / math.expm1(12) for y in range(6)])
+    matrix = (np.ones((6, 6)) * low + np.eye(6) * (1 - low)) / (1 + 5 * low)
+    weights = np.array([6, 3, 2, 1, 1, 4]) / 17
+    errors = 0.5 * (values[None, :] - np.arange(6)[:, None]) ** 2
+    assert large == pytest.approx(float((weights[:, None] * matrix * errors).sum()), rel=1e-6)
+    small = compile_text(spec(0.01))
+    reach = 5 / math.expm1(0.01)
+    assert small.randomizer.values[0] == pytest.approx(-reach, rel=0.01)
+    two_points = [(y + reach) * (5 + reach - y) / 2 for y in range(6)]
+    expected = float(np.dot(weights, two_points))
+    assert small.certificate["utility"]["noisy_label_loss"] == pytest.approx(expected, rel=1e-3)
+    assert small.certificate["utility"]["noisy_label_loss"] <= expected
+
+
+def test_at_most_two_outputs_a_label():
+    for epsilon in (0.2, 1, 3, 6):
+        artifact = compile_text(spec(epsilon, [1] * 15))
+        assert artifact.certificate["outputs"] <= 30
+
+
+class TestBiasBudget:
+    """The frontier between unbiased and RR-on-Bins."""
+
+    def test_no_budget_is_unbiased(self):
+        assert utility(spec(options="bias: {max: 0}")) == utility(spec())
+
+    def test_a_free_bias_is_rr_on_bins(self):
+        free = utility(spec(options="bias: {penalty: 0}"))
+        bins = spec().replace("optimal_unbiased", "rr_on_bins")
+        assert free["noisy_label_loss"] == pytest.approx(
+            utility(bins)["noisy_label_loss"], rel=1e-6
+        )
+
+    def test_more_bias_buys_less_loss(self):
+        losses = []
+        for most in (0, 0.5, 1, 2):
+            found = utility(spec(0.5, CLAIMS, f"bias: {{max: {most}}}"))
+            assert found["largest_bias"] <= max(most, 1e-9)
+            assert found["certified_gap"] < 1e-6
+            losses.append(found["noisy_label_loss"])
+        assert losses == sorted(losses, reverse=True)
+        assert losses[3] < 0.7 * losses[0]
+
+    def test_a_penalty_prices_the_bias(self):
+        before = utility(spec(0.5, CLAIMS))["noisy_label_loss"]
+        found = utility(spec(0.5, CLAIMS, "bias: {penalty: 10000}"))
+        assert found["noisy_label_loss"] < before / 10
+        assert found["rms_bias"] < 0.1
+        assert len(found["biases"]) == len(CLAIMS)
+        assert found["certified_gap"] < 1e-6
+
+    def test_sample_size_is_the_penalty_of_its_average(self):
+        one = utility(spec(0.5, CLAIMS, "bias: {sample_size: 201}"))
+        assert one == utility(spec(0.5, CLAIMS, "bias: {penalty: 100}"))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return compile_text(spec()).model
+
+
+class TestCorruptedDuals:
+    """A changed dual value makes the bound fail or weaken, never pass as it was."""
+
+    @pytest.mark.parametrize("key", ["alpha", "beta"])
+    @pytest.mark.parametrize("index", range(6))
+    def test_one_value(self, model, key, index):
+        for delta in (1e-9, -1e-9, 1e-3, -1e-3, 10.0):
+
+            def change(certificate, delta=delta):
+                values = certificate["optimality"][key]
+                values[index] = repr(float(values[index]) + delta)
+
+            assert not check_bytes(rebuilt(model, change)).ok
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda c: c["optimality"].update(over="any"),
+            lambda c: c["optimality"].update(over="penalty", amount="1"),
+            lambda c: c["optimality"].update(over="everything"),
+            lambda c: c["optimality"].update(amount="-1", over="max"),
+            lambda c: c["optimality"].update(alpha=[]),
+            lambda c: c["optimality"].update(alpha=["nan"] * 6),
+            lambda c: c["optimality"].update(alpha=["1e999999999"] * 6),
+            lambda c: c.update(optimality=None),
+            lambda c: c["utility"].update(certified_gap=0.0, loss_lower_bound=1e9),
+            lambda c: c["exact"].update(loss_lower_bound="1000000"),
+            lambda c: c["prior"].update(weights=[1] * 6),
+        ],
+    )
+    def test_other_claims(self, model, change):
+        assert not check_bytes(rebuilt(model, change)).ok

@@ -1,0 +1,402 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp_compile.solve.optimal_unbiased import (
+    BiasBudget,
+    feasible_outputs,
+    solve_lp_grid,
+    solve_optimal_unbiased,
+    window_loss,
+)
+from labeldp_compile.solve.optimal_unbiased.certificate import prove
+from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
+from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals
+from labeldp_compile.solve.optimal_unbiased.pricing import price
+from labeldp_compile.solve.optimal_unbiased.problem import Problem, reference_losses
+from labeldp_compile.solve.optimal_unbiased.simplex_pass import simplex_pass
+from labeldp_compile.solve.optimal_unbiased.windows import (
+    Columns,
+    extra_line,
+    place_windows,
+    placed_loss,
+    window_columns,
+)
+
+PRIORS = ("uniform", "geometric", "spiked", "sparse")
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def make_prior(kind, k):
+    rng = np.random.default_rng(7)
+    p = {
+        "uniform": np.ones(k),
+        "geometric": 0.9 ** np.arange(k),
+        "spiked": np.r_[0.5, np.full(max(k - 2, 0), 1 / 6 / max(k - 2, 1)), 1 / 3],
+        "sparse": rng.exponential(size=k) * (rng.random(k) < 0.25),
+    }[kind]
+    p[k // 3] += 0.01
+    return p / p.sum()
+
+
+def table_of(s, k, epsilon):
+    """P[i | y] of the window form, for checks independent of the solver's own sums."""
+    extra = s.weights * np.expm1(epsilon)
+    ends = np.concatenate([[0.0], np.cumsum(extra)])
+    window = 1.0 - s.weights.sum()
+    low = np.maximum(ends[:-1], s.starts[:, None])
+    high = np.minimum(ends[1:], s.starts[:, None] + window)
+    return s.weights + np.maximum(high - low, 0.0)
+
+
+def check(s, labels, prior, epsilon, gap):
+    """Check everything that must hold of any unbiased solution."""
+    k = labels.size
+    spread = np.abs(s.values).max() + np.abs(labels).max()
+    table = table_of(s, k, epsilon)
+    assert (np.diff(s.values) > 0).all()
+    assert s.values.size <= 2 * k  # Theorem 6
+    np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(table @ s.values, labels, rtol=0, atol=1e-10 * spread)
+    assert (table.max(axis=0) <= np.exp(epsilon) * table.min(axis=0) * (1 + 1e-9)).all()
+    loss = 0.5 * prior @ (table * (s.values - labels[:, None]) ** 2).sum(axis=1)
+    assert s.loss == pytest.approx(loss, rel=1e-9)
+    assert s.lower_bound <= s.loss * (1 + 1e-11)
+    assert s.gap <= gap
+    assert window_loss(s.values, s.weights, labels, prior, epsilon) == pytest.approx(
+        s.loss, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_certified_optimum(kind, epsilon):
+    labels, prior = np.arange(52.0), make_prior(kind, 52)
+    s = solve_optimal_unbiased(labels, prior, epsilon)
+    check(s, labels, prior, epsilon, 1e-8)
+
+
+def test_prototype_figure():
+    s = solve_optimal_unbiased(np.arange(52), make_prior("uniform", 52), 1.0)
+    assert s.loss == pytest.approx(1266.1, abs=0.5)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.03, 12.0, 16.0, 20.0])
+@pytest.mark.parametrize("kind", PRIORS)
+def test_extreme_epsilon(kind, epsilon):
+    labels, prior = np.arange(30.0), make_prior(kind, 30)
+    check(solve_optimal_unbiased(labels, prior, epsilon), labels, prior, epsilon, 1e-7)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
+def test_larger_domain(epsilon):
+    labels, prior = np.arange(401.0), make_prior("spiked", 401)
+    s = solve_optimal_unbiased(labels, prior, epsilon)
+    check(s, labels, prior, epsilon, 1e-8)
+    assert s.columns < 12 * 401
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data())
+def test_random_problems(data):
+    k = data.draw(st.integers(2, 9))
+    steps = data.draw(st.lists(st.sampled_from([0.1, 0.5, 1.0, 3.0, 20.0]), min_size=k, max_size=k))
+    mass = data.draw(st.lists(st.sampled_from([0.0, 1e-4, 0.1, 1.0, 5.0]), min_size=k, max_size=k))
+    epsilon = data.draw(st.sampled_from([0.05, 0.3, 1.0, 2.5, 5.0, 9.0]))
+    if sum(mass) == 0.0:
+        mass[0] = 1.0
+    labels = np.cumsum(steps) - 7.0
+    prior = np.array(mass) / sum(mass)
+    s = solve_optimal_unbiased(labels, prior, epsilon)
+    check(s, labels, prior, epsilon, 1e-6)
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+def test_against_the_grid_lp(kind, epsilon):
+    k = 8
+    labels, prior = np.arange(float(k)), make_prior(kind, k)
+    s = solve_optimal_unbiased(labels, prior, epsilon)
+    outputs = feasible_outputs(labels, epsilon, 80)
+    squared = 0.5 * (outputs - labels[:, None]) ** 2
+    grid = solve_lp_grid(labels, prior, epsilon, outputs, squared)
+    assert s.lower_bound <= grid.loss * (1 + 1e-6)
+    # Lemma 8, with K = U − L.
+    step, width = outputs[1] - outputs[0], outputs[-1] - outputs[0]
+    assert s.loss <= grid.loss * (1 + 1e-6) <= s.loss + width * step
+    # The optimum's own values as the grid: the LP cannot beat it, nor be worse.
+    own = 0.5 * (s.values - labels[:, None]) ** 2
+    same = solve_lp_grid(labels, prior, epsilon, s.values, own)
+    assert same.loss == pytest.approx(s.loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize("kind", ["uniform", "geometric", "spiked"])
+def test_columns_are_intervals_that_move_forward(kind, epsilon):
+    """Claim 11: every column is L*U+L*, and its ends never go back as the value grows."""
+    labels, prior = np.arange(40.0), make_prior(kind, 40)
+    s = solve_optimal_unbiased(labels, prior, epsilon)
+    assert (s.first <= s.last).all()
+    assert (np.diff(s.first) >= 0).all()
+    assert (np.diff(s.last) >= 0).all()
+    assert (np.diff(s.first) + np.diff(s.last) > 0).all()
+    # Labels that occur hold the high or the low entry, nothing in between.
+    table = table_of(s, 40, epsilon) / s.weights
+    inside = (np.arange(40)[:, None] >= s.first) & (np.arange(40)[:, None] <= s.last)
+    wanted = np.where(inside, np.exp(epsilon), 1.0)
+    heavy = s.weights > 1e-9 * s.weights.max()
+    np.testing.assert_allclose(table[:, heavy], wanted[:, heavy], rtol=1e-4)
+
+
+def test_two_labels():
+    for epsilon in (0.01, 1.0, 5.0, 20.0):
+        for p in (0.5, 0.9, 1.0):
+            s = solve_optimal_unbiased(np.array([3.0, 8.0]), np.array([p, 1 - p]), epsilon)
+            # Two outputs beyond the labels are the only two-level mechanism.
+            edge = 2.5 / np.tanh(epsilon / 2)
+            np.testing.assert_allclose(s.values, [5.5 - edge, 5.5 + edge], rtol=1e-6)
+            assert s.gap <= 1e-8
+
+
+def test_large_epsilon_is_debiased_randomized_response():
+    labels, prior = np.arange(20.0), make_prior("uniform", 20)
+    s = solve_optimal_unbiased(labels, prior, 16.0)
+    problem = Problem(labels, prior, float(np.exp(-16.0)), BiasBudget())
+    _, response = reference_losses(problem)
+    assert s.loss == pytest.approx(response, rel=1e-3)
+    assert s.loss <= response * (1 + 1e-9)
+    assert s.values.size == 20
+
+
+def test_small_epsilon_is_two_outputs():
+    labels, prior = np.arange(20.0), make_prior("uniform", 20)
+    problem = Problem(labels, prior, float(np.exp(-0.02)), BiasBudget())
+    ends, _ = reference_losses(problem)
+    s = solve_optimal_unbiased(labels, prior, 0.02)
+    # The paper sees two outputs at small ε; up to a relative O(1/k), the values are those two.
+    assert s.loss == pytest.approx(ends, rel=0.11)
+    assert s.loss <= ends
+    assert np.abs(np.abs(s.values - 9.5) / (9.5 / np.tanh(0.01)) - 1).max() < 0.11
+
+
+def test_zeros_in_the_prior_cost_nothing():
+    labels = np.arange(30.0)
+    few = np.array([0, 4, 5, 11, 20, 29])
+    prior = np.zeros(30)
+    prior[few] = [0.3, 0.1, 0.2, 0.2, 0.1, 0.1]
+    whole = solve_optimal_unbiased(labels, prior, 1.5)
+    core = solve_optimal_unbiased(labels[few], prior[few], 1.5)
+    assert whole.loss == pytest.approx(core.loss, rel=1e-8)
+    np.testing.assert_allclose(whole.means, labels, atol=1e-9)
+    assert (whole.alpha[prior == 0] == 0).all() or whole.gap < 1e-8
+
+
+def test_shift_and_scale():
+    prior = make_prior("spiked", 25)
+    one = solve_optimal_unbiased(np.arange(25.0), prior, 2.0)
+    other = solve_optimal_unbiased(1e6 + 1e-3 * np.arange(25.0), prior, 2.0)
+    assert other.loss == pytest.approx(1e-6 * one.loss, rel=1e-5)
+
+
+def test_pricing_against_a_fine_grid():
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        k = int(rng.integers(2, 9))
+        y = np.sort(rng.normal(size=k))
+        p = rng.random(k) * (rng.random(k) < 0.7) + 0.1 * (np.arange(k) == 0)
+        alpha = 0.1 * rng.normal(size=k)
+        beta = 0.1 * rng.normal(size=k) * (rng.random(k) < 0.8)
+        low = float(np.exp(-3 * rng.random()))
+        found = price(y, p, low, alpha, beta)
+        v = np.concatenate([np.linspace(-40, 40, 20001), found.places])
+        h = 0.5 * p * (v[:, None] - y) ** 2 - alpha - beta * v[:, None]
+        f = low * h.sum(axis=1) + (1 - low) * np.minimum(h, 0).sum(axis=1)
+        assert found.worst == pytest.approx(f.min(), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.floats(0.05, 6.0))
+def test_any_dual_point_bounds_any_mechanism(seed, epsilon):
+    """The bound holds for whatever multipliers, against mechanisms that are not optimal."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 8))
+    labels = np.cumsum(rng.random(k) + 0.05)
+    labels -= labels.mean()
+    prior = rng.dirichlet(np.ones(k))
+    problem = Problem(labels, prior, float(np.exp(-epsilon)), BiasBudget())
+    bound = prove(problem, rng.normal(size=k) * 0.1, rng.normal(size=k) * 0.1)
+    assert bound.value <= min(reference_losses(problem)) * (1 + 1e-9)
+    assert price(labels, prior, problem.low, bound.alpha, bound.beta).worst >= -1e-9
+
+
+def problem_of(kind, k, epsilon):
+    labels = np.linspace(-1.0, 1.0, k)
+    raw = Problem(labels, make_prior(kind, k), float(np.exp(-epsilon)), BiasBudget())
+    return raw.scaled(float(np.sqrt(2.0 * min(reference_losses(raw)))))
+
+
+def test_simplex_pass_gives_a_vertex_no_worse_than_windows():
+    problem = problem_of("spiked", 20, 2.0)
+    pool = all_intervals(20)
+    cones = solve_cones(problem, pool, 1e-9)
+    used = cones.weights > 1e-10
+    columns = Columns(pool.take(used), cones.weights[used], cones.values[used])
+    vertex = simplex_pass(problem, columns)
+    assert vertex is not None
+    assert len(vertex) <= 40
+    line = extra_line(vertex.values, vertex.weights, problem.low)
+    starts = place_windows(line, problem.labels)
+    loss = placed_loss(line, starts, problem.labels, problem.prior, problem.low)
+    assert loss == pytest.approx(cones.value, rel=1e-6)
+    cut = window_columns(line, starts, problem.low)
+    assert len(cut) <= 39
+
+
+def test_windows_never_lose_to_the_assignment_of_the_cone_program():
+    problem = problem_of("geometric", 20, 1.5)
+    pool = all_intervals(20)
+    cones = solve_cones(problem, pool, 1e-9)
+    low, y, p = problem.low, problem.labels, problem.prior
+    inside = (np.arange(20)[:, None] >= pool.first) & (np.arange(20)[:, None] <= pool.last)
+    table = cones.weights * np.where(inside, 1.0, low)
+    own = 0.5 * p @ (table * (cones.values - y[:, None]) ** 2).sum(axis=1)
+    line = extra_line(cones.values, cones.weights, low)
+    placed = placed_loss(line, place_windows(line, y), y, p, low)
+    assert placed <= own * (1 + 1e-8)
+    assert placed == pytest.approx(own, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("labels", "prior", "epsilon"),
+    [
+        ([1.0], [1.0], 1.0),
+        ([1.0, 1.0], [0.5, 0.5], 1.0),
+        ([2.0, 1.0], [0.5, 0.5], 1.0),
+        ([1.0, np.nan], [0.5, 0.5], 1.0),
+        ([1.0, 2.0], [0.5, -0.5], 1.0),
+        ([1.0, 2.0], [0.0, 0.0], 1.0),
+        ([1.0, 2.0], [0.5, 0.3, 0.2], 1.0),
+        ([1.0, 2.0], [0.5, 0.5], 0.0),
+        ([1.0, 2.0], [0.5, 0.5], np.inf),
+    ],
+)
+def test_bad_input(labels, prior, epsilon):
+    with pytest.raises(ValueError, match=r"labels|prior|epsilon"):
+        solve_optimal_unbiased(np.array(labels), np.array(prior), epsilon)
+
+
+def test_bias_budget_checks():
+    with pytest.raises(ValueError, match="not both"):
+        BiasBudget(most=1.0, penalty=1.0)
+    with pytest.raises(ValueError, match="largest bias"):
+        BiasBudget(most=-1.0)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "spiked"])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_bias_budget_between_unbiased_and_free(kind, epsilon):
+    labels, prior = np.arange(20.0), make_prior(kind, 20)
+    unbiased = solve_optimal_unbiased(labels, prior, epsilon)
+    previous = unbiased.loss
+    for most in (0.1, 0.5, 2.0):
+        s = solve_optimal_unbiased(labels, prior, epsilon, bias=BiasBudget(most=most))
+        assert np.abs(s.means - labels).max() <= most * (1 + 1e-9)
+        assert s.lower_bound <= s.objective * (1 + 1e-9)
+        assert s.gap <= 1e-5
+        assert s.loss <= previous * (1 + 1e-9)
+        previous = s.loss
+    previous = unbiased.loss
+    for penalty in (1e4, 30.0, 3.0):
+        s = solve_optimal_unbiased(labels, prior, epsilon, bias=BiasBudget(penalty=penalty))
+        bias = penalty * prior @ (s.means - labels) ** 2
+        assert s.objective == pytest.approx(s.loss + bias, rel=1e-9)
+        assert s.lower_bound <= s.objective * (1 + 1e-9)
+        assert s.gap <= 1e-5
+        assert s.objective <= previous * (1 + 1e-9)
+        previous = s.objective
+    zero = solve_optimal_unbiased(labels, prior, epsilon, bias=BiasBudget(most=0.0))
+    assert zero.loss == pytest.approx(unbiased.loss, rel=1e-8)
+
+
+def test_penalty_for_averages_of_many_labels():
+    """The more labels are averaged, the less bias is worth its price."""
+    labels, prior = np.arange(12.0), make_prior("geometric", 12)
+    bias = [
+        np.abs(
+            solve_optimal_unbiased(labels, prior, 1.0, bias=BiasBudget(penalty=(n - 1) / 2)).means
+            - labels
+        ).max()
+        for n in (3, 100, 10**6)
+    ]
+    assert bias[0] > bias[1] > bias[2]
+    assert bias[2] < 1e-2
+
+
+def test_progress_is_told():
+    told = []
+    solve_optimal_unbiased(np.arange(30), make_prior("uniform", 30), 1.0, progress=told.append)
+    assert any("merged" in line for line in told)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+@pytest.mark.parametrize("kind", ["uniform", "geometric", "spiked"])
+def test_free_bias_is_randomized_response_on_bins(kind, epsilon):
+    """With λ = 0 the optimum is RR-on-Bins: compare with all partitions into intervals."""
+    k = 7
+    y, p = np.arange(float(k)), make_prior(kind, k)
+    best = np.inf
+    for cuts in range(2 ** (k - 1)):
+        bins = np.concatenate([[0], np.cumsum([(cuts >> i) & 1 for i in range(k - 1)])])
+        count = int(bins[-1]) + 1
+        low = 1.0 / (np.exp(epsilon) + count - 1)
+        loss = 0.0
+        for j in range(count):
+            weight = p * np.where(bins == j, np.exp(epsilon), 1.0) * low
+            value = weight @ y / weight.sum()
+            loss += 0.5 * weight @ (value - y) ** 2
+        best = min(best, loss)
+    s = solve_optimal_unbiased(y, p, epsilon, bias=BiasBudget(penalty=0.0))
+    assert s.loss == pytest.approx(best, rel=1e-7)
+    assert s.lower_bound <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "geometric", "spiked"])
+@pytest.mark.parametrize("penalty", [0.1, 1.0, 30.0])
+def test_labels_that_share_a_row_are_certified(kind, penalty):
+    labels, prior = np.arange(30.0), make_prior(kind, 30)
+    s = solve_optimal_unbiased(labels, prior, 1.0, bias=BiasBudget(penalty=penalty))
+    assert np.unique(s.starts.round(12)).size < 30
+    assert s.gap + 1e-11 >= 0
+    assert s.gap <= 1e-6
+
+
+def test_largest_bias_against_the_grid_lp():
+    """τ by an LP of its own: the means are unknowns within τ of the labels."""
+    from scipy.optimize import linprog
+
+    k, epsilon, tau = 5, 1.0, 0.4
+    y, p = np.arange(float(k)), make_prior("spiked", k)
+    s = solve_optimal_unbiased(y, p, epsilon, bias=BiasBudget(most=tau))
+    v = s.values
+    n = v.size
+    cost = np.concatenate([(0.5 * p[:, None] * (v - y[:, None]) ** 2).ravel(), np.zeros(n)])
+    rows, right = [], []
+    for a in range(k):
+        for i in range(n):
+            for sign, factor in ((-1.0, 1.0), (1.0, -np.exp(epsilon))):
+                row = np.zeros(k * n + n)
+                row[a * n + i], row[k * n + i] = sign, factor
+                rows.append(row)
+                right.append(0.0)
+        for sign in (-1.0, 1.0):
+            row = np.zeros(k * n + n)
+            row[a * n : a * n + n] = sign * v
+            rows.append(row)
+            right.append(tau + sign * y[a])
+    total = np.zeros((k, k * n + n))
+    for a in range(k):
+        total[a, a * n : a * n + n] = 1.0
+    lp = linprog(cost, np.array(rows), right, total, np.ones(k), (0, None), method="highs")
+    assert lp.fun == pytest.approx(s.loss, rel=1e-5)
+    assert s.gap <= 1e-7

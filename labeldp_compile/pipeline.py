@@ -8,13 +8,14 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from labeldp_compile.artifact import canonical_json, choose_grid, write_window_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.errors import InputError
-from labeldp_compile.mechanisms import Problem, solve
+from labeldp_compile.mechanisms import Problem, require_feasible, solve
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.randomizer import WindowRandomizer
 from labeldp_compile.spec import Spec, load_spec
@@ -63,7 +64,20 @@ def compile_spec(
     Raises InputError (SpecError, DataError, BudgetError) for whatever the user can mend.
     """
     spec, source = load_spec(path)
-    prior = estimate_prior(spec, path.parent, test_seed=test_seed, progress=count_progress)
+
+    def before_spending(epsilon_label: Fraction) -> None:
+        try:
+            require_feasible(spec.mechanism, spec.domain, spec.loss, epsilon_label)
+        except ValueError as error:
+            raise InputError(f"{spec.name}: {error}") from error
+
+    prior = estimate_prior(
+        spec,
+        path.parent,
+        test_seed=test_seed,
+        progress=count_progress,
+        before_spending=before_spending,
+    )
     digest = hashlib.sha256(source).hexdigest()
     insecure = None if test_seed is None else INSECURE
     return assemble(spec, prior, digest, insecure=insecure, progress=solve_progress)

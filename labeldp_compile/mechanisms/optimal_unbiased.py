@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.certificate.optimality import DualBound
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer import CategoricalDomain, WindowRandomizer
+from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
 from labeldp_compile.randomizer.merged_outputs import merge_rare_outputs
 from labeldp_compile.randomizer.placed_windows import place_windows
 from labeldp_compile.randomizer.utility import noisy_label_loss
@@ -27,7 +27,7 @@ from labeldp_compile.solve.optimal_unbiased import (
     solve_lp_grid,
     solve_optimal_unbiased,
 )
-from labeldp_compile.spec.model import BiasSpec, OptimalUnbiased
+from labeldp_compile.spec.model import BiasSpec, Mechanism, OptimalUnbiased
 from labeldp_compile.verify.lower_bound import BiasRule
 
 Floats = NDArray[np.float64]
@@ -46,6 +46,7 @@ def build(problem: Problem) -> Solved:
     total = sum(problem.weights)
     prior = np.array([weight / total for weight in problem.weights])
     if mechanism.outputs != "exact":
+        require_feasible(mechanism, domain, problem.loss, problem.epsilon)
         return Solved(_on_given_outputs(problem, labels, y, prior))
     budget, rule = bias_budget(mechanism.bias)
     solution = solve_optimal_unbiased(
@@ -140,30 +141,42 @@ def _on_given_outputs(
     """
     mechanism, epsilon = problem.mechanism, float(problem.epsilon)
     assert isinstance(mechanism, OptimalUnbiased)
-    outputs = mechanism.outputs
-    assert outputs != "exact"
-    if outputs.grid is not None:
-        values = feasible_outputs(y, epsilon, outputs.grid)
-    else:
-        assert outputs.values is not None
-        values = np.array(sorted(float(v) for v in outputs.values))
-        low, high = least_interval(labels, epsilon)
-        if values[0] > low or values[-1] < high:
-            raise ValueError(
-                f"no unbiased randomizer at ε = {epsilon:g} has all its outputs in "
-                f"[{values[0]:g}, {values[-1]:g}]: they must reach to {low:.10g} and {high:.10g}"
-            )
-    if problem.loss == "poisson" and values[0] <= 0:
-        raise ValueError(
-            "the poisson loss needs positive outputs, and an unbiased randomizer of these labels "
-            f"needs one of {least_interval(labels, epsilon)[0]:.6g} or less: if that is positive, "
-            "list the outputs with outputs: {values: [...]}"
-        )
+    values = _given_outputs(mechanism, y, epsilon)
     solution = solve_lp_grid(y, prior, epsilon, values, _loss_matrix(problem.loss, values, y))
     weights = solution.table.min(axis=0)
     kept = weights > _LEAST_COLUMN * weights.max()
     values, weights = values[kept], weights[kept]
     return _small(problem, labels, labels, values, weights)
+
+
+def require_feasible(mechanism: Mechanism, domain: Domain, loss: str, epsilon: Fraction) -> None:
+    """Raise ValueError if no randomizer on the given outputs can be unbiased; touches no label."""
+    if not isinstance(mechanism, OptimalUnbiased) or mechanism.outputs == "exact":
+        return
+    assert not isinstance(domain, CategoricalDomain)
+    labels = domain.labels()
+    values = _given_outputs(mechanism, np.array([float(y) for y in labels]), float(epsilon))
+    low, high = least_interval(labels, float(epsilon))
+    if values[0] > low or values[-1] < high:
+        raise ValueError(
+            f"no unbiased randomizer at ε = {float(epsilon):g} has all its outputs in "
+            f"[{values[0]:g}, {values[-1]:g}]: they must reach to {low:.10g} and {high:.10g}"
+        )
+    if loss == "poisson" and values[0] <= 0:
+        raise ValueError(
+            "the poisson loss needs positive outputs, and an unbiased randomizer of these labels "
+            f"needs one of {low:.6g} or less: if that is positive, list the outputs with "
+            "outputs: {values: [...]}"
+        )
+
+
+def _given_outputs(mechanism: OptimalUnbiased, y: Floats, epsilon: float) -> Floats:
+    outputs = mechanism.outputs
+    assert outputs != "exact"
+    if outputs.grid is not None:
+        return feasible_outputs(y, epsilon, outputs.grid)
+    assert outputs.values is not None
+    return np.array(sorted(float(v) for v in outputs.values))
 
 
 def _loss_matrix(loss: str, values: Floats, y: Floats) -> Floats:

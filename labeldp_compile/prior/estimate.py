@@ -44,16 +44,18 @@ def estimate_prior(
     *,
     test_seed: int | None = None,
     progress: Callable[[int], None] = lambda rows: None,
+    before_spending: Callable[[Fraction], None] = lambda epsilon_label: None,
 ) -> Prior:
     """The prior of a spec whose paths are relative to ``directory``.
 
+    ``before_spending`` is called with ε₂ before any noise is drawn, and may raise.
     Raises DataError for unusable data and BudgetError if ε cannot pay for the prior. A private
     prior spends ε₁ each time this is called.
     """
     domain, prior, epsilon = spec.domain, spec.prior, Fraction(spec.privacy.epsilon)
     if isinstance(prior, PrivatePrior):
         table = open_table(directory / prior.data, spec.label.column, domain, all_columns=False)
-        return _private(spec, table, test_seed, progress)
+        return _private(spec, table, test_seed, progress, before_spending)
     if isinstance(prior, PublicPrior):
         if prior.weights is not None:
             weights = integer_weights(prior.weights)
@@ -64,6 +66,7 @@ def estimate_prior(
             weights = [int(count) for count in _counts(table, progress)]
     else:
         weights = [1] * domain.size
+    before_spending(epsilon)
     statement = {"kind": prior.kind, "weights": weights}
     return Prior(weights, Fraction(0), epsilon, statement)
 
@@ -78,11 +81,16 @@ def integer_weights(weights: Sequence[Decimal]) -> list[int]:
 
 
 def _private(
-    spec: Spec, table: TableReader, test_seed: int | None, progress: Callable[[int], None]
+    spec: Spec,
+    table: TableReader,
+    test_seed: int | None,
+    progress: Callable[[int], None],
+    before_spending: Callable[[Fraction], None],
 ) -> Prior:
     counts = _counts(table, progress)
     rows = int(counts.sum())
     epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows, len(counts))
+    before_spending(epsilon_label)
     if test_seed is None:
         noisy = noisy_histogram(counts, epsilon_prior)
     else:

@@ -35,22 +35,23 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
-    print("| k | loss | ε | seconds | bins | Dinkelbach iterations |")
-    print("|---:|---|---:|---:|---:|---:|")
+    columns = " | ".join(f"ε = {epsilon:g}" for epsilon in arguments.epsilons)
+    print(f"milliseconds: median (least–most) of {arguments.repeat} runs; number of bins\n")
+    print(f"| k | loss | {columns} |")
+    print("|---:|---|" + "---|" * len(arguments.epsilons))
     for size in arguments.sizes:
         labels, prior = np.arange(size, dtype=np.float64), histogram(size)
         for loss in LOSSES:
+            cells = []
             for epsilon in arguments.epsilons:
-                seconds = []
+                times = []
                 for _ in range(arguments.repeat):
                     begin = perf_counter()
                     solution = solve_rr_on_bins(labels, prior, epsilon, loss)
-                    seconds.append(perf_counter() - begin)
-                print(
-                    f"| {size:,} | {loss} | {epsilon:g} | {median(seconds):.3g} "
-                    f"| {solution.values.size} | {solution.iterations} |",
-                    flush=True,
-                )
+                    times.append(1e3 * (perf_counter() - begin))
+                spread = f"{min(times):.3g}–{max(times):.3g}"
+                cells.append(f"{median(times):.3g} ({spread}); {solution.values.size}")
+            print(f"| {size:,} | {loss} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,162 @@
+"""The exact unbiased solver beside Algorithm 1 through HiGHS on grids, in one run.
+
+For each prior, k and ε: seconds (median and range), loss and relative gap of the exact
+solver; for the cases in ``GRIDS`` also seconds and loss of the linear program in its compact form
+(one minimum an output, 2kn rows) on grids of n outputs. Prints markdown; ``--plot`` draws the bias
+frontier on a claim-count prior and the loss against the grid (needs matplotlib). ``--real DIR``
+adds the histograms of the census_kdd_train, adult_train and randhie parquet files in DIR.
+"""
+
+import argparse
+import math
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from labeldp_compile.solve.optimal_unbiased import (
+    BiasBudget,
+    feasible_outputs,
+    solve_lp_grid,
+    solve_optimal_unbiased,
+)
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
+RUNS = {52: 5, 401: 3, 1001: 1, 4001: 1}
+GRIDS = ((52, 1.0, (52, 104, 208, 416)),)
+CLAIMS = [9500, 420, 65, 12, 2.4, 0.5, 0.1, 0.02, 0.004, 0.001, *[0.0002] * 7]
+REAL = (
+    ("weeks worked", "census_kdd_train.parquet", "weeks_worked_in_year", 53),
+    ("hours a week", "adult_train.parquet", "hours_per_week", 100),
+    ("doctor visits", "randhie.parquet", "mdvis", 78),
+)
+
+
+def priors(k):
+    generator = np.random.default_rng(7)
+    return {
+        "uniform": np.ones(k),
+        "geometric": 0.9 ** np.arange(k),
+        "spiked": np.r_[0.5, np.full(k - 2, 1 / 6 / (k - 2)), 1 / 3],
+        "sparse": generator.exponential(size=k) * (generator.random(k) < 0.25),
+    }
+
+
+def exact(labels, prior, epsilon, runs):
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        solution = solve_optimal_unbiased(labels, prior, epsilon)
+        times.append(time.perf_counter() - start)
+    return times, solution
+
+
+def row(name, prior, epsilons, runs):
+    k = len(prior)
+    labels, prior = np.arange(float(k)), prior / prior.sum()
+    for epsilon in epsilons:
+        times, found = exact(labels, prior, epsilon, runs)
+        spread = f" ({min(times):.3f}–{max(times):.3f})" if runs > 1 else ""
+        print(
+            f"| {name} | {k} | {epsilon:g} | {median(times):.3f}{spread} | {found.loss:.8g} | "
+            f"{found.gap:.1e} | {len(found.values)} |",
+            flush=True,
+        )
+
+
+def against_grids(k, epsilon, sizes):
+    labels, prior = np.arange(float(k)), np.full(k, 1 / k)
+    times, found = exact(labels, prior, epsilon, 5)
+    ours, points = median(times), []
+    print(f"\nk = {k}, ε = {epsilon:g}, uniform prior, in one run\n")
+    print("| solver | outputs | seconds | times ours | loss | above the exact loss |")
+    print("|---|---:|---:|---:|---:|---:|")
+    print(f"| exact | {len(found.values)} | {ours:.3f} | 1 | {found.loss:.6f} | 0 |")
+    for size in sizes:
+        outputs = feasible_outputs(labels, epsilon, size)
+        errors = 0.5 * (outputs[None, :] - labels[:, None]) ** 2
+        start = time.perf_counter()
+        loss = solve_lp_grid(labels, prior, epsilon, outputs, errors).loss
+        seconds = time.perf_counter() - start
+        points.append((size, loss / found.loss - 1))
+        print(
+            f"| Algorithm 1, HiGHS | {size} | {seconds:.2f} | {seconds / ours:.0f} | {loss:.6f} | "
+            f"{loss / found.loss - 1:.1e} |",
+            flush=True,
+        )
+    return points
+
+
+def frontier():
+    """Loss and root-mean-square bias along the penalty, on the claim counts at ε = 0.5."""
+    labels, prior = np.arange(float(len(CLAIMS))), np.array(CLAIMS) / sum(CLAIMS)
+    print("\nBias budget: claim counts (95 % zeros, labels 0–16), ε = 0.5\n")
+    print("| budget | noisy label loss | rms bias | largest bias | gap |")
+    print("|---|---:|---:|---:|---:|")
+    budgets = [("unbiased", BiasBudget())]
+    budgets += [(f"max {most:g}", BiasBudget(most=most)) for most in (0.5, 1, 2)]
+    budgets += [(f"penalty 1e{e}", BiasBudget(penalty=10.0**e)) for e in (8, 6, 4, 2, 0)]
+    budgets += [("penalty 0 (RR-on-Bins)", BiasBudget(penalty=0.0))]
+    points = []
+    for name, budget in budgets:
+        found = solve_optimal_unbiased(labels, prior, 0.5, bias=budget)
+        bias = found.means - labels
+        rms = math.sqrt(float(prior @ bias**2))
+        if budget.penalty is not None:
+            points.append((rms, found.loss))
+        print(
+            f"| {name} | {found.loss:.5g} | {rms:.3g} | {np.abs(bias).max():.3g} | "
+            f"{found.gap:.1e} |"
+        )
+    return points
+
+
+def draw(path, grid_points, bias_points):
+    import matplotlib as mpl  # noqa: PLC0415  # only the plot needs it
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    left.loglog(*zip(*grid_points, strict=True), "o-")
+    left.set(
+        title="Algorithm 1 on a grid (k = 52, ε = 1)",
+        xlabel="outputs of the grid",
+        ylabel="loss above the exact optimum (relative)",
+    )
+    right.loglog(*zip(*bias_points, strict=True), "o-")
+    right.set(
+        title="The price of unbiasedness (claim counts, ε = 0.5)",
+        xlabel="root-mean-square bias",
+        ylabel="noisy label loss",
+    )
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=130)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[52, 401])
+    parser.add_argument("--real", type=Path)
+    parser.add_argument("--plot", type=Path)
+    arguments = parser.parse_args()
+    print("| prior | k | ε | seconds | loss | gap | outputs |")
+    print("|---|---:|---:|---|---:|---:|---:|")
+    for k in arguments.sizes:
+        epsilons = EPSILONS if k <= 1001 else (1.0,)
+        for name, prior in priors(k).items():
+            row(name, prior, epsilons, RUNS.get(k, 1))
+    for name, file, column, k in REAL if arguments.real else ():
+        values = pq.read_table(arguments.real / file, columns=[column])[column].to_numpy()
+        row(name, np.bincount(values.astype(int), minlength=k).astype(float), EPSILONS, 5)
+    grid_points = [point for case in GRIDS for point in against_grids(*case)]
+    bias_points = frontier()
+    if arguments.plot:
+        draw(arguments.plot, grid_points, bias_points)
+
+
+if __name__ == "__main__":
+    main()

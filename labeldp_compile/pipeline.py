@@ -22,7 +22,8 @@ from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.tabular.writer import replaced_when_whole
 from labeldp_compile.verify import check_bytes
 
-TOOLS = ("labeldp", "numpy", "onnx", "opendp", "scipy")
+COMFORTABLE_ENTRIES = 1 << 20  # 8 MB of lookup table
+TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "opendp", "scipy")
 INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
 
 
@@ -101,6 +102,7 @@ def assemble(
         loss=spec.loss,
         word_bits=word_bits,
         progress=progress,
+        fits=lambda randomizer: choose_grid(randomizer, COMFORTABLE_ENTRIES) is not None,
     )
     try:
         solved = solve(problem)

@@ -52,8 +52,8 @@ class BucketGrid:
         return ((T - 1) >> self.base_shift) + 1 - (T >> self.extra_shift)
 
 
-def choose_grid(randomizer: WindowRandomizer) -> BucketGrid | None:
-    """The grid that the compiler uses, or None where the tables would be too large."""
+def choose_grid(randomizer: WindowRandomizer, max_entries: int = MAX_ENTRIES) -> BucketGrid | None:
+    """The grid that the compiler uses, or None where it would need more entries."""
     boundaries = np.array(randomizer.boundaries(), dtype=np.int64)
     m, T, end = len(randomizer.base), randomizer.base_total, int(boundaries[-1])
     widest = 62 - len(boundaries).bit_length()  # keeps (segment << shift) below 2^63
@@ -63,11 +63,11 @@ def choose_grid(randomizer: WindowRandomizer) -> BucketGrid | None:
     entries_single = ((end - 1) >> single) + 1
     entries_two = ((T - 1) >> base) + 1 + ((end - 1) >> extra) + 1 - (T >> extra)
     if not randomizer.extra or entries_single <= max(SINGLE_GRID_ENTRIES, entries_two):
-        return BucketGrid(single, single) if entries_single <= MAX_ENTRIES else None
+        return BucketGrid(single, single) if entries_single <= max_entries else None
     if base == extra:
         base -= 1  # equal widths would mean one grid; narrower buckets are always right
         entries_two += ((T - 1) >> base) + 1
-    return BucketGrid(base, extra) if entries_two <= MAX_ENTRIES else None
+    return BucketGrid(base, extra) if entries_two <= max_entries else None
 
 
 def grid_entries(randomizer: WindowRandomizer, grid: BucketGrid) -> list[int]:

@@ -32,7 +32,7 @@ from labeldp_compile.verify.lower_bound import BiasRule
 
 Floats = NDArray[np.float64]
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
-_SHARES = (10, 30, 100, 1000)  # rarest output kept: one such part of an average one
+_SHARES = (10, 30, 100, 1000, 10_000)  # rarest output kept: one such part of an average one
 _LEAST_COLUMN = 1e-9  # of an LP's solution: below lies HiGHS's own tolerance
 
 
@@ -104,7 +104,10 @@ def _small(
     values: Floats,
     weights: Floats,
 ) -> WindowRandomizer:
-    """The integers, with rare outputs merged as far as the loss budget allows."""
+    """The integers, with rare outputs merged as far as the loss budget allows.
+
+    Beyond the budget only where the tables would not fit otherwise; the certified gap tells.
+    """
 
     def placed(v: Floats, c: Floats) -> WindowRandomizer:
         return place_windows(v.tolist(), c.tolist(), targets, problem.epsilon, problem.word_bits)
@@ -114,14 +117,19 @@ def _small(
 
     whole = placed(values, weights)
     bearable = loss(whole) * (1 + _MERGE_BUDGET)
+    fitting = [whole] if problem.fits(whole) else []
     for share in _SHARES:
         v, c = merge_rare_outputs(values, weights, 1 / (share * len(values)))
         if len(v) == len(values):
             break
         merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
-        if merged is not None and loss(merged) <= bearable:
-            return merged
-    return whole
+        if merged is not None and problem.fits(merged):
+            if loss(merged) <= bearable:
+                return merged
+            fitting.append(merged)
+    if not fitting:
+        raise ValueError("the lookup tables would be too large; use fewer labels")
+    return min(fitting, key=loss)
 
 
 def _or_none(make: Callable[[], WindowRandomizer]) -> WindowRandomizer | None:

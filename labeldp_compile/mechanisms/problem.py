@@ -25,6 +25,7 @@ class Problem:
         word_bits: size of the random word; None for the largest that fits (tests enumerate small
             ones).
         progress: takes a line of text per step of a long solve.
+        fits: whether the lookup tables of a randomizer are small enough to ship.
     """
 
     mechanism: Mechanism
@@ -34,6 +35,7 @@ class Problem:
     loss: Loss
     word_bits: int | None = None
     progress: Callable[[str], None] = lambda line: None
+    fits: Callable[[WindowRandomizer], bool] = lambda randomizer: True
 
 
 @dataclass(frozen=True)

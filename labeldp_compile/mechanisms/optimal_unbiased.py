@@ -20,6 +20,7 @@ from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
 from labeldp_compile.randomizer.merged_outputs import merge_rare_outputs
 from labeldp_compile.randomizer.placed_windows import place_windows
+from labeldp_compile.randomizer.randomized_response import randomized_response
 from labeldp_compile.randomizer.utility import noisy_label_loss
 from labeldp_compile.solve.optimal_unbiased import (
     BiasBudget,
@@ -115,6 +116,9 @@ def _small(
     def loss(randomizer: WindowRandomizer) -> Fraction:
         return noisy_label_loss(randomizer, labels, problem.weights, problem.loss)[0]
 
+    if len(values) == 1:  # all weight on one label, and bias elsewhere for nothing: a constant
+        rows = [0] * len(labels)
+        return randomized_response(values.tolist(), rows, problem.epsilon, problem.word_bits)
     whole = placed(values, weights)
     bearable = loss(whole) * (1 + _MERGE_BUDGET)
     fitting = [whole] if problem.fits(whole) else []

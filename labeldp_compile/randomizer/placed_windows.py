@@ -43,8 +43,11 @@ def place_windows(
     the outputs do not fit the word.
     """
     ratio = exp_lower(epsilon)
+    if len(values) == 1:
+        raise ValueError("one output has only one mean")
     for bits in range(MAX_WORD_BITS, 0, -1) if word_bits is None else [word_bits]:
-        base = [max(1, round(weight * (1 << bits))) for weight in weights]
+        # Upwards: a hair more base weight than asked for keeps the extra line long enough.
+        base = [max(1, math.ceil(weight * (1 << bits))) for weight in weights]
         lengths = [math.floor((ratio - 1) * b) for b in base]
         window = (1 << bits) - sum(base)
         if window >= 1 and sum(base) + sum(lengths) < 1 << 63:
@@ -143,9 +146,10 @@ def _reach(line: _Line, values: list[float], lowest: Fraction, highest: Fraction
             return moved
         if determinant <= 0:
             break
-        words, margin = 1 << line.bits, Fraction(2) ** (attempt - 52)
-        up = (max(too_high, Fraction(0))) * words * (1 + margin)
-        down = (max(too_low, Fraction(0))) * words * (1 + margin)
+        # Each end is rounded outwards, which moves the other end's mean a little the wrong way.
+        rounding = Fraction(math.ulp(max(abs(moved[0]), abs(moved[-1])))) * max(b, c) * 2**attempt
+        up = max(too_high, Fraction(0)) * (1 << line.bits) + rounding
+        down = max(too_low, Fraction(0)) * (1 << line.bits) + rounding
         first = Fraction(moved[0]) - (up * d + down * b) / determinant
         final = Fraction(moved[-1]) + (up * c + down * a) / determinant
         moved[0] = math.nextafter(float(first), -math.inf)

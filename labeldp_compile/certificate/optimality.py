@@ -62,6 +62,8 @@ def prove_bound(
         exact = [Fraction(a) for a in alpha]
         if dual_is_feasible(labels, weights, upper, exact, beta_exact):
             value = bound_value(labels, weights, exact, beta_exact, dual.rule)
+            if value < 0:  # no loss is negative: such a bound says nothing
+                return None
             return ProvedBound(value, [str(a) for a in alpha], [str(b) for b in beta], dual.rule)
     return None
 

@@ -13,11 +13,12 @@ from typing import Any
 
 from labeldp_compile.artifact import FORMAT_VERSION, tables_digest
 from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
-from labeldp_compile.certificate.optimality import DualBound, ProvedBound, prove_bound
+from labeldp_compile.certificate.optimality import ProvedBound, prove_bound
 from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
 from labeldp_compile.randomizer.exp_bound import exp_lower, log_bound
 from labeldp_compile.randomizer.privacy import realised_ratio
 from labeldp_compile.randomizer.utility import Loss, biases, noisy_label_loss
+from labeldp_compile.solve.dual_bound import DualBound
 
 
 @dataclass(frozen=True)

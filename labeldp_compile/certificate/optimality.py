@@ -13,18 +13,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.randomizer.exp_bound import exp_upper
 from labeldp_compile.randomizer.utility import Labels
-from labeldp_compile.verify.lower_bound import BiasRule, bound_value, dual_is_feasible
-
-
-@dataclass(frozen=True)
-class DualBound:
-    """Dual values α, β [k] of the squared loss, and over which randomizers they bound it."""
-
-    alpha: Sequence[float]
-    beta: Sequence[float]
-    rule: BiasRule
+from labeldp_compile.solve.dual_bound import DualBound
+from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
 
 
 @dataclass(frozen=True)

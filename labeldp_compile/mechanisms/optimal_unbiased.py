@@ -15,13 +15,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.certificate.optimality import DualBound
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
+from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.randomizer.merged_outputs import merge_rare_outputs
 from labeldp_compile.randomizer.placed_windows import place_windows
 from labeldp_compile.randomizer.randomized_response import randomized_response
 from labeldp_compile.randomizer.utility import noisy_label_loss
+from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.optimal_unbiased import (
     BiasBudget,
     feasible_outputs,
@@ -29,7 +30,6 @@ from labeldp_compile.solve.optimal_unbiased import (
     solve_optimal_unbiased,
 )
 from labeldp_compile.spec.model import BiasSpec, Mechanism, OptimalUnbiased
-from labeldp_compile.verify.lower_bound import BiasRule
 
 Floats = NDArray[np.float64]
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp_compile.certificate.optimality import DualBound
 from labeldp_compile.randomizer import Domain, WindowRandomizer
 from labeldp_compile.randomizer.utility import Loss
+from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.spec.model import Mechanism
 
 

@@ -27,7 +27,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, lcm
-from typing import Literal
+
+from labeldp_compile.randomizer.bias_rule import BiasRule
 
 LATTICE_BITS = 160  # enclosures are 2^-160 of the labels' range wide
 
@@ -85,18 +86,6 @@ class Quadratic:
         low += int(left_of_vertex and self.at(low + 1) > 0)
         high += int(self.at(high + 1) < 0)
         return [low, high]
-
-
-@dataclass(frozen=True)
-class BiasRule:
-    """Which randomizers a bound speaks of, by their bias d_y = E[M(y)] − y.
-
-    ``unbiased``: d = 0. ``max``: |d_y| ≤ amount. ``penalty``: all, and the bound is on the loss
-    plus amount·Σ p_y·d_y². ``any``: all (β = 0).
-    """
-
-    kind: Literal["unbiased", "max", "penalty", "any"]
-    amount: Fraction = Fraction(0)
 
 
 def bound_value(

@@ -32,10 +32,11 @@ from labeldp_compile.artifact import FORMAT_VERSION, tables_digest, write_window
 from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
 from labeldp_compile.errors import InputError
 from labeldp_compile.randomizer import CategoricalDomain, Domain
+from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.verify import decode, derive
 from labeldp_compile.verify.bounds import exp_bounds, least_log_bound
 from labeldp_compile.verify.execute import boundary_mismatches, open_session, outside_mismatches
-from labeldp_compile.verify.lower_bound import BiasRule, bound_value, dual_is_feasible
+from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
 from labeldp_compile.verify.report import Check, Report
 from labeldp_compile.verify.shape import decimal, rational
 from labeldp_compile.verify.spec_match import spec_disagreements

@@ -15,9 +15,7 @@ from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
 from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals
 from labeldp_compile.solve.optimal_unbiased.pricing import price
 from labeldp_compile.solve.optimal_unbiased.problem import Problem, reference_losses
-from labeldp_compile.solve.optimal_unbiased.simplex_pass import simplex_pass
 from labeldp_compile.solve.optimal_unbiased.windows import (
-    Columns,
     extra_line,
     place_windows,
     placed_loss,
@@ -236,21 +234,15 @@ def problem_of(kind, k, epsilon):
     return raw.scaled(float(np.sqrt(2.0 * min(reference_losses(raw)))))
 
 
-def test_simplex_pass_gives_a_vertex_no_worse_than_windows():
+def test_cutting_the_line_where_windows_start_and_stop_leaves_at_most_two_outputs_a_label():
     problem = problem_of("spiked", 20, 2.0)
-    pool = all_intervals(20)
-    cones = solve_cones(problem, pool, 1e-9)
+    cones = solve_cones(problem, all_intervals(20), 1e-9)
     used = cones.weights > 1e-10
-    columns = Columns(pool.take(used), cones.weights[used], cones.values[used])
-    vertex = simplex_pass(problem, columns)
-    assert vertex is not None
-    assert len(vertex) <= 40
-    line = extra_line(vertex.values, vertex.weights, problem.low)
+    line = extra_line(cones.values[used], cones.weights[used], problem.low)
     starts = place_windows(line, problem.labels)
     loss = placed_loss(line, starts, problem.labels, problem.prior, problem.low)
     assert loss == pytest.approx(cones.value, rel=1e-6)
-    cut = window_columns(line, starts, problem.low)
-    assert len(cut) <= 39
+    assert len(window_columns(line, starts, problem.low)) <= 39
 
 
 def test_windows_never_lose_to_the_assignment_of_the_cone_program():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
+
+_SECONDS_BETWEEN = 0.2
 
 
 @contextmanager
@@ -14,9 +17,11 @@ def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Calla
     """A function to call with the number of rows done since the last call."""
     if quiet or not sys.stderr.isatty():
         yield lambda done: None
-        return
-    with click.progressbar(length=rows or 0, label=label, file=sys.stderr, show_pos=True) as bar:
-        yield bar.update
+    elif rows:
+        with click.progressbar(length=rows, label=label, file=sys.stderr, show_pos=True) as bar:
+            yield bar.update
+    else:
+        yield _counter(label)
 
 
 def line_progress(*, quiet: bool) -> Callable[[str], None]:
@@ -24,3 +29,17 @@ def line_progress(*, quiet: bool) -> Callable[[str], None]:
     if quiet or not sys.stderr.isatty():
         return lambda line: None
     return lambda line: click.echo(f"  {line}", err=True)
+
+
+def _counter(label: str) -> Callable[[int], None]:
+    """Counts rows of a table whose length is not known."""
+    total, shown = 0, 0.0
+
+    def count(done: int) -> None:
+        nonlocal total, shown
+        total += done
+        if time.monotonic() - shown > _SECONDS_BETWEEN:
+            shown = time.monotonic()
+            click.echo(f"\r  {label}: {total:,} rows \r", err=True, nl=False)
+
+    return count

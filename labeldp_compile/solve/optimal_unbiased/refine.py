@@ -91,7 +91,7 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Refined:
         unit = float(np.sqrt(2.0 * ratio * simple))
         cones = solve_cones(level.scaled(unit), columns, _TOLERANCE)
         iterations += cones.iterations
-        progress(f"{size} merged labels, {len(columns)} intervals: {cones.status}")
+        progress(f"level of {size} merged labels: {len(columns)} intervals, {cones.status.lower()}")
         if cones.status.endswith("Solved"):
             # The optimum relative to the simple mechanisms changes little from level to level.
             ratio = min(1.0, ratio * max(2.0 * cones.value, 1e-3))

@@ -104,7 +104,7 @@ class Search:
             cones = solve_cones(self.problem, columns, accuracy, runs, guards)
             self.iterations += cones.iterations
             self.columns = max(self.columns, len(columns))
-            self.progress(f"{k} labels, {len(columns)} intervals: {cones.status}")
+            self.progress(f"level of {k} labels: {len(columns)} intervals, {cones.status.lower()}")
             active = self._start(cones, columns, sliver)
             missing, uneven = self._missing(cones.alpha, cones.beta, True)
             found = self._newton_rounds(active, cones.alpha, cones.beta)
@@ -211,7 +211,8 @@ class Search:
         loss += problem.penalty(means)
         if error <= 1e-12 * float(np.abs(line.values).max()) and loss < self.loss:
             self.line, self.means, self.loss = line, means, loss
-        self.progress(f"  loss {loss:.12g} bound {bound.value:.12g} bias {error:.1e}")
+        gap = (self.loss - self.bound.value) / self.loss if self.loss else 0.0
+        self.progress(f"bound at {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
         return self.bound.value > before[0] or self.loss < before[1] * (1.0 - 1e-12)
 
 

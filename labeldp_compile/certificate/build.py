@@ -69,8 +69,8 @@ def build_certificate(
     bias = None if isinstance(domain, CategoricalDomain) else biases(randomizer, domain.labels())
     square = None if bias is None else mean_square(bias, weights)
     proved = None
-    if dual is not None and loss == "squared":
-        proved = prove_bound(dual, domain.labels(), weights, provenance.epsilon_label, low)
+    if dual is not None:
+        proved = prove_bound(dual, loss, domain.labels(), weights, provenance.epsilon_label, low)
     return {
         "format_version": FORMAT_VERSION,
         "name": provenance.name,

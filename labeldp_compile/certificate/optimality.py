@@ -15,8 +15,9 @@ from typing import Any
 
 from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.randomizer.exp_bound import exp_upper
-from labeldp_compile.randomizer.utility import Labels
+from labeldp_compile.randomizer.utility import Labels, Loss
 from labeldp_compile.solve.dual_bound import DualBound
+from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
 from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
 
 
@@ -40,9 +41,14 @@ class ProvedBound:
 
 
 def prove_bound(
-    dual: DualBound, labels: Labels, weights: Sequence[int], epsilon: Fraction, scale: Fraction
+    dual: DualBound,
+    loss: Loss,
+    labels: Labels,
+    weights: Sequence[int],
+    epsilon: Fraction,
+    scale: Fraction,
 ) -> ProvedBound | None:
-    """The bound that the duals prove, or None if they prove nothing.
+    """The bound on the squared or absolute loss that the duals prove, or None if nothing.
 
     ``scale`` is the loss of the randomizer: repairs start at 10^-17 of it and end at its size.
     """
@@ -53,7 +59,11 @@ def prove_bound(
         shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
         alpha = [_decimal(float(Fraction(a) - shift)) for a in dual.alpha]
         exact = [Fraction(a) for a in alpha]
-        if dual_is_feasible(labels, weights, upper, exact, beta_exact):
+        if loss == "absolute":
+            feasible = absolute_dual_is_feasible(labels, weights, upper, exact)
+        else:
+            feasible = dual_is_feasible(labels, weights, upper, exact, beta_exact)
+        if feasible:
             value = bound_value(labels, weights, exact, beta_exact, dual.rule)
             if value < 0:  # no loss is negative: such a bound says nothing
                 return None

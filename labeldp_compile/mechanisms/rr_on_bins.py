@@ -6,8 +6,13 @@ import numpy as np
 
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.randomizer import CategoricalDomain
+from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
+from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins
+
+MAX_CERTIFIED_LABELS = 20_000  # beyond, the duals would outweigh the tables
 
 
 def build(problem: Problem) -> Solved:
@@ -21,4 +26,9 @@ def build(problem: Problem) -> Solved:
     solution = solve_rr_on_bins(labels, prior, float(problem.epsilon), loss)
     values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
     bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1
-    return Solved(randomized_response(values, bins.tolist(), problem.epsilon, problem.word_bits))
+    randomizer = randomized_response(values, bins.tolist(), problem.epsilon, problem.word_bits)
+    if loss == "poisson" or domain.size > MAX_CERTIFIED_LABELS:
+        return Solved(randomizer)
+    alpha = dual_of_rr_on_bins(labels, prior, float(problem.epsilon), loss, solution)
+    # Without slopes the bound speaks of every ε-DP randomizer, biased or not.
+    return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(labels), BiasRule("any")))

@@ -34,6 +34,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.randomizer import CategoricalDomain, Domain
 from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.verify import decode, derive
+from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
 from labeldp_compile.verify.bounds import exp_bounds, least_log_bound
 from labeldp_compile.verify.execute import boundary_mismatches, open_session, outside_mismatches
 from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
@@ -205,7 +206,8 @@ class _Verification:
             for section, key in BOUND_FIELDS:
                 self._agree(section, key, None)
             return "the certificate claims no lower bound on the loss"
-        _demand(self.claims["utility"]["loss"] == "squared", "only squared losses have bounds")
+        loss = self.claims["utility"]["loss"]
+        _demand(loss in ("squared", "absolute"), f"the {loss} loss has no bound")
         domain, weights = self.domain, self.claims["prior"]["weights"]
         _demand(not isinstance(domain, CategoricalDomain), "categories have no bound")
         labels: list[Fraction] = domain.labels()  # type: ignore[assignment]
@@ -217,7 +219,11 @@ class _Verification:
         alpha, beta = ([decimal(text) for text in stated[key]] for key in ("alpha", "beta"))
         _demand(len(alpha) == len(beta) == len(labels), "the dual values are not one a label")
         upper = exp_bounds(rational(self.claims["exact"]["epsilon_label"]))[1]
-        feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
+        if loss == "absolute":
+            _demand(not any(beta), "a bound on the absolute loss has no slopes")
+            feasible = absolute_dual_is_feasible(labels, weights, upper, alpha)
+        else:
+            feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
         _demand(feasible, "the dual values prove no lower bound")
         bound = bound_value(labels, weights, alpha, beta, rule)
         self._agree("exact", "loss_lower_bound", str(bound))

@@ -1,0 +1,100 @@
+"""The dual bound of the absolute loss against brute force in rationals, and corrupted duals."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
+
+
+def f_at(v, labels, weights, growth, alpha):
+    total = sum(weights)
+    h = [
+        Fraction(w, total) * abs(v - y) - a for y, w, a in zip(labels, weights, alpha, strict=True)
+    ]
+    return sum(h) + (growth - 1) * sum(min(x, Fraction(0)) for x in h)
+
+
+def minimum_of_f(labels, weights, growth, alpha):
+    """F at every label, root, middle between them and far away: it is linear in between."""
+    points = set(labels)
+    for y, w, a in zip(labels, weights, alpha, strict=True):
+        if w:
+            points |= {y - a * sum(weights) / w, y + a * sum(weights) / w}
+    points = sorted(points)
+    points = [points[0] - 1, *points, points[-1] + 1]
+    points += [(low + high) / 2 for low, high in pairwise(points)]
+    return min(f_at(v, labels, weights, growth, alpha) for v in points)
+
+
+rationals = st.fractions(-3, 3, max_denominator=12)
+
+
+@st.composite
+def duals(draw):
+    k = draw(st.integers(1, 6))
+    steps = draw(st.lists(st.fractions("1/8", 4, max_denominator=8), min_size=k, max_size=k))
+    labels = [sum(steps[: i + 1], Fraction(-3)) for i in range(k)]
+    weights = draw(st.lists(st.integers(0, 7), min_size=k, max_size=k).filter(any))
+    alpha = draw(st.lists(rationals, min_size=k, max_size=k))
+    return labels, weights, draw(st.fractions(1, 60, max_denominator=9)), alpha
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(duals())
+def test_equals_brute_force(dual):
+    labels, weights, growth, alpha = dual
+    lowest = minimum_of_f(labels, weights, growth, alpha)
+    assert absolute_dual_is_feasible(labels, weights, growth, alpha) == (lowest >= 0)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(duals())
+def test_the_edge_of_feasibility_is_exact(dual):
+    labels, weights, growth, alpha = dual
+    # Of α·t + (1 − t)·(−1), which is feasible at t = 0, find the largest t by exact bisection.
+    least, most = Fraction(0), Fraction(2)
+    for _ in range(30):
+        t = (least + most) / 2
+        mixed = [a * t - (1 - t) for a in alpha]
+        feasible = absolute_dual_is_feasible(labels, weights, growth, mixed)
+        assert feasible == (minimum_of_f(labels, weights, growth, mixed) >= 0)
+        least, most = (t, most) if feasible else (least, t)
+
+
+def test_known_edge():
+    # Two equal labels at 0 and 1, e^ε = 3: randomized response loses 1/4, with α = 1/8 each.
+    labels, weights, growth = [Fraction(0), Fraction(1)], [1, 1], Fraction(3)
+    best = [Fraction(1, 8)] * 2
+    assert absolute_dual_is_feasible(labels, weights, growth, best)
+    tiny = Fraction(1, 10**40)
+    assert not absolute_dual_is_feasible(labels, weights, growth, [best[0] + tiny, best[1]])
+    assert not absolute_dual_is_feasible(labels, weights, growth + tiny, best)
+
+
+def test_labels_without_weight_and_one_label():
+    one = [Fraction(5)]
+    assert absolute_dual_is_feasible(one, [2], Fraction(7), [Fraction(0)])
+    assert not absolute_dual_is_feasible(one, [2], Fraction(7), [Fraction(1, 10**30)])
+    labels = [Fraction(0), Fraction(1)]
+    assert absolute_dual_is_feasible(labels, [0, 3], Fraction(7), [Fraction(0), Fraction(0)])
+    # A label without weight lowers F by e^ε·α everywhere, or raises it by −α.
+    assert not absolute_dual_is_feasible(labels, [0, 3], Fraction(7), [Fraction(1), Fraction(0)])
+    assert absolute_dual_is_feasible(labels, [0, 3], Fraction(7), [Fraction(-7), Fraction(1)])
+    assert not absolute_dual_is_feasible(labels, [0, 3], Fraction(7), [Fraction(-6), Fraction(1)])
+
+
+def test_what_is_no_problem_is_refused():
+    labels, alpha = [Fraction(0), Fraction(1)], [Fraction(0)] * 2
+    for weights, growth in (
+        ([0, 0], Fraction(2)),
+        ([1, -1], Fraction(2)),
+        ([1, 1], Fraction(1, 2)),
+    ):
+        with pytest.raises(ValueError, match="weights must be"):
+            absolute_dual_is_feasible(labels, weights, growth, alpha)
+    with pytest.raises(ValueError, match="zip"):
+        absolute_dual_is_feasible(labels, [1, 1], Fraction(2), alpha[:1])

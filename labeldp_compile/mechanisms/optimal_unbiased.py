@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
 from labeldp_compile.randomizer.bias_rule import BiasRule
@@ -50,6 +51,8 @@ def build(problem: Problem) -> Solved:
         require_feasible(mechanism, domain, problem.loss, problem.epsilon)
         return Solved(_on_given_outputs(problem, labels, y, prior))
     budget, rule = bias_budget(mechanism.bias)
+    if rule.kind == "any":  # bias for nothing: RR-on-Bins is the best of all
+        return rr_on_bins.build(problem)
     solution = solve_optimal_unbiased(
         y, prior, float(problem.epsilon), bias=budget, tolerance=1e-9, progress=problem.progress
     )

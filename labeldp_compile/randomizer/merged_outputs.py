@@ -18,8 +18,7 @@ def merge_rare_outputs(
     """Outputs [m'] and weights [m'] in which every weight is at least ``least_share`` of the sum.
 
     ``values`` [m] increasing, ``weights`` [m] > 0. The rarest output is merged with its nearest
-    neighbour in value until none is too rare; the first and the last value stay where they are if
-    they can, because they decide which means can be reached.
+    neighbour in value until none is too rare.
     """
     v, c = [float(x) for x in values], [float(x) for x in weights]
     least = least_share * sum(c)
@@ -32,9 +31,5 @@ def merge_rare_outputs(
         i = rarest - 1 if left <= right else rarest
         total = c[i] + c[i + 1]
         merged = (c[i] * v[i] + c[i + 1] * v[i + 1]) / total
-        if i == 0:
-            merged = v[0]
-        elif i + 1 == len(v) - 1:
-            merged = v[-1]
         v[i : i + 2], c[i : i + 2] = [merged], [total]
     return np.array(v), np.array(c)

@@ -213,9 +213,7 @@ class _Verification:
         labels: list[Fraction] = domain.labels()  # type: ignore[assignment]
         rule = BiasRule(stated["over"], rational(stated["amount"]))
         _demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
-        if rule.kind == "max":
-            largest = rational(self.claims["exact"]["largest_bias"])
-            _demand(largest <= rule.amount, "the bias is larger than its budget")
+        self._demand_in_class(rule)
         alpha, beta = ([decimal(text) for text in stated[key]] for key in ("alpha", "beta"))
         _demand(len(alpha) == len(beta) == len(labels), "the dual values are not one a label")
         upper = exp_bounds(rational(self.claims["exact"]["epsilon_label"]))[1]
@@ -233,6 +231,19 @@ class _Verification:
         gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
         self._agree("utility", "certified_gap", gap)
         return f"within {gap:.2g} (relatively) of the least possible {OVER[rule.kind]}"
+
+    def _demand_in_class(self, rule: BiasRule) -> None:
+        """The randomizer itself must belong to the class that it is compared with."""
+        largest = rational(self.claims["exact"]["largest_bias"])
+        if rule.kind == "max":
+            _demand(largest <= rule.amount, "the bias is larger than its budget")
+        if rule.kind == "unbiased":
+            # Offsets are whole numbers: one step of them moves a mean by so much at most.
+            r = self.tables.randomizer
+            step = (Fraction(r.values[-1]) - Fraction(r.values[0])) / r.words
+            _demand(
+                largest <= step, "the bound is over unbiased randomizers, and this one is biased"
+            )
 
     def check_claims(self) -> str:  # 8
         exact = self.claims["exact"]

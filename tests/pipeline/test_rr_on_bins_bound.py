@@ -36,5 +36,8 @@ def test_a_raised_dual_fails(loss):
 
     report = check_bytes(rebuilt(model, raise_one))
     assert report.checks[-1].name == "optimality" and not report.ok
+    # A bound over a class that the randomizer is not in would flatter it.
+    unbiased = rebuilt(model, lambda c: c["optimality"].update(over="unbiased"))
+    assert "this one is biased" in check_bytes(unbiased).checks[-1].detail
     slopes = rebuilt(model, lambda c: c["optimality"].update(beta=["0.1"] * 10))
     assert not check_bytes(slopes).ok

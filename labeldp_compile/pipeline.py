@@ -56,15 +56,21 @@ class Artifact:
 def compile_spec(
     path: Path,
     *,
+    directory: Path | None = None,
+    overwrite: bool = False,
     test_seed: int | None = None,
     count_progress: Callable[[int], None] = lambda rows: None,
     solve_progress: Callable[[str], None] = lambda line: None,
 ) -> Artifact:
     """Compile a spec file in memory. A private prior spends its ε₁ each time.
 
+    With the ``directory`` that the artifact will be written to, it is checked before ε is spent.
+
     Raises InputError (SpecError, DataError, BudgetError) for whatever the user can mend.
     """
     spec, source = load_spec(path)
+    if directory is not None:
+        require_writable(directory, spec.name, overwrite=overwrite)
 
     def before_spending(epsilon_label: Fraction) -> None:
         try:

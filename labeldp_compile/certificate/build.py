@@ -65,12 +65,13 @@ def build_certificate(
     bound = log_bound(ratio)
     total = provenance.epsilon_label + provenance.epsilon_prior
     weights = provenance.prior["weights"]
-    low, high = noisy_label_loss(randomizer, domain.labels(), weights, loss)
+    labels = domain.labels()
+    low, high = noisy_label_loss(randomizer, labels, weights, loss)
     bias = None if isinstance(domain, CategoricalDomain) else biases(randomizer, domain.labels())
     square = None if bias is None else mean_square(bias, weights)
     proved = None
     if dual is not None:
-        proved = prove_bound(dual, loss, domain.labels(), weights, provenance.epsilon_label, low)
+        proved = prove_bound(dual, loss, labels, weights, provenance.epsilon_label, low)
     return {
         "format_version": FORMAT_VERSION,
         "name": provenance.name,

@@ -53,7 +53,12 @@ def prove_bound(
     ``scale`` is the loss of the randomizer: repairs start at 10^-17 of it and end at its size.
     """
     upper = exp_upper(epsilon)
-    beta = [_decimal(b) if rarity else Decimal(0) for b, rarity in _paired(dual, weights)]
+    # A penalty prices bias by the prior, so β must vanish where the prior does.
+    priced = dual.rule.kind == "penalty"
+    beta = [
+        Decimal(0) if priced and not weight else _decimal(b)
+        for b, weight in zip(dual.beta, weights, strict=True)
+    ]
     beta_exact = [Fraction(b) for b in beta]
     for exponent in (None, *range(-17, 0)):
         shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
@@ -69,12 +74,6 @@ def prove_bound(
                 return None
             return ProvedBound(value, [str(a) for a in alpha], [str(b) for b in beta], dual.rule)
     return None
-
-
-def _paired(dual: DualBound, weights: Sequence[int]) -> list[tuple[float, bool]]:
-    # A penalty prices bias by the prior, so β must vanish where the prior does.
-    keep = [True] * len(weights) if dual.rule.kind != "penalty" else [w > 0 for w in weights]
-    return list(zip(dual.beta, keep, strict=True))
 
 
 def _decimal(number: float) -> Decimal:

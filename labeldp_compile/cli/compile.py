@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from labeldp_compile.cli.progress import line_progress, row_progress
-from labeldp_compile.pipeline import compile_spec, require_writable
-from labeldp_compile.spec import load_spec
+from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.verify.steps import OVER
 
 WIDE_GAP = 1e-4
@@ -41,11 +40,11 @@ def compile_command(
     A private prior spends its part of ε on the data each time this runs. Prints the path of the
     artifact on stdout.
     """
-    name = load_spec(spec)[0].name
-    require_writable(directory, name, overwrite=overwrite)  # before anything is spent
     with row_progress("counting labels", None, quiet=quiet) as progress:
         artifact = compile_spec(
             spec,
+            directory=directory,
+            overwrite=overwrite,
             test_seed=test_seed,
             count_progress=progress,
             solve_progress=line_progress(quiet=quiet),

@@ -45,8 +45,7 @@ def build(problem: Problem) -> Solved:
         raise ValueError("optimal_unbiased needs labels that are numbers")
     labels = domain.labels()
     y = np.array([float(label) for label in labels])
-    total = sum(problem.weights)
-    prior = np.array([weight / total for weight in problem.weights])
+    prior = problem.prior()
     if mechanism.outputs != "exact":
         require_feasible(mechanism, domain, problem.loss, problem.epsilon)
         return Solved(_on_given_outputs(problem, labels, y, prior))

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from labeldp_compile.randomizer import Domain, WindowRandomizer
 from labeldp_compile.randomizer.utility import Loss
 from labeldp_compile.solve.dual_bound import DualBound
@@ -36,6 +39,11 @@ class Problem:
     word_bits: int | None = None
     progress: Callable[[str], None] = lambda line: None
     fits: Callable[[WindowRandomizer], bool] = lambda randomizer: True
+
+    def prior(self) -> NDArray[np.float64]:
+        """[k] the prior as float64, summing to about one."""
+        total = sum(self.weights)
+        return np.array([weight / total for weight in self.weights])
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ def build(problem: Problem) -> Solved:
     if isinstance(domain, CategoricalDomain) or loss == "zero_one":
         raise ValueError("rr_on_bins needs ordered labels and a loss that grows with distance")
     labels = np.array([float(label) for label in domain.labels()])
-    total = sum(problem.weights)
-    prior = np.array([weight / total for weight in problem.weights])
+    prior = problem.prior()
     solution = solve_rr_on_bins(labels, prior, float(problem.epsilon), loss)
     values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
     bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1

@@ -21,9 +21,15 @@ from fractions import Fraction
 from itertools import accumulate
 
 from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.window import Segment, WindowRandomizer, check_form
+from labeldp_compile.randomizer.step_function import StepFunction
+from labeldp_compile.randomizer.window import (
+    MAX_WORD_BITS,
+    Segment,
+    WindowRandomizer,
+    check_form,
+    word_sizes,
+)
 
-MAX_WORD_BITS = 62
 _MAX_MOVES = 60
 
 
@@ -45,7 +51,7 @@ def place_windows(
     ratio = exp_lower(epsilon)
     if len(values) == 1:
         raise ValueError("one output has only one mean")
-    for bits in range(MAX_WORD_BITS, 0, -1) if word_bits is None else [word_bits]:
+    for bits in word_sizes(word_bits):
         # Upwards: a hair more base weight than asked for keeps the extra line long enough.
         base = [max(1, math.ceil(weight * (1 << bits))) for weight in weights]
         lengths = [math.floor((ratio - 1) * b) for b in base]
@@ -53,7 +59,9 @@ def place_windows(
         if window >= 1 and sum(base) + sum(lengths) < 1 << 63:
             break
     else:
-        raise ValueError(f"{len(values)} outputs do not fit a word of {word_bits or 62} bits")
+        raise ValueError(
+            f"{len(values)} outputs do not fit a word of {word_bits or MAX_WORD_BITS} bits"
+        )
     if sum(lengths) < window or min(lengths) < 1:
         raise ValueError("the weights do not add up to a randomizer at this ε")
     line = _Line(bits, base, lengths, window)
@@ -97,25 +105,15 @@ class _Line:
         exact = [Fraction(v) for v in values]
         unit = max(v.denominator for v in exact)
         numbers = [int(v * unit) for v in exact]
-        ends = list(accumulate(self.lengths, initial=0))
-        sums = list(
-            accumulate((n * v for n, v in zip(self.lengths, numbers, strict=True)), initial=0)
-        )
-
-        def upto(point: int) -> tuple[int, int]:
-            """The integral of the outputs up to a point, and the output just behind it."""
-            j = min(bisect_right(ends, point) - 1, len(numbers) - 1)
-            return sums[j] + (point - ends[j]) * numbers[j], numbers[j]
+        outputs = StepFunction(self.lengths, numbers)
 
         # The mean can only bend where an end of the window meets an end of a segment.
-        bends = {s for end in ends for s in (end, end - self.window) if 0 <= s <= self.last_offset}
+        bends = {s for end in outputs.ends for s in (end, end - self.window)}
+        bends = {s for s in bends if 0 <= s <= self.last_offset}
         corners = sorted(bends | {0, self.last_offset})
         base = sum(b * v for b, v in zip(self.base, numbers, strict=True))
-        heights, slopes = [], []
-        for s in corners:
-            (low, leaving), (high, entering) = upto(s), upto(s + self.window)
-            heights.append(base + high - low)
-            slopes.append(entering - leaving)
+        heights = [base + outputs.between(s, s + self.window) for s in corners]
+        slopes = [outputs.at(s + self.window) - outputs.at(s) for s in corners]
         result = []
         for target in targets:
             goal = target * unit * (1 << self.bits)

@@ -16,9 +16,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.window import Output, Segment, WindowRandomizer, check_form
-
-MAX_WORD_BITS = 62
+from labeldp_compile.randomizer.window import (
+    MAX_WORD_BITS,
+    Output,
+    Segment,
+    WindowRandomizer,
+    check_form,
+    word_sizes,
+)
 
 
 def randomized_response(
@@ -34,7 +39,7 @@ def randomized_response(
     lines below 2^63, or exactly ``word_bits``. Raises ValueError if m outputs do not fit that word.
     """
     m, ratio = len(values), exp_lower(epsilon)
-    for bits in range(MAX_WORD_BITS, 0, -1) if word_bits is None else [word_bits]:
+    for bits in word_sizes(word_bits):
         words = 1 << bits
         if m == 1:  # a constant says nothing: no window, and a ratio of exactly one
             return _build(bits, words, 0, output_of_label, values)

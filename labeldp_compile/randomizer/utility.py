@@ -6,7 +6,7 @@ give a label's expectation in O(log m) with integers and rationals only; no matr
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 from labeldp_compile.randomizer.exp_bound import log_interval
+from labeldp_compile.randomizer.step_function import StepFunction
 from labeldp_compile.randomizer.window import WindowRandomizer
 
 Loss = Literal["squared", "absolute", "poisson", "zero_one"]
@@ -26,8 +27,8 @@ class Expectations:
 
     def __init__(self, randomizer: WindowRandomizer, numbers: Sequence[int]) -> None:
         """``numbers`` [m] holds an exact integer for each output."""
-        self.base = _Line(randomizer.base, numbers)
-        self.extra = _Line(
+        self.base = StepFunction(randomizer.base, numbers)
+        self.extra = StepFunction(
             [segment.length for segment in randomizer.extra],
             [numbers[segment.output] for segment in randomizer.extra],
         )
@@ -38,25 +39,6 @@ class Expectations:
         """Σ over all 2^B words u of the number of the output that label y gives for u."""
         start = self._offsets[y]
         return self._base_sum + self.extra.between(start, start + self._window)
-
-
-class _Line:
-    """A step function on consecutive integer segments, integrated by prefix sums."""
-
-    def __init__(self, lengths: Sequence[int], numbers: Sequence[int]) -> None:
-        self.ends = list(accumulate(lengths, initial=0))
-        self._numbers = numbers
-        products = (length * f for length, f in zip(lengths, numbers, strict=True))
-        self._sums = list(accumulate(products, initial=0))
-
-    def upto(self, point: int) -> int:
-        j = min(bisect_right(self.ends, point) - 1, len(self._numbers) - 1)
-        if j < 0:
-            return 0
-        return self._sums[j] + (point - self.ends[j]) * self._numbers[j]
-
-    def between(self, start: int, end: int) -> int:
-        return self.upto(end) - self.upto(start)
 
 
 def biases(randomizer: WindowRandomizer, labels: Sequence[Fraction]) -> list[Fraction]:
@@ -107,7 +89,7 @@ def _absolute(randomizer: WindowRandomizer, labels: Labels) -> ByLabel:
     outputs = [segment.output for segment in randomizer.extra]
     stretches = _increasing_stretches(outputs)
 
-    def distance(line: _Line, a: int, turn: int, b: int, y: Fraction) -> Fraction:
+    def distance(line: StepFunction, a: int, turn: int, b: int, y: Fraction) -> Fraction:
         turn = min(max(turn, a), b)
         above = line.between(turn, b) - line.between(a, turn)
         return Fraction(above, unit) - y * ((b - turn) - (turn - a))

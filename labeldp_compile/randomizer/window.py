@@ -16,11 +16,13 @@ whose rows sum to one by construction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
 Output = float | str | int
+MAX_WORD_BITS = 62
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,16 @@ class WindowRandomizer:
         return [*range(len(self.base)), *(segment.output for segment in self.extra)]
 
 
+def word_sizes(word_bits: int | None) -> Sequence[int]:
+    """The sizes to try, largest first; only ``word_bits`` where it is given."""
+    return range(MAX_WORD_BITS, 0, -1) if word_bits is None else [word_bits]
+
+
 def check_form(randomizer: WindowRandomizer) -> None:
     """Raise ValueError unless the integers form a window randomizer."""
     r = randomizer
-    if not 1 <= r.word_bits <= 62:
-        raise ValueError(f"word_bits must lie in 1 … 62, got {r.word_bits}")
+    if not 1 <= r.word_bits <= MAX_WORD_BITS:
+        raise ValueError(f"word_bits must lie in 1 … {MAX_WORD_BITS}, got {r.word_bits}")
     if not r.base or min(r.base) < 1 or any(s.length < 1 for s in r.extra):
         raise ValueError("every base weight and every extra segment must be at least 1")
     if r.window < 0:

@@ -53,7 +53,7 @@ def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
         values = values.dictionary_decode()
     element, missing = _element_type(domain), missing_label(domain)
     if _is_text(values.type) and element != "string":
-        values = _parsed(values, element, isinstance(domain, CategoricalDomain))
+        values = _parsed(values, isinstance(domain, CategoricalDomain))
     check_type(domain, column, values.type)
     if pa.types.is_null(values.type):
         return as_label_array([None] * len(values), element, missing)
@@ -86,7 +86,7 @@ def _texts(values: pa.Array) -> NDArray[Any]:
         return np.array(texts, dtype=object)
 
 
-def _parsed(values: pa.Array, element: str, whole_only: bool) -> pa.Array:
+def _parsed(values: pa.Array, whole_only: bool) -> pa.Array:
     """Cells of a CSV file as numbers; null where a cell is none."""
     trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), r"^\+", "")
     pattern = _WHOLE if whole_only else _NUMBER

@@ -30,7 +30,7 @@ class TableReader:
         column: name of the label column.
         schema: of what ``batches`` yields.
         rows: number of rows if the file states it (Parquet), else None.
-        is_csv: True for CSV, False for Parquet.
+        csv_columns: number of columns of a CSV file; 0 for Parquet.
         all_columns: whether ``batches`` yields the other columns too.
         domain: of the labels.
     """
@@ -39,15 +39,15 @@ class TableReader:
     column: str
     schema: pa.Schema
     rows: int | None
-    is_csv: bool
+    csv_columns: int
     all_columns: bool
     domain: Domain
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
         try:
-            if self.is_csv:
-                yield from _open_csv(self.path, self.schema)
+            if self.csv_columns:
+                yield from _open_csv(self.path, self.schema, self.csv_columns)
             else:
                 columns = None if self.all_columns else [self.column]
                 with pq.ParquetFile(self.path) as file:
@@ -90,7 +90,8 @@ def open_table(path: Path, column: str, domain: Domain, *, all_columns: bool) ->
     schema = inferred if all_columns else pa.schema([inferred.field(column)])
     if not is_csv:
         check_type(domain, column, schema.field(column).type)
-    return TableReader(path, column, schema, rows, is_csv, all_columns, domain)
+    csv_columns = len(names) if is_csv else 0
+    return TableReader(path, column, schema, rows, csv_columns, all_columns, domain)
 
 
 def _require_column(path: Path, column: str, names: list[str]) -> None:
@@ -124,9 +125,8 @@ def _parse(columns: int = 0) -> pa_csv.ParseOptions:
     return pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=columns != 1)
 
 
-def _open_csv(path: Path, schema: pa.Schema) -> pa_csv.CSVStreamingReader:
-    """The wanted columns, all as text."""
-    columns = len(_csv_schema(path).names)
+def _open_csv(path: Path, schema: pa.Schema, columns: int) -> pa_csv.CSVStreamingReader:
+    """The wanted columns of a file of so many columns, all as text."""
     options = pa_csv.ConvertOptions(
         column_types={name: pa.string() for name in schema.names},
         include_columns=schema.names,

@@ -12,12 +12,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from labeldp_compile.artifact import canonical_json, choose_grid, write_window_model
+from labeldp_compile.artifact import canonical_json, choose_grid, write_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import Problem, require_feasible, solve
 from labeldp_compile.prior import Prior, estimate_prior
-from labeldp_compile.randomizer import WindowRandomizer
+from labeldp_compile.randomizer import Randomizer
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.tabular.writer import replaced_when_whole
 from labeldp_compile.verify import check_bytes
@@ -34,7 +34,7 @@ class Artifact:
     name: str
     model: bytes
     certificate: dict[str, Any]
-    randomizer: WindowRandomizer
+    randomizer: Randomizer
 
     def write(self, directory: Path, *, overwrite: bool = False) -> Path:
         """Write NAME.onnx and NAME.certificate.json; returns the path of the first.
@@ -112,11 +112,8 @@ def assemble(
     )
     try:
         solved = solve(problem)
-        grid = choose_grid(solved.randomizer)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    if grid is None:
-        raise InputError(f"{spec.name}: the lookup tables would be too large; use fewer labels")
     provenance = Provenance(
         name=spec.name,
         mechanism=spec.mechanism.kind,
@@ -131,7 +128,10 @@ def assemble(
     certificate = build_certificate(
         spec.domain, solved.randomizer, spec.loss, provenance, solved.bound
     )
-    model = write_window_model(spec.domain, solved.randomizer, grid, certificate)
+    try:
+        model = write_model(spec.domain, solved.randomizer, certificate)
+    except ValueError as error:
+        raise InputError(f"{spec.name}: {error}") from error
     if insecure is None:
         # Nothing leaves the compiler that an auditor would refuse.
         check_bytes(model).require()

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from labeldp_compile.artifact import choose_grid, write_window_model
+from labeldp_compile.artifact import write_model
 from labeldp_compile.artifact.bucket_grid import BucketGrid
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.pipeline import Artifact, assemble
 from labeldp_compile.prior import estimate_prior
-from labeldp_compile.randomizer import Domain, WindowRandomizer
-from labeldp_compile.randomizer.utility import Loss
+from labeldp_compile.randomizer import Domain, Randomizer, WindowRandomizer
+from labeldp_compile.randomizer.loss import Loss
 from labeldp_compile.spec import parse_spec
 
 INTEGER_SPEC = """
@@ -39,7 +39,7 @@ def compile_text(text: str, word_bits: int | None = None, directory: Any = None)
 
 def write(
     domain: Domain,
-    randomizer: WindowRandomizer,
+    randomizer: Randomizer,
     epsilon: Fraction,
     loss: Loss = "zero_one",
     grid: BucketGrid | None = None,
@@ -51,7 +51,7 @@ def write(
         "test", "randomized_response", "y", epsilon, Fraction(0), prior, "0" * 64, {}
     )
     certificate = build_certificate(domain, randomizer, loss, provenance)
-    return write_window_model(domain, randomizer, grid or choose_grid(randomizer), certificate)
+    return write_model(domain, randomizer, certificate, grid)
 
 
 def session_of(model: bytes) -> onnxruntime.InferenceSession:

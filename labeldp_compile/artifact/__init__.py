@@ -6,7 +6,7 @@ compiler writes with it; the verifier rebuilds with it and compares whole files.
 
 from labeldp_compile.artifact.bucket_grid import BucketGrid, choose_grid, grid_entries
 from labeldp_compile.artifact.canonical import canonical_json, tables_digest
-from labeldp_compile.artifact.model import FORMAT_VERSION, write_index_model, write_window_model
+from labeldp_compile.artifact.model import FORMAT_VERSION, write_index_model, write_model
 
 __all__ = [
     "FORMAT_VERSION",
@@ -16,5 +16,5 @@ __all__ = [
     "grid_entries",
     "tables_digest",
     "write_index_model",
-    "write_window_model",
+    "write_model",
 ]

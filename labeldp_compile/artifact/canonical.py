@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from labeldp_compile.randomizer import Domain, WindowRandomizer
+from labeldp_compile.randomizer import Domain, Randomizer
 
 
 def canonical_json(value: Any) -> str:
@@ -16,19 +16,11 @@ def canonical_json(value: Any) -> str:
     )
 
 
-def tables_digest(domain: Domain, randomizer: WindowRandomizer) -> str:
+def tables_digest(domain: Domain, randomizer: Randomizer) -> str:
     """SHA-256 (hex) over the domain and the randomizer's integers and values.
 
     It does not depend on the certificate, on tool versions or on how the lookup tables are laid
     out: two files with one digest are the same randomizer.
     """
-    tables = {
-        "domain": domain.to_json(),
-        "form": "window",
-        "word_bits": randomizer.word_bits,
-        "base": list(randomizer.base),
-        "extra": [[segment.length, segment.output] for segment in randomizer.extra],
-        "offsets": list(randomizer.offsets),
-        "values": [v.hex() if isinstance(v, float) else v for v in randomizer.values],
-    }
+    tables = {"domain": domain.to_json(), **randomizer.to_json()}
     return hashlib.sha256(canonical_json(tables).encode()).hexdigest()

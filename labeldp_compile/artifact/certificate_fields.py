@@ -15,6 +15,7 @@ PROVED = (
     "utility.largest_bias",
     "utility.rms_bias",
     "utility.biases",
+    "utility.output_rounding",
     "utility.loss_lower_bound",
     "utility.certified_gap",
     "optimality",
@@ -28,6 +29,7 @@ PROVED = (
 DECLARED = (
     "name",
     "mechanism",
+    "auto",
     "label.column",
     "privacy.adjacency",
     "privacy.epsilon_label",

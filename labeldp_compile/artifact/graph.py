@@ -26,6 +26,13 @@ Attribute = int | Sequence[int] | Sequence[str] | str
 Scalar = int | float | str
 
 
+def output_type(value: Scalar) -> int:
+    """ONNX element type of the outputs: double for numbers, else that of the categories."""
+    if isinstance(value, float):
+        return DOUBLE
+    return STRING if isinstance(value, str) else INT64
+
+
 class Graph:
     """Nodes and constants in the order in which they were added."""
 

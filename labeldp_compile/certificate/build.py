@@ -14,10 +14,12 @@ from typing import Any
 from labeldp_compile.artifact import FORMAT_VERSION, tables_digest
 from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
 from labeldp_compile.certificate.optimality import ProvedBound, prove_bound
-from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
+from labeldp_compile.randomizer import CategoricalDomain, Domain, Randomizer
 from labeldp_compile.randomizer.exp_bound import exp_lower, log_bound
+from labeldp_compile.randomizer.loss import Loss
+from labeldp_compile.randomizer.output_rounding import output_rounding
 from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.randomizer.utility import Loss, biases, noisy_label_loss
+from labeldp_compile.randomizer.utility import biases, noisy_label_loss
 from labeldp_compile.solve.dual_bound import DualBound
 
 
@@ -34,6 +36,7 @@ class Provenance:
         prior: what ε₁ was spent on, JSON; holds the integer ``weights`` [k].
         spec_digest: SHA-256 of the spec's bytes.
         tools: versions that took part.
+        auto: why ``mechanism: auto`` chose this one, or None.
         insecure: why the artifact must not be used, or None.
     """
 
@@ -45,17 +48,18 @@ class Provenance:
     prior: dict[str, Any]
     spec_digest: str
     tools: dict[str, str]
+    auto: str | None = None
     insecure: str | None = None
 
 
 def build_certificate(
     domain: Domain,
-    randomizer: WindowRandomizer,
+    randomizer: Randomizer,
     loss: Loss,
     provenance: Provenance,
     dual: DualBound | None = None,
 ) -> dict[str, Any]:
-    """The certificate of a window randomizer.
+    """The certificate of a randomizer.
 
     Raises ValueError if the integers are not ε₂-DP: nothing uncertified is ever written.
     """
@@ -76,9 +80,10 @@ def build_certificate(
         "format_version": FORMAT_VERSION,
         "name": provenance.name,
         "mechanism": provenance.mechanism,
-        "form": "window",
+        "auto": provenance.auto,
+        "form": randomizer.form,
         "labels": domain.size,
-        "outputs": len(randomizer.values),
+        "outputs": randomizer.outputs,
         "label": {"column": provenance.column, "domain": domain.to_json()},
         "privacy": {
             "adjacency": ADJACENCY,
@@ -93,6 +98,7 @@ def build_certificate(
             "largest_bias": None if bias is None else float(max(map(abs, bias))),
             "rms_bias": None if square is None else math.sqrt(square),
             "biases": _listed(bias, dual),
+            "output_rounding": float(output_rounding(randomizer)),
             "loss_lower_bound": None if proved is None else float(proved.value),
             "certified_gap": None if proved is None else _gap(proved, low, square),
         },

@@ -15,7 +15,7 @@ from typing import Any
 
 from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.randomizer.exp_bound import exp_upper
-from labeldp_compile.randomizer.utility import Labels, Loss
+from labeldp_compile.randomizer.loss import Labels, Loss
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
 from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible

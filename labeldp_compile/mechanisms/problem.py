@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.randomizer import Domain, WindowRandomizer
-from labeldp_compile.randomizer.utility import Loss
+from labeldp_compile.randomizer import Domain, Randomizer, WindowRandomizer
+from labeldp_compile.randomizer.loss import Loss
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.spec.model import Mechanism
 
@@ -50,5 +50,5 @@ class Problem:
 class Solved:
     """A randomizer in exact integers, and dual values that bound how much better one could be."""
 
-    randomizer: WindowRandomizer
+    randomizer: Randomizer
     bound: DualBound | None = None

@@ -1,178 +1,71 @@
-"""Exact bias and exact noisy label loss of a window randomizer.
-
-Every loss here is a short sum Σ f(v)·h(y) on pieces, so that prefix sums of f over the two lines
-give a label's expectation in O(log m) with integers and rationals only; no matrix is formed.
-"""
+"""Exact bias, variance and noisy label loss of a randomizer of any form."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate, pairwise
-from typing import Any, Literal
 
-from labeldp_compile.randomizer.exp_bound import log_interval
-from labeldp_compile.randomizer.step_function import StepFunction
-from labeldp_compile.randomizer.window import WindowRandomizer
-
-Loss = Literal["squared", "absolute", "poisson", "zero_one"]
-Labels = Sequence[Any]  # [k] exact numbers (Fraction), or categories
-ByLabel = Callable[[int], tuple[Fraction, Fraction]]  # bounds of Σ over the words of ℓ(ŷ, y)
-
-
-class Expectations:
-    """Sums of one number per output over the words of a label."""
-
-    def __init__(self, randomizer: WindowRandomizer, numbers: Sequence[int]) -> None:
-        """``numbers`` [m] holds an exact integer for each output."""
-        self.base = StepFunction(randomizer.base, numbers)
-        self.extra = StepFunction(
-            [segment.length for segment in randomizer.extra],
-            [numbers[segment.output] for segment in randomizer.extra],
-        )
-        self._base_sum = self.base.upto(randomizer.base_total)
-        self._offsets, self._window = randomizer.offsets, randomizer.window
-
-    def of_label(self, y: int) -> int:
-        """Σ over all 2^B words u of the number of the output that label y gives for u."""
-        start = self._offsets[y]
-        return self._base_sum + self.extra.between(start, start + self._window)
+from labeldp_compile.randomizer import (
+    AdditiveRandomizer,
+    Randomizer,
+    TableRandomizer,
+)
+from labeldp_compile.randomizer.additive_utility import additive_loss, additive_moments
+from labeldp_compile.randomizer.loss import Labels, Loss, LossOfLabel, Moments
+from labeldp_compile.randomizer.table_utility import table_loss, table_moments
+from labeldp_compile.randomizer.window_utility import window_loss, window_moments
 
 
-def biases(randomizer: WindowRandomizer, labels: Sequence[Fraction]) -> list[Fraction]:
+def biases(randomizer: Randomizer, labels: Sequence[Fraction]) -> list[Fraction]:
     """[k] E[output | y] − y, exact."""
-    values, unit = _scaled(randomizer)
-    first = Expectations(randomizer, values)
-    return [Fraction(first.of_label(i), randomizer.words * unit) - y for i, y in enumerate(labels)]
+    mean, _ = _moments(randomizer)
+    return [mean(i) - y for i, y in enumerate(labels)]
+
+
+def variances(randomizer: Randomizer) -> list[Fraction]:
+    """[k] Var[output | y], exact; for outputs that are numbers."""
+    mean, square = _moments(randomizer)
+    return [square(i) - mean(i) ** 2 for i in range(number_of_labels(randomizer))]
 
 
 def noisy_label_loss(
-    randomizer: WindowRandomizer, labels: Labels, weights: Sequence[int], loss: Loss
+    randomizer: Randomizer, labels: Labels, weights: Sequence[int], loss: Loss
 ) -> tuple[Fraction, Fraction]:
     """Bounds of E ℓ(ŷ, y) with y drawn in proportion to ``weights`` [k] (integers ≥ 0).
 
-    ``squared`` is ½(ŷ − y)², ``poisson`` is ŷ − y·ln ŷ (whose logarithms make the two bounds
-    differ, by less than 2^-200 of the terms), ``zero_one`` is 1[ŷ ≠ y] and the only one for
-    categories. Definition 4 of the optimal unbiased randomizers paper (2023).
+    ``squared`` is ½(ŷ − y)², ``absolute`` |ŷ − y|, ``poisson`` ŷ − y·ln ŷ (whose logarithms make
+    the two bounds differ, by less than 2^-200 of the terms), ``zero_one`` 1[ŷ ≠ y] and the only one
+    for categories. Definition 4 of the optimal unbiased randomizers paper (2023).
     """
-    by_label = _LOSSES[loss](randomizer, labels)
+    by_label = _loss(randomizer, labels, loss)
     low = high = Fraction(0)
     for i, weight in enumerate(weights):
         if weight:
             lo, hi = by_label(i)
             low, high = low + weight * lo, high + weight * hi
-    total = sum(weights) * randomizer.words
+    total = sum(weights)
     return low / total, high / total
 
 
-def _squared(randomizer: WindowRandomizer, labels: Labels) -> ByLabel:
-    values, unit = _scaled(randomizer)
-    first = Expectations(randomizer, values)
-    second = Expectations(randomizer, [v * v for v in values])
-
-    def of_label(i: int) -> tuple[Fraction, Fraction]:
-        y = labels[i]
-        mean, square = Fraction(first.of_label(i), unit), Fraction(second.of_label(i), unit * unit)
-        result = (square - 2 * y * mean + y * y * randomizer.words) / 2
-        return result, result
-
-    return of_label
+def number_of_labels(randomizer: Randomizer) -> int:
+    """k."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        return randomizer.labels
+    rows = randomizer.counts if isinstance(randomizer, TableRandomizer) else randomizer.offsets
+    return len(rows)
 
 
-def _absolute(randomizer: WindowRandomizer, labels: Labels) -> ByLabel:
-    # On a stretch of increasing outputs, |v − y| changes sign once: integrate both sides of it.
-    values, unit = _scaled(randomizer)
-    sums = Expectations(randomizer, values)
-    exact = _exact(randomizer)
-    outputs = [segment.output for segment in randomizer.extra]
-    stretches = _increasing_stretches(outputs)
-
-    def distance(line: StepFunction, a: int, turn: int, b: int, y: Fraction) -> Fraction:
-        turn = min(max(turn, a), b)
-        above = line.between(turn, b) - line.between(a, turn)
-        return Fraction(above, unit) - y * ((b - turn) - (turn - a))
-
-    def of_label(i: int) -> tuple[Fraction, Fraction]:
-        y, start = labels[i], randomizer.offsets[i]
-        end = start + randomizer.window
-        below = bisect_left(exact, y)
-        result = distance(sums.base, 0, sums.base.ends[below], randomizer.base_total, y)
-        for first, last in stretches:
-            a, b = max(start, sums.extra.ends[first]), min(end, sums.extra.ends[last])
-            if a < b:
-                turn = sums.extra.ends[bisect_left(outputs, below, first, last)]
-                result += distance(sums.extra, a, turn, b, y)
-        return result, result
-
-    return of_label
+def _loss(randomizer: Randomizer, labels: Labels, loss: Loss) -> LossOfLabel:
+    if isinstance(randomizer, AdditiveRandomizer):
+        return additive_loss(randomizer, labels, loss)
+    if isinstance(randomizer, TableRandomizer):
+        return table_loss(randomizer, labels, loss)
+    return window_loss(randomizer, labels, loss)
 
 
-def _increasing_stretches(outputs: Sequence[int]) -> list[tuple[int, int]]:
-    """Maximal index ranges [first, last) on which ``outputs`` does not decrease."""
-    cuts = [j for j in range(1, len(outputs)) if outputs[j] < outputs[j - 1]]
-    ends = [0, *cuts, len(outputs)]
-    return [(a, b) for a, b in pairwise(ends) if a < b]
-
-
-def _poisson(randomizer: WindowRandomizer, labels: Labels) -> ByLabel:
-    values, unit = _scaled(randomizer)
-    first = Expectations(randomizer, values)
-    scale = 1 << 256
-    logs = [log_interval(v) if v > 0 else None for v in _exact(randomizer)]
-    low_log = Expectations(randomizer, [int(log[0] * scale) - 1 if log else 0 for log in logs])
-    high_log = Expectations(randomizer, [int(log[1] * scale) + 1 if log else 0 for log in logs])
-
-    def of_label(i: int) -> tuple[Fraction, Fraction]:
-        y, mean = labels[i], Fraction(first.of_label(i), unit)
-        if y == 0:
-            return mean, mean
-        if None in logs:
-            raise ValueError("the Poisson loss of a positive label is infinite at the output 0")
-        low = mean - y * Fraction(high_log.of_label(i), scale)
-        return low, mean - y * Fraction(low_log.of_label(i), scale)
-
-    return of_label
-
-
-def _zero_one(randomizer: WindowRandomizer, labels: Labels) -> ByLabel:
-    output_of = {
-        Fraction(value) if isinstance(value, float) else value: i
-        for i, value in enumerate(randomizer.values)
-    }
-    starts = list(accumulate((segment.length for segment in randomizer.extra), initial=0))
-    owned: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for segment, start in zip(randomizer.extra, starts, strict=False):
-        owned[segment.output].append((start, start + segment.length))
-
-    def of_label(i: int) -> tuple[Fraction, Fraction]:
-        output = output_of.get(labels[i])
-        hits = 0
-        if output is not None:
-            s, e = randomizer.offsets[i], randomizer.offsets[i] + randomizer.window
-            covered = sum(max(0, min(b, e) - max(a, s)) for a, b in owned[output])
-            hits = randomizer.base[output] + covered
-        result = Fraction(randomizer.words - hits)
-        return result, result
-
-    return of_label
-
-
-def _exact(randomizer: WindowRandomizer) -> list[Fraction]:
-    return [Fraction(value) for value in randomizer.values]
-
-
-def _scaled(randomizer: WindowRandomizer) -> tuple[list[int], int]:
-    """The outputs as integers over one common power of two."""
-    exact = _exact(randomizer)
-    unit = max(value.denominator for value in exact)
-    return [value.numerator * (unit // value.denominator) for value in exact], unit
-
-
-_LOSSES: dict[Loss, Callable[[WindowRandomizer, Labels], ByLabel]] = {
-    "squared": _squared,
-    "absolute": _absolute,
-    "poisson": _poisson,
-    "zero_one": _zero_one,
-}
+def _moments(randomizer: Randomizer) -> Moments:
+    if isinstance(randomizer, AdditiveRandomizer):
+        return additive_moments(randomizer)
+    if isinstance(randomizer, TableRandomizer):
+        return table_moments(randomizer)
+    return window_moments(randomizer)

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 Output = float | str | int
 MAX_WORD_BITS = 62
@@ -52,10 +53,18 @@ class WindowRandomizer:
     offsets: tuple[int, ...]
     values: tuple[Output, ...]
 
+    form = "window"
+    words_per_label = 1
+
     @property
     def words(self) -> int:
         """2^B, the number of equally likely words."""
         return 1 << self.word_bits
+
+    @property
+    def outputs(self) -> int:
+        """Number of distinct outputs."""
+        return len(self.values)
 
     @cached_property
     def base_total(self) -> int:
@@ -80,6 +89,17 @@ class WindowRandomizer:
     def segment_outputs(self) -> list[int]:
         """[m + L] the output of each segment, base line first."""
         return [*range(len(self.base)), *(segment.output for segment in self.extra)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The integers that decide what the randomizer does, for a digest."""
+        return {
+            "form": self.form,
+            "word_bits": self.word_bits,
+            "base": list(self.base),
+            "extra": [[segment.length, segment.output] for segment in self.extra],
+            "offsets": list(self.offsets),
+            "values": [v.hex() if isinstance(v, float) else v for v in self.values],
+        }
 
 
 def word_sizes(word_bits: int | None) -> Sequence[int]:

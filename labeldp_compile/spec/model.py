@@ -19,7 +19,7 @@ from pydantic import (
 
 from labeldp_compile.randomizer import CategoricalDomain, Domain, IntegerDomain, RealDomain
 from labeldp_compile.randomizer.domain import Rounding
-from labeldp_compile.randomizer.utility import Loss
+from labeldp_compile.randomizer.loss import Loss
 
 MAX_LABELS = 1_000_000
 MAX_DIGITS = 100

@@ -2,14 +2,14 @@
 
     1  model        the file is an ONNX model of a size that is safe to read
     2  certificate  it carries one certificate, as canonical JSON, in a known format
-    3  tables       the constants of its graph decode to a window randomizer
+    3  tables       the constants of its graph decode to a randomizer of a known form
     4  rows         every label's probabilities sum to exactly one
     5  privacy      no output is more than e^ε₂ times as probable under one label as under another
     6  utility      bias and noisy label loss are what the certificate states
     7  optimality   the dual values in the certificate prove its lower bound on the loss
     8  claims       counts, digests, sums of ε and exact fractions agree with the integers
     9  whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
-    10 execution    the running graph gives the integers' outputs on both sides of every boundary
+    10 execution    the running graph gives the integers' outputs on both sides of its thresholds
     11 secure       the artifact does not say that it was made with a test seed
     12 spec         the certificate names the given spec and agrees with it (only with a spec)
 
@@ -28,15 +28,17 @@ from typing import Any
 
 import onnx
 
-from labeldp_compile.artifact import FORMAT_VERSION, tables_digest, write_window_model
+from labeldp_compile.artifact import FORMAT_VERSION, tables_digest
 from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
 from labeldp_compile.errors import InputError
-from labeldp_compile.randomizer import CategoricalDomain, Domain
+from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
 from labeldp_compile.randomizer.bias_rule import BiasRule
-from labeldp_compile.verify import decode, derive
+from labeldp_compile.verify import decode
 from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
 from labeldp_compile.verify.bounds import exp_bounds, least_log_bound
-from labeldp_compile.verify.execute import boundary_mismatches, open_session, outside_mismatches
+from labeldp_compile.verify.execute import open_session, outside_mismatches, threshold_mismatches
+from labeldp_compile.verify.form import Form, TooMuchWorkError
+from labeldp_compile.verify.forms import read_form
 from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
 from labeldp_compile.verify.report import Check, Report
 from labeldp_compile.verify.shape import decimal, rational
@@ -87,7 +89,7 @@ def check_bytes(data: bytes, spec: bytes | None = None) -> Report:
             checks.append(Check(name, True, step()))
         except InputError:  # the spec, not the file
             raise
-        except (CheckFailedError, decode.DecodeError, derive.TooMuchWorkError) as error:
+        except (CheckFailedError, decode.DecodeError, TooMuchWorkError) as error:
             checks.append(Check(name, False, str(error)))
         except Exception as error:  # whatever a hostile file provokes is a failed check
             checks.append(Check(name, False, f"cannot be checked ({type(error).__name__})"))
@@ -101,7 +103,7 @@ class _Verification:
 
     model: onnx.ModelProto
     domain: Domain
-    tables: decode.Tables
+    form: Form
 
     def __init__(self, data: bytes, spec: bytes | None) -> None:
         self.data, self.spec = data, spec
@@ -141,23 +143,18 @@ class _Verification:
 
     def check_tables(self) -> str:  # 3
         _demand(self.claims["labels"] == self.domain.size, "the number of labels is misstated")
-        self.tables = decode.read_tables(self.model, self.domain)
-        r = self.tables.randomizer
-        return (
-            f"the graph's constants decode to a window randomizer: {len(r.offsets):,} labels, "
-            f"{len(r.values):,} outputs, words of {r.word_bits} bits"
-        )
+        self.form = read_form(self.claims["form"], self.model, self.domain)
+        return f"the graph's constants decode to {self.form.description()}"
 
     def check_rows(self) -> str:  # 4
-        r = self.tables.randomizer
-        _demand(min(r.base) >= 1, "an output has no base weight")
-        _demand(r.base_total + r.window == r.words and r.window >= 0, "the window is wrong")
-        inside = max(r.offsets) + r.window <= r.extra_total and min(r.offsets) >= 0
-        _demand(inside, "a window leaves the extra line")
-        return f"every label's probabilities are whole counts that sum to exactly 2^{r.word_bits}"
+        reason = self.form.why_not_distributions()
+        _demand(reason is None, str(reason))
+        r = self.form.randomizer
+        bits = r.word_bits * r.words_per_label
+        return f"every label's probabilities are whole counts that sum to exactly 2^{bits}"
 
     def check_privacy(self) -> str:  # 5
-        ratio = derive.worst_ratio(self.tables.randomizer)
+        ratio = self.form.worst_ratio()
         epsilon = rational(self.claims["exact"]["epsilon_label"])
         _demand(0 <= epsilon <= MAX_EPSILON, f"ε must lie in 0 … {MAX_EPSILON}")
         _demand(
@@ -175,7 +172,7 @@ class _Verification:
         )
 
     def check_utility(self) -> str:  # 6
-        r, domain, loss = self.tables.randomizer, self.domain, self.claims["utility"]["loss"]
+        domain, loss = self.domain, self.claims["utility"]["loss"]
         weights = self.claims["prior"]["weights"]
         counts = all(type(w) is int and 0 <= w < 2**200 for w in weights)
         _demand(counts and len(weights) == domain.size and sum(weights) > 0, "the prior is wrong")
@@ -183,7 +180,7 @@ class _Verification:
         biases: list[Fraction] | None = None
         square = Fraction(0)
         if not isinstance(domain, CategoricalDomain):
-            biases = derive.exact_biases(r, domain.labels())
+            biases = self.form.biases(domain.labels())
             pairs = zip(weights, biases, strict=True)
             square = sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)
         largest = None if biases is None else max(map(abs, biases))
@@ -192,7 +189,8 @@ class _Verification:
         self._agree("utility", "rms_bias", None if biases is None else math.sqrt(square))
         if self.claims["utility"]["biases"] is not None:
             self._agree("utility", "biases", [float(b) for b in biases or []])
-        low, high = derive.expected_loss(r, domain.labels(), weights, loss)
+        self._agree("utility", "output_rounding", float(self.form.output_rounding()))
+        low, high = self.form.expected_loss(domain.labels(), weights, loss)
         _demand(float(low) == float(high), "the loss cannot be bounded tightly")
         self._agree("exact", "noisy_label_loss", None if loss == "poisson" else str(low))
         self._agree("utility", "noisy_label_loss", float(low))
@@ -239,7 +237,9 @@ class _Verification:
             _demand(largest <= rule.amount, "the bias is larger than its budget")
         if rule.kind == "unbiased":
             # Offsets are whole numbers: one step of them moves a mean by so much at most.
-            r = self.tables.randomizer
+            r = self.form.randomizer
+            _demand(isinstance(r, WindowRandomizer), "the bound is over window randomizers")
+            assert isinstance(r, WindowRandomizer)
             step = (Fraction(r.values[-1]) - Fraction(r.values[0])) / r.words
             _demand(
                 largest <= step, "the bound is over unbiased randomizers, and this one is biased"
@@ -247,9 +247,9 @@ class _Verification:
 
     def check_claims(self) -> str:  # 8
         exact = self.claims["exact"]
-        self._agree("", "form", "window")
-        self._agree("", "outputs", len(self.tables.randomizer.values))
-        digest = tables_digest(self.domain, self.tables.randomizer)
+        self._agree("", "form", self.form.randomizer.form)
+        self._agree("", "outputs", self.form.randomizer.outputs)
+        digest = tables_digest(self.domain, self.form.randomizer)
         self._agree("digests", "tables", digest)
         self._agree("privacy", "adjacency", ADJACENCY)
         self._agree("", "fields", {"proved": list(PROVED), "declared": list(DECLARED)})
@@ -262,9 +262,7 @@ class _Verification:
         return f"counts, exact fractions and sums of ε agree; tables digest {digest[:16]}…"
 
     def check_whole_file(self) -> str:  # 9
-        rebuilt = write_window_model(
-            self.domain, self.tables.randomizer, self.tables.grid, self.claims
-        )
+        rebuilt = self.form.rebuild(self.domain, self.claims)
         _demand(rebuilt == self.data, "the file is not the one that its integers define")
         return (
             "the file equals, byte for byte, the one rebuilt from the decoded integers "
@@ -274,14 +272,14 @@ class _Verification:
     def check_execution(self) -> str:  # 10
         session = open_session(self.data)
         runs = [
-            run(session, self.domain, self.tables.randomizer)
-            for run in (boundary_mismatches, outside_mismatches)
+            run(session, self.domain, self.form)
+            for run in (threshold_mismatches, outside_mismatches)
         ]
         wrong = sum(count for _, count in runs)
         _demand(not wrong, f"onnxruntime computes {wrong} outputs wrongly on this platform")
         return (
             f"the running graph gave the integers' output for {runs[0][0]:,} labels and words on "
-            f"both sides of the boundaries, and for {runs[1][0]:,} labels outside the domain"
+            f"both sides of the thresholds, and for {runs[1][0]:,} labels outside the domain"
         )
 
     def check_secure(self) -> str:  # 11

@@ -61,7 +61,8 @@ class Randomizer:
             rule = domain["out_of_domain"]
             self._missing = domain["min"] if rule == "clamp" else rule["default"]
             self._element_type = _ELEMENT_TYPES[self._session.get_inputs()[0].type]
-            self._words_per_label = len(self._session.get_inputs()[1].shape)
+            shape = self._session.get_inputs()[1].shape
+            self._words_per_label = 1 if len(shape) == 1 else int(shape[1])
             vectors = json.loads(metadata["labeldp.self_test"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArtifactError(f"{source}: its certificate is damaged") from error
@@ -102,7 +103,7 @@ class Randomizer:
         return self._chunked(array, lambda start, stop: self._fresh_words(stop - start))
 
     def apply_words(self, labels: Any, words: NDArray[np.uint64]) -> NDArray[Any]:
-        """Private labels for words [n] (or [n, 2]) that the caller brings.
+        """Private labels for words [n], or [n, w], that the caller brings.
 
         For tests, and to compare platforms. The words must be uniform, secret, and never serve
         twice: otherwise there is no privacy.
@@ -131,4 +132,5 @@ class Randomizer:
         return random_words(*self._words_shape(count))
 
     def _words_shape(self, count: int) -> tuple[int, ...]:
-        return (count,) if self._words_per_label == 1 else (count, 2)
+        w = self._words_per_label
+        return (count,) if w == 1 else (count, w)

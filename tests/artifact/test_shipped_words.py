@@ -9,7 +9,7 @@ import pytest
 from labeldp_compile.artifact.self_test import self_test_vectors
 from labeldp_compile.randomizer import IntegerDomain
 from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.verify.execute import boundary_pairs
+from labeldp_compile.verify.window.execute import boundary_pairs
 from tests.helpers import INTEGER_SPEC, compile_text, run, session_of
 
 

@@ -51,6 +51,7 @@ def test_fixed_names_of_the_certificate():
         "largest_bias",
         "rms_bias",
         "biases",
+        "output_rounding",
         "loss_lower_bound",
         "certified_gap",
     }

@@ -10,7 +10,7 @@ from labeldp_compile.randomizer.exp_bound import exp_lower, exp_upper
 from labeldp_compile.randomizer.privacy import realised_ratio
 from labeldp_compile.randomizer.randomized_response import randomized_response
 from labeldp_compile.randomizer.window import Segment, WindowRandomizer, check_form
-from labeldp_compile.verify.derive import worst_ratio
+from labeldp_compile.verify.window.derive import worst_ratio
 
 
 @st.composite

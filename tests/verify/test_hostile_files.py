@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp_compile.artifact import choose_grid, write_window_model
+from labeldp_compile.artifact import write_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.randomizer import IntegerDomain, RealDomain, WindowRandomizer
 from labeldp_compile.randomizer.randomized_response import randomized_response
@@ -21,7 +21,7 @@ def forge(domain, randomizer, like, loss="absolute"):
     prior = {"kind": "uniform", "weights": [1] * domain.size}
     provenance = Provenance("x", "rr", "y", epsilon, Fraction(0), prior, "0" * 64, {})
     certificate = build_certificate(domain, like, loss, provenance)
-    return write_window_model(domain, randomizer, choose_grid(randomizer), certificate)
+    return write_model(domain, randomizer, certificate)
 
 
 @pytest.mark.parametrize("values", [(2, 0, 1), ("2", "0e0", " 1/1 "), (2.0, 0.0, 1.0), (0, 1, 2)])

@@ -7,9 +7,11 @@ import numpy as np
 import onnx
 import pytest
 
-from labeldp_compile.artifact import canonical_json, write_window_model
+from labeldp_compile.artifact import canonical_json
 from labeldp_compile.verify import check_bytes
-from labeldp_compile.verify.decode import read_certificate, read_domain, read_model, read_tables
+from labeldp_compile.verify.decode import read_certificate, read_domain, read_model
+from labeldp_compile.verify.forms import read_form
+from labeldp_compile.verify.window import WindowForm
 from tests.helpers import INTEGER_SPEC, compile_text
 
 CATEGORICAL_SPEC = """
@@ -35,14 +37,14 @@ def parts(model):
     proto = read_model(model)
     certificate = read_certificate(proto)
     domain = read_domain(certificate)
-    return domain, read_tables(proto, domain), certificate
+    return domain, read_form(certificate["form"], proto, domain), certificate
 
 
 def rebuilt(model, change):
     """The canonical file after ``change(certificate)``: what a forger with the writer can make."""
-    domain, tables, certificate = parts(model)
+    domain, form, certificate = parts(model)
     change(certificate)
-    return write_window_model(domain, tables.randomizer, tables.grid, certificate)
+    return form.rebuild(domain, certificate)
 
 
 def test_the_original_verifies(model):
@@ -166,11 +168,11 @@ def test_a_certificate_from_another_artifact(model):
 
 def test_an_enlarged_window_is_not_private():
     # One unit of base weight moved to another output: rows still sum to one, ε no longer holds.
-    domain, tables, certificate = parts(compile_text(INTEGER_SPEC, word_bits=16).model)
-    r = tables.randomizer
+    domain, form, certificate = parts(compile_text(INTEGER_SPEC, word_bits=16).model)
+    r = form.randomizer
     fields = {name: getattr(r, name) for name in r.__dataclass_fields__}
     fields["base"] = (r.base[0] - 40, r.base[1] + 40, *r.base[2:])
-    forged = write_window_model(domain, type(r)(**fields), tables.grid, certificate)
+    forged = WindowForm(type(r)(**fields), form.grid).rebuild(domain, certificate)
     report = check_bytes(forged)
     assert not report.ok
     assert report.checks[-1].name == "privacy"
@@ -213,5 +215,6 @@ def test_a_model_without_a_certificate(model):
 def test_hostile_sizes_are_refused_without_work(model):
     huge = {"kind": "integer", "min": 0, "max": 10**15, "out_of_domain": "clamp"}
     assert not check_bytes(rebuilt(model, lambda c: c["label"].update(domain=huge))).ok
-    deep = model.replace(b'{"digests"', b"[" * 10 + b'{"digests"')
+    deep = model.replace(b'{"auto"', b"[" * 10 + b'{"auto"')
+    assert deep != model
     assert not check_bytes(deep).ok

@@ -15,13 +15,9 @@ from typing import Any
 
 from labeldp_compile.randomizer import WindowRandomizer
 from labeldp_compile.verify.bounds import log_bounds
+from labeldp_compile.verify.form import Bounds, TooMuchWorkError
 
-Bounds = tuple[Fraction, Fraction]
 MAX_STEPS = 30_000_000
-
-
-class TooMuchWorkError(Exception):
-    """The tables are legal, but take longer to check than any compiled artifact does."""
 
 
 class Sums:
@@ -81,21 +77,16 @@ def exact_biases(randomizer: WindowRandomizer, labels: Sequence[Fraction]) -> li
     return [Fraction(sums.of(i), words * unit) - y for i, y in enumerate(labels)]
 
 
-def expected_loss(
+def loss_of_labels(
     randomizer: WindowRandomizer, labels: Sequence[Any], weights: Sequence[int], loss: str
-) -> Bounds:
-    """Bounds of E ℓ(ŷ, y), y drawn in proportion to the integer weights; equal if rational.
-
-    ``squared`` ½(ŷ − y)², ``absolute`` |ŷ − y|, ``poisson`` ŷ − y·ln ŷ, ``zero_one`` 1[ŷ ≠ y].
-    """
-    of_label = _LOSSES[loss](randomizer)
-    low = high = Fraction(0)
+) -> list[Bounds]:
+    """[k] bounds of E[ℓ(ŷ, y) | y]; zeros where the weight is 0."""
+    of_label, words = _LOSSES[loss](randomizer), randomizer.words
+    result: list[Bounds] = []
     for i, (y, weight) in enumerate(zip(labels, weights, strict=True)):
-        if weight:
-            lo, hi = of_label(i, y)
-            low, high = low + weight * lo, high + weight * hi
-    total = sum(weights) * randomizer.words
-    return low / total, high / total
+        low, high = of_label(i, y) if weight else (Fraction(0), Fraction(0))
+        result.append((low / words, high / words))
+    return result
 
 
 def _numbers(randomizer: WindowRandomizer) -> tuple[list[int], int]:

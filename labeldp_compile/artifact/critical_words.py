@@ -1,0 +1,116 @@
+"""Words on which a platform could go wrong, and what the integers answer to them.
+
+They lie on both sides of the thresholds of every form, and of bit 31: some builds of onnxruntime
+compute int64 operations wrongly where high halves are equal and low halves straddle bit 31.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from labeldp_compile.artifact.alias_table import alias_entries, column_bits, sample
+from labeldp_compile.randomizer import (
+    AdditiveRandomizer,
+    Randomizer,
+    TableRandomizer,
+    WindowRandomizer,
+)
+from labeldp_compile.randomizer.window import Output
+
+MAX_BOUNDARIES = 24
+_LOW_BITS = (0x00000000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+
+T = TypeVar("T")
+Words = tuple[int, ...]  # the uint64 words of one label, without the rounding word
+Answer = Callable[[int, Words], Output]  # from a row and its words to the output
+
+
+def critical_words(randomizer: Randomizer) -> tuple[list[Words], Answer]:
+    """The words to try, and the function that answers for a row and its words."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        return _additive(randomizer)
+    if isinstance(randomizer, TableRandomizer):
+        return _table(randomizer)
+    return _window(randomizer)
+
+
+def sampled(items: Sequence[T], count: int) -> list[T]:
+    """At most ``count`` items, evenly spread, first and last included."""
+    if len(items) <= count:
+        return list(items)
+    return [items[i * (len(items) - 1) // (count - 1)] for i in range(count)]
+
+
+def _window(r: WindowRandomizer) -> tuple[list[Words], Answer]:
+    boundaries, owners = r.boundaries(), r.segment_outputs()
+    B, base, X = r.word_bits, r.base_total, r.window
+    inner = sampled(boundaries[1 : len(r.base)], MAX_BOUNDARIES)
+    points = {0, base - 1, base, r.words - 1}
+    points.update(p for c in inner for p in (c - 1, c))
+    for offset in sampled(sorted(set(r.offsets)), MAX_BOUNDARIES):
+        # u that lands on the first boundary inside the window of this offset
+        cut = boundaries[bisect_right(boundaries, base + offset)] - offset if X else base
+        points.update((cut - 1, cut))
+    middle = {(p >> 32 << 32) | low for p in (base, r.words - 1, *inner) for low in _LOW_BITS}
+
+    def answer(row: int, words: Words) -> Output:
+        u = words[0] >> (64 - B)
+        t = u + r.offsets[row] if u >= base else u
+        return r.values[owners[bisect_right(boundaries, t) - 1]]
+
+    return [(word,) for word in _full_words(points | middle, B)], answer
+
+
+def _table(r: TableRandomizer) -> tuple[list[Words], Answer]:
+    rows = {y: alias_entries(r.counts[y], r.word_bits) for y in _some(len(r.counts))}
+    tables = dict(rows)
+    points = {p for entries in rows.values() for p in _alias_points(entries, r.word_bits)}
+
+    def answer(row: int, words: Words) -> Output:
+        if row not in tables:
+            tables[row] = alias_entries(r.counts[row], r.word_bits)
+        return r.values[sample(tables[row], words[0] >> (64 - r.word_bits))]
+
+    return [(word,) for word in _full_words(points, r.word_bits)], answer
+
+
+def _additive(r: AdditiveRandomizer) -> tuple[list[Words], Answer]:
+    B = r.word_bits
+    blocks = alias_entries(r.blocks, B)
+    shapes = [alias_entries(shape, B) for shape in r.shapes]
+    first = _full_words(_alias_points(blocks, B), B)
+    second = _full_words({p for shape in shapes for p in _alias_points(shape, B)}, B)
+
+    def answer(row: int, words: Words) -> Output:
+        high, low = (word >> (64 - B) for word in words)
+        block = sample(blocks, high) - r.reach - 1
+        point = row * r.spacing + block * r.period + sample(shapes[block >= 0], low)
+        return r.value(min(max(point, r.low), r.high))
+
+    count = max(len(first), len(second))
+    return [(first[i % len(first)], second[i % len(second)]) for i in range(count)], answer
+
+
+def _alias_points(entries: Sequence[int], word_bits: int) -> set[int]:
+    """B-bit words on both sides of the thresholds of some columns."""
+    c = column_bits(len(entries))
+    points = {0, (1 << word_bits) - 1}
+    for j in sampled(range(len(entries)), MAX_BOUNDARIES):
+        threshold = entries[j] >> c
+        heights = {h for h in (threshold - 1, threshold, threshold + 1) if h >= 0}
+        middle = {(threshold << c) >> 32 << 32 | low for low in _LOW_BITS}
+        points |= {h << c | j for h in heights} | middle
+    return {p for p in points if p >> word_bits == 0}
+
+
+def _some(count: int) -> list[int]:
+    return sampled(range(count), 3)
+
+
+def _full_words(points: set[int], word_bits: int) -> list[int]:
+    """B-bit words as 64-bit words, every other one with the bits below set."""
+    fill = (1 << (64 - word_bits)) - 1  # the bits below u, which must not matter
+    inside = sorted(u for u in points if 0 <= u < 1 << word_bits)
+    return [(u << (64 - word_bits)) | (fill if i % 2 else 0) for i, u in enumerate(inside)]

@@ -3,7 +3,7 @@
 For each prior, k and ε: seconds (median and range), loss and relative gap of the exact
 solver; for k = 52 and 53 at ε = 1 also seconds and loss of the linear program in its compact form
 (one minimum an output, 2kn rows) on grids of n outputs. Prints markdown; ``--plot`` draws the bias
-frontier on a claim-count prior and the loss against the grid (needs matplotlib). ``--real DIR``
+frontier on a claim-count prior and the loss against the grid. ``--real DIR``
 adds the histograms of the census_kdd_train, adult_train and randhie parquet files in DIR.
 """
 
@@ -15,6 +15,7 @@ from statistics import median
 
 import numpy as np
 import pyarrow.parquet as pq
+from matplotlib.figure import Figure
 
 from labeldp_compile.solve.optimal_unbiased import (
     BiasBudget,
@@ -22,6 +23,7 @@ from labeldp_compile.solve.optimal_unbiased import (
     solve_lp_grid,
     solve_optimal_unbiased,
 )
+from labeldp_compile.sweep.plot import draw_frontier
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 RUNS = {52: 5, 401: 3, 1001: 1, 4001: 1}
@@ -115,24 +117,16 @@ def frontier():
 
 
 def draw(path, grid_points, bias_points):
-    import matplotlib as mpl  # noqa: PLC0415  # only the plot needs it
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
     left.loglog(*zip(*grid_points, strict=True), "o-")
     left.set(
         title="Algorithm 1 on a grid (k = 52, ε = 1)",
         xlabel="outputs of the grid",
         ylabel="loss above the exact optimum (relative)",
     )
-    right.loglog(*zip(*bias_points, strict=True), "o-")
-    right.set(
-        title="The price of unbiasedness (claim counts, ε = 0.5)",
-        xlabel="root-mean-square bias",
-        ylabel="noisy label loss",
-    )
+    draw_frontier(right, [bias_points])
+    right.set_title("The price of unbiasedness (claim counts, ε = 0.5)")
     for axes in (left, right):
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=130)

@@ -12,6 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from labeldp_compile.artifact import canonical_json, choose_grid, write_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.errors import InputError
@@ -21,6 +23,7 @@ from labeldp_compile.randomizer import Randomizer
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.tabular.writer import replaced_when_whole
 from labeldp_compile.verify import check_bytes
+from labeldp_compile.verify.signature import signature_path
 
 COMFORTABLE_ENTRIES = 1 << 20  # 8 MB of lookup table
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "opendp", "scipy")
@@ -36,12 +39,15 @@ class Artifact:
     certificate: dict[str, Any]
     randomizer: Randomizer
 
-    def write(self, directory: Path, *, overwrite: bool = False) -> Path:
-        """Write NAME.onnx and NAME.certificate.json; returns the path of the first.
+    def write(
+        self, directory: Path, *, overwrite: bool = False, key: Ed25519PrivateKey | None = None
+    ) -> Path:
+        """Write NAME.onnx, NAME.certificate.json and, with a key, NAME.onnx.sig.
 
-        Raises InputError if they exist already and ``overwrite`` is false.
+        Returns the path of the first. Raises InputError if they exist already and ``overwrite`` is
+        false. A signature of the file that is replaced goes with it.
         """
-        onnx_path, json_path = output_paths(directory, self.name)
+        onnx_path, json_path, sig_path = output_paths(directory, self.name)
         require_writable(directory, self.name, overwrite=overwrite)
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -50,6 +56,10 @@ class Artifact:
         with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
             json_part.write_text(canonical_json(self.certificate) + "\n", encoding="utf-8")
             part.write_bytes(self.model)
+            sig_path.unlink(missing_ok=True)
+        if key is not None:
+            with replaced_when_whole(sig_path) as part:
+                part.write_bytes(key.sign(self.model))
         return onnx_path
 
 
@@ -74,7 +84,7 @@ def compile_spec(
 
     def before_spending(epsilon_label: Fraction) -> None:
         try:
-            require_feasible(spec.mechanism, spec.domain, spec.loss, epsilon_label)
+            require_feasible(spec.named_mechanism, spec.domain, spec.loss, epsilon_label)
         except ValueError as error:
             raise InputError(f"{spec.name}: {error}") from error
 
@@ -101,7 +111,7 @@ def assemble(
 ) -> Artifact:
     """Everything behind the prior; touches no label."""
     problem = Problem(
-        mechanism=spec.mechanism,
+        mechanism=spec.named_mechanism,
         domain=spec.domain,
         weights=prior.weights,
         epsilon=prior.epsilon_label,
@@ -122,6 +132,7 @@ def assemble(
         epsilon_prior=prior.epsilon_prior,
         prior=prior.statement,
         spec_digest=spec_digest,
+        auto=spec.auto_reason,
         tools={name: importlib.metadata.version(name) for name in TOOLS},
         insecure=insecure,
     )
@@ -138,9 +149,10 @@ def assemble(
     return Artifact(spec.name, model, certificate, solved.randomizer)
 
 
-def output_paths(directory: Path, name: str) -> tuple[Path, Path]:
-    """Where a compile writes the artifact and its certificate."""
-    return directory / f"{name}.onnx", directory / f"{name}.certificate.json"
+def output_paths(directory: Path, name: str) -> tuple[Path, Path, Path]:
+    """Where a compile writes the artifact, its certificate, and a signature if asked to."""
+    artifact = directory / f"{name}.onnx"
+    return artifact, directory / f"{name}.certificate.json", signature_path(artifact)
 
 
 def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:

@@ -13,8 +13,10 @@ because |t − c| < 2^shift ≤ 2^segment_shift. All values stay below 2^63 (``g
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,44 +32,64 @@ class BucketGrid:
     """Widths (log₂) of the buckets of the base line and of the extra line.
 
     Equal widths mean one grid over the common line. Otherwise each line has its own: at large ε
-    the base segments are far narrower than the extra ones.
+    the base segments are far narrower than the extra ones. The far part of the extra line, from the
+    segment that starts at ``far_start`` on, can have a width of its own, too: in RRTop-k its
+    segments are narrower by the number of outputs.
     """
 
     base_shift: int
     extra_shift: int
+    far_shift: int | None = None
+    far_start: int = 0
 
     @property
     def is_single(self) -> bool:
         """True if one grid serves both lines."""
-        return self.base_shift == self.extra_shift
+        return self.base_shift == self.extra_shift and self.far_shift is None
 
     @property
     def segment_shift(self) -> int:
         """Bits below the segment number in t + q."""
-        return max(self.base_shift, self.extra_shift)
+        return max(self.base_shift, self.extra_shift, self.far_shift or 0)
 
-    def extra_start(self, randomizer: WindowRandomizer) -> int:
-        """Table index minus bucket number for buckets of the extra line (two grids only)."""
-        T = randomizer.base_total
-        return ((T - 1) >> self.base_shift) + 1 - (T >> self.extra_shift)
+    def stretches(self, randomizer: WindowRandomizer) -> list[tuple[int, int, int]]:
+        """(first point, point behind the last, width) of each grid, in the order of the table."""
+        T, end = randomizer.base_total, randomizer.base_total + randomizer.extra_total
+        if self.is_single:
+            return [(0, end, self.base_shift)]
+        if self.far_shift is None:
+            return [(0, T, self.base_shift), (T, end, self.extra_shift)]
+        far = (self.far_start, end, self.far_shift)
+        return [(0, T, self.base_shift), (T, self.far_start, self.extra_shift), far]
+
+    def starts(self, randomizer: WindowRandomizer) -> list[int]:
+        """Table index minus bucket number (point >> width) for each of the stretches."""
+        counts = [_buckets(*stretch) for stretch in self.stretches(randomizer)]
+        before = accumulate(counts, initial=0)
+        stretches = zip(self.stretches(randomizer), before, strict=False)
+        return [behind - (first >> shift) for (first, _, shift), behind in stretches]
 
 
 def choose_grid(randomizer: WindowRandomizer, max_entries: int = MAX_ENTRIES) -> BucketGrid | None:
     """The grid that the compiler uses, or None where it would need more entries."""
     boundaries = np.array(randomizer.boundaries(), dtype=np.int64)
-    m, T, end = len(randomizer.base), randomizer.base_total, int(boundaries[-1])
+    m = len(randomizer.base)
     widest = 62 - len(boundaries).bit_length()  # keeps (segment << shift) below 2^63
     single = _widest_shift(boundaries[1:-1], widest)
     base = _widest_shift(boundaries[1:m], widest)
     extra = _widest_shift(boundaries[m + 1 : -1], widest)
-    entries_single = ((end - 1) >> single) + 1
-    entries_two = ((T - 1) >> base) + 1 + ((end - 1) >> extra) + 1 - (T >> extra)
-    if not randomizer.extra or entries_single <= max(SINGLE_GRID_ENTRIES, entries_two):
-        return BucketGrid(single, single) if entries_single <= max_entries else None
-    if base == extra:
-        base -= 1  # equal widths would mean one grid; narrower buckets are always right
-        entries_two += ((T - 1) >> base) + 1
-    return BucketGrid(base, extra) if entries_two <= max_entries else None
+    one = BucketGrid(single, single)
+    # Equal widths would mean one grid; narrower buckets are always right.
+    two = BucketGrid(base - 1 if base == extra else base, extra)
+    size_one, size_two = _size(one, randomizer), _size(two, randomizer)
+    best = two
+    if not randomizer.extra or size_one <= max(SINGLE_GRID_ENTRIES, size_two):
+        best = one
+    elif size_two > SINGLE_GRID_ENTRIES and len(randomizer.extra) > 1:
+        three = _three_grids(boundaries, m, base, widest)
+        if 2 * _size(three, randomizer) < size_two:
+            best = three
+    return best if _size(best, randomizer) <= max_entries else None
 
 
 def grid_entries(randomizer: WindowRandomizer, grid: BucketGrid) -> list[int]:
@@ -76,15 +98,35 @@ def grid_entries(randomizer: WindowRandomizer, grid: BucketGrid) -> list[int]:
     Raises ValueError if a bucket holds two boundaries or a value could leave 63 bits.
     """
     boundaries = randomizer.boundaries()
-    m, T, end = len(randomizer.base), randomizer.base_total, boundaries[-1]
     if len(boundaries) << grid.segment_shift >= 1 << 63:
         raise ValueError("the segment numbers do not fit above the bucket width")
-    if grid.is_single:
-        return _entries(boundaries, 0, grid.base_shift, grid.segment_shift)
-    base = _entries(boundaries[: m + 1], 0, grid.base_shift, grid.segment_shift)
-    if end == T:
-        return base
-    return base + _entries(boundaries[m:], m, grid.extra_shift, grid.segment_shift)
+    table: list[int] = []
+    for first, stop, shift in grid.stretches(randomizer):
+        i, j = bisect_left(boundaries, first), bisect_left(boundaries, stop)
+        if boundaries[i] != first or boundaries[j] != stop:
+            raise ValueError("a grid must begin and end at a segment boundary")
+        table += _entries(boundaries[i : j + 1], i, shift, grid.segment_shift)
+    return table
+
+
+def _three_grids(boundaries: NDArray[np.int64], m: int, base: int, widest: int) -> BucketGrid:
+    """The cut of the extra line that needs the fewest buckets, judged by the narrowest segments."""
+    line = boundaries[m:]
+    lengths = np.diff(line).astype(np.float64)
+    near = (line[1:-1] - line[0]) / np.minimum.accumulate(lengths)[:-1]
+    far = (line[-1] - line[1:-1]) / np.minimum.accumulate(lengths[::-1])[::-1][1:]
+    cut = int(np.argmin(near + far)) + 1
+    near_shift = _widest_shift(line[1:cut], widest)
+    far_shift = _widest_shift(line[cut + 1 : -1], widest)
+    return BucketGrid(base, near_shift, far_shift, int(line[cut]))
+
+
+def _size(grid: BucketGrid, randomizer: WindowRandomizer) -> int:
+    return sum(_buckets(*stretch) for stretch in grid.stretches(randomizer))
+
+
+def _buckets(first: int, stop: int, shift: int) -> int:
+    return ((stop - 1) >> shift) + 1 - (first >> shift)
 
 
 def _entries(boundaries: Sequence[int], first_id: int, shift: int, segment_shift: int) -> list[int]:

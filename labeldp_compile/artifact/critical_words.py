@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import TypeVar
 
 from labeldp_compile.artifact.alias_table import alias_entries, column_bits, sample
@@ -25,10 +26,11 @@ _LOW_BITS = (0x00000000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 T = TypeVar("T")
 Words = tuple[int, ...]  # the uint64 words of one label, without the rounding word
 Answer = Callable[[int, Words], Output]  # from a row and its words to the output
+Tries = list[tuple[int | None, Words]]  # words for one row, or for any
 
 
-def critical_words(randomizer: Randomizer) -> tuple[list[Words], Answer]:
-    """The words to try, and the function that answers for a row and its words."""
+def critical_words(randomizer: Randomizer) -> tuple[Tries, Answer]:
+    """The words to try, each with the row whose tables they are about, and who answers for them."""
     if isinstance(randomizer, AdditiveRandomizer):
         return _additive(randomizer)
     if isinstance(randomizer, TableRandomizer):
@@ -43,7 +45,7 @@ def sampled(items: Sequence[T], count: int) -> list[T]:
     return [items[i * (len(items) - 1) // (count - 1)] for i in range(count)]
 
 
-def _window(r: WindowRandomizer) -> tuple[list[Words], Answer]:
+def _window(r: WindowRandomizer) -> tuple[Tries, Answer]:
     boundaries, owners = r.boundaries(), r.segment_outputs()
     B, base, X = r.word_bits, r.base_total, r.window
     inner = sampled(boundaries[1 : len(r.base)], MAX_BOUNDARIES)
@@ -60,37 +62,49 @@ def _window(r: WindowRandomizer) -> tuple[list[Words], Answer]:
         t = u + r.offsets[row] if u >= base else u
         return r.values[owners[bisect_right(boundaries, t) - 1]]
 
-    return [(word,) for word in _full_words(points | middle, B)], answer
+    return [(None, (word,)) for word in _full_words(points | middle, B)], answer
 
 
-def _table(r: TableRandomizer) -> tuple[list[Words], Answer]:
-    rows = {y: alias_entries(r.counts[y], r.word_bits) for y in _some(len(r.counts))}
-    tables = dict(rows)
-    points = {p for entries in rows.values() for p in _alias_points(entries, r.word_bits)}
+def _table(r: TableRandomizer) -> tuple[Tries, Answer]:
+    tables: dict[int, list[int]] = {}
 
-    def answer(row: int, words: Words) -> Output:
+    def table(row: int) -> list[int]:
         if row not in tables:
             tables[row] = alias_entries(r.counts[row], r.word_bits)
-        return r.values[sample(tables[row], words[0] >> (64 - r.word_bits))]
+        return tables[row]
 
-    return [(word,) for word in _full_words(points, r.word_bits)], answer
+    def words(row: int) -> list[Words]:
+        points = _alias_points(table(row), r.word_bits)
+        return [(word,) for word in _full_words(points, r.word_bits)]
+
+    def answer(row: int, words: Words) -> Output:
+        return r.values[sample(table(row), words[0] >> (64 - r.word_bits))]
+
+    tries: Tries = [(row, word) for row in sampled(range(len(r.counts)), 3) for word in words(row)]
+    return [*tries, *((None, word) for word in words(0))], answer
 
 
-def _additive(r: AdditiveRandomizer) -> tuple[list[Words], Answer]:
+def _additive(r: AdditiveRandomizer) -> tuple[Tries, Answer]:
     B = r.word_bits
     blocks = alias_entries(r.blocks, B)
     shapes = [alias_entries(shape, B) for shape in r.shapes]
     first = _full_words(_alias_points(blocks, B), B)
-    second = _full_words({p for shape in shapes for p in _alias_points(shape, B)}, B)
+    seconds = [_full_words(_alias_points(shape, B), B) for shape in shapes]
+
+    def block_of(word: int) -> int:
+        return sample(blocks, word >> (64 - B)) - r.reach - 1
 
     def answer(row: int, words: Words) -> Output:
-        high, low = (word >> (64 - B) for word in words)
-        block = sample(blocks, high) - r.reach - 1
-        point = row * r.spacing + block * r.period + sample(shapes[block >= 0], low)
+        block = block_of(words[0])
+        inside = sample(shapes[block >= 0], words[1] >> (64 - B))
+        point = row * r.spacing + block * r.period + inside
         return r.value(min(max(point, r.low), r.high))
 
-    count = max(len(first), len(second))
-    return [(first[i % len(first)], second[i % len(second)]) for i in range(count)], answer
+    # Every word for the blocks; and every word for a shape, with a block that draws from it.
+    pairs = list(zip(first, cycle(seconds[0] + seconds[1]), strict=False))
+    for side, second in enumerate(seconds):
+        pairs += zip(cycle(w for w in first if (block_of(w) >= 0) == side), second, strict=False)
+    return [(None, pair) for pair in pairs], answer
 
 
 def _alias_points(entries: Sequence[int], word_bits: int) -> set[int]:
@@ -100,13 +114,10 @@ def _alias_points(entries: Sequence[int], word_bits: int) -> set[int]:
     for j in sampled(range(len(entries)), MAX_BOUNDARIES):
         threshold = entries[j] >> c
         heights = {h for h in (threshold - 1, threshold, threshold + 1) if h >= 0}
-        middle = {(threshold << c) >> 32 << 32 | low for low in _LOW_BITS}
+        # With the high half of the entry, and in the column that is compared with it.
+        middle = {entries[j] >> 32 << 32 | low >> c << c | j for low in _LOW_BITS}
         points |= {h << c | j for h in heights} | middle
     return {p for p in points if p >> word_bits == 0}
-
-
-def _some(count: int) -> list[int]:
-    return sampled(range(count), 3)
 
 
 def _full_words(points: set[int], word_bits: int) -> list[int]:

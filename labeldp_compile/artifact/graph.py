@@ -66,13 +66,28 @@ class Graph:
         **attributes: Attribute,
     ) -> str:
         """Add a node with one output, named after it; returns the output's name."""
-        proto = onnx.NodeProto(op_type=op_type, name=output, domain=domain)
+        self._add(op_type, inputs, [output], domain, attributes)
+        return output
+
+    def split(self, tensor: str, outputs: Sequence[str], axis: int) -> Sequence[str]:
+        """Add a node that cuts a tensor into equal parts; returns their names."""
+        self._add("Split", [tensor], outputs, "", {"axis": axis})
+        return outputs
+
+    def _add(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        domain: str,
+        attributes: dict[str, Attribute],
+    ) -> None:
+        proto = onnx.NodeProto(op_type=op_type, name=outputs[0], domain=domain)
         proto.input.extend(inputs)
-        proto.output.append(output)
+        proto.output.extend(outputs)
         for key in sorted(attributes):
             proto.attribute.append(_attribute(key, attributes[key]))
         self._proto.node.append(proto)
-        return output
 
     def to_bytes(self, metadata: dict[str, str]) -> bytes:
         """The serialized model with the metadata in the order of its keys."""

@@ -2,7 +2,8 @@
 
 NaN, infinities, numbers outside the domain and unknown categories become the default label, or
 are clamped to an end of the domain. int64 Min, Max and Clip compute wrongly in some versions of
-onnxruntime, so comparisons with Where stand in their place.
+onnxruntime, and Clip lets NaN through, so comparisons with Where stand in their place where that
+matters.
 """
 
 from __future__ import annotations
@@ -38,9 +39,8 @@ def _confine(graph: Graph, domain: IntegerDomain | RealDomain, label: str, eleme
     high = graph.scalar("label_max", element, domain.max)
     above = graph.node("GreaterOrEqual", [label, low], "not_below")
     if domain.default is None:
-        raised = graph.node("Where", [above, label, low], "label_raised")
-        below = graph.node("LessOrEqual", [raised, high], "not_above")
-        return graph.node("Where", [below, raised, high], "label_inside")
+        raised = graph.node("Where", [above, label, low], "label_raised")  # no NaN from here on
+        return graph.node("Min", [raised, high], "label_inside")
     below = graph.node("LessOrEqual", [label, high], "not_above")
     inside = graph.node("And", [above, below], "inside")
     default = graph.scalar("label_default", element, domain.default)
@@ -48,8 +48,19 @@ def _confine(graph: Graph, domain: IntegerDomain | RealDomain, label: str, eleme
 
 
 def _integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
-    inside = _confine(graph, domain, label, INT64)
-    return graph.node("Sub", [inside, "label_min"], "row")
+    if domain.default is not None:
+        inside = _confine(graph, domain, label, INT64)
+        return graph.node("Sub", [inside, "label_min"], "row")
+    # Clip is exact and fast on float64, which holds every label of the domain exactly; an int64
+    # beyond 2^53 is rounded, but not back into the domain.
+    number = graph.node("Cast", [label], "label_number", to=DOUBLE)
+    ends = [
+        graph.scalar(f"label_{end}", DOUBLE, float(value))
+        for end, value in (("min", domain.min), ("max", domain.max))
+    ]
+    clipped = graph.node("Clip", [number, *ends], "label_inside")
+    steps = graph.node("Sub", [clipped, ends[0]], "row_number")
+    return graph.node("Cast", [steps], "row", to=INT64)
 
 
 def _real(graph: Graph, domain: RealDomain, label: str, rounding_word: str | None) -> str:

@@ -8,6 +8,7 @@ runs them once at load time and refuses to work if one differs.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import cycle, islice
 from typing import Any
 
@@ -30,15 +31,13 @@ def self_test_vectors(domain: Domain, randomizer: Randomizer) -> dict[str, Any]:
     Numbers are text, because readers in JavaScript round integers above 2^53; ``NaN`` and
     ``Infinity`` are written as JavaScript does, which Python reads too.
     """
-    words, answer = critical_words(randomizer)
+    tries, answer = critical_words(randomizer)
+    words = [group for row, group in tries if row is None]
     labels = _labels(domain)
     count = max(len(words), len(labels))
-    rows = [
-        (label, group, (group[0] * 0x9E3779B97F4A7C15) % 2**64)
-        for label, group in zip(
-            islice(cycle(labels), count), islice(cycle(words), count), strict=True
-        )
-    ]
+    pairs = list(zip(islice(cycle(labels), count), islice(cycle(words), count), strict=True))
+    pairs += [(_label_of(domain, row), group) for row, group in tries if row is not None]
+    rows = [(label, group, (group[0] * 0x9E3779B97F4A7C15) % 2**64) for label, group in pairs]
     two = domain.words_per_label == 2
     return {
         "labels": [_text(label) for label, _, _ in rows],
@@ -58,6 +57,13 @@ def row_of(domain: Domain, label: Category | float, rounding_word: int) -> int:
             label = domain.default
         return min(max(label, domain.min), domain.max) - domain.min
     return domain.index(float(label), rounding_word)
+
+
+def _label_of(domain: Domain, row: int) -> Category | float:
+    if isinstance(domain, IntegerDomain):
+        return domain.min + row
+    label = domain.labels()[row]
+    return float(label) if isinstance(label, Fraction) else label
 
 
 def _text(value: Category | float) -> str:

@@ -10,13 +10,18 @@ from labeldp_compile.randomizer import TableRandomizer
 MAX_ENTRIES = 1 << 21  # 16 MB
 
 
+def require_small_table(labels: int, outputs: int) -> None:
+    """Raise ValueError if the alias tables would have more than ``MAX_ENTRIES`` entries."""
+    if labels << column_bits(outputs) > MAX_ENTRIES:
+        raise ValueError(
+            f"a table of {labels:,} labels and {outputs:,} outputs would be too large; "
+            "use fewer labels, or a mechanism without a table"
+        )
+
+
 def table_entries(randomizer: TableRandomizer) -> list[int]:
     """The alias tables of all rows, one behind the other; ValueError if they are too large."""
-    if len(randomizer.counts) << column_bits(randomizer.outputs) > MAX_ENTRIES:
-        raise ValueError(
-            f"a table of {len(randomizer.counts):,} labels and {randomizer.outputs:,} outputs "
-            "would be too large; use fewer labels, or a mechanism without a table"
-        )
+    require_small_table(len(randomizer.counts), randomizer.outputs)
     rows = (alias_entries(row, randomizer.word_bits) for row in randomizer.counts)
     return [entry for row in rows for entry in row]
 

@@ -52,11 +52,20 @@ def _bucket(
 ) -> str:
     if grid.is_single:
         return _shift(graph, t, "bucket_shift", grid.base_shift, "bucket")
+    starts = grid.starts(randomizer)
     base = _shift(graph, t, "base_bucket_shift", grid.base_shift, "base_bucket")
     extra = _shift(graph, t, "extra_bucket_shift", grid.extra_shift, "extra_bucket")
-    start = graph.scalar("extra_start", INT64, grid.extra_start(randomizer))
+    start = graph.scalar("extra_start", INT64, starts[1])
     behind = graph.node("Add", [extra, start], "extra_bucket_behind")
-    return graph.node("Where", [in_extra, behind, base], "bucket")
+    if grid.far_shift is None:
+        return graph.node("Where", [in_extra, behind, base], "bucket")
+    near = graph.node("Where", [in_extra, behind, base], "near_bucket")
+    far_point = graph.scalar("far_point", INT64, grid.far_start)
+    in_far = graph.node("GreaterOrEqual", [t, far_point], "in_far")
+    far = _shift(graph, t, "far_bucket_shift", grid.far_shift, "far_bucket")
+    far_start = graph.scalar("far_start", INT64, starts[2])
+    far_behind = graph.node("Add", [far, far_start], "far_bucket_behind")
+    return graph.node("Where", [in_far, far_behind, near], "bucket")
 
 
 def _shift(graph: Graph, value: str, constant: str, bits: int, output: str) -> str:

@@ -19,6 +19,7 @@ from labeldp_compile.randomizer.loss import Labels, Loss
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
 from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
+from labeldp_compile.verify.zero_one_bound import zero_one_dual_is_feasible
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def prove_bound(
     epsilon: Fraction,
     scale: Fraction,
 ) -> ProvedBound | None:
-    """The bound on the squared or absolute loss that the duals prove, or None if nothing.
+    """The bound on the squared, absolute or 0-1 loss that the duals prove, or None if nothing.
 
     ``scale`` is the loss of the randomizer: repairs start at 10^-17 of it and end at its size.
     """
@@ -64,12 +65,15 @@ def prove_bound(
         shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
         alpha = [_decimal(float(Fraction(a) - shift)) for a in dual.alpha]
         exact = [Fraction(a) for a in alpha]
-        if loss == "absolute":
+        if loss == "zero_one":
+            feasible = zero_one_dual_is_feasible(weights, upper, exact)
+        elif loss == "absolute":
             feasible = absolute_dual_is_feasible(labels, weights, upper, exact)
         else:
             feasible = dual_is_feasible(labels, weights, upper, exact, beta_exact)
         if feasible:
-            value = bound_value(labels, weights, exact, beta_exact, dual.rule)
+            numbers = [y if isinstance(y, Fraction) else Fraction(0) for y in labels]
+            value = bound_value(numbers, weights, exact, beta_exact, dual.rule)
             if value < 0:  # no loss is negative: such a bound says nothing
                 return None
             return ProvedBound(value, [str(a) for a in alpha], [str(b) for b in beta], dual.rule)

@@ -9,8 +9,11 @@ import click
 
 from labeldp_compile.cli.compile import compile_command
 from labeldp_compile.cli.errors import explained
+from labeldp_compile.cli.inspect import inspect_command
+from labeldp_compile.cli.plan import plan_command
 from labeldp_compile.cli.randomize import randomize_command
 from labeldp_compile.cli.schema import schema_command
+from labeldp_compile.cli.sweep import sweep_command
 from labeldp_compile.cli.verify import verify_command
 
 
@@ -20,5 +23,14 @@ def main() -> None:
     """A compiler for label differential privacy: from a YAML spec to a certified randomizer."""
 
 
-for _command in (compile_command, verify_command, randomize_command, schema_command):
+_COMMANDS = (
+    plan_command,
+    sweep_command,
+    compile_command,
+    verify_command,
+    randomize_command,
+    inspect_command,
+    schema_command,
+)
+for _command in _COMMANDS:
     main.add_command(explained(_command))

@@ -9,6 +9,7 @@ import click
 
 from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.pipeline import compile_spec
+from labeldp_compile.signing import read_private_key
 from labeldp_compile.verify.steps import OVER
 
 WIDE_GAP = 1e-4
@@ -25,6 +26,12 @@ WIDE_GAP = 1e-4
     help="Directory for NAME.onnx and NAME.certificate.json.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an artifact that exists.")
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(path_type=Path),
+    help="Ed25519 key (PEM): also write NAME.onnx.sig, a signature over the whole file.",
+)
 @click.option("--quiet", is_flag=True, help="Say nothing but the path of the artifact.")
 @click.option(
     "--insecure-test-seed",
@@ -33,13 +40,19 @@ WIDE_GAP = 1e-4
     help="Seed the prior's noise, for tests: the artifact says INSECURE and never verifies.",
 )
 def compile_command(
-    spec: Path, directory: Path, overwrite: bool, quiet: bool, test_seed: int | None
+    spec: Path,
+    directory: Path,
+    overwrite: bool,
+    key: Path | None,
+    quiet: bool,
+    test_seed: int | None,
 ) -> None:
     """Compile SPEC into a randomizer with a certificate.
 
     A private prior spends its part of ε on the data each time this runs. Prints the path of the
     artifact on stdout.
     """
+    private_key = None if key is None else read_private_key(key)
     with row_progress("counting labels", None, quiet=quiet) as progress:
         artifact = compile_spec(
             spec,
@@ -49,7 +62,7 @@ def compile_command(
             count_progress=progress,
             solve_progress=line_progress(quiet=quiet),
         )
-    path = artifact.write(directory, overwrite=overwrite)
+    path = artifact.write(directory, overwrite=overwrite, key=private_key)
     if not quiet:
         click.echo(_summary(artifact.certificate), err=True)
     click.echo(str(path))

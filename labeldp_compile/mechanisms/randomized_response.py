@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from labeldp_compile.mechanisms.label_values import label_values
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.window import Output
 
 
 def build(problem: Problem) -> Solved:
     """Every label is an output; the prior and the loss play no part."""
-    domain = problem.domain
-    values: list[Output]
-    if isinstance(domain, CategoricalDomain):
-        values = list(domain.values)
-    else:
-        values = [float(label) for label in domain.labels()]
-    rows = range(domain.size)
+    values = label_values(problem.domain)
+    rows = range(problem.domain.size)
     return Solved(randomized_response(values, rows, problem.epsilon, problem.word_bits))

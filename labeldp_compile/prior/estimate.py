@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from labeldp_compile.errors import DataError
 from labeldp_compile.prior.discrete_laplace import (
     L1_SENSITIVITY,
     NOISE,
@@ -19,6 +18,7 @@ from labeldp_compile.prior.discrete_laplace import (
 )
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.projection import project_to_total
+from labeldp_compile.prior.rows import require_rows
 from labeldp_compile.prior.split import split_epsilon
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
@@ -55,6 +55,8 @@ def estimate_prior(
     domain, prior, epsilon = spec.domain, spec.prior, Fraction(spec.privacy.epsilon)
     if isinstance(prior, PrivatePrior):
         table = open_table(directory / prior.data, spec.label.column, domain, all_columns=False)
+        if table.rows is not None:
+            require_rows(table.path, prior.rows, table.rows)
         return _private(spec, table, test_seed, progress, before_spending)
     if isinstance(prior, PublicPrior):
         if prior.weights is not None:
@@ -87,8 +89,10 @@ def _private(
     progress: Callable[[int], None],
     before_spending: Callable[[Fraction], None],
 ) -> Prior:
+    assert isinstance(spec.prior, PrivatePrior)
     counts = _counts(table, progress)
     rows = int(counts.sum())
+    require_rows(table.path, spec.prior.rows, rows)
     epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows, len(counts))
     before_spending(epsilon_label)
     if test_seed is None:
@@ -112,6 +116,5 @@ def _private(
 
 def _counts(table: TableReader, progress: Callable[[int], None]) -> Any:
     counts = count_labels(table, progress)
-    if not counts.any():
-        raise DataError(f"{table.path}: has no rows")
+    require_rows(table.path, None, int(counts.sum()))
     return counts

@@ -13,6 +13,7 @@ that of two blocks: e^ε exactly, where the Laplace and staircase distributions 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -111,5 +112,7 @@ def check_additive(randomizer: AdditiveRandomizer) -> None:
     folded = r.reach * r.period
     if not r.period - folded <= r.low <= r.high <= folded:
         raise ValueError("every label must be clamped where the tails are folded")
-    if not r.unit > 0:
-        raise ValueError("a lattice step must have a positive value")
+    if folded >= 1 << 52:
+        raise ValueError("the lattice must stay below 2^52 points")
+    if not 0 < r.unit < math.inf:
+        raise ValueError("a lattice step must have a positive, finite value")

@@ -12,6 +12,7 @@ The same form serves RR-on-Bins: several labels may share an output.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -43,11 +44,16 @@ def randomized_response(
         words = 1 << bits
         if m == 1:  # a constant says nothing: no window, and a ratio of exactly one
             return _build(bits, words, 0, output_of_label, values)
-        base = -((-words * ratio.denominator) // (ratio.numerator + (m - 1) * ratio.denominator))
+        base = base_weight(words, m, ratio)
         window = words - m * base
         if window >= 0 and m * (base + window) < 1 << 63:
             return _build(bits, base, window, output_of_label, values)
     raise ValueError(f"{m} outputs do not fit a word of {word_bits or MAX_WORD_BITS} bits")
+
+
+def base_weight(words: int, outputs: int, ratio: Fraction) -> int:
+    """b = ⌈words/(ratio + outputs − 1)⌉."""
+    return math.ceil(words / (ratio + outputs - 1))
 
 
 def _build(

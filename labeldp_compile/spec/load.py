@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from labeldp_compile.errors import SpecError
+from labeldp_compile.spec.auto import resolve_auto
 from labeldp_compile.spec.model import Spec
 from labeldp_compile.spec.validity import check_validity
 from labeldp_compile.spec.yaml_source import YamlError, YamlSource, read_yaml
@@ -48,6 +49,7 @@ def parse_spec(text: str, source: str = "spec") -> Spec:
         spec = Spec.model_validate(yaml.data)
     except ValidationError as error:
         raise SpecError(_explain(error.errors(), yaml, source)) from error
+    spec = resolve_auto(spec)
     problem = check_validity(spec)
     if problem:
         key, reason = problem

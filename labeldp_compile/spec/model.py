@@ -11,6 +11,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
+    StrictBool,
     StrictInt,
     StrictStr,
     WithJsonSchema,
@@ -209,6 +211,9 @@ class PrivatePrior(Strict):
 
     kind: Literal["private"]
     data: str = Field(min_length=1, description="Parquet or CSV file, relative to the spec")
+    rows: StrictInt | None = Field(
+        None, ge=1, description="number of rows of the file, which is public; lets plan read no CSV"
+    )
 
 
 class PublicPrior(Strict):
@@ -247,6 +252,65 @@ class RRonBins(Strict):
     """Randomized response on the optimal bins (RR-on-Bins, ICLR 2023, Algorithm 2)."""
 
     kind: Literal["rr_on_bins"]
+
+
+class RRTopK(Strict):
+    """Randomized response over the k likeliest labels (RRTop-k, NeurIPS 2021, Algorithm 1)."""
+
+    kind: Literal["rr_top_k"]
+    k: StrictInt = Field(ge=1, le=MAX_LABELS, description="number of labels kept as outputs")
+
+
+class RRWithPrior(Strict):
+    """RRTop-k with the best k under the prior (RRWithPrior, NeurIPS 2021, Algorithm 2)."""
+
+    kind: Literal["rr_with_prior"]
+
+
+class DebiasedRR(Strict):
+    """Randomized response whose outputs are moved apart to be unbiased (Definition 23)."""
+
+    kind: Literal["debiased_rr"]
+
+
+class AdditiveSpec(Strict):
+    """Noise added to the label; Δ is the range of the domain."""
+
+    clip: StrictBool = Field(
+        False, description="whether outputs are clamped to the range of the labels (biased)"
+    )
+    lattice: Annotated[Number, Field(gt=0)] | None = Field(
+        None,
+        description="realise the noise on a lattice at least this fine (default: one step a label)",
+    )
+
+
+class Laplace(AdditiveSpec):
+    """Discrete Laplace noise (Definition 17), or on a fine lattice the continuous one (18)."""
+
+    kind: Literal["laplace"]
+
+
+class Staircase(AdditiveSpec):
+    """Staircase noise of the width that is best for the loss (Definitions 19 and 20)."""
+
+    kind: Literal["staircase"]
+
+
+class Exponential(Strict):
+    """The exponential mechanism over the labels, with the scores −loss, spending all of ε."""
+
+    kind: Literal["exponential"]
+
+
+class Auto(Strict):
+    """Chooses the mechanism by the loss and the purpose."""
+
+    kind: Literal["auto"]
+    goal: Literal["training", "labels"] = Field(
+        "training",
+        description="training: what a model learns best from; labels: the least noisy label loss",
+    )
 
 
 class GivenOutputs(Strict):
@@ -300,7 +364,17 @@ class OptimalUnbiased(Strict):
         return self
 
 
-Mechanism = RandomizedResponse | RRonBins | OptimalUnbiased
+Mechanism = (
+    RandomizedResponse
+    | RRonBins
+    | OptimalUnbiased
+    | RRTopK
+    | RRWithPrior
+    | DebiasedRR
+    | Laplace
+    | Staircase
+    | Exponential
+)
 
 
 class Spec(Strict):
@@ -312,13 +386,37 @@ class Spec(Strict):
     loss: Loss
     privacy: PrivacySpec
     prior: Annotated[PrivatePrior | PublicPrior | UniformPrior, Field(discriminator="kind")]
-    mechanism: Annotated[Mechanism, Field(discriminator="kind")]
+    mechanism: Annotated[Mechanism | Auto, Field(discriminator="kind")]
+    _auto_reason: str | None = PrivateAttr(None)
 
     @property
     def domain(self) -> Domain:
         """The label domain in its exact form."""
-        unbiased = isinstance(self.mechanism, OptimalUnbiased)
-        return self.label.to_domain("unbiased" if unbiased else "nearest")
+        return self.label.to_domain("unbiased" if is_unbiased(self.mechanism) else "nearest")
+
+    @property
+    def named_mechanism(self) -> Mechanism:
+        """The mechanism, after ``auto`` has been resolved."""
+        assert not isinstance(self.mechanism, Auto)
+        return self.mechanism
+
+    @property
+    def auto_reason(self) -> str | None:
+        """Why ``mechanism: auto`` became the present mechanism; None if it was named."""
+        return self._auto_reason
+
+    def with_mechanism(self, mechanism: Mechanism, auto_reason: str | None = None) -> Self:
+        """The same spec with another mechanism."""
+        spec = self.model_copy(update={"mechanism": mechanism})
+        spec._auto_reason = auto_reason
+        return spec
+
+
+def is_unbiased(mechanism: Mechanism | Auto) -> bool:
+    """Whether the mechanism keeps the mean of a label (but for clamping far out in the tails)."""
+    if isinstance(mechanism, Laplace | Staircase):
+        return not mechanism.clip
+    return isinstance(mechanism, OptimalUnbiased | DebiasedRR)
 
 
 def _require_order(low: Any, high: Any) -> None:

@@ -7,13 +7,28 @@ from labeldp_compile.spec.model import (
     OptimalUnbiased,
     PublicPrior,
     RealDomainSpec,
+    RRTopK,
     Spec,
     UniformPrior,
+    is_unbiased,
 )
 
 DOMAINS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
-MECHANISMS = ("randomized_response", "rr_on_bins", "optimal_unbiased")
+MECHANISMS = (
+    "randomized_response",
+    "rr_top_k",
+    "rr_with_prior",
+    "rr_on_bins",
+    "optimal_unbiased",
+    "debiased_rr",
+    "laplace",
+    "staircase",
+    "exponential",
+)
+_ORDERED = ("rr_on_bins", "optimal_unbiased", "debiased_rr", "laplace", "staircase")
+_NEVER_EQUAL = ("rr_on_bins", "optimal_unbiased", "debiased_rr")  # outputs are seldom labels
+_BELOW_ZERO = ("debiased_rr", "laplace", "staircase")  # outputs may be
 
 
 def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) -> str | None:
@@ -21,11 +36,9 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
 
     ``lowest`` is the lowest label (None for categories); only the Poisson loss looks at it.
     """
-    bins, unbiased = mechanism == "rr_on_bins", mechanism == "optimal_unbiased"
-    ordered = bins or unbiased
     reasons = {
-        f"{mechanism} needs labels with an order, which categories lack: use randomized_response": (
-            domain == "categorical" and ordered
+        f"{mechanism} needs labels with an order, which categories lack: use rr_with_prior": (
+            domain == "categorical" and mechanism in _ORDERED
         ),
         f"the {loss} loss needs numbers: categories take loss: zero_one": (
             domain == "categorical" and loss != "zero_one"
@@ -34,13 +47,19 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
             domain == "real" and loss == "zero_one"
         ),
         f"{mechanism} needs a loss that grows with the distance: "
-        "use randomized_response, or loss: squared or absolute": loss == "zero_one" and ordered,
+        "use rr_with_prior, or loss: squared or absolute": (
+            loss == "zero_one" and mechanism in _NEVER_EQUAL
+        ),
         "the poisson loss is defined for labels of at least 0": (
             loss == "poisson" and lowest is not None and lowest < 0
         ),
+        f"the poisson loss needs positive outputs, to which {mechanism} does not keep: "
+        "use rr_on_bins": loss == "poisson" and mechanism in _BELOW_ZERO,
         "the poisson loss is infinite when a positive label is answered with 0, "
-        "as randomized_response sometimes does: use rr_on_bins, or a domain without 0": (
-            loss == "poisson" and lowest == 0 and mechanism == "randomized_response"
+        f"as {mechanism} sometimes does: use rr_on_bins, or a domain without 0": (
+            loss == "poisson"
+            and lowest == 0
+            and mechanism not in (*_BELOW_ZERO, "rr_on_bins", "optimal_unbiased")
         ),
     }
     return next((reason for reason, applies in reasons.items() if applies), None)
@@ -54,10 +73,9 @@ def check_validity(spec: Spec) -> tuple[tuple[str, ...], str] | None:
     if reason:
         key = ("loss",) if reason.startswith("the ") else ("mechanism", "kind")
         return key, reason
-    if isinstance(spec.mechanism, OptimalUnbiased):
-        problem = _check_outputs(spec, spec.mechanism)
-        if problem:
-            return problem
+    problem = _check_options(spec)
+    if problem:
+        return problem
     if isinstance(spec.prior, PublicPrior) and spec.prior.weights is not None:
         given, labels = len(spec.prior.weights), spec.domain.size
         if given != labels:
@@ -74,14 +92,19 @@ def check_validity(spec: Spec) -> tuple[tuple[str, ...], str] | None:
     return None
 
 
-def _check_outputs(spec: Spec, mechanism: OptimalUnbiased) -> tuple[tuple[str, ...], str] | None:
-    if mechanism.outputs == "exact" and spec.loss != "squared":
+def _check_options(spec: Spec) -> tuple[tuple[str, ...], str] | None:
+    """The options of the mechanism, where other parts of the spec decide whether they fit."""
+    mechanism, domain = spec.mechanism, spec.label.domain
+    exact = isinstance(mechanism, OptimalUnbiased) and mechanism.outputs == "exact"
+    if exact and spec.loss != "squared":
         reason = (
             f"outputs: exact is for the squared loss; with {spec.loss} say outputs: {{grid: n}}"
         )
         return ("mechanism",), reason
-    domain = spec.label.domain
-    if isinstance(domain, RealDomainSpec) and domain.rounding == "nearest":
+    if isinstance(mechanism, RRTopK) and mechanism.k > spec.domain.size:
+        return ("mechanism", "k"), f"there are only {spec.domain.size:,} labels"
+    rounded = isinstance(domain, RealDomainSpec) and domain.rounding == "nearest"
+    if rounded and is_unbiased(mechanism):
         reason = "rounding to the nearest point is biased: leave it out, or say rounding: unbiased"
         return ("label", "domain", "rounding"), reason
     return None

@@ -2,8 +2,9 @@
 
 It imports no solver, no prior and no rounding. From the compiler it takes the records of the exact
 forms and the pure graph writer, and it checks that writer by running the graph. Read in this order:
-``steps.py`` (what is checked), ``decode.py`` (file → integers), ``derive.py`` (integers → claims),
-``execute.py`` (the running graph).
+``steps.py`` (what is checked), ``form.py`` (what is asked of every form), then for each form, in
+its own folder, ``decode.py`` (file → integers), ``derive.py`` (integers → claims) and
+``execute.py`` (the words on which the running graph is tried).
 """
 
 from labeldp_compile.verify.report import Check, Report, VerificationError

@@ -12,7 +12,9 @@ import math
 import struct
 from typing import Any
 
+import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from labeldp_compile.artifact import FORMAT_VERSION, canonical_json
 from labeldp_compile.artifact.graph import DOUBLE, INT64, STRING, UINT64
@@ -122,6 +124,11 @@ class Constants:
         """The integers of a constant of this exact type and rank."""
         return [int(v) for v in self._read(name, element_type, rank)]
 
+    def words(self, name: str) -> NDArray[np.uint64]:
+        """[n] the words of a uint64 vector."""
+        raw = self._raw(name, UINT64, 1)
+        return np.frombuffer(raw, dtype="<u8").astype(np.uint64)
+
     def number(self, name: str) -> float:
         """A float64 scalar, finite and not −0."""
         (value,) = self._read(name, DOUBLE, 0)
@@ -138,13 +145,17 @@ class Constants:
         return self._read(name, tensor.data_type, 1)
 
     def _read(self, name: str, element_type: int, rank: int) -> list[Any]:
+        raw = self._raw(name, element_type, rank)
+        return list(struct.unpack(f"<{len(raw) // 8}{_UNPACK[element_type]}", raw))
+
+    def _raw(self, name: str, element_type: int, rank: int) -> bytes:
         tensor = self._by_name.get(name)
         demand(tensor is not None and tensor.data_type == element_type, f"the constant {name}")
         assert tensor is not None
         count = math.prod(tensor.dims)
         demand(len(tensor.dims) == rank and count > 0, f"the shape of {name}")
         demand(len(tensor.raw_data) == 8 * count, f"the size of {name}")
-        return list(struct.unpack(f"<{count}{_UNPACK[element_type]}", tensor.raw_data))
+        return bytes(tensor.raw_data)
 
 
 def check_outputs(values: list[Any], domain: Domain) -> None:

@@ -40,7 +40,7 @@ def spec_disagreements(spec: bytes, certificate: dict[str, Any]) -> list[str]:
     wanted = {
         "name": certificate["name"],
         "loss": certificate["utility"]["loss"],
-        "mechanism.kind": certificate["mechanism"],
+        "mechanism.kind": "auto" if certificate["auto"] else certificate["mechanism"],
         "label.column": label["column"],
         "label.domain.kind": domain["kind"],
         "label.domain.values": [str(v) for v in domain["values"]] if "values" in domain else None,

@@ -12,6 +12,7 @@
     10 execution    the running graph gives the integers' outputs on both sides of its thresholds
     11 secure       the artifact does not say that it was made with a test seed
     12 spec         the certificate names the given spec and agrees with it (only with a spec)
+    13 signature    the holder of the given key signed exactly this file (only with a key)
 
 A step that fails ends the verification: later steps rely on it. The graph is executed only after
 step 9.
@@ -42,7 +43,9 @@ from labeldp_compile.verify.forms import read_form
 from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
 from labeldp_compile.verify.report import Check, Report
 from labeldp_compile.verify.shape import decimal, rational
+from labeldp_compile.verify.signature import Signed
 from labeldp_compile.verify.spec_match import spec_disagreements
+from labeldp_compile.verify.zero_one_bound import zero_one_dual_is_feasible
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_EPSILON = 60
@@ -64,25 +67,26 @@ class CheckFailedError(Exception):
     """A step's statement does not hold; the message is its detail."""
 
 
-def verify_file(path: Path, spec: Path | None = None) -> Report:
+def verify_file(path: Path, spec: Path | None = None, signed: Signed | None = None) -> Report:
     """Verify an artifact; raises VerificationError unless every check holds.
 
     Raises InputError if the file (or the spec) is missing or cannot be read.
     """
-    return check_file(path, spec).require()
+    return check_file(path, spec, signed).require()
 
 
-def check_file(path: Path, spec: Path | None = None) -> Report:
+def check_file(path: Path, spec: Path | None = None, signed: Signed | None = None) -> Report:
     """The report on an artifact, whatever the file contains.
 
     Raises InputError if the file (or the spec) is missing or cannot be read.
     """
-    return check_bytes(read_artifact(path), None if spec is None else read_artifact(spec))
+    spec_bytes = None if spec is None else read_artifact(spec)
+    return check_bytes(read_artifact(path), spec_bytes, signed)
 
 
-def check_bytes(data: bytes, spec: bytes | None = None) -> Report:
+def check_bytes(data: bytes, spec: bytes | None = None, signed: Signed | None = None) -> Report:
     """The report on the bytes of an artifact."""
-    verification = _Verification(data, spec)
+    verification = _Verification(data, spec, signed)
     checks: list[Check] = []
     for name, step in verification.steps():
         try:
@@ -105,8 +109,8 @@ class _Verification:
     domain: Domain
     form: Form
 
-    def __init__(self, data: bytes, spec: bytes | None) -> None:
-        self.data, self.spec = data, spec
+    def __init__(self, data: bytes, spec: bytes | None, signed: Signed | None) -> None:
+        self.data, self.spec, self.signed = data, spec, signed
         self.certificate: dict[str, Any] | None = None
 
     def steps(self) -> list[tuple[str, Callable[[], str]]]:
@@ -123,7 +127,11 @@ class _Verification:
             ("execution", self.check_execution),
             ("secure", self.check_secure),
         ]
-        return [*steps, ("spec", self.check_spec)] if self.spec is not None else steps
+        if self.spec is not None:
+            steps.append(("spec", self.check_spec))
+        if self.signed is not None:
+            steps.append(("signature", self.check_signature))
+        return steps
 
     @property
     def claims(self) -> dict[str, Any]:
@@ -205,19 +213,23 @@ class _Verification:
                 self._agree(section, key, None)
             return "the certificate claims no lower bound on the loss"
         loss = self.claims["utility"]["loss"]
-        _demand(loss in ("squared", "absolute"), f"the {loss} loss has no bound")
+        _demand(loss in ("squared", "absolute", "zero_one"), f"the {loss} loss has no bound")
         domain, weights = self.domain, self.claims["prior"]["weights"]
-        _demand(not isinstance(domain, CategoricalDomain), "categories have no bound")
-        labels: list[Fraction] = domain.labels()  # type: ignore[assignment]
+        # Slopes speak of numbers; the 0-1 loss has none.
+        categories = isinstance(domain, CategoricalDomain)
+        labels = [Fraction(0) if categories else Fraction(y) for y in domain.labels()]
         rule = BiasRule(stated["over"], rational(stated["amount"]))
         _demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
         self._demand_in_class(rule)
         alpha, beta = ([decimal(text) for text in stated[key]] for key in ("alpha", "beta"))
         _demand(len(alpha) == len(beta) == len(labels), "the dual values are not one a label")
         upper = exp_bounds(rational(self.claims["exact"]["epsilon_label"]))[1]
+        if loss != "squared":
+            _demand(not any(beta), f"a bound on the {loss} loss has no slopes")
         if loss == "absolute":
-            _demand(not any(beta), "a bound on the absolute loss has no slopes")
             feasible = absolute_dual_is_feasible(labels, weights, upper, alpha)
+        elif loss == "zero_one":
+            feasible = zero_one_dual_is_feasible(weights, upper, alpha)
         else:
             feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
         _demand(feasible, "the dual values prove no lower bound")
@@ -232,10 +244,11 @@ class _Verification:
 
     def _demand_in_class(self, rule: BiasRule) -> None:
         """The randomizer itself must belong to the class that it is compared with."""
-        largest = rational(self.claims["exact"]["largest_bias"])
         if rule.kind == "max":
+            largest = rational(self.claims["exact"]["largest_bias"])
             _demand(largest <= rule.amount, "the bias is larger than its budget")
         if rule.kind == "unbiased":
+            largest = rational(self.claims["exact"]["largest_bias"])
             # Offsets are whole numbers: one step of them moves a mean by so much at most.
             r = self.form.randomizer
             _demand(isinstance(r, WindowRandomizer), "the bound is over window randomizers")
@@ -292,6 +305,14 @@ class _Verification:
         disagreements = spec_disagreements(self.spec, self.claims)
         _demand(not disagreements, "; ".join(disagreements))
         return "the certificate names this spec, and agrees with it"
+
+    def check_signature(self) -> str:  # 13
+        assert self.signed is not None
+        _demand(self.signed.holds(self.data), "the key did not sign this file")
+        return (
+            "the holder of the key signed exactly this file, its declared fields included "
+            f"(sha256 of the key {self.signed.fingerprint()[:16]}…)"
+        )
 
     def _agree(self, section: str, key: str, derived: Any) -> None:
         stated = (self.claims[section] if section else self.claims)[key]

@@ -13,7 +13,8 @@ from labeldp_compile.randomizer.randomized_response import randomized_response
 
 GOLDEN = {
     "integer": "ecb9ee6d23bdba7208f510de0910d040a8494795e6ab457491eefcaabcdb184b",
-    "real": "346a496cdc44507e0385154c971742bd1eed022ea21b8f460d769064cb55f21c",
+    "clamped": "3006bf6dc99f202ecd2bf36be4402968c5ee9d1cd4b4714af7dba78fb2faedaa",
+    "real": "8d7636ce8e34cfb99904c7be68bd74392e599d6c3753f712943647453d593db8",
     "categorical": "68b5787a9f35c2f13a704f4bc4ba1ab0be674ca5a439ae1549613740580d2a91",
 }
 
@@ -24,6 +25,7 @@ def build(kind):
     )
     domain = {
         "integer": IntegerDomain(-1, 1, default=0),
+        "clamped": IntegerDomain(-1, 1),
         "real": RealDomain(0.0, 1.0, 3, "unbiased"),
         "categorical": CategoricalDomain(("a", "b", "c"), "c"),
     }[kind]
@@ -41,7 +43,9 @@ def test_the_onnx_checker_accepts_the_graph_and_finds_no_random_operator(kind):
     model = onnx.load_from_string(build(kind))
     onnx.checker.check_model(model, full_check=True)
     assert not [n.op_type for n in model.graph.node if "Random" in n.op_type]
-    assert {n.op_type for n in model.graph.node}.isdisjoint({"Clip", "Max", "Bernoulli"})
+    # Clip is used on float64 only: on int64 some versions of onnxruntime compute it wrongly.
+    clipped = [n.input[0] for n in model.graph.node if n.op_type in ("Clip", "Max")]
+    assert set(clipped) <= {"label_number"}
 
 
 def test_a_bucket_with_two_boundaries_is_refused():

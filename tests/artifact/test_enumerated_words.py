@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labeldp_compile.artifact import BucketGrid, choose_grid
+from labeldp_compile.artifact import BucketGrid, choose_grid, grid_entries
 from labeldp_compile.randomizer import (
     CategoricalDomain,
     IntegerDomain,
@@ -15,6 +15,7 @@ from labeldp_compile.randomizer import (
 )
 from labeldp_compile.randomizer.privacy import realised_ratio
 from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.randomizer.rr_top_k import rr_top_k
 from labeldp_compile.randomizer.window import Segment, check_form
 from labeldp_compile.verify import check_bytes
 from tests.helpers import INTEGER_SPEC, all_words, compile_text, plain_counts, run, write
@@ -96,3 +97,26 @@ def test_unbiased_rounding_keeps_the_mean():
         got = run(model, np.full(64, label), np.stack([first, second], axis=1))
         assert set(got) <= set(values)
         assert np.mean(got) == pytest.approx(mean, abs=0.5 / 64)
+
+
+def test_three_grids_agree_with_one():
+    # RRTop-k: the far part of its extra line has narrower segments.
+    domain = IntegerDomain(0, 7)
+    randomizer = rr_top_k([float(i) for i in range(8)], [0, 2, 3, 5, 6], Fraction(5), 13)
+    far = randomizer.base_total + 5 * randomizer.window
+    for grid in (BucketGrid(2, 9, 5, far), BucketGrid(3, 3, 6, far), BucketGrid(0, 0)):
+        model = write(domain, randomizer, Fraction(5), grid=grid)
+        assert check_bytes(model).ok
+        assert_exact(model, randomizer, range(8))
+    with pytest.raises(ValueError, match="segment boundary"):
+        write(domain, randomizer, Fraction(5), grid=BucketGrid(2, 9, 5, far + 1))
+
+
+def test_many_narrow_outputs_get_a_grid_of_their_own():
+    values = [float(i) for i in range(3000)]
+    randomizer = rr_top_k(values, range(2000), Fraction(9))
+    grid = choose_grid(randomizer)
+    assert grid.far_start == randomizer.base_total + 2000 * randomizer.window
+    assert sum(1 for _ in grid_entries(randomizer, grid)) < 20 * 2000
+    report = check_bytes(write(IntegerDomain(0, 2999), randomizer, Fraction(9), grid=grid))
+    assert report.ok, report.checks

@@ -25,6 +25,7 @@ def spec_text(domain, loss, mechanism):
         "poisson": ", outputs: {values: [0.05, 0.1, 1, 2, 3, 4, 6]}",
     }
     options = outputs.get(loss, "") if mechanism == "optimal_unbiased" else ""
+    options += ", k: 2" if mechanism == "rr_top_k" else ""
     return f"""
 version: 1
 name: combination

@@ -58,6 +58,10 @@ def _read_grid(constants: Constants) -> BucketGrid:
         (base,) = constants.integers("base_bucket_shift", UINT64, 0)
         (extra,) = constants.integers("extra_bucket_shift", UINT64, 0)
         grid = BucketGrid(base, extra)
+    if constants.has("far_bucket_shift"):
+        (far,) = constants.integers("far_bucket_shift", UINT64, 0)
+        (far_point,) = constants.integers("far_point", INT64, 0)
+        grid = BucketGrid(grid.base_shift, grid.extra_shift, far, far_point)
     (segment_shift,) = constants.integers("segment_shift", UINT64, 0)
     demand(segment_shift == grid.segment_shift <= 62, "the bucket widths")
     return grid
@@ -66,15 +70,19 @@ def _read_grid(constants: Constants) -> BucketGrid:
 def _boundaries(entries: list[int], grid: BucketGrid, T: int, end: int) -> list[int]:
     """The ends of all segments, found by asking the table at both ends of every bucket."""
     if grid.is_single:
-        stretches = [(0, end, grid.base_shift, 0)]
+        lines = [(0, end, grid.base_shift)]
+    elif grid.far_shift is None:
+        demand(end > T, "a grid for an empty line")
+        lines = [(0, T, grid.base_shift), (T, end, grid.extra_shift)]
     else:
-        first = ((T - 1) >> grid.base_shift) + 1
-        stretches = [
-            (0, T, grid.base_shift, 0),
-            (T, end, grid.extra_shift, first - (T >> grid.extra_shift)),
-        ]
-    _, last_stop, last_shift, last_at = stretches[-1]
-    demand(len(entries) == ((last_stop - 1) >> last_shift) + 1 + last_at, "the size of the grid")
+        demand(T < grid.far_start < end, "the start of the far grid")
+        lines = [(0, T, grid.base_shift), (T, grid.far_start, grid.extra_shift)]
+        lines.append((grid.far_start, end, grid.far_shift))
+    stretches, size = [], 0
+    for start, stop, shift in lines:
+        stretches.append((start, stop, shift, size - (start >> shift)))
+        size += ((stop - 1) >> shift) + 1 - (start >> shift)
+    demand(len(entries) == size, "the size of the grid")
     boundaries, segment = [0], 0
     for start, stop, shift, at in stretches:
         if start:

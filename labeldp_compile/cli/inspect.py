@@ -1,0 +1,211 @@
+"""``labeldp inspect``: what a verified artifact does to each label."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import click
+
+from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, heat_map
+from labeldp_compile.cli.text_table import clipped, text_table
+from labeldp_compile.errors import InputError
+from labeldp_compile.inspection import (
+    Decoded,
+    LabelFacts,
+    decode_artifact,
+    find_labels,
+    inspection_json,
+    label_at,
+    label_facts,
+    noise_facts,
+    output_facts,
+    sample,
+)
+from labeldp_compile.inspection.document import FORMAT_VERSION
+from labeldp_compile.randomizer import AdditiveRandomizer, WindowRandomizer
+from labeldp_compile.randomizer.probabilities import matrix, value
+from labeldp_compile.verify import VerificationError
+
+TABLE_LABELS, TABLE_OUTPUTS = 12, 8
+SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
+MAX_PRINTED = 1_000_000
+_NAME_COLUMNS = 24
+_LISTED_OUTPUTS = 3
+
+
+@click.command("inspect")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--label", "asked", multiple=True, metavar="Y", help="Show this label (repeatable).")
+@click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix, whatever its size.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, exact where it is small.")
+def inspect_command(file: Path, asked: tuple[str, ...], whole: bool, as_json: bool) -> None:
+    """Show the matrix Pr[output | label] of an artifact, its outputs and its labels.
+
+    FILE is verified first. Exit code 1 if it does not verify, 2 if it cannot be read.
+    """
+    try:
+        decoded = decode_artifact(file)
+    except VerificationError as error:
+        if as_json:
+            failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}
+            click.echo(json.dumps(failed, indent=2, ensure_ascii=False))
+        click.echo(f"labeldp: {file}: does not verify, and is not shown: {error}", err=True)
+        sys.exit(1)
+    labels = find_labels(decoded.domain, asked)
+    if as_json:
+        document = inspection_json(decoded, labels)
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    click.echo("\n".join(_in_words(decoded, labels, whole)))
+
+
+def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
+    r, k = decoded.randomizer, decoded.domain.size
+    shown = asked or sample(k, SHOWN_LABELS)
+    bits = f"{r.words_per_label} × {r.word_bits}" if r.words_per_label > 1 else f"{r.word_bits}"
+    lines = [
+        f"{decoded.certificate['name']}: {decoded.certificate['mechanism']}, a {r.form} "
+        f"randomizer: {k:,} labels, {r.outputs:,} outputs, words of {bits} bits; verified",
+        "",
+        *_matrix(decoded, asked, whole),
+        "",
+        *_outputs(decoded),
+        "",
+        *_labels(decoded, shown),
+    ]
+    if isinstance(r, WindowRandomizer):
+        lines += ["", *_windows(decoded, shown)]
+    if isinstance(r, AdditiveRandomizer):
+        lines += ["", *_noise(r)]
+    return lines
+
+
+def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
+    r, k = decoded.randomizer, decoded.domain.size
+    rows = asked or list(range(k))
+    if whole and len(rows) * r.outputs > MAX_PRINTED:
+        raise InputError(
+            f"--matrix: {len(rows):,} labels × {r.outputs:,} outputs are too many to print; "
+            "choose some labels with --label"
+        )
+    if whole or (len(rows) <= TABLE_LABELS and r.outputs <= TABLE_OUTPUTS):
+        header = ["label", *(_name(value(r, i)) for i in range(r.outputs))]
+        numbers = matrix(r, rows).tolist()
+        table = [
+            [
+                _name(label_at(decoded.domain, y)),
+                *(f"{p:.6f}" if p >= 1e-4 else f"{p:.2e}" for p in row),
+            ]
+            for y, row in zip(rows, numbers, strict=True)
+        ]
+        return ["Pr[output | label], a row a label", *text_table(header, table)]
+    columns, lines = shutil.get_terminal_size((80, 30))
+    rows = asked or sample(k, max(lines - 8, 12))
+    which = "" if len(rows) == k or asked else f" ({len(rows)} of {k:,} labels)"
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    shades = heat_map(
+        matrix(r, rows),
+        [_name(label_at(decoded.domain, y)) for y in rows],
+        [_name(value(r, 0)), _name(value(r, r.outputs - 1))],
+        columns=columns,
+        colour=colour,
+        shades=_shades(),
+    )
+    return [f"Pr[output | label], a row a label{which}", *shades]
+
+
+def _shades() -> str:
+    try:
+        SHADES.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return ASCII_SHADES
+    return SHADES
+
+
+def _outputs(decoded: Decoded) -> list[str]:
+    r = decoded.randomizer
+    indices = sample(r.outputs, SHOWN_OUTPUTS)
+    rows = [
+        [
+            _name(facts.value),
+            *([] if facts.base is None else [f"{facts.base:.6g}"]),
+            f"{facts.least:.6g}",
+            f"{facts.most:.6g}",
+        ]
+        for facts in output_facts(r, indices)
+    ]
+    base = ["for every label"] if isinstance(r, WindowRandomizer) else []
+    title = f"Outputs{_some(len(indices), r.outputs)}: probability, over all labels"
+    return [title, *text_table(["output", *base, "least", "most"], rows)]
+
+
+def _labels(decoded: Decoded, shown: list[int]) -> list[str]:
+    facts = label_facts(decoded.domain, decoded.randomizer, shown)
+    numeric = facts[0].mean is not None
+    header = ["label", *(["mean", "bias", "sd"] if numeric else []), "unchanged"]
+    rows = [[_name(row.label), *_moments(row), f"{row.unchanged:.6g}"] for row in facts]
+    title = f"Labels{_some(len(shown), decoded.domain.size)}: moments of the output"
+    return [title, *text_table(header, rows)]
+
+
+def _moments(facts: LabelFacts) -> list[str]:
+    if facts.mean is None or facts.bias is None or facts.deviation is None:
+        return []
+    return [f"{facts.mean:.6g}", f"{facts.bias:.3g}", f"{facts.deviation:.6g}"]
+
+
+def _windows(decoded: Decoded, shown: list[int]) -> list[str]:
+    r = decoded.randomizer
+    assert isinstance(r, WindowRandomizer)
+    if not r.window:
+        return ["Windows: none; every label has the same probabilities"]
+    rows = []
+    for facts in label_facts(decoded.domain, r, shown):
+        window = facts.window
+        assert window is not None
+        parts = [
+            f"{_name(r.values[output])} ({float(Fraction(words, r.window)):.1%})"
+            for output, words in window.outputs
+        ]
+        if len(parts) > 2 * _LISTED_OUTPUTS - 1:
+            left_out = len(parts) - 2
+            parts = [parts[0], f"{left_out:,} more", parts[-1]]
+        ends = [f"{float(Fraction(end, r.extra_total)):.4%}" for end in (window.start, window.end)]
+        rows.append([_name(facts.label), *ends, ", ".join(parts)])
+    title = (
+        f"Windows{_some(len(shown), decoded.domain.size)}: where a label's "
+        f"{r.window / r.words:.4%} of the words go, on the extra line"
+    )
+    return [title, *text_table(["label", "start", "end", "outputs"], rows, left=(0, 3))]
+
+
+def _noise(randomizer: AdditiveRandomizer) -> list[str]:
+    facts = noise_facts(randomizer)
+    return [
+        "Noise, before outputs are clamped",
+        f"  lattice step     {facts.step:.6g}",
+        f"  range of labels  {facts.period:.6g}   one block of the noise",
+        f"  blocks           {facts.blocks:,} on each side of zero",
+        f"  mean |noise|     {facts.mean_distance:.6g}",
+        f"  sd               {facts.deviation:.6g}",
+        *(f"  |noise| ≤ {limit:<10.6g} with probability {q:.4g}" for q, limit in facts.quantiles),
+        f"  folded tails     {facts.folded:.3g}   probability of the two outermost blocks",
+        f"  outputs          {randomizer.value(randomizer.low):.6g} … "
+        f"{randomizer.value(randomizer.high):.6g}   where they are clamped",
+    ]
+
+
+def _some(shown: int, count: int) -> str:
+    return "" if shown == count else f" ({shown:,} of {count:,})"
+
+
+def _name(item: Sequence[str] | str | float | Fraction) -> str:
+    if isinstance(item, float):
+        return f"{item:.6g}"
+    return clipped(str(item), _NAME_COLUMNS)

@@ -1,0 +1,132 @@
+"""``labeldp plan``: what compile would do, before anything is spent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from labeldp_compile.cli.text_table import printable
+from labeldp_compile.plan import Plan, plan_spec
+from labeldp_compile.plan.estimate import Range
+from labeldp_compile.prior.discrete_laplace import NOISE
+from labeldp_compile.randomizer import CategoricalDomain, Domain, RealDomain
+from labeldp_compile.spec.title import mechanism_title
+
+_WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
+
+
+@click.command("plan")
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def plan_command(spec: Path, as_json: bool) -> None:
+    """Say what compile would do with SPEC: what it spends, solves and writes.
+
+    Reads no label: of a Parquet file the footer, of a CSV file nothing. What compile would refuse
+    before spending is refused here, with exit code 2.
+    """
+    plan = plan_spec(spec)
+    if as_json:
+        click.echo(json.dumps(plan.to_json(), indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n".join(_in_words(plan)))
+
+
+def _in_words(plan: Plan) -> list[str]:
+    spec, budget, estimate = plan.spec, plan.budget, plan.estimate
+    lines = [
+        f"{spec.name}: what compile would do; no label was read, and nothing is spent",
+        _line("label", f"{printable(spec.label.column)}: {_domain(spec.domain)}"),
+        _line("other values", _others(spec.domain)),
+        _line("loss", spec.loss),
+        _line("mechanism", mechanism_title(spec.named_mechanism)),
+    ]
+    if spec.auto_reason is not None:
+        lines.append(_line("", f"auto: {spec.auto_reason}"))
+    lines += [
+        *_prior(plan),
+        _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
+        _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
+        _line("ε in total", _spent(float(budget.total), "for a label in both")),
+        _line("solver", estimate.solver),
+        _line("time", _about(estimate.seconds, _time)),
+        _line("outputs", _count(estimate.outputs)),
+        _line("size", _about(estimate.size, _size)),
+        _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
+    ]
+    return lines
+
+
+def _line(name: str, text: str) -> str:
+    return f"  {name:<16} {text}"
+
+
+def _prior(plan: Plan) -> list[str]:
+    budget, kind = plan.budget, plan.spec.prior.kind
+    if budget.data is None:
+        return [_line("prior", kind)]
+    rows = "number of rows not stated" if budget.rows is None else f"n = {budget.rows:,} rows"
+    lines = [_line("prior", f"{kind}: the label histogram of {budget.data} ({rows})")]
+    noise = budget.noise
+    if noise is not None:
+        text = f"{NOISE} of scale {noise.scale:.6g} on each count: sd {noise.deviation:.4g} rows"
+        if noise.average_count is not None:
+            share = noise.deviation / noise.average_count
+            text += f", {share:.1%} of the average label's {noise.average_count:,.1f}"
+        lines.append(_line("noise", text))
+    return lines
+
+
+def _prior_cost(plan: Plan) -> str:
+    if plan.budget.noise is None:
+        return f"nothing: the prior is {plan.spec.prior.kind}"
+    split = plan.spec.privacy.split
+    how = "√(k/n)" if split == "auto" else "as given"
+    return f"each time compile runs ({how})"
+
+
+def _spent(epsilon: float, on: str) -> str:
+    return f"{epsilon:<12.6g} {on}"
+
+
+def _domain(domain: Domain) -> str:
+    if isinstance(domain, CategoricalDomain):
+        shown = ", ".join(printable(str(value)) for value in domain.values[:6])
+        more = ", …" if domain.size > 6 else ""
+        return f"one of {shown}{more} (k = {domain.size:,})"
+    if isinstance(domain, RealDomain):
+        how = "at random, so that the mean is kept" if domain.rounding == "unbiased" else "nearest"
+        return (
+            f"{domain.min:g} … {domain.max:g} on {domain.points:,} points, rounded {how} "
+            f"(k = {domain.size:,})"
+        )
+    return f"the integers {domain.min} … {domain.max} (k = {domain.size:,})"
+
+
+def _others(domain: Domain) -> str:
+    if domain.default is not None:
+        return f"become {printable(str(domain.default))}, nulls included"
+    assert not isinstance(domain, CategoricalDomain)
+    return f"clamped to the nearest end; NaN and nulls become {domain.min:g}"
+
+
+def _count(outputs: Range) -> str:
+    if outputs.least == outputs.most:
+        return f"{outputs.most:,.0f}"
+    return f"at most about {outputs.most:,.0f}, as the prior decides"
+
+
+def _about(estimate: Range, show: Callable[[float], str]) -> str:
+    if estimate.most <= _WIDE * estimate.least:
+        return f"about {show(estimate.most)}"
+    return f"about {show(estimate.least)} to {show(estimate.most)}, as the prior decides"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def _size(size: float) -> str:
+    return f"{size / 1e3:,.3g} kB" if size < 1e6 else f"{size / 1e6:.3g} MB"

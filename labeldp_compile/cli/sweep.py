@@ -1,0 +1,217 @@
+"""``labeldp sweep``: every mechanism over a range of ε, as a table and a picture."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+
+import click
+
+from labeldp_compile.cli.progress import line_progress, row_progress
+from labeldp_compile.cli.text_table import text_table
+from labeldp_compile.errors import InputError
+from labeldp_compile.pipeline import INSECURE
+from labeldp_compile.spec import load_spec
+from labeldp_compile.spec.model import MIN_EPSILON
+from labeldp_compile.sweep import (
+    Sweep,
+    find_candidates,
+    frontier_candidates,
+    run_sweep,
+    sweep_prior,
+)
+from labeldp_compile.sweep.table import (
+    BEST,
+    FRONTIER_HEADER,
+    cells,
+    frontier_cells,
+    frontier_title,
+    groups,
+    header,
+    missing_by_reason,
+)
+from labeldp_compile.tabular.writer import replaced_when_whole
+
+DEFAULT_EPSILONS = "0.1,0.5,1,2,4,8"
+_EPSILON_HELP = f"Default: {DEFAULT_EPSILONS} and that of the spec."
+_MAX_EPSILON = 60
+
+
+@click.command("sweep")
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--epsilon", "epsilons", metavar="ε,ε,…", help=_EPSILON_HELP)
+@click.option(
+    "--mechanisms", metavar="NAME,…", help="Default: all that apply; rr_top_k:K names its k."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Also write a page (.html) or a picture (.png); repeatable.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+@click.option(
+    "--bias-frontier", "with_frontier", is_flag=True, help="Add the price of unbiasedness."
+)
+@click.option("--spend-prior", "spend", is_flag=True, help="Estimate a private prior, once.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option(
+    "--insecure-test-seed",
+    "test_seed",
+    type=click.IntRange(min=0),
+    help="Seed the prior's noise, for tests: the numbers are not to be used.",
+)
+def sweep_command(
+    spec: Path,
+    epsilons: str | None,
+    mechanisms: str | None,
+    as_json: bool,
+    outputs: tuple[Path, ...],
+    overwrite: bool,
+    with_frontier: bool,
+    spend: bool,
+    quiet: bool,
+    test_seed: int | None,
+) -> None:
+    """Compare all mechanisms for the label, loss and prior of SPEC.
+
+    Every point is compiled and verified, but only what -o names is written. A private prior is
+    estimated once for all points, and only with --spend-prior.
+    """
+    loaded, source = load_spec(spec)
+    _require_outputs(outputs, overwrite=overwrite)
+    totals = _numbers(epsilons or f"{DEFAULT_EPSILONS},{loaded.privacy.epsilon}")
+    candidates = find_candidates(loaded, None if mechanisms is None else mechanisms.split(","))
+    frontier = frontier_candidates(loaded) if with_frontier else []
+    if not candidates.chosen:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
+        raise InputError(f"--mechanisms: there is nothing to compare: {reasons}")
+
+    def about_to_spend(epsilon: Fraction) -> None:
+        if totals[-1] <= epsilon:
+            raise InputError(
+                f"--epsilon: the prior alone costs ε₁ = {float(epsilon):g}, which leaves nothing "
+                "for a label at any point: give a larger ε"
+            )
+        click.echo(f"labeldp: spending ε₁ = {float(epsilon):g} on the prior, once", err=True)
+
+    with row_progress("counting labels", None, quiet=quiet) as progress:
+        prior = sweep_prior(
+            loaded,
+            spec.parent,
+            spend=spend,
+            test_seed=test_seed,
+            about_to_spend=about_to_spend,
+            progress=progress,
+        )
+    sweep = run_sweep(
+        loaded,
+        hashlib.sha256(source).hexdigest(),
+        candidates,
+        totals,
+        prior,
+        frontier=frontier,
+        frontier_epsilons=totals if epsilons else [Fraction(loaded.privacy.epsilon)],
+        insecure=None if test_seed is None else INSECURE,
+        progress=line_progress(quiet=quiet),
+    )
+    for path in outputs:
+        _write(sweep, path)
+    if as_json:
+        click.echo(json.dumps(sweep.to_json(), indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n".join(_in_words(sweep)))
+
+
+def _numbers(text: str) -> list[Fraction]:
+    """Exact values of ε, increasing and distinct."""
+    totals = set()
+    for part in text.split(","):
+        try:
+            number = Decimal(part.strip())
+        except InvalidOperation:
+            raise InputError(f"--epsilon: expected numbers with commas, got {part!r}") from None
+        if not (number.is_finite() and MIN_EPSILON <= number <= _MAX_EPSILON):
+            raise InputError(
+                f"--epsilon: {part.strip()} does not lie in {MIN_EPSILON} … {_MAX_EPSILON}"
+            )
+        totals.add(Fraction(number))
+    return sorted(totals)
+
+
+def _require_outputs(outputs: tuple[Path, ...], *, overwrite: bool) -> None:
+    """Before anything is spent or solved."""
+    for path in outputs:
+        if path.suffix.lower() not in _WRITERS:
+            raise InputError(f"{path}: expected a name that ends in .html or .png")
+        if path.exists() and (path.is_dir() or not overwrite):
+            raise InputError(f"{path}: exists already; say --overwrite to replace it")
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: there is no directory {path.parent}")
+
+
+def _write(sweep: Sweep, path: Path) -> None:
+    with replaced_when_whole(path) as part:
+        _WRITERS[path.suffix.lower()](sweep, part)
+
+
+def _write_page(sweep: Sweep, path: Path) -> None:
+    # Matplotlib takes half a second to import: only those who want a picture wait for it.
+    from labeldp_compile.sweep.page import sweep_page  # noqa: PLC0415
+
+    path.write_text(sweep_page(sweep), encoding="utf-8")
+
+
+def _write_picture(sweep: Sweep, path: Path) -> None:
+    from labeldp_compile.sweep.plot import save_png  # noqa: PLC0415
+
+    save_png(sweep, path)
+
+
+_WRITERS: dict[str, Callable[[Sweep, Path], None]] = {".html": _write_page, ".png": _write_picture}
+
+
+def _in_words(sweep: Sweep) -> list[str]:
+    spec = sweep.spec
+    paid = f"; its ε₁ = {float(sweep.spent):g} was spent once" if sweep.spent else ""
+    lines = [
+        f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, "
+        f"prior: {spec.prior.kind}{paid}"
+    ]
+    if sweep.insecure:
+        lines.append(sweep.insecure)
+    rows, marks = [], []
+    for epsilon, points in groups(sweep):
+        for point in points:
+            rows.append(cells(sweep, point))
+            marks.append((epsilon, point is sweep.best(epsilon)))
+    table = text_table(header(sweep), rows)
+    width = max(map(len, table))
+    shown = None
+    for text, (epsilon, best) in zip(table[1:], marks, strict=True):
+        if epsilon != shown:
+            lines += ["", f"ε = {epsilon:g}", table[0]]
+            shown = epsilon
+        lines.append(f"{text:<{width}} {BEST}" if best else text)
+    lines += ["", f"{BEST} least noisy label loss; bias 0: nothing but rounding to whole counts"]
+    lines += [
+        f"not at ε = {epsilon:g}: {', '.join(names)}: {reason}"
+        for epsilon, reason, names in missing_by_reason(sweep)
+    ]
+    lines += [f"left out: {mechanism}: {reason}" for mechanism, reason in sweep.left_out]
+    return [*lines, *_frontier(sweep)]
+
+
+def _frontier(sweep: Sweep) -> list[str]:
+    lines = []
+    for line in sweep.frontier:
+        rows = [frontier_cells(point) for point in line]
+        lines += ["", frontier_title(line), *text_table(FRONTIER_HEADER, rows)]
+    return lines

@@ -1,0 +1,28 @@
+"""What an artifact does: the matrix Pr[output | label], and what follows from it."""
+
+from labeldp_compile.inspection.artifact import Decoded, decode_artifact
+from labeldp_compile.inspection.document import inspection_json
+from labeldp_compile.inspection.facts import (
+    LabelFacts,
+    NoiseFacts,
+    OutputFacts,
+    label_facts,
+    noise_facts,
+    output_facts,
+)
+from labeldp_compile.inspection.selection import find_labels, label_at, sample
+
+__all__ = [
+    "Decoded",
+    "LabelFacts",
+    "NoiseFacts",
+    "OutputFacts",
+    "decode_artifact",
+    "find_labels",
+    "inspection_json",
+    "label_at",
+    "label_facts",
+    "noise_facts",
+    "output_facts",
+    "sample",
+]

@@ -1,0 +1,30 @@
+"""Debiased randomized response (Definition 23 of the optimal unbiased randomizers paper, 2023)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.randomizer import CategoricalDomain
+from labeldp_compile.randomizer.randomized_response import randomized_response
+
+
+def build(problem: Problem) -> Solved:
+    """Randomized response whose outputs are moved apart so that the mean of a label is kept.
+
+    The outputs undo the probabilities of the integers (not e^ε): with base weight b and window X,
+    v_y = (2^B·y − b·Σy′)/X has E[v | y] = (b·Σv + X·v_y)/2^B = y, because Σv = Σy.
+    """
+    domain = problem.domain
+    if isinstance(domain, CategoricalDomain):
+        raise ValueError("debiased_rr needs labels that are numbers")
+    labels = domain.labels()
+    plain = randomized_response(
+        [float(y) for y in labels], range(len(labels)), problem.epsilon, problem.word_bits
+    )
+    base, window, total = plain.base[0], plain.window, sum(labels, Fraction(0))
+    if window == 0:
+        raise ValueError("ε is too small for an unbiased randomizer in words of this size")
+    values = [float((plain.words * y - base * total) / window) + 0.0 for y in labels]
+    rows = range(len(labels))
+    return Solved(randomized_response(values, rows, problem.epsilon, plain.word_bits))

@@ -1,0 +1,90 @@
+"""The exponential mechanism over the labels, with the scores −ℓ (McSherry and Talwar 2007).
+
+Pr[v | y] ∝ exp(−λ·ℓ(v, y)). The textbook λ = ε/(2Δ), Δ being the sensitivity of the scores, bounds
+the scores' and the normaliser's part in the worst case and mostly spends less than ε. Here λ is the
+largest for which the realised ratio of the integers is at most e^ε.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.artifact.table_graph import require_small_table
+from labeldp_compile.mechanisms.label_values import label_values
+from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.randomizer import CategoricalDomain, Domain
+from labeldp_compile.randomizer.exp_bound import exp_lower
+from labeldp_compile.randomizer.table import WORD_BITS, TableRandomizer, check_table
+from labeldp_compile.randomizer.table_privacy import table_ratio
+from labeldp_compile.randomizer.whole_counts import whole_counts
+from labeldp_compile.spec.model import Exponential, Mechanism
+
+Floats = NDArray[np.float64]
+_BISECTIONS = 60
+_BACK = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-6, 1e-3, 0.5)  # steps back from the largest λ
+
+
+def require_feasible(mechanism: Mechanism, domain: Domain, loss: str, epsilon: Fraction) -> None:
+    """Raise ValueError if the table would be too large; touches no label."""
+    if isinstance(mechanism, Exponential):
+        require_small_table(domain.size, domain.size)
+
+
+def build(problem: Problem) -> Solved:
+    """The table with the largest λ that is ε-DP in whole counts."""
+    require_feasible(problem.mechanism, problem.domain, problem.loss, problem.epsilon)
+    losses = _losses(problem.domain, problem.loss)
+    bits = WORD_BITS if problem.word_bits is None else problem.word_bits
+    allowed = exp_lower(problem.epsilon)
+    values = tuple(label_values(problem.domain))
+    largest = _largest_rate(losses, float(problem.epsilon))
+    for back in _BACK:
+        table = _table(losses, largest * (1 - back), bits)
+        randomizer = TableRandomizer(bits, table, values)
+        check_table(randomizer)
+        if table_ratio(randomizer) <= allowed:
+            return Solved(randomizer)
+    raise ValueError(f"no exponential mechanism fits words of {bits} bits at this ε")
+
+
+def _losses(domain: Domain, loss: str) -> Floats:
+    """[k, k] ℓ(v, y), a row for each label y, a column for each output v."""
+    if isinstance(domain, CategoricalDomain) or loss == "zero_one":
+        return 1.0 - np.eye(domain.size)
+    labels = np.array([float(y) for y in domain.labels()])
+    v, y = labels[None, :], labels[:, None]
+    if loss == "squared":
+        return np.asarray(0.5 * (v - y) ** 2)
+    return np.asarray(np.abs(v - y) if loss == "absolute" else v - y * np.log(v))
+
+
+def _largest_rate(losses: Floats, epsilon: float) -> float:
+    """The largest λ with a ratio of at most e^ε, to float64 precision, by bisection."""
+
+    def spent(rate: float) -> float:
+        exponents = -rate * losses
+        peaks = exponents.max(axis=1, keepdims=True)
+        normalisers = np.log(np.exp(exponents - peaks).sum(axis=1, keepdims=True)) + peaks
+        logs = exponents - normalisers
+        return float((logs.max(axis=0) - logs.min(axis=0)).max())
+
+    low = epsilon / (2 * np.ptp(losses, axis=0).max())  # the textbook rate
+    high = 2 * low
+    while spent(high) <= epsilon:
+        low, high = high, 2 * high
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if spent(middle) <= epsilon else (low, middle)
+    return float(low)
+
+
+def _table(losses: Floats, rate: float, bits: int) -> tuple[tuple[int, ...], ...]:
+    """[k][m] counts in proportion to exp(−λ·ℓ)."""
+    exponents = -rate * losses
+    shares = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    # A float64 times 2^200 is a whole number for every share that could matter.
+    rows = ([int(share) for share in row] for row in (shares * 2.0**200).tolist())
+    return tuple(tuple(whole_counts(row, 1 << bits)) for row in rows)

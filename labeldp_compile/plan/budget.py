@@ -1,0 +1,100 @@
+"""How ε would be spent: on the prior, whose data nobody reads here, and on each label."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
+from labeldp_compile.prior.rows import require_rows
+from labeldp_compile.prior.split import split_epsilon
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import PrivatePrior, PublicPrior
+from labeldp_compile.tabular import open_table
+
+
+class RowsUnknownError(InputError):
+    """The split of ε needs the number of rows, which only reading the data could tell."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise on each count of the label histogram.
+
+    Attributes:
+        scale: of the discrete Laplace distribution, 2/ε₁.
+        deviation: its standard deviation, in rows.
+        average_count: n/k, the rows that a label has on average; None if n is not known.
+    """
+
+    scale: float
+    deviation: float
+    average_count: float | None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The exact parts of ε, and what the first one pays for.
+
+    Attributes:
+        total, prior, label: ε, ε₁ and ε₂ = ε − ε₁.
+        data: the file that is counted, or None.
+        rows: n, or None where it does not matter or is not known.
+        noise: of a private prior, else None.
+    """
+
+    total: Fraction
+    prior: Fraction
+    label: Fraction
+    data: Path | None
+    rows: int | None
+    noise: Noise | None
+
+
+def find_budget(spec: Spec, directory: Path) -> Budget:
+    """The budget of a spec whose paths are relative to ``directory``.
+
+    Reads at most the footer of a Parquet file. Raises DataError and BudgetError as ``compile``
+    would, as far as that can be told without the data.
+    """
+    total, prior = Fraction(spec.privacy.epsilon), spec.prior
+    name = prior.data if isinstance(prior, PrivatePrior | PublicPrior) else None
+    if name is None:
+        return Budget(total, Fraction(0), total, None, None, None)
+    path = directory / name
+    rows = _stated_rows(spec, path)
+    if not isinstance(prior, PrivatePrior):
+        return Budget(total, Fraction(0), total, path, rows, None)
+    labels = spec.domain.size
+    if rows is not None:
+        require_rows(path, prior.rows, rows)
+    elif spec.privacy.split == "auto" and prior.rows is None:
+        raise RowsUnknownError(
+            f"{path}: a CSV file does not state its number of rows, which split: auto needs, and "
+            "plan does not open it: say rows: N beside data (the number is public), or give the "
+            "parts yourself, as in split: {prior: …, label: …}"
+        )
+    rows = prior.rows if rows is None else rows
+    epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows or 0, labels)
+    noise = _noise(epsilon_prior, None if rows is None else rows / labels)
+    return Budget(total, epsilon_prior, epsilon_label, path, rows, noise)
+
+
+def _stated_rows(spec: Spec, path: Path) -> int | None:
+    """The rows that a Parquet footer states; a CSV file only has to be there."""
+    if path.suffix.lower() == ".csv" and path.is_file():
+        return None
+    table = open_table(path, spec.label.column, spec.domain, all_columns=False)
+    if table.rows is not None:
+        require_rows(path, None, table.rows)
+    return table.rows
+
+
+def _noise(epsilon: Fraction, average_count: float | None) -> Noise:
+    """Discrete Laplace noise of scale s has the variance 2q/(1 − q)² with q = e^(−1/s)."""
+    scale = float(L1_SENSITIVITY / epsilon)
+    deviation = math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
+    return Noise(scale, deviation, average_count)

@@ -1,0 +1,72 @@
+"""The plan of a compile: the checks that come before spending, and estimates of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms import require_feasible
+from labeldp_compile.plan.budget import Budget, find_budget
+from labeldp_compile.plan.estimate import Estimate, estimate
+from labeldp_compile.spec import Spec, load_spec
+from labeldp_compile.spec.title import mechanism_title
+
+FORMAT_VERSION = "1.0"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``compile`` would do with a spec."""
+
+    spec: Spec
+    budget: Budget
+    estimate: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
+        spec, budget = self.spec, self.budget
+        parts = {"total": budget.total, "prior": budget.prior, "label": budget.label}
+        return {
+            "format_version": FORMAT_VERSION,
+            "name": spec.name,
+            "label": {"column": spec.label.column, "domain": spec.domain.to_json()},
+            "labels": spec.domain.size,
+            "loss": spec.loss,
+            "mechanism": spec.named_mechanism.model_dump(mode="json"),
+            "mechanism_title": mechanism_title(spec.named_mechanism),
+            "auto": spec.auto_reason,
+            "privacy": {
+                **{f"epsilon_{part}": float(value) for part, value in parts.items()},
+                "split": "auto" if spec.privacy.split == "auto" else "given",
+                "exact": {f"epsilon_{part}": str(value) for part, value in parts.items()},
+            },
+            "prior": {
+                "kind": spec.prior.kind,
+                "data": None if budget.data is None else str(budget.data),
+                "rows": budget.rows,
+                "noise": None if budget.noise is None else asdict(budget.noise),
+            },
+            "solver": self.estimate.solver,
+            "estimate": {
+                "outputs": asdict(self.estimate.outputs),
+                "bytes": asdict(self.estimate.size),
+                "seconds": asdict(self.estimate.seconds),
+            },
+            "writes": [f"{spec.name}.onnx", f"{spec.name}.certificate.json"],
+        }
+
+
+def plan_spec(path: Path) -> Plan:
+    """The plan for a spec file; reads no label and spends nothing.
+
+    Raises InputError (SpecError, DataError, BudgetError) where ``compile`` would before it spends.
+    """
+    spec, _ = load_spec(path)
+    budget = find_budget(spec, path.parent)
+    try:
+        require_feasible(spec.named_mechanism, spec.domain, spec.loss, budget.label)
+        return Plan(spec, budget, estimate(spec, budget))
+    except ValueError as error:
+        raise InputError(f"{spec.name}: {error}") from error

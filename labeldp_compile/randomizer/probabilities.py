@@ -1,0 +1,212 @@
+"""Pr[output | label] from the integers of any form: exact by the row, in float64 by the block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.randomizer import (
+    AdditiveRandomizer,
+    Randomizer,
+    TableRandomizer,
+    WindowRandomizer,
+)
+from labeldp_compile.randomizer.window import Output
+
+Floats = NDArray[np.float64]
+
+
+def equally_likely(randomizer: Randomizer) -> int:
+    """The denominator of every probability: 2^B, or 2^(2B) where a label takes two words."""
+    return int(randomizer.words**randomizer.words_per_label)
+
+
+def row(randomizer: Randomizer, label: int) -> list[int]:
+    """[m] exact counts of each output for the label of this index; they sum to the denominator."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        return _additive_row(randomizer, label)
+    if isinstance(randomizer, TableRandomizer):
+        return list(randomizer.counts[label])
+    return [int(count) for count in _WindowLines(randomizer).row(label)]
+
+
+def matrix(randomizer: Randomizer, labels: Sequence[int]) -> Floats:
+    """[len(labels), m] probabilities of every output for the labels of these indices.
+
+    Correct to a few units in the last place.
+    """
+    result = np.empty((len(labels), randomizer.outputs))
+    if isinstance(randomizer, AdditiveRandomizer):
+        noise = _Noise(randomizer)
+        for position, label in enumerate(labels):
+            result[position] = noise.row(label)
+    elif isinstance(randomizer, TableRandomizer):
+        for position, label in enumerate(labels):
+            result[position] = np.array(randomizer.counts[label], dtype=np.float64)
+        result /= float(randomizer.words)
+    else:
+        lines = _WindowLines(randomizer)
+        for position, label in enumerate(labels):
+            result[position] = lines.row(label)
+        result /= float(randomizer.words)
+    return result
+
+
+def column(randomizer: Randomizer, output: int) -> Floats:
+    """[k] the probability of the output of this index under every label."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        return _Noise(randomizer).column(output)
+    if isinstance(randomizer, TableRandomizer):
+        counts = [float(counts[output]) for counts in randomizer.counts]
+        return np.array(counts) / float(randomizer.words)
+    return _WindowLines(randomizer).column(output) / float(randomizer.words)
+
+
+def value(randomizer: Randomizer, output: int) -> Output:
+    """The output of this index, 0 … m − 1."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        return randomizer.value(randomizer.low + output)
+    return randomizer.values[output]
+
+
+def index_of(randomizer: Randomizer, wanted: Output | Fraction) -> int | None:
+    """The index of the output that equals a label, or None; for P[unchanged]."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        if isinstance(wanted, str):
+            return None
+        exact = Fraction(wanted)
+        steps = round((exact - Fraction(randomizer.origin)) / Fraction(randomizer.unit))
+        inside = randomizer.low <= steps <= randomizer.high
+        same = inside and Fraction(randomizer.value(steps)) == exact
+        return steps - randomizer.low if same else None
+    return next((i for i, v in enumerate(randomizer.values) if v == wanted), None)
+
+
+def noise_quantiles(randomizer: AdditiveRandomizer, shares: Sequence[float]) -> list[int]:
+    """The least distance from zero, in lattice steps, within which each share of the noise lies.
+
+    Of the noise before outputs are clamped; its folded tails count where they were folded to.
+    """
+    noise, furthest = _Noise(randomizer), (randomizer.reach + 1) * randomizer.period
+
+    def within(steps: int) -> float:
+        above, below = noise.at_most(np.array([steps, -steps - 1]))
+        return float(above - below)
+
+    def quantile(share: float) -> int:
+        low, high = 0, furthest - 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if within(middle) >= share else (middle + 1, high)
+        return low
+
+    return [quantile(share) for share in shares]
+
+
+class _WindowLines:
+    """The two lines of a window randomizer as int64 vectors: every count is below 2^63."""
+
+    def __init__(self, randomizer: WindowRandomizer) -> None:
+        self._r = randomizer
+        lengths = [segment.length for segment in randomizer.extra]
+        ends = np.array(list(accumulate(lengths, initial=0)), dtype=np.int64)
+        self._starts, self._ends = ends[:-1], ends[1:]
+        self._owners = np.array([segment.output for segment in randomizer.extra], dtype=np.int64)
+        self._base = np.array(randomizer.base, dtype=np.int64)
+
+    def row(self, label: int) -> NDArray[np.int64]:
+        start = self._r.offsets[label]
+        stop = start + self._r.window
+        counts = self._base.copy()
+        overlaps = np.minimum(self._ends, stop) - np.maximum(self._starts, start)
+        np.add.at(counts, self._owners, np.maximum(overlaps, 0))
+        return counts
+
+    def column(self, output: int) -> Floats:
+        starts = np.array(self._r.offsets, dtype=np.int64)
+        stops = starts + self._r.window
+        counts = np.full(len(starts), self._base[output], dtype=np.int64)
+        for j in np.flatnonzero(self._owners == output):
+            overlaps = np.minimum(self._ends[j], stops) - np.maximum(self._starts[j], starts)
+            counts += np.maximum(overlaps, 0)
+        return counts.astype(np.float64)
+
+
+def _additive_row(r: AdditiveRandomizer, label: int) -> list[int]:
+    """Exact counts: the noise of a label reaches the inner outputs, the rest lies in the ends."""
+    at, zero = label * r.spacing, r.reach + 1
+
+    def weight(noise: int) -> int:
+        block, inside = divmod(noise, r.period)
+        return r.blocks[zero + block] * r.shapes[int(block >= 0)][inside]
+
+    def up_to(noise: int) -> int:
+        block, inside = divmod(noise, r.period)
+        whole = sum(r.blocks[: zero + block]) * r.words
+        return whole + r.blocks[zero + block] * sum(r.shapes[int(block >= 0)][: inside + 1])
+
+    total = equally_likely(r)
+    if r.low == r.high:
+        return [total]
+    inner = [weight(point - at) for point in range(r.low + 1, r.high)]
+    return [up_to(r.low - at), *inner, total - up_to(r.high - 1 - at)]
+
+
+class _Noise:
+    """The noise of an additive randomizer as float64: weights, and cumulated from both sides."""
+
+    def __init__(self, randomizer: AdditiveRandomizer) -> None:
+        self._r = r = randomizer
+        self._blocks = np.array([weight / r.words for weight in r.blocks])
+        self._shapes = [np.array([weight / r.words for weight in shape]) for shape in r.shapes]
+        below, above = self._blocks.cumsum(), self._blocks[::-1].cumsum()[::-1]
+        # Mass of whole blocks before and behind each, and inside each shape up to and from i.
+        self._before, self._behind = below - self._blocks, above - self._blocks
+        self._upto = [shape.cumsum() for shape in self._shapes]
+        self._from = [shape[::-1].cumsum()[::-1] for shape in self._shapes]
+
+    def row(self, label: int) -> Floats:
+        r, at = self._r, label * self._r.spacing
+        if r.low == r.high:
+            return np.ones(1)
+        inner = self._weights(np.arange(r.low + 1, r.high) - at)
+        ends = self.at_most(np.array([r.low - at])), self.at_least(np.array([r.high - at]))
+        return np.concatenate([ends[0], inner, ends[1]])
+
+    def column(self, output: int) -> Floats:
+        r = self._r
+        noise = r.low + output - np.arange(r.labels) * r.spacing
+        if r.low == r.high:
+            return np.ones(r.labels)
+        if output == 0:
+            return self.at_most(noise)
+        return self.at_least(noise) if output == r.outputs - 1 else self._weights(noise)
+
+    def _places(self, noise: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        block, inside = np.divmod(noise, self._r.period)
+        return block + self._r.reach + 1, inside
+
+    def _of_side(self, numbers: list[Floats], places: tuple[NDArray[np.int64], ...]) -> Floats:
+        block, inside = places
+        return np.where(block > self._r.reach, numbers[1][inside], numbers[0][inside])
+
+    def _weights(self, noise: NDArray[np.int64]) -> Floats:
+        places = self._places(noise)
+        weights: Floats = self._blocks[places[0]] * self._of_side(self._shapes, places)
+        return weights
+
+    def at_most(self, noise: NDArray[np.int64]) -> Floats:
+        places = self._places(noise)
+        inside = self._blocks[places[0]] * self._of_side(self._upto, places)
+        total: Floats = self._before[places[0]] + inside
+        return total
+
+    def at_least(self, noise: NDArray[np.int64]) -> Floats:
+        places = self._places(noise)
+        inside = self._blocks[places[0]] * self._of_side(self._from, places)
+        total: Floats = self._behind[places[0]] + inside
+        return total

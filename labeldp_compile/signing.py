@@ -1,0 +1,33 @@
+"""Sign an artifact with an Ed25519 key (RFC 8032); ``verify/signature.py`` checks it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.verify.signature import MAKE_KEYS, MAX_KEY_BYTES
+
+
+def read_private_key(path: Path) -> Ed25519PrivateKey:
+    """An Ed25519 key from an unencrypted PEM file; InputError if it is none."""
+    try:
+        with path.open("rb") as file:
+            pem = file.read(MAX_KEY_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except TypeError as error:
+        raise InputError(
+            f"{path}: is encrypted; sign with OpenSSL instead: openssl pkeyutl -sign -rawin "
+            f"-inkey {path} -in ARTIFACT.onnx -out ARTIFACT.onnx.sig"
+        ) from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise InputError(f"{path}: is no private key in PEM") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{path}: is no Ed25519 key; make one with: {MAKE_KEYS}")
+    return key

@@ -1,0 +1,172 @@
+"""The pictures of a sweep: noisy label loss against ε, and against bias."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from labeldp_compile.sweep.sweep import Sweep
+
+# Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
+COLOURS = (
+    "#1f77b4",
+    "#d95f02",
+    "#2a9d55",
+    "#c23b8f",
+    "#8172d5",
+    "#b58900",
+    "#12a5b8",
+    "#d6504a",
+    "#7a8a99",
+    "#a0643c",
+    "#5b7f1f",
+    "#3e56c4",
+)
+_MARKERS = "osD^vPX*<>hd"
+_DASHES = ("-", "--", "-.", ":")
+_INK, _GRID = "#1a1a1a", "#c8c8c8"  # replaced in pages by colours of the scheme
+LOSSES = {
+    "squared": "noisy label loss (½ squared error)",
+    "absolute": "noisy label loss (absolute error)",
+    "poisson": "noisy label loss (Poisson log loss)",
+    "zero_one": "noisy label loss (share of changed labels)",
+}
+FRONTIER = "optimal, bias priced"
+_DPI = 150
+_VISIBLE = 1e-3  # of the loss
+
+
+def save_png(sweep: Sweep, path: Path) -> None:
+    """Write the picture on white; the caller chooses the name."""
+    with mpl.rc_context():
+        figure = _figure(sweep)
+        figure.set_canvas(FigureCanvasAgg(figure))
+        figure.savefig(path, format="png", dpi=_DPI, facecolor="white")
+
+
+def inline_svg(sweep: Sweep) -> str:
+    """An SVG element whose text and lines take ``currentColor``; the same for the same sweep."""
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "labeldp", "svg.fonttype": "path"}):
+        figure = _figure(sweep)
+        figure.set_canvas(FigureCanvasSVG(figure))
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :].replace(_INK, "currentColor").replace(_GRID, "var(--grid)")
+    label = f"Noisy label loss against ε for {sweep.spec.name}; the numbers are in the table"
+    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def draw_losses(axes: Any, sweep: Sweep) -> None:
+    """Noisy label loss against ε, a line for each mechanism, as in Figure 4(a) of the paper."""
+    for index, mechanism in enumerate(sweep.mechanisms()):
+        line = [point for point in sweep.points if point.mechanism == mechanism and point.loss > 0]
+        axes.plot(
+            [point.epsilon for point in line],
+            [point.loss for point in line],
+            label=mechanism,
+            **style(index),
+        )
+    axes.set_xscale("log")
+    epsilons = sweep.epsilons()
+    axes.xaxis.set_major_locator(FixedLocator(epsilons))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_yscale("log")
+    axes.set(xlabel="ε, for a label in both parts", ylabel=LOSSES[sweep.spec.loss])
+    axes.set_title(f"{sweep.spec.name}: noisy label loss", loc="left", color=_INK)
+
+
+def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> None:
+    """Noisy label loss against root-mean-square bias, from unbiased to RR-on-Bins.
+
+    Each line holds (rms bias, loss) pairs; an unbiased end is drawn at the left edge.
+    """
+    edge = _edge([x for line in lines for x, _ in line])
+    for line in lines:
+        x, y = [max(x, edge) for x, _ in line], [y for _, y in line]
+        axes.plot(x, y, "o-", color=_INK, ms=4, label=FRONTIER if line is lines[0] else None)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set(xlabel="root-mean-square bias", ylabel="noisy label loss")
+
+
+def style(index: int) -> dict[str, Any]:
+    """Colour, marker and dashes of the line of this index."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": _MARKERS[index % len(_MARKERS)],
+        "linestyle": _DASHES[index // 3 % len(_DASHES)],
+        "markersize": 6,
+        "linewidth": 1.6,
+    }
+
+
+def _figure(sweep: Sweep) -> Figure:
+    panels = 2 if sweep.frontier else 1
+    figure = Figure(figsize=(9.2, 5.2 * panels), layout="constrained")
+    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    draw_losses(axes[0], sweep)
+    if sweep.frontier:
+        _draw_frontier_panel(axes[1], sweep)
+    for part in axes:
+        _finish(part)
+        part.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, labelcolor=_INK)
+    return figure
+
+
+def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
+    """The frontier of each ε as a line, and the mechanisms of the sweep at the same ε as points."""
+    lines = [_visible([(p.rms_bias or 0.0, p.loss) for p in line]) for line in sweep.frontier]
+    least = _edge([x for line in lines for x, _ in line])
+    draw_frontier(axes, lines)
+    for line in sweep.frontier:
+        first = line[0]
+        axes.annotate(
+            f"ε = {first.epsilon:g}",
+            (max(first.rms_bias or 0.0, least), first.loss),
+            xytext=(6, 6),
+            textcoords="offset points",
+            color=_INK,
+        )
+    epsilons = {line[0].epsilon for line in sweep.frontier}
+    for index, mechanism in enumerate(sweep.mechanisms()):
+        here = [p for p in sweep.points if p.mechanism == mechanism and p.epsilon in epsilons]
+        if here:
+            x = [max(p.rms_bias or 0.0, least) for p in here]
+            axes.plot(
+                x, [p.loss for p in here], label=mechanism, **style(index) | {"linestyle": ""}
+            )
+    axes.set_title("The price of unbiasedness (left edge: unbiased)", loc="left", color=_INK)
+
+
+def _visible(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The line without the biased points that save next to nothing: they only widen the axis."""
+    unbiased = line[0][1]
+    return [line[0], *(point for point in line[1:] if point[1] < (1 - _VISIBLE) * unbiased)]
+
+
+def _edge(biases: Sequence[float]) -> float:
+    """Where unbiased points are drawn on a logarithmic axis: left of all that are biased."""
+    largest = max(biases, default=1.0) or 1.0
+    real = [bias for bias in biases if bias > 1e-9 * largest]
+    return min(real, default=1.0) / 3
+
+
+def _finish(axes: Any) -> None:
+    axes.grid(visible=True, which="major", color=_GRID, linewidth=0.7, alpha=0.6)
+    axes.set_axisbelow(True)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(_INK)
+    axes.tick_params(colors=_INK, which="both")
+    for text in (axes.xaxis.label, axes.yaxis.label):
+        text.set_color(_INK)

@@ -1,0 +1,311 @@
+"""``labeldp sweep``: numbers from certificates, ε spent once, outputs whole or not at all."""
+
+import json
+import re
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+from labeldp_compile.pipeline import assemble
+from labeldp_compile.prior import Prior, estimate
+from labeldp_compile.randomizer.utility import variances
+from labeldp_compile.spec import load_spec
+from labeldp_compile.spec.title import mechanism_title
+from labeldp_compile.sweep import find_candidates, plot
+
+WEIGHTS = [9, 8, 7, 6, 5, 4]
+SPEC = f"""
+version: 1
+name: visits
+label:
+  column: visits
+  domain: {{kind: integer, min: 1, max: 6}}
+loss: squared
+privacy: {{epsilon: 1}}
+prior: {{kind: public, weights: {WEIGHTS}}}
+mechanism: {{kind: rr_on_bins}}
+"""
+ALL = [
+    "randomized_response",
+    "rr_with_prior",
+    "rr_on_bins",
+    "optimal_unbiased",
+    "debiased_rr",
+    "laplace",
+    "laplace, clipped",
+    "staircase",
+    "staircase, clipped",
+    "exponential",
+]
+UNBIASED = {"optimal_unbiased", "debiased_rr", "laplace", "staircase"}
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def spec_in(place, *changes):
+    text = SPEC
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (place / "spec.yaml").write_text(text, encoding="utf-8")
+    return place / "spec.yaml"
+
+
+def swept(*arguments):
+    result = labeldp("sweep", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+PRIVATE = (f"{{kind: public, weights: {WEIGHTS}}}", "{kind: private, data: visits.parquet}")
+
+
+@pytest.fixture
+def table(tmp_path):
+    labels = np.random.default_rng(0).integers(1, 7, 5000)
+    pq.write_table(pa.table({"visits": labels}), tmp_path / "visits.parquet")
+    return tmp_path
+
+
+def test_every_number_is_that_of_a_certificate(tmp_path):
+    path = spec_in(tmp_path)
+    document = swept(path, "--epsilon", "2,0.5")
+    spec, _ = load_spec(path)
+    by_title = {mechanism_title(m): m for m in find_candidates(spec, None).chosen}
+    assert [p["mechanism"] for p in document["points"]] == ALL * 2
+    for point in document["points"]:
+        epsilon = Fraction(str(point["epsilon"]))
+        prior = Prior(WEIGHTS, Fraction(0), epsilon, {"kind": "public", "weights": WEIGHTS})
+        named = spec.with_mechanism(by_title[point["mechanism"]])
+        artifact = assemble(named, prior, "0" * 64)
+        privacy, utility = artifact.certificate["privacy"], artifact.certificate["utility"]
+        assert point["loss"] == utility["noisy_label_loss"]
+        assert point["largest_bias"] == utility["largest_bias"]
+        assert point["rms_bias"] == utility["rms_bias"]
+        assert point["epsilon_label_bound"] == privacy["epsilon_label_bound"] <= point["epsilon"]
+        assert point["outputs"] == artifact.certificate["outputs"]
+        assert point["bytes"] == len(artifact.model)
+        assert point["seconds"] > 0
+        spread = [float(v) for v in variances(artifact.randomizer)]
+        assert point["variance"] == pytest.approx(np.average(spread, weights=WEIGHTS))
+        assert point["unbiased"] == (point["mechanism"] in UNBIASED)
+    for epsilon in (0.5, 2):
+        here = [p for p in document["points"] if p["epsilon"] == epsilon]
+        assert [p["mechanism"] for p in here if p["best"]] == ["rr_on_bins"]
+        assert min(here, key=lambda p: p["loss"])["best"]
+        unbiased = [p for p in here if p["unbiased"]]
+        assert min(unbiased, key=lambda p: p["loss"])["mechanism"] == "optimal_unbiased"
+
+
+def test_the_table_holds_the_numbers_and_marks_the_best(tmp_path):
+    path = spec_in(tmp_path)
+    document = swept(path, "--epsilon", "1", "--mechanisms", "rr_on_bins,optimal_unbiased")
+    result = labeldp("sweep", path, "--epsilon", "1", "--mechanisms", "rr_on_bins,optimal_unbiased")
+    rows = {line.split()[0]: line.split() for line in result.stdout.splitlines() if line}
+    for point in document["points"]:
+        cells = rows[point["mechanism"]]
+        assert cells[1] == f"{point['loss']:.6g}"
+        assert cells[2] == ("0" if point["unbiased"] else f"{point['largest_bias']:.4g}")
+        assert (cells[-1] == "◄") == point["best"]
+    assert result.stderr == ""
+
+
+def test_the_default_range_holds_the_epsilon_of_the_spec(tmp_path):
+    path = spec_in(tmp_path, ("epsilon: 1", "epsilon: 3"))
+    document = swept(path, "--mechanisms", "randomized_response")
+    assert [p["epsilon"] for p in document["points"]] == [0.1, 0.5, 1, 2, 3, 4, 8]
+
+
+def test_a_private_prior_is_refused_without_being_told(table, monkeypatch):
+    monkeypatch.setattr(estimate, "noisy_histogram", None)
+    monkeypatch.setattr(estimate, "count_labels", None)
+    result = labeldp("sweep", spec_in(table, PRIVATE), "-o", table / "out.html")
+    assert result.exit_code == 2 and result.stdout == ""
+    assert "costs ε₁ = 0.034641" in result.stderr and "--spend-prior" in result.stderr
+    assert not (table / "out.html").exists()
+
+
+def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
+    calls = []
+    noisy = estimate.noisy_histogram
+    monkeypatch.setattr(estimate, "noisy_histogram", lambda *a: calls.append(a[1]) or noisy(*a))
+    path = spec_in(table, PRIVATE, ("epsilon: 1", "epsilon: 1, split: {prior: 0.25, label: 0.75}"))
+    options = ["--spend-prior", "--epsilon", "0.1,0.25,0.5,2", "--json"]
+    result = labeldp("sweep", path, *options, "--mechanisms", "randomized_response,rr_on_bins")
+    document = json.loads(result.stdout)
+    assert calls == [Fraction(1, 4)]
+    assert "spending ε₁ = 0.25 on the prior, once" in result.stderr
+    assert document["epsilon_prior_spent"] == 0.25
+    assert {p["epsilon"]: p["epsilon_label"] for p in document["points"]} == {0.5: 0.25, 2: 1.75}
+    assert len(document["points"]) == 4
+    assert {p["epsilon"] for p in document["missing"]} == {0.1, 0.25}
+    words = labeldp("sweep", path, *options[:-1], "--mechanisms", "randomized_response")
+    assert "its ε₁ = 0.25 was spent once" in words.stdout and len(calls) == 2
+
+
+def test_nothing_is_spent_where_no_point_could_be_compiled(table, monkeypatch):
+    monkeypatch.setattr(estimate, "noisy_histogram", None)
+    path = spec_in(table, PRIVATE)
+    result = labeldp("sweep", path, "--spend-prior", "--epsilon", "0.01")
+    assert result.exit_code == 2 and "leaves nothing for a label" in result.stderr
+    result = labeldp("sweep", path, "--spend-prior", "--mechanisms", "rr_top_k:7")
+    assert result.exit_code == 2 and "nothing to compare" in result.stderr
+
+
+def test_points_that_cannot_be_compiled_are_listed_with_the_reason(tmp_path):
+    path = spec_in(
+        tmp_path, ("min: 1, max: 6", "min: -1, max: 2000"), (str(WEIGHTS), str([1] * 2002))
+    )
+    document = swept(path, "--epsilon", "1", "--mechanisms", "exponential,rr_top_k:3,rr_top_k:9999")
+    assert [p["mechanism"] for p in document["points"]] == ["rr_top_k, k 3"]
+    assert "would be too large" in document["missing"][0]["reason"]
+    assert document["left_out"] == [
+        {"mechanism": "rr_top_k, k 9999", "reason": "there are only 2,002 labels"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("loss: squared", "loss: zero_one")], ["randomized_response", "rr_with_prior", "laplace",
+         "laplace, clipped", "staircase", "staircase, clipped", "exponential"]),
+        ([("loss: squared", "loss: poisson")],
+         ["randomized_response", "rr_with_prior", "rr_on_bins", "optimal_unbiased, grid 13",
+          "exponential"]),
+        ([("loss: squared", "loss: absolute")],
+         [m if m != "optimal_unbiased" else "optimal_unbiased, grid 13" for m in ALL]),
+        ([("{kind: integer, min: 1, max: 6}",
+           "{kind: categorical, values: [a, b, c, d, e, f]}\n  out_of_domain: {default: a}"),
+          ("loss: squared", "loss: zero_one"),
+          ("{kind: rr_on_bins}", "{kind: rr_top_k, k: 2}")],
+         ["randomized_response", "rr_top_k, k 2", "rr_with_prior", "exponential"]),
+        ([("{kind: rr_on_bins}", "{kind: optimal_unbiased, bias: {max: 0.5}}")],
+         [*ALL[:4], "optimal_unbiased, max bias 0.5", *ALL[4:]]),
+        ([("{kind: integer, min: 1, max: 6}",
+           "{kind: real, min: 0.0, max: 1.0, points: 6, rounding: nearest}")],
+         [m for m in ALL if m not in UNBIASED]),
+    ],
+    ids=["zero_one", "poisson", "absolute", "categories", "budget", "nearest"],
+)  # fmt: skip
+def test_the_mechanisms_are_those_that_fit(tmp_path, changes, expected):
+    spec, _ = load_spec(spec_in(tmp_path, *[(o, n) for o, n in _own(changes)]))
+    assert [mechanism_title(m) for m in find_candidates(spec, None).chosen] == expected
+
+
+def _own(changes):
+    """A mechanism that fits where the one of the spec does not."""
+    zero_one = any("zero_one" in new for _, new in changes)
+    named = any("rr_on_bins" in old for old, _ in changes)
+    return [
+        *changes,
+        *([("{kind: rr_on_bins}", "{kind: rr_with_prior}")] if zero_one and not named else []),
+    ]
+
+
+BAD = {
+    "no number": (["--epsilon", "1,x"], "expected numbers"),
+    "zero": (["--epsilon", "0"], "does not lie in"),
+    "large": (["--epsilon", "1,61"], "does not lie in"),
+    "nan": (["--epsilon", "nan"], "does not lie in"),
+    "mechanism": (["--mechanisms", "rr_on_bin"], "did you mean 'rr_on_bins'?"),
+    "k": (["--mechanisms", "rr_top_k"], "as in rr_top_k:5"),
+    "no k": (["--mechanisms", "laplace:5"], "only rr_top_k takes a number"),
+    "suffix": (["-o", "out.pdf"], "ends in .html or .png"),
+    "directory": (["-o", "no/such/out.png"], "there is no directory"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_one_message(tmp_path, case, monkeypatch):
+    options, message = BAD[case]
+    result = labeldp("sweep", spec_in(tmp_path), *options)
+    assert result.exit_code == 2 and message in result.stderr
+    assert result.stdout == "" and result.stderr.count("\n") == 1
+
+
+FEW = ["--epsilon", "0.5,2", "--mechanisms", "randomized_response,rr_on_bins,optimal_unbiased"]
+
+
+def test_pages_and_pictures(tmp_path):
+    page, picture = tmp_path / "sweep.html", tmp_path / "sweep.png"
+    result = labeldp("sweep", spec_in(tmp_path), *FEW, "-o", page, "-o", picture)
+    assert result.exit_code == 0, result.output
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"""(?:src|href)=["']([^#"'][^"']*)""", text)
+    assert links == [] and "<script" not in text and "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    assert "prefers-color-scheme: dark" in text and "@media print" in text
+    document = swept(spec_in(tmp_path), *FEW)
+    for point in document["points"]:
+        assert f"<td>{point['loss']:.6g}</td>" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    before = page.read_bytes(), picture.read_bytes()
+    refused = labeldp("sweep", spec_in(tmp_path), *FEW, "-o", page)
+    assert refused.exit_code == 2 and "--overwrite" in refused.stderr
+    assert (page.read_bytes(), picture.read_bytes()) == before
+
+
+def test_an_interrupted_run_leaves_nothing_half_written(tmp_path, monkeypatch):
+    def interrupted(sweep, path):
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plot, "save_png", interrupted)
+    result = labeldp("sweep", spec_in(tmp_path), *FEW, "-o", tmp_path / "sweep.png")
+    assert result.exit_code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["spec.yaml"]
+
+
+def test_the_frontier_leads_from_unbiased_to_rr_on_bins(tmp_path):
+    path = spec_in(tmp_path)
+    document = swept(path, *FEW, "--bias-frontier")
+    assert [line[0]["epsilon"] for line in document["bias_frontier"]] == [0.5, 2]
+    for line in document["bias_frontier"]:
+        losses = {
+            p["mechanism"]: p["loss"]
+            for p in document["points"]
+            if p["epsilon"] == line[0]["epsilon"]
+        }
+        assert line[0]["loss"] == losses["optimal_unbiased"] and line[0]["unbiased"]
+        assert line[-1]["loss"] == pytest.approx(losses["rr_on_bins"])
+        assert all(b["loss"] <= a["loss"] * (1 + 1e-6) for a, b in pairwise(line))
+        assert all(b["rms_bias"] >= a["rms_bias"] * (1 - 1e-6) - 1e-9 for a, b in pairwise(line))
+    own = swept(path, "--mechanisms", "rr_on_bins", "--bias-frontier")
+    assert [line[0]["epsilon"] for line in own["bias_frontier"]] == [1]
+    page = tmp_path / "frontier.html"
+    words = labeldp("sweep", path, *FEW, "--bias-frontier", "-o", page)
+    assert "From unbiased to RR-on-Bins at ε = 0.5" in words.stdout
+    assert "From unbiased to RR-on-Bins at ε = 2" in page.read_text(encoding="utf-8")
+    refused = labeldp("sweep", spec_in(tmp_path, ("squared", "absolute")), "--bias-frontier")
+    assert refused.exit_code == 2 and "loss: squared" in refused.stderr
+
+
+def test_a_test_seed_is_insecure_everywhere(table):
+    page = table / "seeded.html"
+    options = ["--spend-prior", "--insecure-test-seed", "7", "-o", page]
+    result = labeldp("sweep", spec_in(table, PRIVATE), *FEW, *options)
+    assert "INSECURE" in result.stdout and "INSECURE" in page.read_text(encoding="utf-8")
+    again = swept(spec_in(table, PRIVATE), *FEW, *options[:3])
+    assert again["insecure"].startswith("INSECURE")
+
+
+def test_categories_have_no_bias(tmp_path):
+    path = spec_in(
+        tmp_path,
+        ("{kind: integer, min: 1, max: 6}",
+         "{kind: categorical, values: [a, b, c, d, e, f]}\n  out_of_domain: {default: a}"),
+        ("loss: squared", "loss: zero_one"),
+        ("{kind: rr_on_bins}", "{kind: rr_with_prior}"),
+    )  # fmt: skip
+    result = labeldp("sweep", path, "--epsilon", "1", "-o", tmp_path / "sweep.html")
+    assert result.exit_code == 0, result.output
+    assert "bias" not in result.stdout.splitlines()[3]
+    assert all(p["variance"] is None for p in swept(path, "--epsilon", "1")["points"])

@@ -1,0 +1,150 @@
+"""RRTop-k and RRWithPrior: the paper's probabilities, its choice of k, and its optimality."""
+
+from collections import Counter
+from fractions import Fraction
+from math import exp
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from labeldp_compile.mechanisms.rr_top_k import best_k, by_weight
+from labeldp_compile.randomizer.exp_bound import exp_lower
+from labeldp_compile.randomizer.privacy import realised_ratio
+from labeldp_compile.randomizer.rr_top_k import rr_top_k
+from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
+from labeldp_compile.verify import check_bytes
+from labeldp_compile.verify.zero_one_bound import zero_one_dual_is_feasible
+from tests.helpers import all_words, compile_text, plain_counts, run
+
+SPEC = """
+version: 1
+name: example
+label:
+  column: y
+  domain: {{kind: categorical, values: [a, b, c, d, e]}}
+  out_of_domain: {{default: c}}
+loss: zero_one
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: public, weights: {weights}}}
+mechanism: {mechanism}
+"""
+
+weights_lists = st.lists(st.integers(0, 30), min_size=2, max_size=9).filter(any)
+epsilons = st.fractions(Fraction(1, 20), 8, max_denominator=50)
+
+
+@given(
+    st.integers(2, 7).flatmap(
+        lambda k: st.tuples(st.just(k), st.sets(st.integers(0, k - 1), min_size=1, max_size=k))
+    ),
+    epsilons,
+    st.integers(9, 14),
+)
+def test_probabilities_are_those_of_algorithm_1(k_and_kept, epsilon, bits):
+    k, kept = k_and_kept[0], sorted(k_and_kept[1])
+    randomizer = rr_top_k([float(i) for i in range(k)], kept, epsilon, bits)
+    assert realised_ratio(randomizer) <= exp_lower(epsilon)
+    e, m, unit = exp(epsilon), len(kept), 2**bits
+    for y in range(k):
+        counts = plain_counts(randomizer, y)
+        for output in kept:
+            ideal = 1 / m if y not in kept else (e if output == y else 1) / (e + m - 1)
+            # The base weight is rounded up once; the own segment bears what that costs.
+            assert counts[float(output)] / unit == pytest.approx(ideal, abs=(m + 1) / unit)
+
+
+@given(weights_lists, epsilons)
+def test_best_k_is_the_argmax_of_algorithm_2(weights, epsilon):
+    k, e = best_k(weights, epsilon), exp(epsilon)
+    ranked = np.cumsum(sorted(weights, reverse=True))
+    scores = ranked / (e + np.arange(len(weights)))
+    assert scores[k - 1] >= scores.max() * (1 - 1e-12)
+    assert all(scores[: k - 1] < scores[k - 1] * (1 + 1e-12))
+
+
+def test_ties_are_stable():
+    assert by_weight([1, 3, 3, 0, 1]) == [1, 2, 0, 4, 3]
+    # e^ε·1/(e^ε) against e^ε·2/(e^ε + 1): with equal weights every larger k wins.
+    assert best_k([5, 5, 5], Fraction(1)) == 3
+    assert best_k([1, 0, 0], Fraction(1)) == 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(weights_lists, epsilons)
+def test_theorem_3_against_the_linear_program(weights, epsilon):
+    k, e = len(weights), exp(epsilon)
+    prior = np.array(weights) / sum(weights)
+    m = best_k(weights, epsilon)
+    kept = e / (e + m - 1) * np.sort(prior)[::-1][:m].sum()
+    assert kept == pytest.approx(least_change(prior, e, k), abs=1e-9)
+
+
+def least_change(prior, e, k):
+    """The largest Σ p_y·q(y | y) over all ε-DP matrices q, by HiGHS."""
+    cost = np.zeros((k, k))  # q[label, output]
+    np.fill_diagonal(cost, -prior)
+    sums = np.kron(np.eye(k), np.ones(k))
+    bounds = []
+    for output in range(k):
+        for y in range(k):
+            for z in range(k):
+                if y != z:
+                    row = np.zeros((k, k))
+                    row[y, output], row[z, output] = 1.0, -e
+                    bounds.append(row.ravel())
+    result = linprog(cost.ravel(), np.array(bounds), np.zeros(len(bounds)), sums, np.ones(k))
+    assert result.success
+    return -result.fun
+
+
+@given(weights_lists, epsilons)
+def test_the_dual_meets_the_loss(weights, epsilon):
+    prior = np.array(weights) / sum(weights)
+    alpha = dual_of_zero_one(prior, float(epsilon))
+    e, m = exp(epsilon), best_k(weights, epsilon)
+    kept = e / (e + m - 1) * np.sort(prior)[::-1][:m].sum()
+    assert alpha.sum() == pytest.approx(1 - kept, abs=1e-12)
+
+
+@given(weights_lists, epsilons, st.fractions(Fraction(1, 10**6), 1))
+def test_a_higher_bound_than_the_optimum_is_never_accepted(weights, epsilon, more):
+    prior = np.array(weights) / sum(weights)
+    alpha = [Fraction(a) for a in dual_of_zero_one(prior, float(epsilon)).tolist()]
+    upper = exp_lower(epsilon)
+    shifted = [a - Fraction(1, 10**12) for a in alpha]
+    assert zero_one_dual_is_feasible(weights, upper, shifted)
+    for place in range(len(alpha)):
+        raised = [a + more * (i == place) for i, a in enumerate(alpha)]
+        assert not zero_one_dual_is_feasible(weights, upper, raised)
+
+
+@pytest.mark.parametrize("epsilon", ["0.3", "2", "7.5"])
+@pytest.mark.parametrize("mechanism", ["{kind: rr_with_prior}", "{kind: rr_top_k, k: 3}"])
+def test_the_running_graph_gives_the_certified_counts(mechanism, epsilon):
+    text = SPEC.format(epsilon=epsilon, weights="[5, 0, 9, 9, 1]", mechanism=mechanism)
+    artifact = compile_text(text, word_bits=12)
+    assert check_bytes(artifact.model).ok
+    words = all_words(12)
+    for row, label in enumerate("abcde"):
+        got = run(artifact.model, np.full(len(words), label, dtype=object), words)
+        assert Counter(got) == plain_counts(artifact.randomizer, row)
+
+
+def test_the_certificate_proves_that_no_randomizer_changes_fewer_labels():
+    text = SPEC.format(epsilon=1, weights="[50, 3, 9, 9, 1]", mechanism="{kind: rr_with_prior}")
+    artifact = compile_text(text)
+    utility = artifact.certificate["utility"]
+    assert utility["certified_gap"] < 1e-14
+    assert artifact.certificate["optimality"]["over"] == "any"
+    e = exp(1)
+    assert 1 - utility["noisy_label_loss"] == pytest.approx(
+        max(e / (e + k - 1) * s / 72 for k, s in enumerate(np.cumsum([50, 9, 9, 3, 1]), 1))
+    )
+
+
+def test_a_k_that_is_not_the_best_has_a_gap():
+    text = SPEC.format(epsilon=3, weights="[50, 30, 9, 9, 1]", mechanism="{kind: rr_top_k, k: 1}")
+    assert compile_text(text).certificate["utility"]["certified_gap"] > 0.1

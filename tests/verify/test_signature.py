@@ -1,0 +1,130 @@
+"""Detached Ed25519 signatures: made and checked here, and by OpenSSL."""
+
+import shutil
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+from tests.helpers import INTEGER_SPEC
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    """A key pair made by OpenSSL, as the documentation says."""
+    folder = tmp_path_factory.mktemp("keys")
+    for command in (
+        "openssl genpkey -algorithm ed25519 -out key.pem",
+        "openssl pkey -in key.pem -pubout -out public.pem",
+        "openssl genpkey -algorithm ed25519 -out other.pem",
+        "openssl pkey -in other.pem -pubout -out other-public.pem",
+        "openssl genpkey -algorithm rsa -out rsa.pem",
+        "openssl pkey -in rsa.pem -pubout -out rsa-public.pem",
+        "openssl pkey -in key.pem -aes256 -passout pass:secret -out locked.pem",
+    ):
+        subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "spec.yaml"
+    path.write_text(INTEGER_SPEC)
+    return path
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def test_sign_and_verify(spec, keys, tmp_path):
+    out = tmp_path / "out"
+    assert labeldp("compile", spec, "-o", out, "--sign", keys / "key.pem").exit_code == 0
+    artifact = out / "example.onnx"
+    assert len((out / "example.onnx.sig").read_bytes()) == 64
+    good = labeldp("verify", artifact, "--public-key", keys / "public.pem")
+    assert good.exit_code == 0 and "ok     signature" in good.output
+    bad = labeldp("verify", artifact, "--public-key", keys / "other-public.pem")
+    assert bad.exit_code == 1 and "FAILED signature" in bad.output
+
+
+def test_openssl_checks_what_labeldp_signs_and_the_other_way_round(spec, keys, tmp_path):
+    out = tmp_path / "out"
+    labeldp("compile", spec, "-o", out, "--sign", keys / "key.pem")
+    check = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", keys / "public.pem", "-rawin"]
+    check += ["-in", out / "example.onnx", "-sigfile", out / "example.onnx.sig"]
+    assert subprocess.run(check, check=False, capture_output=True).returncode == 0
+    sign = ["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", keys / "other.pem"]
+    sign += ["-in", out / "example.onnx", "-out", tmp_path / "theirs"]
+    subprocess.run(sign, check=True, capture_output=True)
+    result = labeldp(
+        *("verify", out / "example.onnx", "--public-key", keys / "other-public.pem"),
+        *("--signature", tmp_path / "theirs"),
+    )
+    assert result.exit_code == 0
+
+
+def test_a_signature_protects_declared_fields_too(spec, keys, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    labeldp("compile", spec, "-o", one, "--sign", keys / "key.pem")
+    spec.write_text(INTEGER_SPEC.replace("column: y", "column: z"))
+    labeldp("compile", spec, "-o", two)
+    shutil.copy(one / "example.onnx.sig", two / "example.onnx.sig")
+    assert labeldp("verify", two / "example.onnx").exit_code == 0
+    result = labeldp("verify", two / "example.onnx", "--public-key", keys / "public.pem")
+    assert result.exit_code == 1
+
+
+def test_overwriting_without_a_key_removes_the_old_signature(spec, keys, tmp_path):
+    out = tmp_path / "out"
+    labeldp("compile", spec, "-o", out, "--sign", keys / "key.pem")
+    assert labeldp("compile", spec, "-o", out, "--overwrite").exit_code == 0
+    assert not (out / "example.onnx.sig").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("missing.pem", "cannot be read"),
+        ("public.pem", "no private key"),
+        ("rsa.pem", "no Ed25519 key"),
+        ("locked.pem", "openssl pkeyutl -sign"),
+    ],
+)
+def test_unusable_keys_are_found_before_anything_is_spent(spec, keys, tmp_path, key, message):
+    result = labeldp("compile", spec, "-o", tmp_path / "out", "--sign", keys / key)
+    assert result.exit_code == 2 and message in result.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "signature", "message"),
+    [
+        ("key.pem", "s", "no public key"),
+        ("rsa-public.pem", "s", "no Ed25519 key"),
+        ("public.pem", "missing", "cannot be read"),
+        ("missing.pem", "s", "cannot be read"),
+    ],
+)
+def test_unusable_public_keys_and_signatures(spec, keys, tmp_path, key, signature, message):
+    labeldp("compile", spec, "-o", tmp_path)
+    (tmp_path / "s").write_bytes(b"x" * 64)
+    result = labeldp(
+        *("verify", tmp_path / "example.onnx", "--public-key", keys / key),
+        *("--signature", tmp_path / signature),
+    )
+    assert result.exit_code == 2 and message in result.output
+
+
+def test_a_signature_needs_a_key(spec, tmp_path):
+    labeldp("compile", spec, "-o", tmp_path)
+    assert labeldp("verify", tmp_path / "example.onnx", "--signature", "s").exit_code == 2
+
+
+@pytest.mark.parametrize("signature", [b"", b"x" * 63, b"x" * 64, b"x" * 65])
+def test_wrong_signatures_fail(spec, keys, tmp_path, signature):
+    labeldp("compile", spec, "-o", tmp_path)
+    (tmp_path / "example.onnx.sig").write_bytes(signature)
+    result = labeldp("verify", tmp_path / "example.onnx", "--public-key", keys / "public.pem")
+    assert result.exit_code == 1

@@ -28,8 +28,8 @@ from labeldp_compile.inspection import (
     sample,
 )
 from labeldp_compile.inspection.document import FORMAT_VERSION
-from labeldp_compile.randomizer import AdditiveRandomizer, WindowRandomizer
-from labeldp_compile.randomizer.probabilities import matrix, value
+from labeldp_compile.randomizer import AdditiveRandomizer, Randomizer, WindowRandomizer
+from labeldp_compile.randomizer.probabilities import matrix, noise_quantiles, value
 from labeldp_compile.verify import VerificationError
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
@@ -37,6 +37,7 @@ SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
 MAX_PRINTED = 1_000_000
 _NAME_COLUMNS = 24
 _LISTED_OUTPUTS = 3
+_SHOWN_NOISE = 0.99
 
 
 @click.command("inspect")
@@ -69,9 +70,10 @@ def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     r, k = decoded.randomizer, decoded.domain.size
     shown = asked or sample(k, SHOWN_LABELS)
     bits = f"{r.words_per_label} × {r.word_bits}" if r.words_per_label > 1 else f"{r.word_bits}"
+    form = f"{'an' if r.form == 'additive' else 'a'} {r.form} randomizer"
     lines = [
-        f"{decoded.certificate['name']}: {decoded.certificate['mechanism']}, a {r.form} "
-        f"randomizer: {k:,} labels, {r.outputs:,} outputs, words of {bits} bits; verified",
+        f"{decoded.certificate['name']}: {decoded.certificate['mechanism']}, {form}: "
+        f"{k:,} labels, {r.outputs:,} outputs, words of {bits} bits; verified",
         "",
         *_matrix(decoded, asked, whole),
         "",
@@ -108,16 +110,28 @@ def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     columns, lines = shutil.get_terminal_size((80, 30))
     rows = asked or sample(k, max(lines - 8, 12))
     which = "" if len(rows) == k or asked else f" ({len(rows)} of {k:,} labels)"
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    first, last, share = _visible_outputs(r)
     shades = heat_map(
-        matrix(r, rows),
+        (matrix(r, [y])[0, first : last + 1] for y in rows),
         [_name(label_at(decoded.domain, y)) for y in rows],
-        [_name(value(r, 0)), _name(value(r, r.outputs - 1))],
+        (_name(value(r, first)), _name(value(r, last))),
         columns=columns,
-        colour=colour,
+        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
         shades=_shades(),
     )
-    return [f"Pr[output | label], a row a label{which}", *shades]
+    return [f"Pr[output | label], a row a label{which}{share}", *shades]
+
+
+def _visible_outputs(randomizer: Randomizer) -> tuple[int, int, str]:
+    """First and last output to show: of unclipped noise, not the far tails."""
+    last = randomizer.outputs - 1
+    if not isinstance(randomizer, AdditiveRandomizer):
+        return 0, last, ""
+    reach = noise_quantiles(randomizer, [_SHOWN_NOISE])[0]
+    low = max(-reach - randomizer.low, 0)
+    high = min(randomizer.period + reach - randomizer.low, last)
+    hidden = (low, high) != (0, last)
+    return low, high, f"; outputs with {_SHOWN_NOISE:.0%} of the noise" if hidden else ""
 
 
 def _shades() -> str:
@@ -207,5 +221,5 @@ def _some(shown: int, count: int) -> str:
 
 def _name(item: Sequence[str] | str | float | Fraction) -> str:
     if isinstance(item, float):
-        return f"{item:.6g}"
+        return f"{item:.0f}" if item.is_integer() and abs(item) < 1e12 else f"{item:.6g}"
     return clipped(str(item), _NAME_COLUMNS)

@@ -122,12 +122,12 @@ def sweep_command(
         insecure=None if test_seed is None else INSECURE,
         progress=line_progress(quiet=quiet),
     )
-    for path in outputs:
-        _write(sweep, path)
     if as_json:
         click.echo(json.dumps(sweep.to_json(), indent=2, ensure_ascii=False))
     else:
         click.echo("\n".join(_in_words(sweep)))
+    for path in outputs:  # last: a full disk must not swallow what a prior was spent on
+        _write(sweep, path)
 
 
 def _numbers(text: str) -> list[Fraction]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -185,8 +186,9 @@ class _Line:
         start = self._r.offsets[label]
         end = start + self._r.window
         outputs = []
-        for j, segment in enumerate(self._r.extra):
+        j = bisect_right(self._ends, start) - 1
+        while j < len(self._r.extra) and self._ends[j] < end:
             inside = min(self._ends[j + 1], end) - max(self._ends[j], start)
-            if inside > 0:
-                outputs.append((segment.output, inside))
+            outputs.append((self._r.extra[j].output, inside))
+            j += 1
         return Window(start, end, outputs)

@@ -83,7 +83,12 @@ def index_of(randomizer: Randomizer, wanted: Output | Fraction) -> int | None:
         inside = randomizer.low <= steps <= randomizer.high
         same = inside and Fraction(randomizer.value(steps)) == exact
         return steps - randomizer.low if same else None
-    return next((i for i, v in enumerate(randomizer.values) if v == wanted), None)
+    if isinstance(wanted, Fraction):
+        number = float(wanted)
+        if Fraction(number) != wanted:
+            return None
+        wanted = number
+    return randomizer.values.index(wanted) if wanted in randomizer.values else None
 
 
 def noise_quantiles(randomizer: AdditiveRandomizer, shares: Sequence[float]) -> list[int]:

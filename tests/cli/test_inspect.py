@@ -245,14 +245,15 @@ def test_index_of_finds_only_equal_outputs():
 
 
 def test_shades_add_up_neighbours_and_mark_the_largest():
-    probabilities = np.full((2, 10), 0.05)
-    probabilities[1, 9] = 0.55
-    binned = add_neighbours(probabilities, 4)
-    np.testing.assert_allclose(binned, [[0.15, 0.15, 0.15, 0.05], [0.15, 0.15, 0.15, 0.55]])
-    options = {"columns": 12, "colour": False, "shades": ASCII_SHADES}
-    lines = heat_map(probabilities, ["a", "bb"], ["0", "9"], **options)
+    row = np.full(10, 0.05)
+    high = row.copy()
+    high[9] = 0.55
+    np.testing.assert_allclose(add_neighbours(row, 3), [0.15, 0.15, 0.15, 0.05])
+    np.testing.assert_allclose(add_neighbours(high, 3), [0.15, 0.15, 0.15, 0.55])
+    names, ends = ["a", "bb"], ("0", "9")
+    lines = heat_map([row, high], names, ends, columns=12, colour=False, shades=ASCII_SHADES)
     assert lines[1].endswith("#│") and "#" not in lines[0]
-    coloured = heat_map(probabilities, ["a", "bb"], ["0", "9"], columns=12, colour=True)
+    coloured = heat_map([row, high], names, ends, columns=12, colour=True)
     assert coloured[0].endswith("\x1b[0m│")
 
 

@@ -9,6 +9,7 @@ import click
 
 from labeldp_compile.cli.compile import compile_command
 from labeldp_compile.cli.errors import explained
+from labeldp_compile.cli.keygen import keygen_command
 from labeldp_compile.cli.randomize import randomize_command
 from labeldp_compile.cli.schema import schema_command
 from labeldp_compile.cli.verify import verify_command
@@ -20,5 +21,11 @@ def main() -> None:
     """A compiler for label differential privacy: from a YAML spec to a certified randomizer."""
 
 
-for _command in (compile_command, verify_command, randomize_command, schema_command):
+for _command in (
+    compile_command,
+    verify_command,
+    randomize_command,
+    keygen_command,
+    schema_command,
+):
     main.add_command(explained(_command))

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from labeldp_runtime.errors import IdError
 
 MAX_ID_BYTES = 1 << 16
-PADDING = 32  # readable bytes behind the last id: the 8-byte pieces below may run past its end
+_PADDING = 32  # the 8-byte pieces below may run past the end of the last id
+_CACHED_ROWS = 1 << 15  # rows whose numbers stay in a core's cache
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF, _THIRD = np.uint64(32), np.uint64(29)
@@ -52,7 +53,7 @@ class ByteIds:
 
     Attributes:
         kind: text (UTF-8) or binary.
-        data: the buffer, with ``PADDING`` bytes behind the last id.
+        data: the buffer; the ids stand in it one behind the other.
         starts: int64 [n], where each id begins.
         lengths: int64 [n], its number of bytes, at most ``MAX_ID_BYTES``.
     """
@@ -69,9 +70,18 @@ class ByteIds:
         """Ids that stand one behind the other in ``data``. Raises IdError if one is too long."""
         if len(lengths) and int(lengths.max()) > MAX_ID_BYTES:
             raise IdError(f"an id is longer than {MAX_ID_BYTES:,} bytes: use a shorter name for it")
-        padded = np.zeros(len(data) + PADDING, dtype=np.uint8)
-        padded[: len(data)] = np.frombuffer(data, dtype=np.uint8)
-        return cls(kind, padded, np.cumsum(lengths) - lengths, lengths)
+        starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return cls(kind, np.frombuffer(data, dtype=np.uint8), starts[:-1], lengths)
+
+    @classmethod
+    def of_width(cls, data: bytes | memoryview, rows: int, width: int) -> ByteIds:
+        """Binary ids of so many bytes each, one behind the other in ``data``."""
+        if width > MAX_ID_BYTES:
+            raise IdError(f"ids are longer than {MAX_ID_BYTES:,} bytes: use shorter names")
+        lengths = np.broadcast_to(np.int64(width), rows)
+        starts = np.arange(rows, dtype=np.int64) * width
+        return cls("binary", np.frombuffer(data, dtype=np.uint8), starts, lengths)
 
     def __len__(self) -> int:
         """The number of ids."""
@@ -88,6 +98,11 @@ class ByteIds:
 
     def digests(self) -> NDArray[np.uint64]:
         """64 bits an id: equal for equal ids, and nearly always different for others."""
+        starts = range(0, len(self), _CACHED_ROWS)
+        parts = [self[start : start + _CACHED_ROWS]._digests() for start in starts]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+    def _digests(self) -> NDArray[np.uint64]:
         pieces = Pieces(self)
         state = pieces.lengths.view(np.uint64) * _ODD
         for piece in range(-(-pieces.longest // 8)):
@@ -116,13 +131,15 @@ class Pieces:
         same = len(lengths) == 0 or bool((lengths == lengths[0]).all())
         self._is_even = same
         self._order = None if same else _longest_first(lengths)
-        self._starts = ids.starts if self._order is None else ids.starts[self._order]
+        starts = ids.starts - ids.starts[0] if len(ids) else ids.starts
+        self._starts = starts if self._order is None else starts[self._order]
         self.lengths = lengths.copy() if self._order is None else lengths[self._order]
         self.longest = int(self.lengths[0]) if len(lengths) else 0
         self._descending = -self.lengths
+        self._data = _padded(ids)
         # Every position of the buffer as the number in the 8 bytes from there on.
-        self._data = ids.data
-        self._numbers = np.ndarray(len(ids.data) - 7, dtype="<u8", buffer=ids.data, strides=(1,))
+        size = len(self._data) - 7
+        self._numbers = np.ndarray(size, dtype="<u8", buffer=self._data, strides=(1,))
 
     def count_beyond(self, position: int) -> int:
         """How many ids have more than so many bytes."""
@@ -139,9 +156,9 @@ class Pieces:
         return numbers & _MASKS[left]
 
     def _slice(self, piece: int, count: int) -> NDArray[np.uint64]:
-        width, start = self.longest, int(self._starts[0]) + 8 * piece
+        width = self.longest
         numbers: NDArray[np.uint64] = np.ndarray(
-            count, dtype="<u8", buffer=self._data, offset=start, strides=(width,)
+            count, dtype="<u8", buffer=self._data, offset=8 * piece, strides=(width,)
         )
         left = min(max(width - 8 * piece, 0), 8)
         return numbers if left == 8 else numbers & _MASKS[left]
@@ -157,6 +174,17 @@ class Pieces:
         result = np.empty_like(values)
         result[self._order] = values
         return result
+
+
+def _padded(ids: ByteIds) -> NDArray[np.uint8]:
+    """The bytes of these ids alone, with zeros behind."""
+    if not len(ids):
+        return np.zeros(_PADDING, dtype=np.uint8)
+    start, stop = int(ids.starts[0]), int(ids.starts[-1] + ids.lengths[-1])
+    data = np.empty(stop - start + _PADDING, dtype=np.uint8)
+    data[: stop - start] = ids.data[start:stop]
+    data[stop - start :] = 0
+    return data
 
 
 def _longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:

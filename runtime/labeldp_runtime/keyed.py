@@ -97,9 +97,10 @@ class KeyedWords:
 
 def check_version(version: int) -> int:
     """The version, if it is a whole number of 64 bits; raises IdError."""
-    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version < 2**64:
+    whole = isinstance(version, int | np.integer) and not isinstance(version, bool)
+    if not whole or not 0 <= version < 2**64:
         raise IdError(f"a version is a whole number from 0 to 2^64 - 1, this is {version!r}")
-    return version
+    return int(version)
 
 
 def _cbc_mac(cipher: Any, ids: ByteIds, labels: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -130,8 +130,7 @@ def _of_bytes(values: Any, kind: Any) -> ByteIds:
 
 def _of_fixed_bytes(values: Any, width: int) -> ByteIds:
     data = values.buffers()[1]
-    lengths = np.full(len(values), width, dtype=np.int64)
     if data is None:
-        return ByteIds.of("binary", b"", lengths)
+        return ByteIds.of_width(b"", len(values), width)
     start = values.offset * width
-    return ByteIds.of("binary", memoryview(data)[start : start + len(values) * width], lengths)
+    return ByteIds.of_width(memoryview(data)[start:], len(values), width)

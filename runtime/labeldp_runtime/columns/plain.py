@@ -43,7 +43,7 @@ def ids(values: Any) -> Ids:
         return _of_fixed_text(array)
     if kind == "V" and array.dtype.names is None:
         width = array.dtype.itemsize
-        return ByteIds.of("binary", array.tobytes(), np.full(len(array), width, dtype=np.int64))
+        return ByteIds.of_width(array.tobytes(), len(array), width)
     if kind == "S":
         raise IdError("numpy's S type drops zeros at the end of an id: use V, or objects")
     raise IdError(f"{WANTED}, not {array.dtype}")
@@ -68,8 +68,7 @@ def _of_objects(values: list[Any]) -> Ids:
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         return ByteIds.of("binary", b"".join(values), lengths)
     if all(issubclass(t, UUID) for t in types):
-        sixteen = np.full(len(values), 16, dtype=np.int64)
-        return ByteIds.of("binary", b"".join(map(attrgetter("bytes"), values)), sixteen)
+        return ByteIds.of_width(b"".join(map(attrgetter("bytes"), values)), len(values), 16)
     if all(issubclass(t, int | np.integer) and t is not bool for t in types):
         return _of_integers(values)
     if types <= {float, np.float64} and np.isnan(values).any():

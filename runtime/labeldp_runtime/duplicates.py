@@ -1,4 +1,4 @@
-"""Find ids that stand in an input twice, exactly, for 8 bytes a row.
+"""Find ids that stand in an input twice, exactly, for 8 to 9 bytes a row.
 
 Only a digest of 64 bits is kept for each row. If no digest occurs twice, no id does. If one does,
 the ids are read again to see whether it is an accident (which it is once in 2^64 pairs) or not.
@@ -25,19 +25,27 @@ class UniqueIds:
 
     def __init__(self) -> None:
         """No ids so far."""
-        self._parts: list[NDArray[np.uint64]] = []
+        self._digests = np.empty(0, dtype=np.uint64)
+        self._count = 0
 
     def add(self, ids: Ids) -> None:
         """Take the next ids; those of all parts must be of one type."""
-        self._parts.append(ids.digests())
+        count = self._count + len(ids)
+        if count > len(self._digests):
+            # In steps of an eighth: large arrays grow in place, so the eighth is all that is lost.
+            room = max(count, len(self._digests) * 9 // 8)
+            self._digests.resize(room, refcheck=False)
+        self._digests[self._count : count] = ids.digests()
+        self._count = count
 
     def check(self, read_again: Callable[[], Iterable[Ids]]) -> None:
-        """Raise DuplicateIdError if an id was added twice.
+        """Raise DuplicateIdError if an id was added twice; forgets the ids.
 
         ``read_again`` yields the same ids in the same order; it is called only if two digests are
-        equal. Needs 8 bytes an id, in all, and forgets the ids.
+        equal.
         """
-        digests = _joined(self._parts)
+        digests = self._digests[: self._count]
+        self._digests, self._count = np.empty(0, dtype=np.uint64), 0
         if _increasing(digests):
             return
         suspects = _repeated(digests)
@@ -52,17 +60,6 @@ def refuse_duplicates(ids: Ids) -> None:
         unique = UniqueIds()
         unique.add(ids)
         unique.check(lambda: [ids])
-
-
-def _joined(parts: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """All digests in one array; the parts are freed one by one, so that memory is needed once."""
-    total = np.empty(sum(map(len, parts)), dtype=np.uint64)
-    end = len(total)
-    while parts:
-        part = parts.pop()
-        total[end - len(part) : end] = part
-        end -= len(part)
-    return total
 
 
 def _increasing(digests: NDArray[np.uint64]) -> bool:

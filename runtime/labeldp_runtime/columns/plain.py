@@ -30,7 +30,7 @@ def ids(values: Any) -> Ids:
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
         raise IdError("expected one id a label, in an array or a list")
     if not isinstance(values, np.ndarray) and not hasattr(values, "__array__"):
-        return _of_objects(list(values))
+        return _of_objects(values if isinstance(values, list) else list(values))
     array = np.asarray(values)
     if array.ndim != 1:
         raise IdError(f"expected ids of one dimension, got {array.ndim}")
@@ -57,13 +57,18 @@ def integer_ids(array: NDArray[Any]) -> IntegerIds:
 
 
 def _of_objects(values: list[Any]) -> Ids:
+    if values and isinstance(values[0], str):
+        try:
+            joined = "".join(values)  # which refuses all but text
+        except TypeError:
+            pass
+        else:
+            return text_ids(joined, np.fromiter(map(len, values), np.int64, len(values)))
     types = set(map(type, values))
     if not types:
         return IntegerIds(np.empty(0, dtype=np.int64))
     if any(t is type(None) or t.__name__ in ("NAType", "NaTType") for t in types):
         raise null_id()
-    if all(issubclass(t, str) for t in types):
-        return text_ids("".join(values), np.fromiter(map(len, values), np.int64, len(values)))
     if all(issubclass(t, bytes) for t in types):
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         return ByteIds.of("binary", b"".join(values), lengths)

@@ -29,6 +29,7 @@ from labeldp_runtime.keys import Key
 _TAG = b"labeldp-words-1"
 _KINDS = {"int64": b"\0", "uint64": b"\1", "text": b"\2", "binary": b"\3"}
 _BLOCK = 16
+_DIGEST_BYTES = 32
 _TOP_BIT = np.uint64(1 << 63)
 
 
@@ -36,9 +37,10 @@ class KeyedWords:
     """The words of one key, context and artifact."""
 
     def __init__(self, key: Key, context: str, tables_digest: str, words: int) -> None:
-        """``words`` is the number of words a label, at least 1.
+        """``words`` is the number of words a label, at least 1; ``tables_digest`` is in hex.
 
-        Raises MissingExtraError if the package ``cryptography`` is not installed.
+        Raises MissingExtraError if the package ``cryptography`` is not installed, and ValueError
+        for a digest that is none.
         """
         try:
             from cryptography.hazmat.primitives.ciphers import (  # noqa: PLC0415
@@ -55,8 +57,10 @@ class KeyedWords:
         mode = modes.ECB()  # noqa: S305
         self._cipher: Any = lambda secret: Cipher(algorithms.AES(secret), mode).encryptor()
         self._secret, self._words = key.secret, words
-        name = context.encode()
-        self._prefix = _TAG + _number(len(name)) + name + bytes.fromhex(tables_digest)
+        name, digest = context.encode(), bytes.fromhex(tables_digest)
+        if len(digest) != _DIGEST_BYTES:
+            raise ValueError("a tables digest is a SHA-256")
+        self._prefix = _TAG + _number(len(name)) + name + digest
 
     def __call__(self, ids: Ids, labels: NDArray[np.uint64], version: int) -> NDArray[np.uint64]:
         """Words [n], or [n, w] for w > 1, for ids [n] and canonical labels [n]."""

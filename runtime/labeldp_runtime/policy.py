@@ -51,12 +51,15 @@ class Policy:
 
     def check_certificate(self, certificate: dict[str, Any], source: str) -> None:
         """Raise PolicyError unless the certificate satisfies the conditions."""
-        if self.name is not None and certificate["name"] != self.name:
+        try:
+            name, exact = certificate["name"], certificate["exact"]
+            bound = Fraction(exact["epsilon_label_bound"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise PolicyError(f"{source}: its certificate lacks what the policy asks") from error
+        if self.name is not None and name != self.name:
             raise PolicyError(
-                f"{source}: is the artifact {certificate['name']!r}, not {self.name!r}: "
-                "deploy the right file"
+                f"{source}: is the artifact {name!r}, not {self.name!r}: deploy the right file"
             )
-        bound = Fraction(certificate["exact"]["epsilon_label_bound"])
         if self.max_epsilon is not None and bound > self._most():
             raise PolicyError(
                 f"{source}: a label spends up to ε = {float(bound):.12g}, and the policy allows "

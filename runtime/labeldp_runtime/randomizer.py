@@ -59,7 +59,7 @@ class Randomizer:
         """Load from bytes; ``source`` names them in errors. See ``load``."""
         if (key is None) != (context is None):
             raise ValueError("key and context belong together: give both, or neither")
-        if context is not None and not (isinstance(context, str) and context):
+        if context is not None and not _is_name(context):
             raise ValueError("context is the name of the column that is randomized: a text")
         check_bytes(data, source)
         if require is not None:
@@ -216,6 +216,14 @@ class Randomizer:
 
     def _words_shape(self, count: int) -> tuple[int, ...]:
         return (count,) if self._words_per_label == 1 else (count, self._words_per_label)
+
+
+def _is_name(context: Any) -> bool:
+    """A text that is not empty and has a UTF-8."""
+    try:
+        return isinstance(context, str) and bool(context.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _reload(path: str, sha256: str, key: Key | None, context: str | None) -> Randomizer:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.labels import as_label_array
@@ -45,6 +45,7 @@ near_the_range = st.one_of(
 
 
 @pytest.mark.parametrize("domain", INTEGERS)
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(st.integers(-(2**70), 2**70) | st.integers(-9, 110) | st.none(), min_size=1))
 def test_integers(domain, labels):
     canonical, rows = both(domain, labels)
@@ -52,6 +53,7 @@ def test_integers(domain, labels):
 
 
 @pytest.mark.parametrize("domain", REALS)
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(near_the_range, min_size=1))
 def test_reals_on_the_nearest_point(domain, labels):
     canonical, rows = both(domain, labels)
@@ -68,6 +70,7 @@ def test_reals_halfway_between_points():
 
 
 @pytest.mark.parametrize("domain", UNBIASED)
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(near_the_range, min_size=1), st.integers(0, 2**64 - 1))
 def test_reals_before_unbiased_rounding(domain, labels, word):
     canonical, _ = both(domain, labels)
@@ -86,6 +89,7 @@ def test_zeros_of_both_signs_are_one_label():
         assert canonical[0] == canonical[1]
 
 
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(st.sampled_from(["red", "grün", "", "Red", "x\0", None]), min_size=1))
 def test_text_categories(labels):
     if any(label is not None for label in labels):
@@ -93,6 +97,7 @@ def test_text_categories(labels):
         assert canonical.tolist() == rows.tolist()
 
 
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(st.sampled_from([70, -2, 2**62, 0, 1, -(2**63), 2**63 - 1, None]), min_size=1))
 def test_integer_categories(labels):
     canonical, rows = both(CODES, labels)

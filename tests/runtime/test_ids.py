@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_runtime import DuplicateIdError, IdError
 from labeldp_runtime import duplicates as duplicates_module
@@ -107,6 +107,7 @@ def test_bytes_and_uuids_from_every_container():
             assert listed(ids) == expected
 
 
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=30))
 def test_any_text(names):
     arrow, objects, series = pa.array(names, pa.string()), np.array(names, object), pl.Series(names)
@@ -214,11 +215,13 @@ def agrees(column, check):
     assert rows[0] < rows[1] and column[rows[0]] == column[rows[1]]
 
 
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(columns_with_repeats)
 def test_duplicates_are_found_exactly(column):
     agrees(column, lambda values: refuse_duplicates(read_ids(values)))
 
 
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(columns_with_repeats, st.integers(1, 7))
 def test_duplicates_in_parts_are_found_exactly(column, size):
     def check(values):
@@ -232,6 +235,7 @@ def test_duplicates_in_parts_are_found_exactly(column, size):
 
 
 @pytest.mark.parametrize("bits", [0, 3])
+@settings(deadline=None, derandomize=True, max_examples=100)
 @given(column=columns_with_repeats)
 def test_digests_that_collide_are_not_taken_for_duplicates(bits, column):
     keep = np.uint64(2**bits - 1)

@@ -92,6 +92,13 @@ def test_nothing_is_executed_before_the_file_is_admitted(monkeypatch):
             Randomizer(model, require=policy)
 
 
+def test_a_pinned_file_without_the_claims_is_refused():
+    bare = rebuilt(MODEL, lambda c: c["exact"].pop("epsilon_label_bound"))
+    digest = hashlib.sha256(bare).hexdigest()
+    with pytest.raises(PolicyError, match="lacks what the policy asks"):
+        Randomizer(bare, require=Policy(max_epsilon=1, sha256=digest))
+
+
 def test_without_the_verifier_only_a_digest_will_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "labeldp_compile.verify", None)
     for policy in (Policy(), Policy(max_epsilon=1), Policy(name="example")):

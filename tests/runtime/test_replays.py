@@ -176,7 +176,7 @@ def test_misuse_is_refused(tmp_path):
     for options in ({"key": KEY}, {"context": "y"}):
         with pytest.raises(ValueError, match="belong together"):
             Randomizer(model, **options)
-    for context in ("", b"y", 3):
+    for context in ("", b"y", 3, "\ud800"):
         with pytest.raises(ValueError, match="context"):
             Randomizer(model, key=KEY, context=context)
 

@@ -60,6 +60,7 @@ def test_text_from_every_container():
         pa.array(NAMES),
         pa.array(["out", *NAMES])[1:],
         pa.array(NAMES, pa.large_string()),
+        pa.array(["out", *NAMES, "out"], pa.large_string())[1:-1],
         pa.array(NAMES, pa.string_view()),
         pa.chunked_array([NAMES[:3], NAMES[3:]]),
         pa.chunked_array([NAMES[:3], NAMES[3:]]).dictionary_encode(),
@@ -85,6 +86,8 @@ def test_bytes_and_uuids_from_every_container():
         np.array(BLOBS, object),
         pa.array(BLOBS, pa.binary()),
         pa.array(BLOBS, pa.large_binary()),
+        pa.array([b"out", *BLOBS, b"out"], pa.large_binary())[1:-1],
+        pa.array([b"out", *BLOBS, b"out"], pa.binary())[1:-1],
         pa.array(BLOBS, pa.binary_view()),
         pa.array(BLOBS, pa.binary()).dictionary_encode(),
         pl.Series(BLOBS),
@@ -250,7 +253,8 @@ def test_digests_that_collide_are_not_taken_for_duplicates(bits, column):
 def test_tables_and_sorting_find_the_same(monkeypatch, rows):
     monkeypatch.setattr(duplicates_module, "_TABLE_ROWS", rows)
     generator = np.random.default_rng(0)
-    for step in (1, 2**40, 2**57):  # of far apart numbers many share a slot
+    one_slot = pow(int(duplicates_module._ODD), -1, 2**64)  # all products are small numbers
+    for step in (1, 2**40, 2**57, one_slot):
         digests = np.arange(3000, dtype=np.uint64) * np.uint64(step)
         repeated = generator.choice(np.unique(digests), 50, replace=False)
         mixed = generator.permutation(np.concatenate([digests, repeated]))

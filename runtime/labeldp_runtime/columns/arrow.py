@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp_runtime.columns import plain
 from labeldp_runtime.columns.plain import WANTED, integer_ids, null_id
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids
@@ -71,10 +72,8 @@ def ids(values: Any) -> Ids:
         return integer_ids(values.to_numpy(zero_copy_only=False))
     if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):
         return _of_fixed_bytes(values, kind.byte_width)
-    if is_text(kind):
-        return _of_bytes(values.cast(pa.large_string()).view(pa.large_binary()), "text")
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is(kind, "binary_view"):
-        return _of_bytes(values.cast(pa.large_binary()), "binary")
+    if is_text(kind) or _is_binary(kind):
+        return _of_bytes(values)
     if pa.types.is_null(kind) and not len(values):
         return integer_ids(np.empty(0, dtype=np.int64))
     raise IdError(f"{WANTED}, not {kind}")
@@ -84,6 +83,12 @@ def is_text(kind: Any) -> bool:
     """Whether an Arrow type is one of the types of text."""
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is(kind, "string_view")
+    )
+
+
+def _is_binary(kind: Any) -> bool:
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is(kind, "binary_view")
     )
 
 
@@ -120,7 +125,14 @@ def _texts(values: Any) -> NDArray[Any]:
         return np.array(texts, dtype=object)
 
 
-def _of_bytes(values: Any, kind: Any) -> ByteIds:
+def _of_bytes(values: Any) -> Ids:
+    """Ids of text or bytes of any length."""
+    kind: Literal["text", "binary"] = "text" if is_text(values.type) else "binary"
+    try:
+        wide = values.cast(pa.large_string() if kind == "text" else pa.large_binary())
+    except pa.ArrowNotImplementedError:  # views, before pyarrow 18
+        return plain.ids(values.to_pylist())
+    values = wide.view(pa.large_binary())
     _, offsets, data = values.buffers()
     edges = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
     if not len(values) or data is None:

@@ -31,7 +31,7 @@ NUMBER_COLUMNS = [
     pa.array([3, None, 99], pa.int8()),
     pa.array([3, None, 99], pa.uint64()),
     pa.array([3.0, None, 99.0], pa.float32()),
-    pa.array([Decimal("3.1"), None, Decimal("98.6")], pa.decimal128(9, 2)),
+    pa.array([Decimal("3.00"), None, Decimal("98.60")], pa.decimal128(9, 2)),
     pa.array([3, None, 99]).dictionary_encode(),
     pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array([3, None, 99])),
     pa.array([7, 3, None, 99])[1:],
@@ -81,6 +81,19 @@ def test_numbers(column):
         private = randomizer(column)
         same_kind(column, private)
         assert values(private) == values(randomizer(np.array([3, 0, 9])))
+
+
+def test_decimals_are_rounded_to_whole_labels():
+    decimals = [Decimal("3.1"), Decimal("2.5"), Decimal("3.5"), Decimal("-0.6"), None]
+    columns = [
+        decimals,
+        pa.array(decimals),
+        pd.Series(decimals),
+        pd.Series(decimals, dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+        pl.Series(decimals),
+    ]
+    for column in columns:
+        assert values(NUMBERS(column)) == [BINS[y] for y in (3, 2, 4, 0, 0)]
 
 
 TEXT_COLUMNS = [

@@ -10,6 +10,7 @@ import click
 from labeldp_compile.cli.compile import compile_command
 from labeldp_compile.cli.errors import explained
 from labeldp_compile.cli.inspect import inspect_command
+from labeldp_compile.cli.keygen import keygen_command
 from labeldp_compile.cli.plan import plan_command
 from labeldp_compile.cli.randomize import randomize_command
 from labeldp_compile.cli.schema import schema_command
@@ -29,6 +30,7 @@ _COMMANDS = (
     compile_command,
     verify_command,
     randomize_command,
+    keygen_command,
     inspect_command,
     schema_command,
 )

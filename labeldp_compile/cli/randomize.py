@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
-from labeldp_runtime import Randomizer, RuntimeArtifactError
+from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
@@ -31,6 +32,21 @@ from labeldp_compile.verify.decode import read_domain
     metavar="NAME",
     help="Add the private labels as column NAME and KEEP the true labels beside them.",
 )
+@click.option(
+    "--key",
+    "key_file",
+    type=click.Path(path_type=Path),
+    help="Key file of labeldp keygen: repeating the command then gives the same private labels.",
+)
+@click.option("--id-column", metavar="NAME", help="With --key: the column that names each label.")
+@click.option(
+    "--context", help="With --key: what is randomized (default: the name of the private column)."
+)
+@click.option(
+    "--version",
+    type=click.IntRange(0, 2**64 - 1),
+    help="With --key: the version of the labels (default: 0). Labels that changed need a new one.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option("--quiet", is_flag=True, help="Say nothing.")
 def randomize_command(
@@ -39,35 +55,73 @@ def randomize_command(
     output: Path,
     column: str | None,
     add_as: str | None,
+    key_file: Path | None,
+    id_column: str | None,
+    context: str | None,
+    version: int | None,
     overwrite: bool,
     quiet: bool,
 ) -> None:
     """Randomize the labels of TABLE with ARTIFACT, which is verified first.
 
-    All other columns are kept. The output appears under its name only when it is whole. Each run
-    draws fresh randomness and spends the label's ε again: keep the output, do not repeat.
+    All other columns are kept. The output appears under its name only when it is whole.
+
+    Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
+    do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
     """
     _refuse_loss(table, output, overwrite=overwrite)
+    key = _key(key_file, id_column, context, version)
     try:
         data = read_artifact(artifact)
         certificate = check_bytes(data).require().certificate
-        randomizer = Randomizer(data, str(artifact))
+        assert certificate is not None
+        column = column or str(certificate["label"]["column"])
+        context = None if key is None else context or add_as or column
+        randomizer = Randomizer(data, str(artifact), key=key, context=context)
     except VerificationError as error:
         click.echo(f"labeldp: {artifact}: does not verify: {error}", err=True)
         raise SystemExit(1) from error
     except RuntimeArtifactError as error:
         click.echo(f"labeldp: {error}", err=True)
         raise SystemExit(1) from error
-    assert certificate is not None
-    column = column or str(certificate["label"]["column"])
-    reader = open_table(table, column, read_domain(certificate), all_columns=True)
+    except MissingExtraError as error:
+        raise InputError(str(error)) from None
+    domain = read_domain(certificate)
+    reader = open_table(table, column, domain, all_columns=True, id_column=id_column)
+    randomize = randomizer if key is None else partial(randomizer, version=version or 0)
     with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
-        rows = rewrite_table(reader, output, randomizer, add_as=add_as, progress=progress)
+        rows = rewrite_table(reader, output, randomize, add_as=add_as, progress=progress)
     if not quiet:
         epsilon = certificate["privacy"]["epsilon_label"]
         click.echo(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label", err=True)
+        if key is not None:
+            click.echo(
+                f"{output}: key {key.fingerprint}, context {context!r}, version {version or 0}: "
+                "repeating this gives the same file and spends nothing more",
+                err=True,
+            )
         if add_as is not None:
             click.echo(f"{output}: still holds the true labels in {column!r}", err=True)
+
+
+def _key(
+    file: Path | None, id_column: str | None, context: str | None, version: int | None
+) -> Key | None:
+    """The key, if there is one, after a check that its companions come with it."""
+    if file is None:
+        given = {"--id-column": id_column, "--context": context, "--version": version}
+        alone = [name for name, value in given.items() if value is not None]
+        if alone:
+            raise InputError(f"{alone[0]} needs --key; labeldp keygen makes one")
+        return None
+    if id_column is None:
+        raise InputError("--key needs --id-column, the column that names each label")
+    if context == "":
+        raise InputError("--context must not be empty")
+    try:
+        return Key.load(file)
+    except KeyFileError as error:
+        raise InputError(str(error)) from None
 
 
 def _refuse_loss(table: Path, output: Path, *, overwrite: bool) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from labeldp_runtime.labels import as_label_array
+from labeldp_runtime.columns import read_labels
+from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
@@ -25,7 +25,7 @@ _NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,4})?$|^(?i)(nan|-?inf
 def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
     """Raise DataError unless a column of this type can hold the domain's labels."""
     value = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
-    text = pa.types.is_string(value) or pa.types.is_large_string(value)
+    text = is_text(value)
     integer = pa.types.is_integer(value) or pa.types.is_boolean(value)
     number = integer or pa.types.is_floating(value) or pa.types.is_decimal(value)
     if pa.types.is_null(value):
@@ -49,41 +49,11 @@ def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
     even). Text is parsed where the domain needs numbers (CSV): what is no number counts as missing.
     Raises DataError for a column of the wrong type.
     """
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
     element, missing = _element_type(domain), missing_label(domain)
-    if _is_text(values.type) and element != "string":
+    if is_text(values.type) and element != "string":
         values = _parsed(values, isinstance(domain, CategoricalDomain))
     check_type(domain, column, values.type)
-    if pa.types.is_null(values.type):
-        return as_label_array([None] * len(values), element, missing)
-    if element == "string":
-        return as_label_array(_texts(values), "string", missing)
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
-    numbers = pc.fill_null(values, pa.scalar(0, values.type)).to_numpy(zero_copy_only=False)
-    labels = as_label_array(numbers, element, missing)
-    if values.null_count:
-        null = values.is_null().to_numpy(zero_copy_only=False)
-        labels = np.where(null, np.asarray(missing, dtype=labels.dtype), labels)
-    return labels
-
-
-def _is_text(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
-
-
-def _texts(values: pa.Array) -> NDArray[Any]:
-    """The texts as objects, None for nulls; bytes that are no UTF-8 never raise."""
-    try:
-        return np.asarray(values.to_numpy(zero_copy_only=False), dtype=object)
-    except (pa.ArrowException, UnicodeDecodeError):
-        kind = pa.large_binary() if pa.types.is_large_string(values.type) else pa.binary()
-        cells = values.cast(kind).to_pylist()
-        texts = [None if cell is None else cell.decode(errors="replace") for cell in cells]
-        return np.array(texts, dtype=object)
+    return read_labels(values, element, missing)[0]
 
 
 def _parsed(values: pa.Array, whole_only: bool) -> pa.Array:

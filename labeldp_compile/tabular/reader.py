@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from labeldp_runtime import IdError
+from labeldp_runtime.columns import read_ids
+from labeldp_runtime.ids import Ids
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.randomizer import CategoricalDomain, Domain
@@ -33,6 +37,7 @@ class TableReader:
         csv_columns: number of columns of a CSV file; 0 for Parquet.
         all_columns: whether ``batches`` yields the other columns too.
         domain: of the labels.
+        id_column: name of the column that names the labels, or None.
     """
 
     path: Path
@@ -42,14 +47,33 @@ class TableReader:
     csv_columns: int
     all_columns: bool
     domain: Domain
+    id_column: str | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
+        return self._read(None if self.all_columns else [self.column])
+
+    def ids(self) -> Iterator[Ids]:
+        """The ids in order; reads no other column. Raises DataError."""
+        assert self.id_column is not None
+        return (self.ids_of(batch) for batch in self._read([self.id_column]))
+
+    def ids_of(self, batch: pa.RecordBatch) -> Ids:
+        """The ids of one batch. Raises DataError for nulls (empty cells of a CSV file, too)."""
+        column = batch.column(self.id_column)
+        if self.csv_columns:
+            column = pc.if_else(pc.equal(column, ""), None, column)
+        try:
+            return read_ids(column)
+        except IdError as error:
+            raise DataError(f"{self.path}: {self.id_column!r}: {error}") from None
+
+    def _read(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         try:
             if self.csv_columns:
-                yield from _open_csv(self.path, self.schema, self.csv_columns)
+                names = columns or self.schema.names
+                yield from _open_csv(self.path, names, self.csv_columns)
             else:
-                columns = None if self.all_columns else [self.column]
                 with pq.ParquetFile(self.path) as file:
                     yield from file.iter_batches(BATCH_ROWS, columns=columns)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
@@ -57,11 +81,18 @@ class TableReader:
             raise DataError(f"{self.path}: is damaged, and cannot be read to the end") from None
 
 
-def open_table(path: Path, column: str, domain: Domain, *, all_columns: bool) -> TableReader:
-    """Open a table and check its label column.
+def open_table(
+    path: Path,
+    column: str,
+    domain: Domain,
+    *,
+    all_columns: bool,
+    id_column: str | None = None,
+) -> TableReader:
+    """Open a table and check its label column, and its id column if it needs one.
 
-    Raises DataError if the file is missing, damaged or empty of columns, or if the column is
-    missing or of the wrong type.
+    Raises DataError if the file is missing, damaged or empty of columns, or if a column is missing
+    or of the wrong type.
     """
     suffix = path.suffix.lower()
     if suffix not in (*_CSV_SUFFIXES, *_PARQUET_SUFFIXES):
@@ -91,7 +122,15 @@ def open_table(path: Path, column: str, domain: Domain, *, all_columns: bool) ->
     if not is_csv:
         check_type(domain, column, schema.field(column).type)
     csv_columns = len(names) if is_csv else 0
-    return TableReader(path, column, schema, rows, csv_columns, all_columns, domain)
+    table = TableReader(path, column, schema, rows, csv_columns, all_columns, domain, id_column)
+    if id_column is not None:
+        _require_column(path, id_column, names)
+        if id_column == column:
+            raise DataError(f"{path}: {column!r} cannot be both the label and its id")
+        table.ids_of(
+            pa.RecordBatch.from_pylist([], schema=inferred)
+        )  # refuses the type, if it is wrong
+    return table
 
 
 def _require_column(path: Path, column: str, names: list[str]) -> None:
@@ -125,11 +164,11 @@ def _parse(columns: int = 0) -> pa_csv.ParseOptions:
     return pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=columns != 1)
 
 
-def _open_csv(path: Path, schema: pa.Schema, columns: int) -> pa_csv.CSVStreamingReader:
+def _open_csv(path: Path, names: list[str], columns: int) -> pa_csv.CSVStreamingReader:
     """The wanted columns of a file of so many columns, all as text."""
     options = pa_csv.ConvertOptions(
-        column_types={name: pa.string() for name in schema.names},
-        include_columns=schema.names,
+        column_types={name: pa.string() for name in names},
+        include_columns=names,
         strings_can_be_null=False,
     )
     return pa_csv.open_csv(

@@ -14,13 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from labeldp_runtime import DuplicateIdError
+from labeldp_runtime.duplicates import UniqueIds
+from labeldp_runtime.ids import Ids
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.tabular.label_column import label_array
 from labeldp_compile.tabular.reader import TableReader
 
-Randomize = Callable[[NDArray[Any]], NDArray[Any]]
+Randomize = Callable[..., NDArray[Any]]
 
 
 def rewrite_table(
@@ -36,20 +39,49 @@ def rewrite_table(
     The private column takes the label's place (and name), or stands behind the last column under
     the name ``add_as``. ``progress`` is called with the number of rows of each batch. The format
     follows the suffix of ``output``.
+
+    ``randomize`` takes labels [n], and ``ids=`` too if the table has an id column. Raises DataError
+    if an id is null or stands in the table twice: finding that out needs 8 bytes a row.
     """
     if add_as is not None and add_as in table.schema.names:
         raise DataError(f"{table.path}: has a column {add_as!r} already")
     _check_format(table, output)
-    rows = 0
+    rows, unique = 0, UniqueIds()
     with replaced_when_whole(output) as temporary, _Sink(temporary, output.suffix.lower()) as sink:
         for batch in _at_least_one(table):
             labels = label_array(table.domain, table.column, batch.column(table.column))
-            private = randomize(labels)
+            if table.id_column is None:
+                private = randomize(labels)
+            else:
+                private = _with_ids(table, table.ids_of(batch), labels, randomize, unique)
             values = pa.array(private, type=_arrow_type(private))
             sink.write(_with_private(batch, table.column, add_as, values))
             rows += len(batch)
             progress(len(batch))
+        _refuse_duplicates(table, unique)
     return rows
+
+
+def _with_ids(
+    table: TableReader,
+    ids: Ids,
+    labels: NDArray[Any],
+    randomize: Randomize,
+    unique: UniqueIds,
+) -> NDArray[Any]:
+    unique.add(ids)
+    try:
+        return randomize(labels, ids=ids)
+    except DuplicateIdError:
+        _refuse_duplicates(table, unique)  # names the rows of the table, not those of the batch
+        raise
+
+
+def _refuse_duplicates(table: TableReader, unique: UniqueIds) -> None:
+    try:
+        unique.check(table.ids)
+    except DuplicateIdError as error:
+        raise DataError(f"{table.path}: {table.id_column!r}: {error}") from None
 
 
 @contextmanager

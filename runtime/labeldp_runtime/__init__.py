@@ -2,19 +2,37 @@
 
 from labeldp_runtime.errors import (
     ArtifactError,
+    ArtifactTooLargeError,
+    DamagedArtifactError,
+    DuplicateIdError,
+    IdError,
     InsecureArtifactError,
+    KeyFileError,
     LabelError,
+    MissingExtraError,
     PlatformError,
+    PolicyError,
     RuntimeArtifactError,
     UnsupportedFormatError,
 )
+from labeldp_runtime.keys import Key
+from labeldp_runtime.policy import Policy
 from labeldp_runtime.randomizer import Randomizer
 
 __all__ = [
     "ArtifactError",
+    "ArtifactTooLargeError",
+    "DamagedArtifactError",
+    "DuplicateIdError",
+    "IdError",
     "InsecureArtifactError",
+    "Key",
+    "KeyFileError",
     "LabelError",
+    "MissingExtraError",
     "PlatformError",
+    "Policy",
+    "PolicyError",
     "Randomizer",
     "RuntimeArtifactError",
     "UnsupportedFormatError",

@@ -9,6 +9,14 @@ class ArtifactError(RuntimeArtifactError):
     """The file is missing, damaged, too large, or no labeldp artifact."""
 
 
+class DamagedArtifactError(ArtifactError):
+    """The file was changed or cut after it was written: copy it again, or compile it again."""
+
+
+class ArtifactTooLargeError(ArtifactError):
+    """The file is larger than any artifact: it is something else."""
+
+
 class UnsupportedFormatError(RuntimeArtifactError):
     """The file has a newer format: upgrade labeldp-runtime."""
 
@@ -21,5 +29,25 @@ class PlatformError(RuntimeArtifactError):
     """This build of onnxruntime computes wrongly: use another version of it."""
 
 
+class PolicyError(RuntimeArtifactError):
+    """The artifact is not the one that ``require`` asks for; the message says in what."""
+
+
 class LabelError(ValueError):
     """The labels have a shape or type that the artifact does not take."""
+
+
+class IdError(ValueError):
+    """The ids are missing, null, of an unusable type, or not one a label."""
+
+
+class DuplicateIdError(IdError):
+    """Two labels of one input have the same id: ids must tell label occurrences apart."""
+
+
+class KeyFileError(ValueError):
+    """A key file is missing, damaged, open to other users, or exists already."""
+
+
+class MissingExtraError(ImportError):
+    """An optional part of labeldp-runtime is not installed; the message names the command."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,32 +12,131 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from labeldp_runtime.checksum import checksum_holds
+from labeldp_runtime.artifact_file import check_bytes, read_bytes
+from labeldp_runtime.canonical import canonical_labels
+from labeldp_runtime.columns import read_ids, read_labels, refuse_misalignment
+from labeldp_runtime.duplicates import refuse_duplicates
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.errors import (
     ArtifactError,
+    DamagedArtifactError,
+    IdError,
     InsecureArtifactError,
     LabelError,
     PlatformError,
     UnsupportedFormatError,
 )
+from labeldp_runtime.ids import Ids
+from labeldp_runtime.keyed import KeyedWords, check_version
+from labeldp_runtime.keys import Key
 from labeldp_runtime.labels import as_label_array
+from labeldp_runtime.policy import Policy
 from labeldp_runtime.self_test import run_self_test
 
-MAX_FILE_BYTES = 64 * 1024 * 1024
-FORMAT_MAJOR = "1"
 CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
 _ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
+_Words = Callable[[int, int], NDArray[np.uint64]]
 
 
 class Randomizer:
-    """A compiled label randomizer; every call draws fresh secure randomness.
+    """A compiled label randomizer.
 
-    Calls are thread-safe. Randomizing one record twice spends its ε twice.
+    Without a key every call draws fresh secure randomness, and randomizing one record twice spends
+    its ε twice. With a key and ids the same id, version and label always give the same private
+    label. Calls are thread-safe; forked children draw words of their own; one that was loaded from
+    a file can be pickled.
     """
 
-    def __init__(self, data: bytes, source: str = "artifact") -> None:
+    def __init__(
+        self,
+        data: bytes,
+        source: str = "artifact",
+        *,
+        key: Key | None = None,
+        context: str | None = None,
+        require: Policy | None = None,
+    ) -> None:
         """Load from bytes; ``source`` names them in errors. See ``load``."""
+        if (key is None) != (context is None):
+            raise ValueError("key and context belong together: give both, or neither")
+        if context is not None and not _is_name(context):
+            raise ValueError("context is the name of the column that is randomized: a text")
+        check_bytes(data, source)
+        if require is not None:
+            require.check_file(data, source)
+        self._sha256 = hashlib.sha256(data).hexdigest()
+        self._path: Path | None = None
+        self._key, self._context = key, context
+        self._open(data, source)
+        if require is not None:
+            require.check_certificate(self.certificate, source)
+        self._keyed = None if key is None else self._keyed_words(key, str(context), source)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        key: Key | None = None,
+        context: str | None = None,
+        require: Policy | None = None,
+    ) -> Randomizer:
+        """Load an artifact and test the platform with the vectors that it carries.
+
+        ``key`` makes the randomizer replay-safe: each call then takes ``ids``. ``context`` names
+        the column that is randomized; two columns with the same ids need two contexts. ``require``
+        says what the artifact must be; without it, ``labeldp verify`` the file before deployment.
+
+        Raises a RuntimeArtifactError that says why the file cannot be used (a PolicyError if it is
+        not what ``require`` demands), and MissingExtraError if an optional package is missing.
+        """
+        path = Path(path)
+        randomizer = cls(read_bytes(path), str(path), key=key, context=context, require=require)
+        randomizer._path = path.absolute()
+        return randomizer
+
+    def __call__(self, labels: Any, *, ids: Any = None, version: int = 0) -> Any:
+        """Private labels [n] for labels [n], in the same kind of column.
+
+        numpy arrays, lists and tuples give numpy arrays (float64, int64 or str objects); arrays of
+        pyarrow and Series of pandas and Polars give their own kind, with the same index and name.
+        NaN, nulls and labels outside the domain follow the artifact's out-of-domain rule and never
+        raise. Raises LabelError for another shape, or a type that cannot hold the labels.
+
+        With a key, ``ids`` [n] name the labels: integers, text, bytes or UUIDs, none null and none
+        twice. A label that has changed needs a new ``version``, and spends its ε again. Raises
+        IdError, or DuplicateIdError.
+        """
+        array, like = read_labels(labels, self._element_type, self._missing)
+        if self._keyed is None:
+            if ids is not None or version != 0:
+                raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
+            words: _Words = self._fresh_words
+        else:
+            refuse_misalignment(labels, ids)
+            words = self._words_of(array, ids, version)
+        private = self._chunked(array, words)
+        return private if like is None else like(private)
+
+    def apply_words(self, labels: Any, words: NDArray[np.uint64]) -> NDArray[Any]:
+        """Private labels for words [n] (or [n, w]) that the caller brings.
+
+        For tests, and to compare platforms. The words must be uniform, secret, and never serve
+        twice: otherwise there is no privacy.
+        """
+        array = as_label_array(labels, self._element_type, self._missing)
+        if words.dtype != np.uint64 or words.shape != self._words_shape(len(array)):
+            raise LabelError(f"expected uint64 words of shape {self._words_shape(len(array))}")
+        return self._chunked(array, lambda start, stop: words[start:stop])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the paths of artifact and key and their digests, never a secret."""
+        if self._path is None:
+            raise TypeError("a randomizer that was not loaded from a file cannot be pickled")
+        return _reload, (str(self._path), self._sha256, self._key, self._context)
+
+    def _open(self, data: bytes, source: str) -> None:
+        """Make the session, read the certificate and test the platform."""
         try:
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -47,75 +147,58 @@ class Randomizer:
             metadata = self._session.get_modelmeta().custom_metadata_map
         except Exception as error:  # onnxruntime raises types of its own
             raise ArtifactError(f"{source}: is not an ONNX file that onnxruntime loads") from error
-        if "labeldp.format_version" not in metadata:
-            raise ArtifactError(f"{source}: is no labeldp artifact")
-        if metadata["labeldp.format_version"].split(".")[0] != FORMAT_MAJOR:
-            raise UnsupportedFormatError(
-                f"{source}: has format {metadata['labeldp.format_version']}, "
-                f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
-            )
         try:
             self.certificate: dict[str, Any] = json.loads(metadata["labeldp.certificate"])
             insecure = self.certificate["insecure"]
             domain = self.certificate["label"]["domain"]
             rule = domain["out_of_domain"]
             self._missing = domain["min"] if rule == "clamp" else rule["default"]
-            self._element_type = _ELEMENT_TYPES[self._session.get_inputs()[0].type]
-            shape = self._session.get_inputs()[1].shape
-            self._words_per_label = 1 if len(shape) == 1 else int(shape[1])
+            label, entropy = self._session.get_inputs()
+            self._element_type = _ELEMENT_TYPES[label.type]
+            self._words_per_label = int(entropy.shape[1]) if len(entropy.shape) == 2 else 1
             vectors = json.loads(metadata["labeldp.self_test"])
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ArtifactError(f"{source}: its certificate is damaged") from error
-        if not checksum_holds(data):
-            raise ArtifactError(f"{source}: is damaged: its checksum is wrong")
+            raise DamagedArtifactError(f"{source}: its certificate is damaged") from error
         if insecure is not None:
-            raise InsecureArtifactError(f"{source}: {insecure!r}")
+            raise InsecureArtifactError(
+                f"{source}: {insecure!r}: compile it again without a test seed"
+            )
         if not run_self_test(self._run, vectors, self._element_type, self._words_per_label):
             raise PlatformError(
                 f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "
                 "platform (or the file is damaged): use another version of onnxruntime"
             )
 
-    @classmethod
-    def load(cls, path: str | Path) -> Randomizer:
-        """Load an artifact and test the platform with the vectors that it carries.
-
-        Raises a RuntimeArtifactError that says why the file cannot be used. The certificate is not
-        proved here: ``labeldp verify`` does that, once, before deployment.
-        """
-        path = Path(path)
+    def _keyed_words(self, key: Key, context: str, source: str) -> KeyedWords:
         try:
-            with path.open("rb") as file:
-                data = file.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from error
-        if len(data) > MAX_FILE_BYTES:
-            raise ArtifactError(f"{path}: is larger than {MAX_FILE_BYTES} bytes")
-        return cls(data, str(path))
+            self._canonical = canonical_labels(self.certificate["label"]["domain"])
+            digest = self.certificate["digests"]["tables"]
+            return KeyedWords(key, context, digest, self._words_per_label)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnsupportedFormatError(
+                f"{source}: has labels that this labeldp-runtime cannot key: upgrade it"
+            ) from error
 
-    def __call__(self, labels: Any) -> NDArray[Any]:
-        """Private labels [n] (float64, int64 or str objects) for labels [n].
+    def _words_of(self, labels: NDArray[Any], values: Any, version: int) -> _Words:
+        """The words of ids; every id is checked before the first label is randomized."""
+        keyed, canonical = self._keyed, self._canonical
+        assert keyed is not None
+        if values is None:
+            raise IdError(
+                "this randomizer has a key: give ids=…, or load it without a key for fresh words"
+            )
+        version, ids = check_version(version), read_ids(values)
+        if len(ids) != len(labels):
+            raise IdError(f"expected one id a label, got {len(ids)} for {len(labels)} labels")
+        refuse_duplicates(ids)
 
-        NaN, None and labels outside the domain follow the artifact's out-of-domain rule and never
-        raise. Raises LabelError for another shape, or a type that cannot hold the labels.
-        """
-        array = as_label_array(labels, self._element_type, self._missing)
-        return self._chunked(array, lambda start, stop: self._fresh_words(stop - start))
+        def words(start: int, stop: int) -> NDArray[np.uint64]:
+            part: Ids = ids[start:stop]
+            return keyed(part, canonical(labels[start:stop]), version)
 
-    def apply_words(self, labels: Any, words: NDArray[np.uint64]) -> NDArray[Any]:
-        """Private labels for words [n], or [n, w], that the caller brings.
+        return words
 
-        For tests, and to compare platforms. The words must be uniform, secret, and never serve
-        twice: otherwise there is no privacy.
-        """
-        array = as_label_array(labels, self._element_type, self._missing)
-        if words.dtype != np.uint64 or words.shape != self._words_shape(len(array)):
-            raise LabelError(f"expected uint64 words of shape {self._words_shape(len(array))}")
-        return self._chunked(array, lambda start, stop: words[start:stop])
-
-    def _chunked(
-        self, labels: NDArray[Any], words: Callable[[int, int], NDArray[np.uint64]]
-    ) -> NDArray[Any]:
+    def _chunked(self, labels: NDArray[Any], words: _Words) -> NDArray[Any]:
         if len(labels) <= CHUNK:
             return self._run(labels, words(0, len(labels)))
         cuts = range(0, len(labels), CHUNK)
@@ -128,9 +211,21 @@ class Randomizer:
         outputs = self._session.run(None, {"label": labels, "entropy": words})
         return np.asarray(outputs[0])
 
-    def _fresh_words(self, count: int) -> NDArray[np.uint64]:
-        return random_words(*self._words_shape(count))
+    def _fresh_words(self, start: int, stop: int) -> NDArray[np.uint64]:
+        return random_words(*self._words_shape(stop - start))
 
     def _words_shape(self, count: int) -> tuple[int, ...]:
-        w = self._words_per_label
-        return (count,) if w == 1 else (count, w)
+        return (count,) if self._words_per_label == 1 else (count, self._words_per_label)
+
+
+def _is_name(context: Any) -> bool:
+    """A text that is not empty and has a UTF-8."""
+    try:
+        return isinstance(context, str) and bool(context.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _reload(path: str, sha256: str, key: Key | None, context: str | None) -> Randomizer:
+    """A pickled randomizer, if its file is still the same."""
+    return Randomizer.load(path, key=key, context=context, require=Policy(sha256=sha256))

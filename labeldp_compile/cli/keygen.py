@@ -1,0 +1,27 @@
+"""``labeldp keygen``: a secret key for replay-safe randomization."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from labeldp_runtime import Key, KeyFileError
+
+from labeldp_compile.errors import InputError
+
+
+@click.command("keygen")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--quiet", is_flag=True, help="Say nothing.")
+def keygen_command(file: Path, quiet: bool) -> None:
+    """Write a new random key to FILE, for labeldp randomize --key.
+
+    Only its owner can read the file, and no file is ever overwritten. Whoever holds the key, the
+    ids and the private labels can undo the noise: the key stays with the owner of the labels.
+    """
+    try:
+        key = Key.create(file)
+    except KeyFileError as error:
+        raise InputError(str(error)) from None
+    if not quiet:
+        click.echo(f"{file}: a new key with the fingerprint {key.fingerprint}", err=True)

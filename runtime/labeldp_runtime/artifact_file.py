@@ -1,0 +1,53 @@
+"""Read an artifact's bytes, and refuse those that cannot be one before anything executes them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from labeldp_runtime.checksum import checksum_holds
+from labeldp_runtime.errors import (
+    ArtifactError,
+    ArtifactTooLargeError,
+    DamagedArtifactError,
+    UnsupportedFormatError,
+)
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+FORMAT_MAJOR = "1"
+# The metadata property "labeldp.format_version": tag and length of the key, the key, tag and length
+# of the value, the value.
+_VERSION = re.compile(rb"\x0a\x16labeldp\.format_version\x12[\x01-\x20]([0-9]{1,9})\.[0-9]")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole file. Raises ArtifactError if it cannot be read or is too large."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ArtifactTooLargeError(
+            f"{path}: is larger than {MAX_FILE_BYTES:,} bytes: it is no labeldp artifact"
+        )
+    return data
+
+
+def check_bytes(data: bytes, source: str) -> None:
+    """Raise an error unless the bytes are a whole artifact of a format that this version reads."""
+    versions = _VERSION.findall(data)
+    if not versions:
+        raise ArtifactError(
+            f"{source}: is no labeldp artifact, or only a part of one: labeldp compile writes them"
+        )
+    for version in versions:
+        if version.decode() != FORMAT_MAJOR:
+            raise UnsupportedFormatError(
+                f"{source}: has format {version.decode()}, "
+                f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
+            )
+    if not checksum_holds(data):
+        raise DamagedArtifactError(
+            f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"
+        )

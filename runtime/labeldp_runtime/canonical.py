@@ -1,0 +1,86 @@
+"""The canonical label: 64 bits that stand for all labels which the artifact cannot tell apart.
+
+Clamping, defaults and rounding to the nearest grid point come first, by the very comparisons and
+float64 operations of the artifact's graph. Unbiased rounding is random, so it comes after: there
+the canonical label is the number inside the domain.
+
+| domain | canonical label |
+|---|---|
+| integer | the label inside the domain, int64 |
+| real, rounded to the nearest point | index of the point, int64 |
+| real, unbiased rounding | the label inside the domain, float64, -0.0 as 0.0 |
+| categorical | index of the category, int64 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Canonical = Callable[[NDArray[Any]], NDArray[np.uint64]]
+
+
+def canonical_labels(domain: dict[str, Any]) -> Canonical:
+    """The function from label arrays [n] to canonical labels [n] of a certificate's domain.
+
+    Its argument is what the artifact's ``label`` input takes. Raises ValueError for a kind of
+    domain that this version does not know.
+    """
+    rule = domain["out_of_domain"]
+    default = None if rule == "clamp" else rule["default"]
+    if domain["kind"] == "integer":
+        return lambda labels: _confined(labels, domain, default).view(np.uint64)
+    if domain["kind"] == "real" and domain["rounding"] == "nearest":
+        return _nearest_points(domain, default)
+    if domain["kind"] == "real" and domain["rounding"] == "unbiased":
+        return lambda labels: (_confined(labels, domain, default) + 0.0).view(np.uint64)
+    if domain["kind"] == "categorical":
+        return _categories(domain["values"], domain["values"].index(default))
+    raise ValueError(f"unknown kind of domain {domain['kind']!r}")
+
+
+def _confined(labels: NDArray[Any], domain: dict[str, Any], default: Any) -> NDArray[Any]:
+    """Labels inside [min, max]; NaN fails every comparison, as in the graph."""
+    low, high = (labels.dtype.type(domain[end]) for end in ("min", "max"))
+    if default is None:
+        raised = np.where(labels >= low, labels, low)
+        return np.where(raised <= high, raised, high)
+    inside = (labels >= low) & (labels <= high)
+    return np.where(inside, labels, labels.dtype.type(default))
+
+
+def _nearest_points(domain: dict[str, Any], default: Any) -> Canonical:
+    low, last = float(domain["min"]), domain["points"] - 1
+    points_per_unit = last / (float(domain["max"]) - low)
+
+    def points(labels: NDArray[Any]) -> NDArray[np.uint64]:
+        steps = (_confined(labels, domain, default) - low) * points_per_unit
+        nearest: NDArray[np.float64] = np.floor(np.minimum(steps, float(last)) + 0.5)
+        return nearest.astype(np.uint64)
+
+    return points
+
+
+def _categories(values: list[Any], default_row: int) -> Canonical:
+    rows = {value: row for row, value in enumerate(values)}
+
+    def text_rows(labels: NDArray[Any]) -> NDArray[np.uint64]:
+        found = map(rows.get, labels.tolist(), repeat(default_row))
+        return np.fromiter(found, np.uint64, len(labels))
+
+    if isinstance(values[0], str):
+        return text_rows
+    known = np.array(values, dtype=np.int64)
+    order = np.argsort(known)
+    in_order = known[order]
+
+    def integer_rows(labels: NDArray[Any]) -> NDArray[np.uint64]:
+        place = np.minimum(np.searchsorted(in_order, labels), len(known) - 1)
+        found = np.where(in_order[place] == labels, order[place], default_row)
+        return found.astype(np.uint64)
+
+    return integer_rows

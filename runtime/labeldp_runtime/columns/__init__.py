@@ -1,0 +1,75 @@
+"""Columns of other libraries: labels and ids in, and the same kind of column out.
+
+No library is imported here before one of its objects arrives: then it is loaded already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_runtime.columns import plain
+from labeldp_runtime.errors import IdError
+from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
+from labeldp_runtime.labels import as_label_array
+
+_PLAIN = (np.ndarray, list, tuple)
+
+Like = Callable[[NDArray[Any]], Any]
+
+
+def read_labels(
+    values: Any, element_type: str, missing: str | int | float
+) -> tuple[NDArray[Any], Like | None]:
+    """Labels [n] as the artifact takes them, and how to make private labels like ``values``.
+
+    The second is None where they stay the numpy array that they are. ``missing`` stands in for
+    nulls. Raises LabelError for a column whose type cannot hold the labels; never because of one
+    value.
+    """
+    library = _library(values)
+    if library is None:
+        return as_label_array(values, element_type, missing), None
+    return library.labels(values, element_type, missing), lambda private: library.like(
+        values, private
+    )
+
+
+def read_ids(values: Any) -> Ids:
+    """Ids [n] of a column: integers of 64 bits, text, bytes or UUIDs, without nulls.
+
+    Raises IdError for other types, for nulls, and for integers beyond 64 bits.
+    """
+    if isinstance(values, IntegerIds | ByteIds):
+        return values
+    library = _library(values)
+    return plain.ids(values) if library is None else library.ids(values)
+
+
+def refuse_misalignment(labels: Any, ids: Any) -> None:
+    """Raise IdError if both are pandas Series whose indexes differ."""
+    library = _library(labels)
+    aligned = getattr(library, "aligned", None)
+    if aligned is not None and library is _library(ids) and not aligned(labels, ids):
+        raise IdError("labels and ids have different indexes: take both from the same frame")
+
+
+def _library(values: Any) -> Any:
+    """The module that reads columns of this type, or None for numpy and Python."""
+    if type(values) in _PLAIN:
+        return None
+    for base in type(values).__mro__:
+        name = base.__module__.partition(".")[0]
+        if name == "pyarrow":
+            from labeldp_runtime.columns import arrow as library  # noqa: PLC0415
+        elif name == "pandas":
+            from labeldp_runtime.columns import pandas as library  # type: ignore  # noqa: PLC0415
+        elif name == "polars":
+            from labeldp_runtime.columns import polars as library  # type: ignore  # noqa: PLC0415
+        else:
+            continue
+        return library if library.is_column(values) else None
+    return None

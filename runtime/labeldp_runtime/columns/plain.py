@@ -1,0 +1,125 @@
+"""Ids in numpy arrays and Python lists."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_runtime.errors import IdError
+from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
+
+WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
+
+
+def null_id() -> IdError:
+    """The error for a column with nulls."""
+    return IdError(
+        "an id is null: its label would have no words of its own; "
+        "give every row an id, or leave out the rows that have none"
+    )
+
+
+def ids(values: Any) -> Ids:
+    """Ids of an array or sequence [n]."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        raise null_id()
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise IdError("expected one id a label, in an array or a list")
+    if not isinstance(values, np.ndarray) and not hasattr(values, "__array__"):
+        return _of_objects(values if isinstance(values, list) else list(values))
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise IdError(f"expected ids of one dimension, got {array.ndim}")
+    kind = array.dtype.kind
+    if kind in "iu":
+        return integer_ids(array)
+    if kind in "OT":
+        return _of_objects(array.tolist())
+    if kind == "U":
+        return _of_fixed_text(array)
+    if kind == "V" and array.dtype.names is None:
+        width = array.dtype.itemsize
+        return ByteIds.of_width(array.tobytes(), len(array), width)
+    if kind == "S":
+        raise IdError("numpy's S type drops zeros at the end of an id: use V, or objects")
+    raise IdError(f"{WANTED}, not {array.dtype}")
+
+
+def integer_ids(array: NDArray[Any]) -> IntegerIds:
+    """Ids from an array of integers of any width."""
+    if array.dtype == np.uint64:
+        return IntegerIds(np.ascontiguousarray(array))
+    return IntegerIds(np.ascontiguousarray(array, dtype=np.int64))
+
+
+def _of_objects(values: list[Any]) -> Ids:
+    if values and isinstance(values[0], str):
+        try:
+            joined = "".join(values)  # which refuses all but text
+        except TypeError:
+            pass
+        else:
+            return text_ids(joined, np.fromiter(map(len, values), np.int64, len(values)))
+    types = set(map(type, values))
+    if not types:
+        return IntegerIds(np.empty(0, dtype=np.int64))
+    if any(t is type(None) or t.__name__ in ("NAType", "NaTType") for t in types):
+        raise null_id()
+    if all(issubclass(t, bytes) for t in types):
+        lengths = np.fromiter(map(len, values), np.int64, len(values))
+        return ByteIds.of("binary", b"".join(values), lengths)
+    if all(issubclass(t, UUID) for t in types):
+        return ByteIds.of_width(b"".join(map(attrgetter("bytes"), values)), len(values), 16)
+    if all(issubclass(t, int | np.integer) and t is not bool for t in types):
+        return _of_integers(values)
+    if types <= {float, np.float64} and np.isnan(values).any():
+        raise null_id()
+    names = ", ".join(sorted(t.__name__ for t in types))
+    raise IdError(f"{WANTED}, all of one type, not {names}")
+
+
+def _of_integers(values: list[Any]) -> IntegerIds:
+    least, most = min(values), max(values)
+    if least >= -(2**63) and most < 2**63:
+        return IntegerIds(np.array(values, dtype=np.int64))
+    if least >= 0 and most < 2**64:
+        return IntegerIds(np.array(values, dtype=np.uint64))
+    raise IdError("the ids do not fit into int64, nor into uint64: use text")
+
+
+def text_ids(joined: str, characters: NDArray[np.int64]) -> ByteIds:
+    """Ids from one text and the number of characters of each."""
+    if joined.isascii():
+        return ByteIds.of("text", joined.encode(), characters)
+    try:
+        data = joined.encode()
+    except UnicodeEncodeError:
+        raise IdError("an id holds half a surrogate pair, which is no text: mend it") from None
+    # Characters end where no continuation byte (10xxxxxx) follows.
+    first = np.flatnonzero((np.frombuffer(data, dtype=np.uint8) & 0xC0) != 0x80)
+    edges = np.append(first, len(data))[np.concatenate([[0], np.cumsum(characters)])]
+    return ByteIds.of("text", data, np.diff(edges))
+
+
+def _of_fixed_text(array: NDArray[Any]) -> ByteIds:
+    """Ids from numpy's U type: characters of 4 bytes, padded with zeros."""
+    width = array.dtype.itemsize // 4
+    native = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    characters = native.view(np.uint32).reshape(len(array), width) if width else None
+    if characters is None or not len(array):
+        return ByteIds.of("text", b"", np.zeros(len(array), dtype=np.int64))
+    lengths = width - np.argmax(characters[:, ::-1] != 0, axis=1)
+    lengths[~characters.any(axis=1)] = 0
+    inside = np.arange(width) < lengths[:, None]
+    points = characters[inside]
+    if int(points.max(initial=0)) < 128:
+        return ByteIds.of("text", points.astype(np.uint8).tobytes(), lengths.astype(np.int64))
+    try:
+        joined = points.astype("<u4").tobytes().decode("utf-32-le")
+    except UnicodeDecodeError:
+        raise IdError("an id holds half a surrogate pair, which is no text: mend it") from None
+    return text_ids(joined, lengths.astype(np.int64))

@@ -1,0 +1,115 @@
+"""Find ids that stand in an input twice, exactly, for 8 to 9 bytes a row.
+
+Only a digest of 64 bits is kept for each row. If no digest occurs twice, no id does. If one does,
+the ids are read again to see whether it is an accident (which it is once in 2^64 pairs) or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_runtime.errors import DuplicateIdError
+from labeldp_runtime.ids import Ids
+
+_TABLE_ROWS = 1 << 21
+_ROUNDS = 16
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_SUSPECTS = 1024  # digests that are looked at in one reading of the ids
+
+
+class UniqueIds:
+    """Collects the ids of an input part by part; ``check`` refuses it if one stands there twice."""
+
+    def __init__(self) -> None:
+        """No ids so far."""
+        self._digests = np.empty(0, dtype=np.uint64)
+        self._count = 0
+
+    def add(self, ids: Ids) -> None:
+        """Take the next ids; those of all parts must be of one type."""
+        count = self._count + len(ids)
+        if count > len(self._digests):
+            # In steps of an eighth: large arrays grow in place, so the eighth is all that is lost.
+            room = max(count, len(self._digests) * 9 // 8)
+            self._digests.resize(room, refcheck=False)
+        self._digests[self._count : count] = ids.digests()
+        self._count = count
+
+    def check(self, read_again: Callable[[], Iterable[Ids]]) -> None:
+        """Raise DuplicateIdError if an id was added twice; forgets the ids.
+
+        ``read_again`` yields the same ids in the same order; it is called only if two digests are
+        equal.
+        """
+        digests = self._digests[: self._count]
+        self._digests, self._count = np.empty(0, dtype=np.uint64), 0
+        if _increasing(digests):
+            return
+        suspects = _repeated(digests)
+        del digests
+        for start in range(0, len(suspects), _SUSPECTS):
+            _refuse_pairs(suspects[start : start + _SUSPECTS], read_again())
+
+
+def refuse_duplicates(ids: Ids) -> None:
+    """Raise DuplicateIdError if an id stands in this column twice."""
+    if len(ids) > 1:
+        unique = UniqueIds()
+        unique.add(ids)
+        unique.check(lambda: [ids])
+
+
+def _increasing(digests: NDArray[np.uint64]) -> bool:
+    """True if the ids are increasing numbers, as they often are: then nothing is sorted."""
+    return bool((digests[1:] > digests[:-1]).all())
+
+
+def _repeated(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Digests that stand in the array twice, each once; the array's order is lost.
+
+    Up to ``_TABLE_ROWS`` rows a hash table in the cache is several times as fast as sorting. Rows
+    of one slot compete for it: each loser is compared with the winner, and the losers try again.
+    """
+    if len(digests) > _TABLE_ROWS:
+        return _repeated_by_sorting(digests)
+    bits = max(len(digests).bit_length() + 1, 8)
+    winners = np.empty(1 << bits, dtype=np.int32)
+    slots = (digests * _ODD >> np.uint64(64 - bits)).astype(np.int32)
+    found, rows = [], np.arange(len(digests), dtype=np.int32)
+    for _ in range(_ROUNDS):
+        winners[slots] = rows
+        won_by = winners[slots]
+        lost = np.flatnonzero(won_by != rows)
+        rows, slots, won_by = rows[lost], slots[lost], won_by[lost]
+        same = digests[rows] == digests[won_by]
+        found.append(digests[rows[same]])
+        if not len(rows):
+            return np.unique(np.concatenate(found))
+    # Many rows in one slot: the table does not suit these digests.
+    return np.unique(np.concatenate([*found, _repeated_by_sorting(digests[rows])]))
+
+
+def _repeated_by_sorting(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    digests.sort()
+    return np.unique(digests[1:][digests[1:] == digests[:-1]])
+
+
+def _refuse_pairs(suspects: NDArray[np.uint64], parts: Iterable[Ids]) -> None:
+    first_rows: dict[int | bytes, int] = {}
+    before = 0
+    for ids in parts:
+        digests = ids.digests()
+        place = np.minimum(np.searchsorted(suspects, digests), len(suspects) - 1)
+        for row in np.flatnonzero(suspects[place] == digests).tolist():
+            first = first_rows.setdefault(ids.value(row), before + row)
+            if first != before + row:
+                raise DuplicateIdError(
+                    f"rows {first:,} and {before + row:,} (the first is row 0) have the same id, "
+                    "which would show whether their labels are equal: "
+                    "an id must name one label; add what tells them apart (a date, a line number) "
+                    "to the id, or remove the repeated row"
+                )
+        before += len(ids)

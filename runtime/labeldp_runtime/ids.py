@@ -1,0 +1,194 @@
+"""Ids as the keyed generator reads them: integers of 64 bits, text in UTF-8, or bytes.
+
+What an id is depends on its own value alone, never on its container or neighbours: an integer is
+the same in int8 and uint64, text the same in a list, an Arrow dictionary or a Polars Series. The
+integer 5 and the text "5" are different ids. UUID objects are their 16 bytes; UUIDs written out are
+text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_runtime.errors import IdError
+
+MAX_ID_BYTES = 1 << 16
+_PADDING = 32  # the 8-byte pieces below may run past the end of the last id
+_CACHED_ROWS = 1 << 15  # rows whose numbers stay in a core's cache
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_HALF, _THIRD = np.uint64(32), np.uint64(29)
+
+
+@dataclass(frozen=True)
+class IntegerIds:
+    """Ids [n] as int64 or uint64."""
+
+    values: NDArray[np.int64] | NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        """The number of ids."""
+        return len(self.values)
+
+    def __getitem__(self, rows: slice) -> IntegerIds:
+        """Some of the ids."""
+        return IntegerIds(self.values[rows])
+
+    def value(self, row: int) -> int:
+        """One id."""
+        return int(self.values[row])
+
+    def digests(self) -> NDArray[np.uint64]:
+        """64 bits an id: different for different ids of one type."""
+        return self.values.view(np.uint64)
+
+
+@dataclass(frozen=True)
+class ByteIds:
+    """Ids [n] as strings of bytes inside one buffer.
+
+    Attributes:
+        kind: text (UTF-8) or binary.
+        data: the buffer; the ids stand in it one behind the other.
+        starts: int64 [n], where each id begins.
+        lengths: int64 [n], its number of bytes, at most ``MAX_ID_BYTES``.
+    """
+
+    kind: Literal["text", "binary"]
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, kind: Literal["text", "binary"], data: bytes | memoryview, lengths: NDArray[np.int64]
+    ) -> ByteIds:
+        """Ids that stand one behind the other in ``data``. Raises IdError if one is too long."""
+        if len(lengths) and int(lengths.max()) > MAX_ID_BYTES:
+            raise IdError(f"an id is longer than {MAX_ID_BYTES:,} bytes: use a shorter name for it")
+        starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return cls(kind, np.frombuffer(data, dtype=np.uint8), starts[:-1], lengths)
+
+    @classmethod
+    def of_width(cls, data: bytes | memoryview, rows: int, width: int) -> ByteIds:
+        """Binary ids of so many bytes each, one behind the other in ``data``."""
+        if width > MAX_ID_BYTES:
+            raise IdError(f"ids are longer than {MAX_ID_BYTES:,} bytes: use shorter names")
+        lengths = np.broadcast_to(np.int64(width), rows)
+        starts = np.arange(rows, dtype=np.int64) * width
+        return cls("binary", np.frombuffer(data, dtype=np.uint8), starts, lengths)
+
+    def __len__(self) -> int:
+        """The number of ids."""
+        return len(self.lengths)
+
+    def __getitem__(self, rows: slice) -> ByteIds:
+        """Ids that stand one behind the other, in the same buffer."""
+        return ByteIds(self.kind, self.data, self.starts[rows], self.lengths[rows])
+
+    def value(self, row: int) -> bytes:
+        """One id."""
+        start, length = int(self.starts[row]), int(self.lengths[row])
+        return self.data[start : start + length].tobytes()
+
+    def digests(self) -> NDArray[np.uint64]:
+        """64 bits an id: equal for equal ids, and nearly always different for others."""
+        starts = range(0, len(self), _CACHED_ROWS)
+        parts = [self[start : start + _CACHED_ROWS]._digests() for start in starts]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
+
+    def _digests(self) -> NDArray[np.uint64]:
+        pieces = Pieces(self)
+        state = pieces.lengths.view(np.uint64) * _ODD
+        for piece in range(-(-pieces.longest // 8)):
+            part = state[: pieces.count_beyond(8 * piece)]
+            part ^= pieces.take(piece, len(part))
+            part *= _ODD
+            part ^= part >> _HALF
+        state *= _ODD
+        state ^= state >> _THIRD
+        return pieces.restore(state)
+
+
+Ids = IntegerIds | ByteIds
+
+
+class Pieces:
+    """The ids of a column cut into pieces of 8 bytes, longest ids first.
+
+    With that order the ids that have an i-th piece are the first so many, so that each position is
+    one pass over arrays.
+    """
+
+    def __init__(self, ids: ByteIds) -> None:
+        """Sort by length, unless all ids are equally long: then pieces are strided slices."""
+        lengths = ids.lengths
+        same = len(lengths) == 0 or bool((lengths == lengths[0]).all())
+        self._is_even = same
+        self._order = None if same else _longest_first(lengths)
+        starts = ids.starts - ids.starts[0] if len(ids) else ids.starts
+        self._starts = starts if self._order is None else starts[self._order]
+        self.lengths = lengths.copy() if self._order is None else lengths[self._order]
+        self.longest = int(self.lengths[0]) if len(lengths) else 0
+        self._descending = -self.lengths
+        self._data = _padded(ids)
+        # Every position of the buffer as the number in the 8 bytes from there on.
+        size = len(self._data) - 7
+        self._numbers = np.ndarray(size, dtype="<u8", buffer=self._data, strides=(1,))
+
+    def count_beyond(self, position: int) -> int:
+        """How many ids have more than so many bytes."""
+        return int(np.searchsorted(self._descending, -position, side="left"))
+
+    def take(self, piece: int, count: int) -> NDArray[np.uint64]:
+        """Bytes 8·piece … 8·piece + 7 of the first ``count`` ids, little-endian; zeros behind."""
+        if self._is_even and count:
+            return self._slice(piece, count)
+        numbers = self._numbers[self._starts[:count] + 8 * piece]
+        if count and self.lengths[count - 1] >= 8 * (piece + 1):
+            return numbers  # the shortest of them fills the piece
+        left = np.clip(self.lengths[:count] - 8 * piece, 0, 8)
+        return numbers & _MASKS[left]
+
+    def _slice(self, piece: int, count: int) -> NDArray[np.uint64]:
+        width = self.longest
+        numbers: NDArray[np.uint64] = np.ndarray(
+            count, dtype="<u8", buffer=self._data, offset=8 * piece, strides=(width,)
+        )
+        left = min(max(width - 8 * piece, 0), 8)
+        return numbers if left == 8 else numbers & _MASKS[left]
+
+    def sort(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Values [n] in the order of the ids, in the order of their lengths."""
+        return values if self._order is None else values[self._order]
+
+    def restore(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Values [n, …] in the order of lengths, in the order of the ids."""
+        if self._order is None:
+            return values
+        result = np.empty_like(values)
+        result[self._order] = values
+        return result
+
+
+def _padded(ids: ByteIds) -> NDArray[np.uint8]:
+    """The bytes of these ids alone, with zeros behind."""
+    if not len(ids):
+        return np.zeros(_PADDING, dtype=np.uint8)
+    start, stop = int(ids.starts[0]), int(ids.starts[-1] + ids.lengths[-1])
+    data = np.empty(stop - start + _PADDING, dtype=np.uint8)
+    data[: stop - start] = ids.data[start:stop]
+    data[stop - start :] = 0
+    return data
+
+
+def _longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
+    key = lengths.max() - lengths
+    if int(key.max()) < 1 << 16:
+        key = key.astype(np.uint16)  # which numpy sorts by counting
+    return np.argsort(key, kind="stable")

@@ -1,0 +1,136 @@
+"""Random words that a key, a context, an id, a version and a label determine.
+
+    K_j     = HMAC-SHA-256(key, "labeldp-words-1" ‖ len(context) ‖ context ‖ tables digest
+                                ‖ version ‖ kind of id ‖ j)
+    block_j = CBC-MAC of AES-256 under K_j over the message of (id, canonical label)
+    words   = the two halves of block_0, then those of block_1
+
+    message of an integer:       id ‖ label                            one block of 16 bytes
+    message of text and binary:  len(id) ‖ id ‖ zeros to a whole block ‖ label ‖ 8 zeros
+
+All numbers are little-endian and of 8 bytes, the kind and j of one byte. The messages of one kind
+are prefix-free, for which CBC-MAC is a pseudorandom function if AES is a pseudorandom permutation
+(Petrank and Rackoff, *CBC MAC for Real-Time Data Sources*, 2000); docs/replays.md has the proof and
+the bound.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_runtime.errors import IdError, MissingExtraError
+from labeldp_runtime.ids import ByteIds, Ids, IntegerIds, Pieces
+from labeldp_runtime.keys import Key
+
+_TAG = b"labeldp-words-1"
+_KINDS = {"int64": b"\0", "uint64": b"\1", "text": b"\2", "binary": b"\3"}
+_BLOCK = 16
+_DIGEST_BYTES = 32
+_TOP_BIT = np.uint64(1 << 63)
+
+
+class KeyedWords:
+    """The words of one key, context and artifact."""
+
+    def __init__(self, key: Key, context: str, tables_digest: str, words: int) -> None:
+        """``words`` is the number of words a label, at least 1; ``tables_digest`` is in hex.
+
+        Raises MissingExtraError if the package ``cryptography`` is not installed, and ValueError
+        for a digest that is none.
+        """
+        try:
+            from cryptography.hazmat.primitives.ciphers import (  # noqa: PLC0415
+                Cipher,
+                algorithms,
+                modes,
+            )
+        except ImportError as error:
+            raise MissingExtraError(
+                "keyed randomization needs the package cryptography: "
+                "pip install 'labeldp-runtime[keyed]'"
+            ) from error
+        # ECB is AES itself, one block at a time; the chaining of CBC-MAC is done here.
+        mode = modes.ECB()  # noqa: S305
+        self._cipher: Any = lambda secret: Cipher(algorithms.AES(secret), mode).encryptor()
+        self._secret, self._words = key.secret, words
+        name, digest = context.encode(), bytes.fromhex(tables_digest)
+        if len(digest) != _DIGEST_BYTES:
+            raise ValueError("a tables digest is a SHA-256")
+        self._prefix = _TAG + _number(len(name)) + name + digest
+
+    def __call__(self, ids: Ids, labels: NDArray[np.uint64], version: int) -> NDArray[np.uint64]:
+        """Words [n], or [n, w] for w > 1, for ids [n] and canonical labels [n]."""
+        blocks = [
+            self._blocks(ids, labels, version, index) for index in range((self._words + 1) // 2)
+        ]
+        if self._words == 1:
+            return np.ascontiguousarray(blocks[0][:, 0])
+        if self._words == 2:
+            return blocks[0]
+        return np.ascontiguousarray(np.concatenate(blocks, axis=1)[:, : self._words])
+
+    def _blocks(
+        self, ids: Ids, labels: NDArray[np.uint64], version: int, index: int
+    ) -> NDArray[np.uint64]:
+        if isinstance(ids, ByteIds):
+            return _cbc_mac(self._encryptor(version, ids.kind, index), ids, labels)
+        return self._of_integers(ids, labels, version, index)
+
+    def _of_integers(
+        self, ids: IntegerIds, labels: NDArray[np.uint64], version: int, index: int
+    ) -> NDArray[np.uint64]:
+        state = np.empty((len(ids), 2), dtype=np.uint64)
+        bits = ids.values.view(np.uint64)
+        state[:, 0], state[:, 1] = bits, labels
+        result = _encrypted(self._encryptor(version, "int64", index), state)
+        if ids.values.dtype == np.uint64:
+            large = bits >= _TOP_BIT  # these bits stand for negative numbers in int64
+            if large.any():
+                others = _encrypted(self._encryptor(version, "uint64", index), state)
+                np.copyto(result, others, where=large[:, None])
+        return result
+
+    def _encryptor(self, version: int, kind: str, index: int) -> Any:
+        message = self._prefix + _number(version) + _KINDS[kind] + bytes([index])
+        return self._cipher(hmac.digest(self._secret, message, "sha256"))
+
+
+def check_version(version: int) -> int:
+    """The version, if it is a whole number of 64 bits; raises IdError."""
+    whole = isinstance(version, int | np.integer) and not isinstance(version, bool)
+    if not whole or not 0 <= version < 2**64:
+        raise IdError(f"a version is a whole number from 0 to 2^64 - 1, this is {version!r}")
+    return int(version)
+
+
+def _cbc_mac(cipher: Any, ids: ByteIds, labels: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    pieces = Pieces(ids)
+    state = np.empty((len(ids), 2), dtype=np.uint64)
+    state[:, 0], state[:, 1] = pieces.lengths.view(np.uint64), pieces.take(0, len(ids))
+    state = _encrypted(cipher, state)
+    for position in range(8, pieces.longest, _BLOCK):
+        count = pieces.count_beyond(position)
+        state[:count, 0] ^= pieces.take(position // 8, count)
+        state[:count, 1] ^= pieces.take(position // 8 + 1, count)
+        if count == len(ids):
+            state = _encrypted(cipher, state)
+        else:
+            state[:count] = _encrypted(cipher, state[:count])
+    state[:, 0] ^= pieces.sort(labels)
+    return pieces.restore(_encrypted(cipher, state))
+
+
+def _encrypted(cipher: Any, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Each row of [n, 2], encrypted on its own."""
+    plain = np.ascontiguousarray(blocks).view(np.uint8).reshape(-1)
+    room = np.empty(len(plain) + _BLOCK - 1, dtype=np.uint8)  # as update_into demands
+    cipher.update_into(plain, room)
+    return room[: len(plain)].view(np.uint64).reshape(-1, 2)
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(8, "little")

@@ -1,0 +1,90 @@
+"""What a service demands of an artifact before it uses it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from labeldp_runtime.errors import MissingExtraError, PolicyError
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Conditions on an artifact; each one given must hold.
+
+    Unless ``sha256`` pins the file, it is verified, which needs the extra
+    ``labeldp-runtime[verify]``: a certificate is only worth reading in a file that verifies.
+    ``Policy()`` demands nothing but that.
+
+    Attributes:
+        max_epsilon: the most that one randomization of a label may spend. It is compared with the
+            proved bound (``exact.epsilon_label_bound``); a float means the decimal that it prints.
+        name: of the spec. A declared field: it tells artifacts apart and proves nothing.
+        sha256: of the whole file, 64 hexadecimal digits, from a place that you trust.
+    """
+
+    max_epsilon: float | str | Decimal | Fraction | None = None
+    name: str | None = None
+    sha256: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a condition that no file could meet."""
+        if self.sha256 is not None and (
+            len(self.sha256) != 64 or set(self.sha256.lower()) - set("0123456789abcdef")
+        ):
+            raise ValueError("sha256 is 64 hexadecimal digits")
+        if self.max_epsilon is not None and self._most() <= 0:
+            raise ValueError("max_epsilon must be greater than 0")
+
+    def check_file(self, data: bytes, source: str) -> None:
+        """Raise PolicyError unless the bytes have the digest, or verify. Nothing is executed."""
+        if self.sha256 is None:
+            _verify(data, source)
+        elif (digest := hashlib.sha256(data).hexdigest()) != self.sha256.lower():
+            raise PolicyError(
+                f"{source}: has the SHA-256 {digest}, not {self.sha256}: "
+                "deploy the file that was pinned, or verify this one and pin it"
+            )
+
+    def check_certificate(self, certificate: dict[str, Any], source: str) -> None:
+        """Raise PolicyError unless the certificate satisfies the conditions."""
+        try:
+            name, exact = certificate["name"], certificate["exact"]
+            bound = Fraction(exact["epsilon_label_bound"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise PolicyError(f"{source}: its certificate lacks what the policy asks") from error
+        if self.name is not None and name != self.name:
+            raise PolicyError(
+                f"{source}: is the artifact {name!r}, not {self.name!r}: deploy the right file"
+            )
+        if self.max_epsilon is not None and bound > self._most():
+            raise PolicyError(
+                f"{source}: a label spends up to ε = {float(bound):.12g}, and the policy allows "
+                f"{self.max_epsilon}: compile it with a smaller ε"
+            )
+
+    def _most(self) -> Fraction:
+        value = self.max_epsilon
+        try:
+            return Fraction(str(value) if isinstance(value, float) else value)  # type: ignore[arg-type]
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(f"max_epsilon must be a number, not {value!r}") from error
+
+
+def _verify(data: bytes, source: str) -> None:
+    try:
+        from labeldp_compile.verify import VerificationError, check_bytes  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError(
+            "a policy without sha256 verifies the artifact, which needs the package labeldp: "
+            "pip install 'labeldp-runtime[verify]', or pin the digest of a file that was verified"
+        ) from error
+    try:
+        check_bytes(data).require()
+    except VerificationError as error:
+        raise PolicyError(
+            f"{source}: does not verify: {error}: do not use it; compile it again"
+        ) from error

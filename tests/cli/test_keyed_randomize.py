@@ -1,0 +1,205 @@
+"""``labeldp keygen`` and ``labeldp randomize --key``: repeatable, exact, and refusing misuse."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from labeldp_runtime import Key, Randomizer
+
+from tests.cli.test_cli import labeldp
+from tests.helpers import INTEGER_SPEC, compile_text
+
+N = 150_000  # more than two batches
+KILLS = int(os.environ.get("LABELDP_KILLS", "4"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with an artifact, a key and tables."""
+    directory = tmp_path_factory.mktemp("keyed")
+    (directory / "a.onnx").write_bytes(compile_text(INTEGER_SPEC).model)
+    generator = np.random.default_rng(0)
+    ids = generator.permutation(N)
+    table = pa.table(
+        {
+            "number": ids,
+            "name": pa.array([f"né {i}" for i in ids]),
+            "constant": pa.array([7] * N),
+            "gap": pa.array([None if i == 70_000 else i for i in range(N)]),
+            "ratio": generator.random(N),
+            "y": pa.array(generator.poisson(2.0, N), mask=generator.random(N) < 0.01),
+        }
+    )
+    pq.write_table(table, directory / "t.parquet")
+    pa_csv.write_csv(table, directory / "t.csv")
+    assert labeldp("keygen", directory / "k.key").exit_code == 0
+    return directory
+
+
+def keyed(place, source, output, *options, id_column="number"):
+    arguments = ["--key", place / "k.key", "--id-column", id_column, "--overwrite", *options]
+    return labeldp("randomize", place / "a.onnx", place / source, "-o", place / output, *arguments)
+
+
+def private(path, name="y"):
+    return pq.read_table(path)[name].to_numpy()
+
+
+def test_keygen(place):
+    result = labeldp("keygen", place / "new.key")
+    key = Key.load(place / "new.key")
+    assert result.exit_code == 0 and result.stdout == ""
+    assert key.fingerprint in result.stderr and key.secret.hex() not in result.output
+    again = labeldp("keygen", place / "new.key")
+    assert again.exit_code == 2 and "exists already" in again.stderr
+    assert Key.load(place / "new.key") == key
+    assert labeldp("keygen", place / "no" / "x.key").exit_code == 2
+    assert labeldp("keygen", place / "quiet.key", "--quiet").output == ""
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_rerun_gives_the_identical_file(place, suffix):
+    names = [f"one.{suffix}", f"two.{suffix}"]
+    for name in names:
+        result = keyed(place, f"t.{suffix}", name)
+        assert result.exit_code == 0, result.output
+        assert "spends nothing more" in result.stderr
+        assert Key.load(place / "k.key").fingerprint in result.stderr
+    assert (place / names[0]).read_bytes() == (place / names[1]).read_bytes()
+
+
+def test_the_file_holds_what_the_runtime_gives(place):
+    table = pq.read_table(place / "t.parquet")
+    key = Key.load(place / "k.key")
+    for options, context, version, name in [
+        ([], "y", 0, "y"),
+        (["--add", "noisy"], "noisy", 0, "noisy"),
+        (["--context", "visits", "--version", "3"], "visits", 3, "y"),
+    ]:
+        for id_column in ("number", "name"):
+            result = keyed(place, "t.parquet", "o.parquet", *options, id_column=id_column)
+            assert result.exit_code == 0, result.output
+            randomizer = Randomizer.load(place / "a.onnx", key=key, context=context)
+            expected = randomizer(table["y"], ids=table[id_column], version=version)
+            assert pq.read_table(place / "o.parquet")[name].to_pylist() == expected.to_pylist()
+
+
+def test_order_and_format_do_not_matter_but_ids_of_csv_are_text(place):
+    table = pq.read_table(place / "t.parquet")
+    order = np.random.default_rng(1).permutation(N)
+    pq.write_table(table.take(order), place / "shuffled.parquet", row_group_size=999)
+    for source, output in [("t.parquet", "a.parquet"), ("shuffled.parquet", "b.parquet")]:
+        assert keyed(place, source, output, id_column="name").exit_code == 0
+    assert np.array_equal(private(place / "a.parquet")[order], private(place / "b.parquet"))
+    assert keyed(place, "t.csv", "c.csv", id_column="name").exit_code == 0
+    from_csv = pa_csv.read_csv(place / "c.csv")["y"].to_numpy()
+    assert np.array_equal(from_csv, private(place / "a.parquet"))
+    assert keyed(place, "t.csv", "d.csv").exit_code == 0
+    assert keyed(place, "t.parquet", "d.parquet").exit_code == 0
+    as_text = pa_csv.read_csv(place / "d.csv")["y"].to_numpy()
+    assert not np.array_equal(as_text, private(place / "d.parquet"))
+
+
+def refused(place, result, message):
+    assert result.exit_code == 2, result.output
+    assert re.search(message, result.stderr), result.stderr
+    assert "Traceback" not in result.stderr and result.stderr.count("\n") == 1
+    assert not (place / "refused.parquet").exists() and not list(place.glob(".*partial"))
+
+
+@pytest.mark.parametrize(
+    ("id_column", "message"),
+    [
+        ("constant", "'constant': rows 0 and 1 .* same id"),
+        ("gap", "'gap': an id is null"),
+        ("ratio", "'ratio': ids must be integers"),
+        ("y", "cannot be both the label and its id"),
+        ("numbr", "did you mean 'number'"),
+    ],
+)
+def test_unusable_ids_write_nothing(place, id_column, message):
+    result = keyed(place, "t.parquet", "refused.parquet", id_column=id_column)
+    refused(place, result, message)
+
+
+@pytest.mark.parametrize("rows", [(3, 9), (10, N - 1), (N - 2, N - 1)])
+@pytest.mark.parametrize("id_column", ["number", "name"])
+def test_duplicates_are_found_over_the_whole_input(place, rows, id_column):
+    table = pq.read_table(place / "t.parquet")
+    ids = table[id_column].to_pylist()
+    ids[rows[1]] = ids[rows[0]]
+    doubled = table.set_column(table.schema.get_field_index(id_column), id_column, pa.array(ids))
+    pq.write_table(doubled, place / "doubled.parquet")
+    result = keyed(place, "doubled.parquet", "refused.parquet", id_column=id_column)
+    refused(place, result, f"rows {rows[0]:,} and {rows[1]:,} ")
+
+
+def test_empty_cells_of_csv_are_no_ids(place):
+    (place / "gap.csv").write_text('number,y\n1,2\n"",3\n')
+    refused(place, keyed(place, "gap.csv", "refused.parquet"), "an id is null")
+
+
+def test_misuse_writes_nothing(place):
+    base = ["randomize", place / "a.onnx", place / "t.parquet", "-o", place / "refused.parquet"]
+    key = ["--key", place / "k.key"]
+    (place / "open.key").write_bytes((place / "k.key").read_bytes())
+    (place / "open.key").chmod(0o644)
+    cases = [
+        (key, "--key needs --id-column"),
+        (["--id-column", "number"], "--id-column needs --key"),
+        (["--context", "y"], "--context needs --key"),
+        (["--version", "0"], "--version needs --key"),
+        ([*key, "--id-column", "number", "--context", ""], "must not be empty"),
+        (["--key", place / "no.key", "--id-column", "number"], "cannot be read"),
+        (["--key", place / "t.csv", "--id-column", "number"], "chmod 600|no key file"),
+        (["--key", place / "open.key", "--id-column", "number"], "chmod 600"),
+    ]
+    for options, message in cases:
+        refused(place, labeldp(*base, *options), message)
+    negative = labeldp(*base, *key, "--id-column", "number", "--version", "-1")
+    assert negative.exit_code == 2 and not (place / "refused.parquet").exists()
+
+
+def test_an_empty_table(place):
+    schema = pq.read_schema(place / "t.parquet")
+    pq.write_table(schema.empty_table(), place / "none.parquet")
+    assert keyed(place, "none.parquet", "none.out.parquet", id_column="name").exit_code == 0
+    assert pq.read_metadata(place / "none.out.parquet").num_rows == 0
+
+
+def test_killed_runs_leave_nothing_and_a_rerun_gives_the_identical_file(place):
+    """Set LABELDP_KILLS=50 for a longer run."""
+    large = pa.concat_tables([pq.read_table(place / "t.parquet")] * 4)
+    large = large.set_column(0, "number", pa.array(range(4 * N)))
+    pq.write_table(large, place / "large.parquet")
+    assert keyed(place, "large.parquet", "expected.parquet").exit_code == 0
+    output = place / "killed.parquet"
+    command = [sys.executable, "-c", "from labeldp_compile.cli import main; main()", "randomize"]
+    command += [place / "a.onnx", place / "large.parquet", "-o", output]
+    command += ["--key", place / "k.key", "--id-column", "number"]
+    start = time.monotonic()
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    whole = time.monotonic() - start
+    assert output.read_bytes() == (place / "expected.parquet").read_bytes()
+    output.unlink()
+    generator = np.random.default_rng(KILLS)
+    for delay in generator.uniform(0.2, 1.1, KILLS) * whole:
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if output.exists():  # it was faster than the signal: then it is whole
+            assert output.read_bytes() == (place / "expected.parquet").read_bytes()
+            output.unlink()
+    for partial in place.glob(".*partial"):
+        partial.unlink()
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    assert output.read_bytes() == (place / "expected.parquet").read_bytes()

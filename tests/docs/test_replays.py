@@ -1,0 +1,26 @@
+"""docs/replays.md: its golden words are those of the tests, and its commands and names exist."""
+
+import re
+from pathlib import Path
+
+from click.testing import CliRunner
+from labeldp_runtime import Key
+
+from labeldp_compile.cli import main
+from tests.runtime.test_keyed_words import GOLDEN, SECRET
+
+PAGE = (Path(__file__).parents[2] / "docs" / "replays.md").read_text(encoding="utf-8")
+
+
+def test_the_golden_words_are_tested_ones():
+    stated = re.findall(r"^\|.*\| `([0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16})` \|$", PAGE, re.M)
+    assert stated == [expected for *_, expected in GOLDEN]
+    assert f"`{Key(SECRET).fingerprint}`" in PAGE
+
+
+def test_the_options_exist():
+    for command in ("keygen", "randomize"):
+        usage = CliRunner().invoke(main, [command, "--help"]).output
+        for line in PAGE.splitlines():
+            if line.startswith(f"    labeldp {command} "):
+                assert all(option in usage for option in re.findall(r"--[a-z-]+", line))

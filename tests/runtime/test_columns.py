@@ -1,0 +1,234 @@
+"""Columns of every library: the same labels mean the same, and the same kind comes back."""
+
+import subprocess
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from labeldp_runtime import LabelError, Randomizer
+from labeldp_runtime.columns import read_labels
+
+from tests.helpers import INTEGER_SPEC, compile_text
+from tests.runtime.test_randomizer import REAL_SPEC
+from tests.verify.test_mutations import CATEGORICAL_SPEC
+
+# At ε = 40 the private label is the label's own bin, but for a chance below 1e-16.
+NUMBERS = Randomizer(compile_text(INTEGER_SPEC.replace("1.0", "40")).model)
+REALS = Randomizer(compile_text(REAL_SPEC.replace("1.0", "40")).model)
+TEXT = Randomizer(compile_text(CATEGORICAL_SPEC.replace("1.5", "40")).model)
+BINS = NUMBERS(list(range(10)))
+CHUNKS = pa.chunked_array([pa.array([3, None], pa.int16()), pa.array([], pa.int16()), [99]])
+
+NUMBER_COLUMNS = [
+    np.array([3.0, np.nan, 99], np.float32),
+    [3, None, 99],
+    (3, None, 99),
+    pa.array([3, None, 99]),
+    pa.array([3, None, 99], pa.int8()),
+    pa.array([3, None, 99], pa.uint64()),
+    pa.array([3.0, None, 99.0], pa.float32()),
+    pa.array([Decimal("3.00"), None, Decimal("98.60")], pa.decimal128(9, 2)),
+    pa.array([3, None, 99]).dictionary_encode(),
+    pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array([3, None, 99])),
+    pa.array([7, 3, None, 99])[1:],
+    CHUNKS,
+    pd.Series([3, np.nan, 99], index=[5, 6, 6], name="y"),
+    pd.Series([3, None, 99], dtype="Int8", index=list("abc")),
+    pd.Series([3, None, 99], dtype="UInt64"),
+    pd.Series([3, None, 99], dtype="Float32"),
+    pd.Series([3, None, 99], dtype="int64[pyarrow]"),
+    pd.Series([3, pd.NA, 99], dtype=object),
+    pd.Series([Decimal(3), None, Decimal(99)]),
+    pd.Series([3, None, 99], dtype="category"),
+    pl.Series("y", [3, None, 99]),
+    pl.Series("y", [3, None, 99], dtype=pl.UInt8),
+    pl.Series("y", [3, None, 99], dtype=pl.Int128),
+    pl.Series("y", [3.0, None, 99.0]),
+    pl.Series("y", [Decimal("3.0"), None, Decimal("99.0")]),
+]
+
+
+def same_kind(before, after):
+    assert len(after) == len(before)
+    if isinstance(before, list | tuple | np.ndarray):
+        assert type(after) is np.ndarray
+    elif isinstance(before, pd.Series):
+        assert type(after) is pd.Series
+        assert after.index.equals(before.index) and after.name == before.name
+        assert not after.isna().any()
+    elif isinstance(before, pl.Series):
+        assert type(after) is pl.Series and after.name == before.name
+        assert after.null_count() == 0
+    elif isinstance(before, pa.ChunkedArray):
+        assert [len(chunk) for chunk in after.chunks] == [len(chunk) for chunk in before.chunks]
+    else:
+        assert isinstance(after, pa.Array) and after.null_count == 0
+
+
+def values(column):
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column.to_pylist()
+    return column.tolist() if isinstance(column, np.ndarray) else column.to_list()
+
+
+@pytest.mark.parametrize("column", NUMBER_COLUMNS, ids=lambda c: f"{type(c).__module__}")
+def test_numbers(column):
+    for randomizer in (NUMBERS, REALS):
+        private = randomizer(column)
+        same_kind(column, private)
+        assert values(private) == values(randomizer(np.array([3, 0, 9])))
+
+
+def test_decimals_are_rounded_to_whole_labels():
+    decimals = [Decimal("3.1"), Decimal("2.5"), Decimal("3.5"), Decimal("-0.6"), None]
+    columns = [
+        decimals,
+        pa.array(decimals),
+        pd.Series(decimals),
+        pd.Series(decimals, dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+        pl.Series(decimals),
+    ]
+    for column in columns:
+        assert values(NUMBERS(column)) == [BINS[y] for y in (3, 2, 4, 0, 0)]
+
+
+TEXT_COLUMNS = [
+    ["red", None, "mauve"],
+    np.array(["red", "green", "mauve"]),
+    pa.array(["red", None, "mauve"]),
+    pa.array(["red", None, "mauve"], pa.large_string()),
+    pa.array(["red", None, "mauve"], pa.string_view()),
+    pa.array(["red", None, "mauve"]).dictionary_encode(),
+    pa.chunked_array([["red"], [None, "mauve"]]),
+    pa.chunked_array([["red"], [None, "mauve"]]).dictionary_encode(),
+    pd.Series(["red", None, "mauve"], name="y"),
+    pd.Series(["red", None, "mauve"], dtype=object),
+    pd.Series(["red", None, "mauve"], dtype="string[python]"),
+    pd.Series(["red", None, "mauve"], dtype="string[pyarrow]", index=[3, 2, 1]),
+    pd.Series(["red", None, "mauve"], dtype="category"),
+    pl.Series("y", ["red", None, "mauve"]),
+    pl.Series("y", ["red", None, "mauve"], dtype=pl.Categorical),
+    pl.Series("y", ["red", None, "mauve"], dtype=pl.Enum(["mauve", "red"])),
+]
+
+
+@pytest.mark.parametrize("column", TEXT_COLUMNS, ids=lambda c: f"{type(c).__module__}")
+def test_text(column):
+    private = TEXT(column)
+    same_kind(column, private)
+    assert values(private) == ["red", "green", "green"]  # the default is green
+    if isinstance(column, pd.Series) and isinstance(column.dtype, pd.StringDtype):
+        assert private.dtype == column.dtype
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [True, False],
+        np.array([True, False]),
+        pa.array([True, False]),
+        pd.Series([True, False]),
+        pd.Series([True, False], dtype="boolean"),
+        pl.Series([True, False]),
+    ],
+)
+def test_booleans_are_one_and_zero(column):
+    assert values(NUMBERS(column)) == [BINS[1], BINS[0]]
+
+
+def test_nullable_booleans():
+    for column in (
+        pa.array([True, None]),
+        pd.Series([True, None], dtype="boolean"),
+        pl.Series([True, None]),
+    ):
+        assert values(NUMBERS(column)) == [BINS[1], BINS[0]]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([], pa.int64()),
+        pa.array([], pa.null()),
+        pa.array([None, None]),
+        pa.chunked_array([], pa.int64()),
+        pa.array([None], pa.string())
+        .dictionary_encode()
+        .cast(pa.dictionary(pa.int8(), pa.int64())),
+        pd.Series([], dtype="float64"),
+        pd.Series([None, None], dtype="category"),
+        pl.Series([], dtype=pl.Int64),
+        pl.Series([None, None]),
+    ],
+)
+def test_columns_of_nothing(column):
+    private = NUMBERS(column)
+    same_kind(column, private)
+    assert values(private) == [BINS[0]] * len(column)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["3"]),
+        pa.array(["3"]).dictionary_encode(),
+        pa.array([[3]]),
+        pa.array([0], pa.date32()),
+        pd.Series(["3"]),
+        pd.Series(["3"], dtype="category"),
+        pd.Series(pd.to_datetime(["2024-01-01"])),
+        pd.Series(pd.period_range("2024", periods=1)),
+        pl.Series(["3"]),
+        pl.Series([[3]]),
+        pa.table({"y": [3]}),
+        pd.DataFrame({"y": [3]}),
+    ],
+)
+def test_unusable_columns_are_refused_as_a_whole(column):
+    with pytest.raises(LabelError, match=r"expected|cannot hold"):
+        NUMBERS(column)
+
+
+@pytest.mark.parametrize("column", [pa.array([3]), pd.Series([3]), pl.Series([3])])
+def test_numbers_are_no_text(column):
+    with pytest.raises(LabelError, match="expected text"):
+        TEXT(column)
+
+
+def test_text_that_is_no_utf8_is_unknown():
+    raw = pa.array([b"red", b"\xff\xfe", None], pa.binary())
+    for kind in (pa.string(), pa.large_string()):
+        offsets = raw.cast(pa.large_binary() if kind == pa.large_string() else pa.binary())
+        column = pa.Array.from_buffers(kind, 3, offsets.buffers(), null_count=1)
+        assert values(TEXT(column)) == ["red", "green", "green"]
+
+
+def test_the_given_column_is_not_changed():
+    for column in (pa.array([3, None, 99]), pd.Series([3, None, 99], dtype="Int64")):
+        before = column.to_pandas() if isinstance(column, pa.Array) else column.copy()
+        read_labels(column, "int64", 0)
+        after = column.to_pandas() if isinstance(column, pa.Array) else column
+        pd.testing.assert_series_equal(before, after)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_no_library_is_imported_for_another_ones_column(library, tmp_path):
+    path = tmp_path / "x.onnx"
+    path.write_bytes(compile_text(INTEGER_SPEC).model)
+    makes = {
+        "pandas": "pandas.Series([1.0, 2.0])",
+        "polars": "polars.Series([1, None])",
+        "pyarrow": "pyarrow.array([1, None])",
+    }
+    others = ["polars"] if library == "pandas" else sorted(set(makes) - {library})
+    code = (
+        f"import sys, {library}; from labeldp_runtime import Randomizer\n"
+        f"column = {makes[library]}; before = set(sys.modules)\n"
+        f"r = Randomizer.load({str(path)!r}); r([1, 2]); r(column)\n"
+        f"assert not (set(sys.modules) - before) & set({others!r})"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

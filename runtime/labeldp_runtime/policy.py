@@ -6,9 +6,15 @@ import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from labeldp_runtime.errors import MissingExtraError, PolicyError
+
+_NEEDS_LABELDP = (
+    "a policy that verifies the artifact or its signature needs the package labeldp: "
+    "pip install 'labeldp-runtime[verify]', or pin the sha256 of a file that was verified"
+)
 
 
 @dataclass(frozen=True)
@@ -24,11 +30,14 @@ class Policy:
             proved bound (``exact.epsilon_label_bound``); a float means the decimal that it prints.
         name: of the spec. A declared field: it tells artifacts apart and proves nothing.
         sha256: of the whole file, 64 hexadecimal digits, from a place that you trust.
+        public_key: PEM file of the Ed25519 key that must have signed the file; needs the same
+            extra. The signature lies beside the file as FILE.sig.
     """
 
     max_epsilon: float | str | Decimal | Fraction | None = None
     name: str | None = None
     sha256: str | None = None
+    public_key: str | Path | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for a condition that no file could meet."""
@@ -39,8 +48,13 @@ class Policy:
         if self.max_epsilon is not None and self._most() <= 0:
             raise ValueError("max_epsilon must be greater than 0")
 
-    def check_file(self, data: bytes, source: str) -> None:
-        """Raise PolicyError unless the bytes have the digest, or verify. Nothing is executed."""
+    def check_file(self, data: bytes, source: str, path: Path | None = None) -> None:
+        """Raise PolicyError unless the bytes have the digest, or verify, and are signed.
+
+        ``path`` is where the file lies. Only bytes that meet all of this are executed.
+        """
+        if self.public_key is not None:
+            _check_signature(data, source, path, Path(self.public_key))
         if self.sha256 is None:
             _verify(data, source)
         elif (digest := hashlib.sha256(data).hexdigest()) != self.sha256.lower():
@@ -74,14 +88,30 @@ class Policy:
             raise ValueError(f"max_epsilon must be a number, not {value!r}") from error
 
 
+def _check_signature(data: bytes, source: str, path: Path | None, public_key: Path) -> None:
+    try:
+        from labeldp_compile.errors import InputError  # noqa: PLC0415
+        from labeldp_compile.verify.signature import read_signed, signature_path  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError(_NEEDS_LABELDP) from error
+    if path is None:
+        raise PolicyError(f"{source}: a signature lies beside a file: load it from its path")
+    try:
+        signed = read_signed(signature_path(path), public_key)
+    except InputError as error:
+        raise PolicyError(f"{source}: its signature cannot be checked: {error}") from error
+    if not signed.holds(data):
+        raise PolicyError(
+            f"{source}: was not signed with the key of {public_key}: do not use it; deploy the "
+            "file that was signed, with its signature"
+        )
+
+
 def _verify(data: bytes, source: str) -> None:
     try:
         from labeldp_compile.verify import VerificationError, check_bytes  # noqa: PLC0415
     except ImportError as error:
-        raise MissingExtraError(
-            "a policy without sha256 verifies the artifact, which needs the package labeldp: "
-            "pip install 'labeldp-runtime[verify]', or pin the digest of a file that was verified"
-        ) from error
+        raise MissingExtraError(_NEEDS_LABELDP) from error
     try:
         check_bytes(data).require()
     except VerificationError as error:

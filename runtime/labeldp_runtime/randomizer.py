@@ -55,17 +55,21 @@ class Randomizer:
         key: Key | None = None,
         context: str | None = None,
         require: Policy | None = None,
+        path: Path | None = None,
     ) -> None:
-        """Load from bytes; ``source`` names them in errors. See ``load``."""
+        """Load from bytes; ``source`` names them in errors, ``path`` says where they lie.
+
+        See ``load``.
+        """
         if (key is None) != (context is None):
             raise ValueError("key and context belong together: give both, or neither")
         if context is not None and not _is_name(context):
             raise ValueError("context is the name of the column that is randomized: a text")
         check_bytes(data, source)
         if require is not None:
-            require.check_file(data, source)
+            require.check_file(data, source, path)
         self._sha256 = hashlib.sha256(data).hexdigest()
-        self._path: Path | None = None
+        self._path = None if path is None else path.absolute()
         self._key, self._context = key, context
         self._open(data, source)
         if require is not None:
@@ -91,9 +95,9 @@ class Randomizer:
         not what ``require`` demands), and MissingExtraError if an optional package is missing.
         """
         path = Path(path)
-        randomizer = cls(read_bytes(path), str(path), key=key, context=context, require=require)
-        randomizer._path = path.absolute()
-        return randomizer
+        return cls(
+            read_bytes(path), str(path), key=key, context=context, require=require, path=path
+        )
 
     def __call__(self, labels: Any, *, ids: Any = None, version: int = 0) -> Any:
         """Private labels [n] for labels [n], in the same kind of column.

@@ -58,7 +58,7 @@ def test_what_javascript_calls_a_label(plan, results, language):
     if language == "cpp":
         return
     cases = chosen(plan, results, "JavaScript labels: ")
-    assert len(cases) == len(SPECS)
+    assert len(cases) > len(SPECS)
     for name, answer, expected in cases:
         assert answer == {"outputs": [expected]}, name
 

@@ -1,5 +1,5 @@
 // Runs a labeldp artifact with ONNX Runtime: one header (C++17) to paste into a service. It needs
-// the C++ API of ONNX Runtime (1.17 or newer), libcrypto and nlohmann/json.
+// the C++ API of ONNX Runtime (1.21 or newer), libcrypto and nlohmann/json.
 //
 //   labeldp::Randomizer randomizer("doctor-visits.onnx");
 //   std::vector<double> noisy = randomizer.randomize<double>(std::vector<std::int64_t>{0, 3, 12});

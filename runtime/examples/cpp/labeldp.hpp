@@ -1,0 +1,277 @@
+// Runs a labeldp artifact with ONNX Runtime: one header (C++17) to paste into a service. It needs
+// the C++ API of ONNX Runtime (1.21 or newer), libcrypto and nlohmann/json.
+//
+//   labeldp::Randomizer randomizer("doctor-visits.onnx");
+//   std::vector<double> noisy = randomizer.randomize<double>(std::vector<std::int64_t>{0, 3, 12});
+//
+// Randomizing one label twice spends its ε twice.
+
+#pragma once
+
+#include <onnxruntime_cxx_api.h>
+#include <nlohmann/json.hpp>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace labeldp {
+
+/// The artifact cannot be used; the message says why.
+struct ArtifactError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A compiled label randomizer: fresh secure words at every call. Calls are thread-safe.
+class Randomizer {
+ public:
+  /// Load an artifact and test the platform with the vectors inside. Throws ArtifactError.
+  explicit Randomizer(const std::string& path) {
+    const std::string bytes = read_file(path);
+    if (!checksum_holds(bytes)) {
+      throw ArtifactError(path + ": is no labeldp artifact, or damaged: it lacks a right checksum");
+    }
+    nlohmann::json vectors;
+    try {
+      Ort::SessionOptions options;
+      options.SetIntraOpNumThreads(1).SetInterOpNumThreads(1).SetLogSeverityLevel(4);
+      session_ = Ort::Session(environment(), bytes.data(), bytes.size(), options);
+      label_type_ = session_.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetElementType();
+      output_type_ = session_.GetOutputTypeInfo(0).GetTensorTypeAndShapeInfo().GetElementType();
+      const auto shape = session_.GetInputTypeInfo(1).GetTensorTypeAndShapeInfo().GetShape();
+      width_ = shape.size() == 1 ? 1 : static_cast<std::size_t>(shape.at(1));
+    } catch (const std::exception&) {
+      throw ArtifactError(path + ": is no file that onnxruntime loads");
+    }
+    const std::string format = metadata("labeldp.format_version");
+    if (format.substr(0, format.find('.')) != "1") {
+      throw ArtifactError(path + ": format " + format + " is unknown: upgrade this reader");
+    }
+    try {
+      certificate_ = nlohmann::json::parse(metadata("labeldp.certificate"));
+      const auto& domain = certificate_.at("label").at("domain");
+      const auto& rule = domain.at("out_of_domain");
+      missing_ = rule == "clamp" ? domain.at("min") : rule.at("default");
+      if (!certificate_.at("insecure").is_null()) {
+        throw ArtifactError(path + ": made for tests only: " + certificate_["insecure"].dump());
+      }
+      vectors = nlohmann::json::parse(metadata("labeldp.self_test"));
+    } catch (const nlohmann::json::exception&) {
+      throw ArtifactError(path + ": its certificate is damaged");
+    }
+    if (!passes_self_test(vectors)) {
+      throw ArtifactError(path + ": onnxruntime computes wrongly here: use another version");
+    }
+  }
+
+  /// The claims in the file. `labeldp verify` proves them, once, before deployment.
+  const nlohmann::json& certificate() const { return certificate_; }
+
+  /// What stands in for a null label, by the artifact's out-of-domain rule.
+  template <class Label>
+  Label missing() const {
+    return missing_.get<Label>();
+  }
+
+  /// Private labels. Label is std::int64_t, double or std::string, and Output double or the type
+  /// of the categories, as the artifact demands: std::invalid_argument otherwise. NaN and labels
+  /// outside the domain follow the out-of-domain rule; no label's value throws, because an error
+  /// would disclose it.
+  template <class Output, class Label>
+  std::vector<Output> randomize(const std::vector<Label>& labels) const {
+    std::vector<std::uint64_t> words(std::min(labels.size(), kChunk) * width_);
+    return in_chunks<Output>(labels, [&](std::size_t, std::size_t count) {
+      const int size = static_cast<int>(count * width_ * sizeof(std::uint64_t));
+      if (RAND_bytes(reinterpret_cast<unsigned char*>(words.data()), size) != 1) {
+        throw std::runtime_error("the secure random generator failed");
+      }
+      return words.data();
+    });
+  }
+
+  /// As `randomize`, with words that the caller brings, for tests: each label takes its share in
+  /// turn. They must be uniform, secret and never used twice.
+  template <class Output, class Label>
+  std::vector<Output> apply_words(const std::vector<Label>& labels,
+                                  std::vector<std::uint64_t> words) const {
+    if (words.size() != labels.size() * width_) {
+      throw std::invalid_argument("expected " + std::to_string(width_) + " words for each label");
+    }
+    return in_chunks<Output>(
+        labels, [&](std::size_t start, std::size_t) { return words.data() + start * width_; });
+  }
+
+  /// Element type of the labels: int64, double or string.
+  ONNXTensorElementDataType label_type() const { return label_type_; }
+
+  /// Element type of the private labels: double, or the type of the categories.
+  ONNXTensorElementDataType output_type() const { return output_type_; }
+
+ private:
+  static constexpr std::size_t kChunk = 1 << 15;  // the tensors of one chunk stay in a core's cache
+  static constexpr std::streamoff kMaxFileBytes = std::streamoff{64} << 20;
+
+  static Ort::Env& environment() {
+    static Ort::Env env(ORT_LOGGING_LEVEL_FATAL, "labeldp");
+    return env;
+  }
+
+  static std::string read_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+    if (size < 0) throw ArtifactError(path + ": cannot be read");
+    if (size > kMaxFileBytes) throw ArtifactError(path + ": is too large");
+    std::string bytes(static_cast<std::size_t>(size), '\0');
+    file.seekg(0);
+    if (!file.read(bytes.data(), size)) throw ArtifactError(path + ": cannot be read");
+    return bytes;
+  }
+
+  /// The checksum is SHA-256 of the same file without the checksum's own entry of 92 bytes.
+  static bool checksum_holds(const std::string& bytes) {
+    const std::string entry = "\x72\x5a\x0a\x16labeldp.content_sha256\x12\x40";
+    const std::size_t start = bytes.find(entry);
+    if (start == std::string::npos || start != bytes.rfind(entry)) return false;
+    const std::string stated = bytes.substr(start + entry.size(), 64);
+    std::string content = bytes;
+    content.erase(start, entry.size() + 64);
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    SHA256(reinterpret_cast<const unsigned char*>(content.data()), content.size(), digest);
+    std::string hex;
+    for (const unsigned char byte : digest) {
+      hex += "0123456789abcdef"[byte >> 4];
+      hex += "0123456789abcdef"[byte & 15];
+    }
+    return hex == stated;
+  }
+
+  /// A metadata entry of the file; empty if there is none.
+  std::string metadata(const char* key) const {
+    Ort::AllocatorWithDefaultOptions allocator;
+    const auto text = session_.GetModelMetadata().LookupCustomMetadataMapAllocated(key, allocator);
+    return text ? text.get() : "";
+  }
+
+  template <class T>
+  static constexpr ONNXTensorElementDataType element_type() {
+    if constexpr (std::is_same_v<T, std::string>) {
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING;
+    } else {
+      return Ort::TypeToTensorType<T>::type;
+    }
+  }
+
+  template <class Output, class Label, class Words>
+  std::vector<Output> in_chunks(const std::vector<Label>& labels, Words words) const {
+    if (element_type<Label>() != label_type_ || element_type<Output>() != output_type_) {
+      throw std::invalid_argument("the artifact has labels or outputs of another type");
+    }
+    std::vector<Output> outputs(labels.size());
+    for (std::size_t start = 0; start < labels.size(); start += kChunk) {
+      const std::size_t count = std::min(labels.size() - start, kChunk);
+      run(labels.data() + start, words(start, count), count, outputs.data() + start);
+    }
+    return outputs;
+  }
+
+  template <class Output, class Label>
+  void run(const Label* labels, std::uint64_t* words, std::size_t count, Output* outputs) const {
+    const std::int64_t n = static_cast<std::int64_t>(count);
+    const std::int64_t shape[] = {n, static_cast<std::int64_t>(width_)};
+    const auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+    const Ort::Value inputs[] = {
+        label_tensor(labels, n),
+        Ort::Value::CreateTensor(memory, words, count * width_, shape, width_ == 1 ? 1 : 2)};
+    const char* const input_names[] = {"label", "entropy"};
+    const char* const output_name = "private_label";
+    const std::vector<Ort::Value> results =
+        session_.Run(Ort::RunOptions{nullptr}, input_names, inputs, 2, &output_name, 1);
+    if constexpr (std::is_same_v<Output, std::string>) {
+      for (std::size_t i = 0; i < count; ++i) outputs[i] = results[0].GetStringTensorElement(i);
+    } else {
+      std::copy_n(results[0].GetTensorData<Output>(), count, outputs);
+    }
+  }
+
+  template <class Label>
+  static Ort::Value label_tensor(const Label* labels, std::int64_t n) {
+    if constexpr (std::is_same_v<Label, std::string>) {
+      Ort::AllocatorWithDefaultOptions allocator;
+      auto tensor = Ort::Value::CreateTensor(allocator, &n, 1, element_type<Label>());
+      for (std::int64_t i = 0; i < n; ++i) {  // by length, so that a NUL inside does not cut it
+        char* text = tensor.GetResizedStringTensorElementBuffer(i, labels[i].size());
+        std::copy(labels[i].begin(), labels[i].end(), text);
+      }
+      return tensor;
+    } else {
+      const auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
+      // ONNX Runtime only reads an input.
+      return Ort::Value::CreateTensor(memory, const_cast<Label*>(labels), n, &n, 1);
+    }
+  }
+
+  bool passes_self_test(const nlohmann::json& vectors) const {
+    switch (label_type_) {
+      case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE:
+        return passes<double>(vectors);
+      case ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING:
+        return passes<std::string>(vectors);
+      default:
+        return passes<std::int64_t>(vectors);
+    }
+  }
+
+  template <class Label>
+  bool passes(const nlohmann::json& vectors) const {
+    return output_type_ == element_type<double>() ? passes<Label, double>(vectors)
+                                                  : passes<Label, Label>(vectors);
+  }
+
+  template <class Label, class Output>
+  bool passes(const nlohmann::json& vectors) const {
+    try {
+      const auto expected = parse_all<Output>(vectors.at("outputs"));
+      std::vector<std::uint64_t> words;
+      for (const auto& row : vectors.at("words")) {
+        for (const std::string& word : row.get<std::vector<std::string>>()) {
+          words.push_back(std::stoull(word, nullptr, 16));
+        }
+      }
+      const auto outputs = apply_words<Output>(parse_all<Label>(vectors.at("labels")), words);
+      return !outputs.empty() && outputs == expected;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  template <class T>
+  static std::vector<T> parse_all(const std::vector<std::string>& texts) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      return texts;
+    } else {
+      std::vector<T> values(texts.size());
+      for (std::size_t i = 0; i < texts.size(); ++i) {  // from_chars heeds no locale
+        const char* end = texts[i].data() + texts[i].size();
+        const auto parsed = std::from_chars(texts[i].data(), end, values[i]);
+        if (parsed.ec != std::errc() || parsed.ptr != end) throw std::invalid_argument(texts[i]);
+      }
+      return values;
+    }
+  }
+
+  mutable Ort::Session session_{nullptr};  // Run is thread-safe, though not const in C++
+  ONNXTensorElementDataType label_type_{};
+  ONNXTensorElementDataType output_type_{};
+  std::size_t width_ = 1;  // random words a label
+  nlohmann::json certificate_;
+  nlohmann::json missing_;
+};
+
+}  // namespace labeldp

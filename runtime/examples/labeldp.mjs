@@ -1,0 +1,263 @@
+// Runs a labeldp artifact on onnxruntime-node (Node 20 or newer) or onnxruntime-web: one file for
+// both, to paste into a service.
+//
+//   import ort from 'onnxruntime-node';  // or: import * as ort from 'onnxruntime-web/wasm';
+//   const randomizer = await Randomizer.load(ort, await readFile('doctor-visits.onnx'));
+//   const noisy = await randomizer.randomize([0, 3, 12, null, 1e9]);
+//
+// Randomizing one label twice spends its ε twice.
+
+const FORMAT_MAJOR = '1';
+const MAX_FILE_BYTES = 64 * 2 ** 20;
+const CHUNK = 16384; // labels a run: the tensors of one chunk stay in a core's cache
+const WORDS_A_DRAW = 8192; // getRandomValues gives at most 65,536 bytes
+const INT64_MIN = -(2n ** 63n);
+const INT64_MAX = 2n ** 63n - 1n;
+const OUTPUTS = { float64: Float64Array, int64: BigInt64Array, string: Array };
+
+/** The artifact cannot be used; the message says why. */
+export class ArtifactError extends Error {
+  name = 'ArtifactError';
+}
+
+/** A compiled label randomizer, made by `Randomizer.load`: fresh secure words at every call. */
+export class Randomizer {
+  #ort;
+  #session;
+  #type; // of the labels: 'int64', 'float64' or 'string'
+  #outputType;
+  #width; // random words a label
+  #missing; // stands in for a null label
+
+  /** The claims in the file. `labeldp verify` proves them, once, before deployment. */
+  certificate;
+
+  /**
+   * Load an artifact from its bytes (Uint8Array or ArrayBuffer), with onnxruntime as `ort`, and
+   * test the platform with the vectors inside. Throws an ArtifactError unless all is well.
+   */
+  static async load(ort, bytes) {
+    bytes = new Uint8Array(bytes);
+    const metadata = await readMetadata(bytes);
+    const randomizer = new Randomizer();
+    try {
+      const text = metadata.get('labeldp.certificate');
+      randomizer.certificate = JSON.parse(text);
+      if (randomizer.certificate.insecure === undefined) throw new Error('a field is missing');
+      randomizer.#missing = missingLabel(randomizer.certificate.label.domain, text);
+    } catch (cause) {
+      throw new ArtifactError('the certificate is damaged', { cause });
+    }
+    if (randomizer.certificate.insecure !== null) {
+      throw new ArtifactError(`made for tests only: ${randomizer.certificate.insecure}`);
+    }
+    try {
+      const session = await ort.InferenceSession.create(bytes, {
+        executionProviders: ['cpu'], // onnxruntime-web knows its wasm by this name, too
+        intraOpNumThreads: 1,
+        interOpNumThreads: 1,
+        logSeverityLevel: 4,
+      });
+      const [label, entropy] = session.inputMetadata;
+      randomizer.#ort = ort;
+      randomizer.#session = session;
+      randomizer.#type = label.type;
+      randomizer.#outputType = session.outputMetadata[0].type;
+      randomizer.#width = entropy.shape[1] ?? 1;
+    } catch (cause) {
+      throw new ArtifactError('onnxruntime cannot load the file', { cause });
+    }
+    if (!(await randomizer.#passesSelfTest(metadata.get('labeldp.self_test')))) {
+      throw new ArtifactError('this build of onnxruntime computes wrongly: use another version');
+    }
+    return randomizer;
+  }
+
+  /**
+   * Private labels for an array of labels: Float64Array, or BigInt64Array or string[] for
+   * categories.
+   *
+   * Labels are text, or numbers: number[], bigint[] or any typed array. Where they are integers, a
+   * number goes to the nearest one (halves to the even one). null, undefined, NaN and labels outside
+   * the domain follow the artifact's out-of-domain rule: no label's value throws, because an error
+   * would disclose it. JavaScript rounds integers above 2^53 before they get here: read such labels
+   * into bigints. Throws a TypeError if the array is of the wrong kind as a whole.
+   */
+  async randomize(labels) {
+    return this.#chunked(labels, (start, end) => freshWords(end - start));
+  }
+
+  /**
+   * As `randomize`, with words that the caller brings, for tests: a BigUint64Array, of which each
+   * label takes its share in turn. They must be uniform, secret and never used twice.
+   */
+  async applyWords(labels, words) {
+    if (words.length !== labels.length * this.#width) {
+      throw new TypeError(`expected ${labels.length * this.#width} words, got ${words.length}`);
+    }
+    return this.#chunked(labels, (start, end) => words.slice(start, end));
+  }
+
+  async #chunked(values, words) {
+    const labels = convert(values, this.#type, this.#missing);
+    const outputs = new OUTPUTS[this.#outputType](labels.length);
+    for (let start = 0; start < labels.length; start += CHUNK) {
+      const part = labels.slice(start, start + CHUNK);
+      const ownWords = words(start * this.#width, (start + part.length) * this.#width);
+      const chunk = await this.#run(part, ownWords);
+      if (outputs.set) outputs.set(chunk, start);
+      else chunk.forEach((text, i) => (outputs[start + i] = text));
+    }
+    return outputs;
+  }
+
+  async #run(labels, words) {
+    const { Tensor } = this.#ort;
+    const n = labels.length;
+    const label = new Tensor(this.#type, labels, [n]);
+    const entropy = new Tensor('uint64', words, this.#width === 1 ? [n] : [n, this.#width]);
+    return (await this.#session.run({ label, entropy })).private_label.data;
+  }
+
+  async #passesSelfTest(text) {
+    try {
+      const vectors = JSON.parse(text);
+      const parse = { float64: Number, int64: BigInt, string: String };
+      const read = (type, texts) => OUTPUTS[type].from(texts, (t) => parse[type](t));
+      const words = BigUint64Array.from(vectors.words.flat(), (hex) => BigInt(`0x${hex}`));
+      const got = await this.#run(read(this.#type, vectors.labels), words);
+      const expected = read(this.#outputType, vectors.outputs);
+      return (
+        got.length > 0 &&
+        got.length === expected.length &&
+        expected.every((value, i) => Object.is(value, got[i]))
+      );
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** Uniform words from the platform's secure generator. */
+function freshWords(count) {
+  const words = new BigUint64Array(count);
+  for (let start = 0; start < count; start += WORDS_A_DRAW) {
+    crypto.getRandomValues(words.subarray(start, start + WORDS_A_DRAW));
+  }
+  return words;
+}
+
+/** A label that the graph treats by the out-of-domain rule, exact beyond 2^53, too. */
+function missingLabel(domain, certificateText) {
+  if (domain.kind === 'real') return NaN;
+  if (domain.out_of_domain === 'clamp') return INT64_MIN;
+  if (typeof domain.out_of_domain.default === 'string') return domain.out_of_domain.default;
+  return BigInt(/"out_of_domain":\{"default":(-?\d+)\}/.exec(certificateText)[1]);
+}
+
+/** Values as the array that the label's tensor takes. */
+function convert(values, type, missing) {
+  const isText = (value) => typeof value === 'string';
+  if (!Array.isArray(values) && !(ArrayBuffer.isView(values) && 'length' in values)) {
+    throw new TypeError('expected an array of labels');
+  }
+  if (type === 'string') {
+    if (values.length && !values.some((value) => isText(value) || value == null)) {
+      throw new TypeError('expected text as labels');
+    }
+    // onnxruntime for JavaScript would cut text at a NUL; no category holds one.
+    const isWhole = (value) => isText(value) && !value.includes('\0');
+    return Array.from(values, (value) => (isWhole(value) ? value : missing));
+  }
+  if (values.length && values.every(isText)) throw new TypeError('expected numbers, got text');
+  if (type === 'float64') {
+    if (values instanceof Float64Array) return values;
+    return Float64Array.from(values, (value) => (isNumber(value) ? Number(value) : NaN));
+  }
+  if (values instanceof BigInt64Array) return values;
+  const labels = new BigInt64Array(values.length);
+  const halves = new Int32Array(labels.buffer); // little-endian, as wherever onnxruntime runs
+  for (let i = 0; i < labels.length; i++) {
+    const value = values[i];
+    if (!isNumber(value) || Number.isNaN(value)) {
+      labels[i] = missing;
+    } else if (typeof value === 'bigint') {
+      labels[i] = value < INT64_MIN ? INT64_MIN : value > INT64_MAX ? INT64_MAX : value;
+    } else {
+      const whole = nearest(Number(value));
+      if (whole >= 2 ** 63) labels[i] = INT64_MAX;
+      else if (whole < -(2 ** 63)) labels[i] = INT64_MIN;
+      else {
+        halves[2 * i] = whole; // modulo 2^32
+        halves[2 * i + 1] = Math.floor(whole / 2 ** 32);
+      }
+    }
+  }
+  return labels;
+}
+
+function isNumber(value) {
+  return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean';
+}
+
+/** The nearest integer, halves to the even one: doubles from 2^52 on have no fraction. */
+function nearest(x) {
+  if (Math.abs(x) >= 2 ** 52) return x;
+  return x < 0 ? x - 2 ** 52 + 2 ** 52 : x + 2 ** 52 - 2 ** 52;
+}
+
+/** The metadata (onnxruntime does not show it here), after a look at format and checksum. */
+async function readMetadata(bytes) {
+  if (bytes.length > MAX_FILE_BYTES) throw new ArtifactError('the file is too large');
+  const metadata = new Map();
+  let content; // the file without its checksum's entry
+  for (const { number, payload, start, end } of fields(bytes)) {
+    if (number !== 14) continue;
+    const [key, value] = [...fields(payload)].map((f) => new TextDecoder().decode(f.payload));
+    if (metadata.has(key)) throw new ArtifactError('the file is damaged: one key twice');
+    metadata.set(key, value);
+    if (key === 'labeldp.content_sha256') {
+      content = new Blob([bytes.subarray(0, start), bytes.subarray(end)]);
+    }
+  }
+  const format = metadata.get('labeldp.format_version');
+  if (format === undefined) throw new ArtifactError('this is no labeldp artifact');
+  if (format.split('.')[0] !== FORMAT_MAJOR) {
+    throw new ArtifactError(`format ${format} is unknown: upgrade this reader`);
+  }
+  if (!content || (await sha256(content)) !== metadata.get('labeldp.content_sha256')) {
+    throw new ArtifactError('the file is damaged: its checksum is wrong');
+  }
+  return metadata;
+}
+
+/** SHA-256 of a Blob in hex; browsers offer it to pages from https and from localhost only. */
+async function sha256(blob) {
+  const digest = await crypto.subtle.digest('SHA-256', await blob.arrayBuffer());
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** The fields of a protobuf message: integers (skipped) and byte strings. */
+function* fields(bytes) {
+  let at = 0;
+  const varint = () => {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = bytes[at++];
+      value += (byte & 127) * scale;
+      if (!(byte & 128)) return value;
+    }
+  };
+  while (at < bytes.length) {
+    const start = at;
+    const tag = varint();
+    const length = varint(); // or, in a field that is an integer, its value
+    if (tag % 8 === 2) at += length;
+    else if (tag % 8 !== 0) throw new ArtifactError('this is no labeldp artifact');
+    if (at > bytes.length) throw new ArtifactError('the file is damaged: it ends too early');
+    if (tag % 8 === 2) {
+      const payload = bytes.subarray(at - length, at);
+      yield { number: Math.floor(tag / 8), payload, start, end: at };
+    }
+  }
+}

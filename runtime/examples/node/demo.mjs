@@ -1,0 +1,13 @@
+// node demo.mjs doctor-visits.onnx: randomizes a few labels.
+
+import { readFile } from 'node:fs/promises';
+import ort from 'onnxruntime-node';
+import { Randomizer } from '../labeldp.mjs';
+
+const randomizer = await Randomizer.load(ort, await readFile(process.argv[2]));
+const { name, privacy } = randomizer.certificate;
+console.log(`${name}: ε = ${privacy.epsilon_label_bound} for each label`);
+
+const labels = [0, 3, 12, null, 1e9];
+const noisy = await randomizer.randomize(labels);
+labels.forEach((label, i) => console.log(`${label} -> ${noisy[i]}`));

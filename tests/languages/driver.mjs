@@ -1,0 +1,42 @@
+// Answers test cases with the example's module, on node and in the browser alike.
+
+import { Randomizer } from '../../runtime/examples/labeldp.mjs';
+
+/** The answer to one case; harness.py says what both are. */
+export async function answer(ort, bytes, { type, labels, repeat, words, calls, timed }) {
+  try {
+    const randomizer = await Randomizer.load(ort, bytes);
+    if (labels === undefined) return { outputs: [] };
+    const values = readLabels(type, labels, repeat ?? 1);
+    const once = words
+      ? () => randomizer.applyWords(values, BigUint64Array.from(words, (hex) => BigInt(`0x${hex}`)))
+      : () => randomizer.randomize(values);
+    if (timed) {
+      const seconds = [];
+      for (let i = 0; i < calls; i++) {
+        const start = performance.now();
+        await once();
+        seconds.push((performance.now() - start) / 1000);
+      }
+      return { seconds };
+    }
+    const results = await Promise.all(Array.from({ length: calls ?? 1 }, once));
+    return { outputs: results.map(asText) };
+  } catch (error) {
+    return { error: `${error.name}: ${error.message}` };
+  }
+}
+
+function readLabels(type, labels, repeat) {
+  if (type === 'javascript') return new Function(`return ${labels}`)();
+  const values = Array.from({ length: repeat }, () => labels).flat();
+  if (type === 'int64') return BigInt64Array.from(values, BigInt);
+  if (type === 'float64') return Float64Array.from(values, Number);
+  return values;
+}
+
+function asText(outputs) {
+  if (!(outputs instanceof Float64Array)) return Array.from(outputs, String);
+  const bits = new BigUint64Array(outputs.buffer, outputs.byteOffset, outputs.length);
+  return Array.from(bits, (word) => word.toString(16).padStart(16, '0'));
+}

@@ -1,0 +1,105 @@
+"""The examples for Node, browsers and C++ give Python's labels, and refuse what Python refuses."""
+
+import os
+import re
+from collections import Counter
+
+import pytest
+
+from tests.languages import harness
+from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, SPECS, build_plan
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    return build_plan(tmp_path_factory.mktemp("languages"))
+
+
+@pytest.fixture(scope="module", params=harness.LANGUAGES)
+def language(request):
+    reason = harness.missing(request.param)
+    if reason and os.environ.get("LABELDP_ALL"):
+        pytest.fail(f"{reason}: see build/languages/install.log")
+    if reason:
+        pytest.skip(f"{reason}: run tests/languages/install")
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def results(language, plan):
+    """What a language answered, by the case's name, and what its demo printed."""
+    asked = [(name, case) for name, case in plan.cases.items() if is_for(language, case)]
+    answers, demo = harness.answers(language, [case for _, case in asked], plan.directory)
+    assert len(answers) == len(asked), demo
+    return {name: answer for (name, _), answer in zip(asked, answers, strict=True)}, demo
+
+
+def is_for(language, case):
+    """In C++ the type of the labels is chosen when the program is compiled."""
+    return language != "cpp" or case.get("type") != "javascript"
+
+
+def chosen(plan, results, prefix):
+    """Name, answer and expectation of the cases of one kind."""
+    found = [(n, a, plan.expected[n]) for n, a in results[0].items() if n.startswith(prefix)]
+    assert found
+    return found
+
+
+def test_same_words_same_labels(plan, results):
+    cases = chosen(plan, results, "same words: ")
+    assert len(cases) == len(SPECS) + 1
+    for name, answer, expected in cases:
+        assert answer.get("error") is None, name
+        assert answer["outputs"] == [expected], name
+
+
+def test_what_javascript_calls_a_label(plan, results, language):
+    if language == "cpp":
+        return
+    cases = chosen(plan, results, "JavaScript labels: ")
+    assert len(cases) > len(JAVASCRIPT_LABELS)
+    for name, answer, expected in cases:
+        assert answer == {"outputs": [expected]}, name
+
+
+def test_fresh_words_follow_the_certified_counts(plan, results):
+    for name, answer, chances in chosen(plan, results, "fresh words: "):
+        for outputs in answer["outputs"]:
+            seen = Counter(outputs)
+            assert set(seen) <= set(chances), name
+            degrees = len(chances) - 1
+            chi_square = sum((seen[v] - DRAWS * p) ** 2 / (DRAWS * p) for v, p in chances.items())
+            # A chance below 1e-8 (Laurent and Massart's bound, x = 20).
+            assert chi_square < degrees + 2 * (20 * degrees) ** 0.5 + 40, name
+
+
+def test_no_word_serves_two_labels_or_two_calls(plan, results):
+    for name, answer, _ in chosen(plan, results, "fresh words: "):
+        first, second = answer["outputs"]
+        chunks = [first, second]
+        for size in (8192, 16384, 32768):  # draws and chunks of the examples
+            chunks += [first[:size], first[size : 2 * size]]
+        for i in range(0, len(chunks), 2):
+            assert chunks[i] != chunks[i + 1], (name, i)
+
+
+def test_refusals(plan, results):
+    for name, answer, reason in chosen(plan, results, "refused: "):
+        assert "outputs" not in answer, name
+        assert re.search(reason, answer["error"]), (name, answer)
+        assert "ArtifactError" in answer["error"], (name, answer)
+
+
+def test_arguments_of_the_wrong_kind(plan, results):
+    for name, answer, reason in chosen(plan, results, "wrong kind: "):
+        assert reason in answer.get("error", ""), (name, answer)
+
+
+def test_the_demo(plan, results):
+    _, demo = results
+    assert "example: ε = 1" in demo
+    lines = re.findall(r"(\S+) -> (\S+)", demo)
+    assert [label for label, _ in lines[:3]] == ["0", "3", "12"]
+    assert len(lines) == 5
+    assert {round(float(noisy), 4) for _, noisy in lines} <= plan.demo_outputs

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_laplace
+from opendp.metrics import l1_distance
+from opendp.mod import enable_features
 
 L1_SENSITIVITY = 2
 NOISE = "discrete Laplace"
@@ -33,11 +36,11 @@ def noisy_histogram(counts: NDArray[np.int64], epsilon: Fraction) -> NoisyHistog
     The scale is the least float64 from 2/ε upwards for which OpenDP's privacy map, which rounds up,
     certifies at most ``epsilon``.
     """
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
     scale = float(L1_SENSITIVITY / epsilon)
     for _ in range(64):
-        measurement = dp.m.make_laplace(*space, scale=scale)
+        measurement = make_laplace(*space, scale=scale)
         if Fraction(measurement.map(L1_SENSITIVITY)) <= epsilon:
             noisy = measurement([int(count) for count in counts])
             return NoisyHistogram([int(count) for count in noisy], scale)

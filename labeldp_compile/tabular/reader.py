@@ -19,7 +19,8 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.randomizer import CategoricalDomain, Domain
 from labeldp_compile.tabular.label_column import check_type
 
-BATCH_ROWS = 1 << 16
+BATCH_BYTES = 1 << 25  # of Parquet data without compression; arrays may be several times larger
+BATCH_ROWS = (1 << 13, 1 << 20)  # least and most
 _CSV_BLOCK_BYTES = 1 << 22
 _CSV_SUFFIXES = (".csv",)
 _PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -75,7 +76,7 @@ class TableReader:
                 yield from _open_csv(self.path, names, self.csv_columns)
             else:
                 with pq.ParquetFile(self.path) as file:
-                    yield from file.iter_batches(BATCH_ROWS, columns=columns)
+                    yield from file.iter_batches(_batch_rows(file.metadata), columns=columns)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             # The message of Arrow may quote a label: say only that something is wrong.
             raise DataError(f"{self.path}: is damaged, and cannot be read to the end") from None
@@ -177,3 +178,11 @@ def _open_csv(path: Path, names: list[str], columns: int) -> pa_csv.CSVStreaming
         parse_options=_parse(columns),
         convert_options=options,
     )
+
+
+def _batch_rows(metadata: pq.FileMetaData) -> int:
+    """Rows whose data have about ``BATCH_BYTES``: few large row groups, in bounded memory."""
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    size = sum(group.total_byte_size for group in groups)
+    least, most = BATCH_ROWS
+    return max(least, min(most, BATCH_BYTES * metadata.num_rows // max(size, 1)))

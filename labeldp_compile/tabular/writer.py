@@ -20,6 +20,7 @@ from labeldp_runtime.ids import Ids
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
+from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.label_column import label_array
 from labeldp_compile.tabular.reader import TableReader
 
@@ -47,15 +48,19 @@ def rewrite_table(
         raise DataError(f"{table.path}: has a column {add_as!r} already")
     _check_format(table, output)
     rows, unique = 0, UniqueIds()
-    with replaced_when_whole(output) as temporary, _Sink(temporary, output.suffix.lower()) as sink:
-        for batch in _at_least_one(table):
+    with (
+        replaced_when_whole(output) as temporary,
+        _Sink(temporary, output.suffix.lower()) as sink,
+        write_behind(sink.write) as write,
+    ):
+        for batch in read_ahead(_at_least_one(table)):
             labels = label_array(table.domain, table.column, batch.column(table.column))
             if table.id_column is None:
                 private = randomize(labels)
             else:
                 private = _with_ids(table, table.ids_of(batch), labels, randomize, unique)
             values = pa.array(private, type=_arrow_type(private))
-            sink.write(_with_private(batch, table.column, add_as, values))
+            write(_with_private(batch, table.column, add_as, values))
             rows += len(batch)
             progress(len(batch))
         _refuse_duplicates(table, unique)

@@ -1,0 +1,224 @@
+"""Labels a second through an artifact, beside other ways to draw the same labels, in one run.
+
+One thread unless it says otherwise; medians of several runs with the range; prints markdown.
+numpy's line draws with PCG64, which is not secure, and searches cumulative counts: it is here for
+scale. OpenDP and diffprivlib draw one label a call; diffprivlib is left out where it cannot be
+imported. ``--file`` adds ``labeldp randomize`` on a Parquet file of 20 million rows, beside pyarrow
+reading and rewriting the same file (about a minute, and 1 GB of disk).
+"""
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import opendp.prelude as dp
+import pyarrow as pa
+import pyarrow.parquet as pq
+from labeldp_runtime import Randomizer
+from labeldp_runtime.entropy import random_words
+
+from labeldp_compile.pipeline import assemble
+from labeldp_compile.prior import estimate_prior
+from labeldp_compile.spec import parse_spec
+
+try:
+    import diffprivlib.mechanisms as diffprivlib
+except ImportError:
+    diffprivlib = None
+
+SPEC = """
+version: 1
+name: benchmark
+label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
+loss: squared
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: {mechanism}}}
+"""
+CASES = [
+    ("rr_on_bins", 52, 1),
+    ("rr_on_bins", 401, 1),
+    ("randomized_response", 52, 1),
+    ("randomized_response", 401, 4),
+    ("optimal_unbiased", 52, 1),
+    ("exponential", 52, 1),
+    ("exponential", 401, 1),
+    ("laplace", 52, 1),
+]
+BATCH, RUNS, FEW = 65_536, 101, 2_000
+FILE_ROWS, FILE_RUNS = 20_000_000, 5
+
+
+def seconds(function, runs):
+    function()
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def rates(function, labels=BATCH, runs=RUNS):
+    """Median and range of million labels a second."""
+    rates = [labels / t / 1e6 for t in seconds(function, runs)]
+    return f"{statistics.median(rates):.4g} ({min(rates):.3g}–{max(rates):.3g})"
+
+
+def build(mechanism, k, epsilon):
+    spec = parse_spec(SPEC.format(last=k - 1, epsilon=epsilon, mechanism=mechanism))
+    return assemble(spec, estimate_prior(spec, None), "0" * 64)
+
+
+def with_numpy(randomizer, labels, generator):
+    """The same distribution by numpy's searchsorted, for a window."""
+    r = randomizer
+    ends = np.array(r.boundaries()[1:])
+    owners, values = np.array(r.segment_outputs()), np.array(r.values)
+    offsets = np.array(r.offsets)
+
+    def draw():
+        u = generator.integers(0, r.words, len(labels))
+        t = np.where(u >= r.base_total, u + offsets[labels], u)
+        return values[owners[np.searchsorted(ends, t, side="right")]]
+
+    return draw
+
+
+def graphs(generator):
+    print("| randomizer | graph | with fresh words | words | numpy searchsorted |")
+    print("|---|---|---|---|---|")
+    for mechanism, k, epsilon in CASES:
+        artifact = build(mechanism, k, epsilon)
+        randomizer = Randomizer(artifact.model)
+        labels = generator.integers(0, k, BATCH)
+        shape = (BATCH, 2)[: artifact.randomizer.words_per_label]
+        words = random_words(*shape)
+        session = randomizer._session
+        feed = {"label": labels, "entropy": words}
+        cells = [
+            rates(lambda s=session, f=feed: s.run(None, f)),
+            rates(lambda r=randomizer, y=labels: r(y)),
+            rates(lambda s=shape: random_words(*s)),
+            "–",
+        ]
+        if artifact.randomizer.form == "window":
+            cells[3] = rates(with_numpy(artifact.randomizer, labels, generator))
+        print(f"| {mechanism}, k = {k}, ε = {epsilon} | {' | '.join(cells)} |", flush=True)
+
+
+def others(generator):
+    """Randomized response on 52 labels, by libraries that draw one label a call."""
+    k, epsilon = 52, 1.0
+    labels = generator.integers(0, k, FEW)
+    randomizer = Randomizer(build("randomized_response", k, 1).model)
+    many = generator.integers(0, k, BATCH)
+    keep = np.exp(epsilon) / (np.exp(epsilon) + k - 1)
+    with_opendp = dp.m.make_randomized_response(list(range(k)), keep)
+    rows = {
+        "labeldp, 65,536 a call": rates(lambda: randomizer(many)),
+        "labeldp, one a call": rates(
+            lambda: [randomizer(labels[i : i + 1]) for i in range(FEW)], FEW, 7
+        ),
+        "OpenDP, one a call": rates(lambda: [with_opendp(int(y)) for y in labels], FEW, 7),
+    }
+    if diffprivlib is not None:
+        rivals = [[str(a), str(b), 1] for a in range(k) for b in range(a)]
+        mechanism = diffprivlib.ExponentialCategorical(epsilon=2 * epsilon, utility_list=rivals)
+        texts = [str(y) for y in labels]
+        rows["diffprivlib (exponential, categorical), one a call"] = rates(
+            lambda: [mechanism.randomise(y) for y in texts], FEW, 7
+        )
+    print("\n| randomized response, k = 52, ε = 1 | million labels a second |\n|---|---|")
+    for name, cell in rows.items():
+        print(f"| {name} | {cell} |", flush=True)
+    one = labels[:1]
+    times = [t * 1e6 for t in seconds(lambda: randomizer(one), 2001)]
+    quartiles = statistics.quantiles(times, n=4)
+    print(
+        f"\nA batch of one: {statistics.median(times):.1f} µs "
+        f"(quartiles {quartiles[0]:.1f}–{quartiles[2]:.1f})."
+    )
+
+
+def threads(generator):
+    """Two threads with a randomizer each, against one: the ratio of labels a second."""
+    model = build("randomized_response", 52, 1).model
+    labels = generator.integers(0, 52, 50 * BATCH)
+    ratios = []
+    for _ in range(9):
+        pair = [Randomizer(model), Randomizer(model)]
+        pair[0](labels), pair[1](labels)
+        start = time.perf_counter()
+        pair[0](labels)
+        alone = time.perf_counter() - start
+        workers = [threading.Thread(target=r, args=(labels,)) for r in pair]
+        start = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        ratios.append(2 * alone / (time.perf_counter() - start))
+    low, high = min(ratios), max(ratios)
+    print(f"\nTwo threads: {statistics.median(ratios):.2f} times one ({low:.2f}–{high:.2f}).")
+
+
+def file(generator):
+    """``labeldp randomize`` and pyarrow's own copy, alternating."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "in.parquet"), Path(folder, "out.parquet")
+        artifact = build("randomized_response", 52, 1).write(Path(folder))
+        columns = {
+            "y": generator.integers(0, 52, FILE_ROWS, dtype=np.int16),
+            "x": generator.normal(size=FILE_ROWS).astype(np.float32),
+            "id": generator.integers(0, 2**62, FILE_ROWS),
+        }
+        pq.write_table(pa.table(columns), source)
+        copy = (
+            "import pyarrow.parquet as pq, sys\n"
+            "f = pq.ParquetFile(sys.argv[1])\n"
+            "with pq.ParquetWriter(sys.argv[2], f.schema_arrow) as w:\n"
+            "    for b in f.iter_batches(1 << 20): w.write_batch(b)"
+        )
+        plain = [sys.executable, "-c", copy, source, target]
+        ours = [sys.executable, "-c", "from labeldp_compile.cli import main; main()", "randomize"]
+        ours += [artifact, source, "-o", target, "--quiet", "--overwrite"]
+        times = {"copy": [], "randomize": []}
+        for _ in range(FILE_RUNS):
+            for name, command in (("copy", plain), ("randomize", ours)):
+                start = time.perf_counter()
+                subprocess.run(command, check=True)
+                times[name].append(time.perf_counter() - start)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+        ratios = sorted(a / b for a, b in zip(times["randomize"], times["copy"], strict=True))
+        print(
+            f"\n`labeldp randomize` on {FILE_ROWS:,} rows: "
+            f"{statistics.median(times['randomize']):.2f} s; reading and rewriting with pyarrow: "
+            f"{statistics.median(times['copy']):.2f} s; ratio {statistics.median(ratios):.2f} "
+            f"({ratios[0]:.2f}–{ratios[-1]:.2f}); largest process {peak:.2f} GiB."
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--file", action="store_true")
+    arguments = parser.parse_args()
+    generator = np.random.default_rng(0)
+    dp.enable_features("contrib")
+    print("million labels a second: median (least–most)\n")
+    graphs(generator)
+    others(generator)
+    threads(generator)
+    if arguments.file:
+        file(generator)
+
+
+if __name__ == "__main__":
+    main()

@@ -183,6 +183,7 @@ def _open_csv(path: Path, names: list[str], columns: int) -> pa_csv.CSVStreaming
 def _batch_rows(metadata: pq.FileMetaData) -> int:
     """Rows whose data have about ``BATCH_BYTES``: few large row groups, in bounded memory."""
     groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
-    size = sum(group.total_byte_size for group in groups)
+    size: int = sum(group.total_byte_size for group in groups)
     least, most = BATCH_ROWS
-    return max(least, min(most, BATCH_BYTES * metadata.num_rows // max(size, 1)))
+    rows: int = metadata.num_rows
+    return max(least, min(most, BATCH_BYTES * rows // max(size, 1)))

@@ -2,13 +2,13 @@
 
     python benchmarks/mechanisms.py census_kdd_train.parquet weeks_worked_in_year 0 52
 
+(without arguments: doctor visits of the quickstart data, 0 to 77)
 takes the file's histogram as a public prior, compiles (and verifies) every mechanism at every ε
 and prints a markdown table of the noisy label loss ½E(ŷ − y)²; ``--plot FILE`` draws it. With
 ``--many`` it prints seconds and sizes for 100,000 labels instead, without a file.
 """
 
 import argparse
-import sys
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
@@ -22,6 +22,7 @@ from labeldp_compile.sweep.measure import measure
 from labeldp_compile.sweep.plot import save_png
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
+QUICKSTART = (Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet", "mdvis", 0, 77)
 MANY = 100_000
 MANY_EPSILONS = ("0.1", "1", "8")
 RUNS = 3
@@ -97,8 +98,10 @@ def main():
     arguments = parser.parse_args()
     if arguments.many:
         many()
+    elif arguments.data is None:
+        compare(*QUICKSTART, arguments.plot)
     elif arguments.high is None:
-        sys.exit(parser.format_usage())
+        parser.error("a file needs its column, and the lowest and the highest label")
     else:
         path = arguments.data.absolute()
         compare(path, arguments.column, arguments.low, arguments.high, arguments.plot)

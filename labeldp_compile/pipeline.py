@@ -22,7 +22,7 @@ from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.randomizer import Randomizer
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.tabular.writer import replaced_when_whole
-from labeldp_compile.verify import check_bytes
+from labeldp_compile.verify import VerificationError, check_bytes
 from labeldp_compile.verify.signature import signature_path
 
 COMFORTABLE_ENTRIES = 1 << 20  # 8 MB of lookup table
@@ -145,7 +145,12 @@ def assemble(
         raise InputError(f"{spec.name}: {error}") from error
     if insecure is None:
         # Nothing leaves the compiler that an auditor would refuse.
-        check_bytes(model).require()
+        try:
+            check_bytes(model).require()
+        except VerificationError as error:
+            raise InputError(
+                f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"
+            ) from error
     return Artifact(spec.name, model, certificate, solved.randomizer)
 
 
@@ -169,10 +174,15 @@ def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
                 "(a private prior is then paid for again), or choose another directory"
             )
     ancestor = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-    if not ancestor.is_dir():
-        raise InputError(f"{ancestor}: is not a directory")
+    require_folder_writable(ancestor)
+
+
+def require_folder_writable(folder: Path) -> None:
+    """Raise InputError unless a file can be made in the folder."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is not a directory")
     try:
-        with tempfile.NamedTemporaryFile(dir=ancestor, prefix=f".{name}."):
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".labeldp."):
             pass
     except OSError as error:
-        raise InputError(f"{ancestor}: cannot be written to: {error.strerror}") from error
+        raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error

@@ -46,7 +46,7 @@ def write(
     weights: list[int] | None = None,
 ) -> bytes:
     """An artifact from integers, with a certificate."""
-    prior = {"kind": "uniform", "weights": weights or [1] * domain.size}
+    prior = {"kind": "public", "weights": weights or [1] * domain.size}
     provenance = Provenance(
         "test", "randomized_response", "y", epsilon, Fraction(0), prior, "0" * 64, {}
     )

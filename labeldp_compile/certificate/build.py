@@ -15,8 +15,9 @@ from labeldp_compile.artifact import FORMAT_VERSION, tables_digest
 from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
 from labeldp_compile.certificate.optimality import ProvedBound, prove_bound
 from labeldp_compile.randomizer import CategoricalDomain, Domain, Randomizer
+from labeldp_compile.randomizer.bias_rule import unbiased_tolerance
 from labeldp_compile.randomizer.exp_bound import exp_lower, log_bound
-from labeldp_compile.randomizer.loss import Loss
+from labeldp_compile.randomizer.loss import Labels, Loss
 from labeldp_compile.randomizer.output_rounding import output_rounding
 from labeldp_compile.randomizer.privacy import realised_ratio
 from labeldp_compile.randomizer.utility import biases, noisy_label_loss
@@ -74,7 +75,7 @@ def build_certificate(
     bias = None if isinstance(domain, CategoricalDomain) else biases(randomizer, domain.labels())
     square = None if bias is None else mean_square(bias, weights)
     proved = None
-    if dual is not None:
+    if dual is not None and _belongs(dual, labels, bias):
         proved = prove_bound(dual, loss, labels, weights, provenance.epsilon_label, low)
     return {
         "format_version": FORMAT_VERSION,
@@ -122,6 +123,13 @@ def build_certificate(
         "insecure": provenance.insecure,
         "fields": {"proved": list(PROVED), "declared": list(DECLARED)},
     }
+
+
+def _belongs(dual: DualBound, labels: Labels, bias: list[Fraction] | None) -> bool:
+    """Whether the randomizer is of the class that the bound speaks of; short words may miss it."""
+    if dual.rule.kind != "unbiased":
+        return True
+    return bias is not None and max(map(abs, bias)) <= unbiased_tolerance(labels)
 
 
 def mean_square(bias: list[Fraction], weights: list[int]) -> Fraction:

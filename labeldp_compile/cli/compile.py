@@ -10,7 +10,7 @@ import click
 from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.signing import read_private_key
-from labeldp_compile.verify.steps import OVER
+from labeldp_compile.verify.optimality import OVER
 
 WIDE_GAP = 1e-4
 
@@ -96,6 +96,8 @@ def _summary(certificate: dict[str, Any]) -> str:
         )
     if (utility["certified_gap"] or 0) > WIDE_GAP:
         lines.append("  note: at this ε and prior the solver proved no closer bound; privacy holds")
+    if certificate["mechanism"] == "optimal_unbiased" and utility["loss_lower_bound"] is None:
+        lines.append("  note: no bound could be proved for this loss, ε and domain; privacy holds")
     if certificate["insecure"]:
         lines.append(f"  {certificate['insecure']}")
     return "\n".join(lines)

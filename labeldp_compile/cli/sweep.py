@@ -14,7 +14,7 @@ import click
 from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.cli.text_table import text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import INSECURE
+from labeldp_compile.pipeline import INSECURE, require_folder_writable
 from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
 from labeldp_compile.sweep import (
@@ -87,7 +87,9 @@ def sweep_command(
     """
     loaded, source = load_spec(spec)
     _require_outputs(outputs, overwrite=overwrite)
-    totals = _numbers(epsilons or f"{DEFAULT_EPSILONS},{loaded.privacy.epsilon}")
+    totals = _numbers(
+        f"{DEFAULT_EPSILONS},{loaded.privacy.epsilon}" if epsilons is None else epsilons
+    )
     candidates = find_candidates(loaded, None if mechanisms is None else mechanisms.split(","))
     frontier = frontier_candidates(loaded) if with_frontier else []
     if not candidates.chosen:
@@ -155,6 +157,7 @@ def _require_outputs(outputs: tuple[Path, ...], *, overwrite: bool) -> None:
             raise InputError(f"{path}: exists already; say --overwrite to replace it")
         if not path.parent.is_dir():
             raise InputError(f"{path}: there is no directory {path.parent}")
+        require_folder_writable(path.absolute().parent)
 
 
 def _write(sweep: Sweep, path: Path) -> None:

@@ -20,7 +20,7 @@ from labeldp_compile.randomizer.probabilities import equally_likely, matrix, row
 
 FORMAT_VERSION = "1.0"
 MAX_EXACT = 20_000  # probabilities as "p/q"
-MAX_NUMBERS = 1_000_000  # probabilities at all
+MAX_NUMBERS = 200_000  # probabilities at all: some 10 MB
 MAX_LISTED = 1_000  # labels or outputs with facts of their own
 
 

@@ -18,7 +18,7 @@ from labeldp_compile.randomizer.additive_noise import (
 )
 from labeldp_compile.randomizer.noise_magnitudes import laplace_magnitudes, staircase_magnitudes
 from labeldp_compile.solve.staircase_width import staircase_width
-from labeldp_compile.spec.model import Laplace, Mechanism, Staircase
+from labeldp_compile.spec.mechanism import Laplace, Mechanism, Staircase
 
 
 def build(problem: Problem) -> Solved:

@@ -16,7 +16,7 @@ from labeldp_compile.mechanisms import (
 )
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.randomizer import Domain
-from labeldp_compile.spec.model import Mechanism
+from labeldp_compile.spec.mechanism import Mechanism
 
 _BUILDERS: dict[str, Callable[[Problem], Solved]] = {
     "randomized_response": randomized_response.build,

@@ -20,7 +20,8 @@ from labeldp_compile.randomizer.exp_bound import exp_lower
 from labeldp_compile.randomizer.table import WORD_BITS, TableRandomizer, check_table
 from labeldp_compile.randomizer.table_privacy import table_ratio
 from labeldp_compile.randomizer.whole_counts import whole_counts
-from labeldp_compile.spec.model import Exponential, Mechanism
+from labeldp_compile.solve.bin_costs import poisson_divergence
+from labeldp_compile.spec.mechanism import Exponential, Mechanism
 
 Floats = NDArray[np.float64]
 _BISECTIONS = 60
@@ -58,7 +59,10 @@ def _losses(domain: Domain, loss: str) -> Floats:
     v, y = labels[None, :], labels[:, None]
     if loss == "squared":
         return np.asarray(0.5 * (v - y) ** 2)
-    return np.asarray(np.abs(v - y) if loss == "absolute" else v - y * np.log(v))
+    if loss == "absolute":
+        return np.asarray(np.abs(v - y))
+    # A constant a label changes no probability: without y − y·log y, near outputs stay apart.
+    return np.asarray(poisson_divergence(y, v))
 
 
 def _largest_rate(losses: Floats, epsilon: float) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +21,7 @@ from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
 from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.randomizer.merged_outputs import merge_rare_outputs
-from labeldp_compile.randomizer.placed_windows import place_windows
+from labeldp_compile.randomizer.placed_windows import ShortWordError, place_windows
 from labeldp_compile.randomizer.randomized_response import randomized_response
 from labeldp_compile.randomizer.utility import noisy_label_loss
 from labeldp_compile.solve.dual_bound import DualBound
@@ -30,16 +31,31 @@ from labeldp_compile.solve.optimal_unbiased import (
     solve_lp_grid,
     solve_optimal_unbiased,
 )
-from labeldp_compile.spec.model import BiasSpec, Mechanism, OptimalUnbiased
+from labeldp_compile.spec.mechanism import BiasSpec, Mechanism, OptimalUnbiased
 
 Floats = NDArray[np.float64]
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
 _SHARES = (10, 30, 100, 1000, 10_000)  # rarest output kept: one such part of an average one
+_CARRIED = (Fraction(40), Fraction(36), Fraction(30), Fraction(24))
 _LEAST_COLUMN = 1e-9  # of an LP's solution: below lies HiGHS's own tolerance
 
 
 def build(problem: Problem) -> Solved:
-    """Solve, round, place the windows, and hand on the duals."""
+    """Solve, round, place the windows, and hand on the duals.
+
+    At a very large ε the rarest outputs would need less than one word of 2^62; then a smaller ε is
+    used, which is private all the more, and costs no loss that float64 could show.
+    """
+    *attempts, last = [problem.epsilon, *(e for e in _CARRIED if e < problem.epsilon)]
+    for epsilon in attempts:
+        try:
+            return _build(replace(problem, epsilon=epsilon))
+        except ShortWordError:
+            continue
+    return _build(replace(problem, epsilon=last))
+
+
+def _build(problem: Problem) -> Solved:
     mechanism, domain = problem.mechanism, problem.domain
     if not isinstance(mechanism, OptimalUnbiased) or isinstance(domain, CategoricalDomain):
         raise ValueError("optimal_unbiased needs labels that are numbers")
@@ -111,6 +127,10 @@ def _small(
 
     Beyond the budget only where the tables would not fit otherwise; the certified gap tells.
     """
+
+    # Outputs that float64 cannot tell apart are one.
+    values, which = np.unique(values, return_inverse=True)
+    weights = np.bincount(which, weights=weights).astype(np.float64)
 
     def placed(v: Floats, c: Floats) -> WindowRandomizer:
         return place_windows(v.tolist(), c.tolist(), targets, problem.epsilon, problem.word_bits)

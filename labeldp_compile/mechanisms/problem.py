@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labeldp_compile.randomizer import Domain, Randomizer, WindowRandomizer
 from labeldp_compile.randomizer.loss import Loss
 from labeldp_compile.solve.dual_bound import DualBound
-from labeldp_compile.spec.model import Mechanism
+from labeldp_compile.spec.mechanism import Mechanism
 
 
 @dataclass(frozen=True)

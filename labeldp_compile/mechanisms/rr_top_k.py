@@ -13,7 +13,7 @@ from labeldp_compile.randomizer.exp_bound import exp_lower
 from labeldp_compile.randomizer.rr_top_k import rr_top_k
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
-from labeldp_compile.spec.model import RRTopK
+from labeldp_compile.spec.mechanism import RRTopK
 
 
 def build(problem: Problem) -> Solved:

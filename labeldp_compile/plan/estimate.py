@@ -17,15 +17,8 @@ from labeldp_compile.plan.layout import Layout, layouts
 from labeldp_compile.prior.estimate import integer_weights
 from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import (
-    Mechanism,
-    OptimalUnbiased,
-    PublicPrior,
-    RRonBins,
-    RRTopK,
-    RRWithPrior,
-    UniformPrior,
-)
+from labeldp_compile.spec.mechanism import Mechanism, OptimalUnbiased, RRonBins, RRTopK, RRWithPrior
+from labeldp_compile.spec.model import PublicPrior, UniformPrior
 
 _SOLVERS = {
     "randomized_response": "closed form",

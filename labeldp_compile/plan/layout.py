@@ -15,7 +15,7 @@ from labeldp_compile.pipeline import COMFORTABLE_ENTRIES
 from labeldp_compile.randomizer import Domain, WindowRandomizer
 from labeldp_compile.randomizer.randomized_response import randomized_response
 from labeldp_compile.randomizer.rr_top_k import rr_top_k
-from labeldp_compile.spec.model import (
+from labeldp_compile.spec.mechanism import (
     Exponential,
     Laplace,
     Mechanism,

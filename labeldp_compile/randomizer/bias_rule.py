@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -17,3 +18,11 @@ class BiasRule:
 
     kind: Literal["unbiased", "max", "penalty", "any"]
     amount: Fraction = Fraction(0)
+
+
+def unbiased_tolerance(labels: Sequence[Fraction]) -> Fraction:
+    """The bias up to which a randomizer counts as unbiased: 2^-40 of the range of the labels.
+
+    Whole counts of words of 62 bits stay below it; a file with shorter words may not.
+    """
+    return (labels[-1] - labels[0]) / 2**40

@@ -33,6 +33,10 @@ from labeldp_compile.randomizer.window import (
 _MAX_MOVES = 60
 
 
+class ShortWordError(ValueError):
+    """The rarest outputs would need less than one word."""
+
+
 def place_windows(
     values: Sequence[float],
     weights: Sequence[float],
@@ -46,7 +50,7 @@ def place_windows(
     two-level mechanism (Σ c·(1 + (e^ε − 1)·[high]) = 1 in every row), ``targets`` [k] exact means
     in non-decreasing order. The first and last value are moved outwards, as little as it takes,
     until the first and the last target can be reached. Raises ValueError if they cannot, or if
-    the outputs do not fit the word.
+    the outputs do not fit the word (ShortWordError).
     """
     ratio = exp_lower(epsilon)
     if len(values) == 1:
@@ -59,7 +63,7 @@ def place_windows(
         if window >= 1 and sum(base) + sum(lengths) < 1 << 63:
             break
     else:
-        raise ValueError(
+        raise ShortWordError(
             f"{len(values)} outputs do not fit a word of {word_bits or MAX_WORD_BITS} bits"
         )
     if sum(lengths) < window or min(lengths) < 1:

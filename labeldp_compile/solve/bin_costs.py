@@ -130,17 +130,24 @@ class PoissonCosts(_MeanCosts):
 
     @staticmethod
     def _divergence(label: Floats, mean: Floats) -> Floats:
-        """y·log(y/v) − y + v, accurate relative to itself also where y is close to v."""
-        gap = label - mean
-        total = label + mean
-        z = gap / np.where(total > 0, total, 1.0)
-        # log(y/v) = 2·artanh(z): the first terms cancel on paper instead of in the computer.
-        square = z * z
-        series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
-        near = gap * z * (1.0 + (1.0 + z) * z * series)
-        tiny = np.finfo(np.float64).tiny
-        far = label * np.log(np.maximum(label, tiny) / np.maximum(mean, tiny)) - gap
-        return np.where(np.abs(z) < 0.02, near, far)
+        return poisson_divergence(label, mean)
+
+
+def poisson_divergence(label: Floats, mean: Floats) -> Floats:
+    """y·log(y/v) − y + v ≥ 0, accurate relative to itself also where y is close to v.
+
+    ``label`` y ≥ 0 and ``mean`` v ≥ 0 are broadcast; it is the Poisson loss above its least.
+    """
+    gap = label - mean
+    total = label + mean
+    z = gap / np.where(total > 0, total, 1.0)
+    # log(y/v) = 2·artanh(z): the first terms cancel on paper instead of in the computer.
+    square = z * z
+    series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
+    near = gap * z * (1.0 + (1.0 + z) * z * series)
+    tiny = np.finfo(np.float64).tiny
+    far = label * np.log(np.maximum(label, tiny) / np.maximum(mean, tiny)) - gap
+    return np.where(np.abs(z) < 0.02, near, far)
 
 
 class AbsoluteCosts:

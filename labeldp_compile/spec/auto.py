@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from labeldp_compile.spec.model import (
-    Auto,
-    Mechanism,
-    OptimalUnbiased,
-    RRonBins,
-    RRWithPrior,
-    Spec,
-)
+from labeldp_compile.spec.mechanism import Auto, Mechanism, OptimalUnbiased, RRonBins, RRWithPrior
+from labeldp_compile.spec.model import Spec
 
 
 def resolve_auto(spec: Spec) -> Spec:

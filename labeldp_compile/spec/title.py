@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labeldp_compile.spec.model import (
+from labeldp_compile.spec.mechanism import (
     BiasSpec,
     Laplace,
     Mechanism,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from labeldp_compile.spec.mechanism import OptimalUnbiased, RRTopK, is_unbiased
 from labeldp_compile.spec.model import (
     CategoricalDomainSpec,
-    OptimalUnbiased,
     PublicPrior,
     RealDomainSpec,
-    RRTopK,
     Spec,
     UniformPrior,
-    is_unbiased,
 )
 
 DOMAINS = ("integer", "real", "categorical")

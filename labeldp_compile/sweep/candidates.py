@@ -12,12 +12,7 @@ from pydantic import Field, TypeAdapter
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import (
-    Laplace,
-    Mechanism,
-    OptimalUnbiased,
-    Staircase,
-)
+from labeldp_compile.spec.mechanism import Laplace, Mechanism, OptimalUnbiased, Staircase
 from labeldp_compile.spec.title import mechanism_title
 from labeldp_compile.spec.validity import MECHANISMS, check_validity
 

@@ -13,7 +13,7 @@ from labeldp_compile.prior import Prior
 from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.randomizer.utility import variances
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import Mechanism
+from labeldp_compile.spec.mechanism import Mechanism
 from labeldp_compile.spec.title import mechanism_title
 
 _UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do

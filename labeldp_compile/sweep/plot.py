@@ -68,7 +68,7 @@ def inline_svg(sweep: Sweep) -> str:
 def draw_losses(axes: Any, sweep: Sweep) -> None:
     """Noisy label loss against ε, a line for each mechanism, as in Figure 4(a) of the paper."""
     for index, mechanism in enumerate(sweep.mechanisms()):
-        line = [point for point in sweep.points if point.mechanism == mechanism and point.loss > 0]
+        line = [point for point in sweep.points if point.mechanism == mechanism]
         axes.plot(
             [point.epsilon for point in line],
             [point.loss for point in line],
@@ -80,7 +80,7 @@ def draw_losses(axes: Any, sweep: Sweep) -> None:
     axes.xaxis.set_major_locator(FixedLocator(epsilons))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.set_yscale("log")
+    axes.set_yscale(_scale([point.loss for point in sweep.points]))
     axes.set(xlabel="ε, for a label in both parts", ylabel=LOSSES[sweep.spec.loss])
     axes.set_title(f"{sweep.spec.name}: noisy label loss", loc="left", color=_INK)
 
@@ -95,8 +95,13 @@ def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> 
         x, y = [max(x, edge) for x, _ in line], [y for _, y in line]
         axes.plot(x, y, "o-", color=_INK, ms=4, label=FRONTIER if line is lines[0] else None)
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set_yscale(_scale([y for line in lines for _, y in line]))
     axes.set(xlabel="root-mean-square bias", ylabel="noisy label loss")
+
+
+def _scale(losses: Sequence[float]) -> str:
+    """Logarithmic, unless a loss is zero or negative (the Poisson loss can be)."""
+    return "log" if losses and min(losses) > 0 else "linear"
 
 
 def style(index: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import Mechanism
+from labeldp_compile.spec.mechanism import Mechanism
 from labeldp_compile.spec.title import mechanism_title
 from labeldp_compile.sweep.candidates import Candidates
 from labeldp_compile.sweep.measure import Missing, Point, measure

@@ -17,7 +17,7 @@ from labeldp_compile.randomizer.output_rounding import output_rounding
 from labeldp_compile.randomizer.privacy import realised_ratio
 from labeldp_compile.randomizer.utility import noisy_label_loss
 from labeldp_compile.solve.staircase_width import staircase_width
-from labeldp_compile.spec.model import Laplace, RandomizedResponse, Staircase
+from labeldp_compile.spec.mechanism import Laplace, RandomizedResponse, Staircase
 
 LOSSES = ("squared", "absolute", "zero_one")
 

@@ -13,7 +13,7 @@ from labeldp_compile.randomizer import IntegerDomain, RealDomain
 from labeldp_compile.randomizer.exp_bound import exp_lower
 from labeldp_compile.randomizer.privacy import realised_ratio
 from labeldp_compile.randomizer.utility import biases
-from labeldp_compile.spec.model import DebiasedRR
+from labeldp_compile.spec.mechanism import DebiasedRR
 
 MECHANISM = DebiasedRR(kind="debiased_rr")
 

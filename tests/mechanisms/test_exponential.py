@@ -14,7 +14,7 @@ from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDom
 from labeldp_compile.randomizer.exp_bound import exp_lower
 from labeldp_compile.randomizer.privacy import realised_ratio
 from labeldp_compile.randomizer.whole_counts import whole_counts
-from labeldp_compile.spec.model import Exponential
+from labeldp_compile.spec.mechanism import Exponential
 
 MECHANISM = Exponential(kind="exponential")
 

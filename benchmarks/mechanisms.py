@@ -72,7 +72,8 @@ def many():
     print("| mechanism | ε | seconds, median (range) | MB | outputs |")
     print("|---|---:|---:|---:|---:|")
     kinds = ("randomized_response", "rr_with_prior", "laplace", "rr_on_bins")
-    candidates = {m.kind: m for m in find_candidates(parse_spec(text), list(kinds)).chosen}
+    chosen = find_candidates(parse_spec(text), list(kinds)).chosen
+    candidates = {m.kind: m for m in reversed(chosen)}  # of laplace the unclipped one
     for kind in kinds:
         for epsilon in MANY_EPSILONS:
             prior = Prior(weights, Fraction(0), Fraction(epsilon), statement)

@@ -1,0 +1,87 @@
+"""What holds for every mechanism: exact counts in the running graph, and never more than ε."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp_compile.pipeline import assemble
+from labeldp_compile.prior import Prior
+from labeldp_compile.randomizer.exp_bound import exp_lower
+from labeldp_compile.randomizer.privacy import realised_ratio
+from labeldp_compile.randomizer.probabilities import row, value
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.verify import check_bytes
+from tests.helpers import all_words, compile_text, run
+
+OPTIONS = {
+    "randomized_response": "",
+    "rr_top_k": ", k: 2",
+    "rr_with_prior": "",
+    "rr_on_bins": "",
+    "optimal_unbiased": "",
+    "debiased_rr": "",
+    "laplace": "",
+    "staircase": ", clip: true, lattice: 0.5",
+    "exponential": "",
+}
+SPEC = """
+version: 1
+name: every
+label: {{column: y, domain: {domain}}}
+loss: squared
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: {mechanism}{options}}}
+"""
+
+
+def text_of(mechanism, epsilon, domain="{kind: integer, min: -1, max: 3}"):
+    options = OPTIONS[mechanism]
+    return SPEC.format(mechanism=mechanism, options=options, epsilon=epsilon, domain=domain)
+
+
+@pytest.mark.parametrize("epsilon", ["0.7", "3"])
+@pytest.mark.parametrize("mechanism", sorted(OPTIONS))
+def test_every_word_gives_the_certified_counts(mechanism, epsilon):
+    additive = mechanism in ("laplace", "staircase")
+    bits = 6 if additive else 13
+    artifact = compile_text(text_of(mechanism, epsilon), word_bits=bits)
+    assert check_bytes(artifact.model).ok
+    words = all_words(bits)
+    if additive:  # every pair of words
+        words = np.stack([np.repeat(words, len(words)), np.tile(words, len(words))], axis=1)
+    r = artifact.randomizer
+    for index, label in enumerate(range(-1, 4)):
+        got = Counter(run(artifact.model, np.full(len(words), label), words))
+        counts = {value(r, i): n for i, n in enumerate(row(r, index)) if n}
+        assert got == counts
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(sorted(OPTIONS)),
+    st.integers(2, 12).flatmap(
+        lambda k: st.tuples(
+            st.integers(-30, 30),
+            st.just(k),
+            st.lists(st.integers(0, 1000), min_size=k, max_size=k).filter(any),
+        )
+    ),
+    st.fractions(Fraction(1, 100), 12, max_denominator=100),
+    st.booleans(),
+)
+def test_random_domains_priors_and_epsilons(mechanism, domain, epsilon, real):
+    low, k, weights = domain
+    stated = f"{{kind: integer, min: {low}, max: {low + k - 1}}}"
+    if real:
+        stated = f"{{kind: real, min: {low}, max: {low + 1}, points: {k}}}"
+    spec = parse_spec(text_of(mechanism, "1", stated))
+    prior = Prior(weights, Fraction(0), epsilon, {"kind": "public", "weights": weights})
+    artifact = assemble(spec, prior, "0" * 64)  # verifies its own output
+    assert realised_ratio(artifact.randomizer) <= exp_lower(epsilon)
+    # The bound is the least multiple of 10^-12 above.
+    assert artifact.certificate["privacy"]["epsilon_label_bound"] <= float(epsilon) + 1e-12

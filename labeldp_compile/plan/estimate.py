@@ -20,6 +20,7 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import (
     Mechanism,
     OptimalUnbiased,
+    PrivatePrior,
     PublicPrior,
     RRonBins,
     RRTopK,
@@ -86,7 +87,7 @@ def estimate(spec: Spec, budget: Budget) -> Estimate:
     listed = _certificate_bytes(spec, budget, weights)
     fixed = _MODEL_BYTES[most.form] + _names(spec) + listed
     size = Range(fixed + least.bytes, fixed + most.bytes)
-    counting = (budget.rows or 0) / _ROWS_A_SECOND
+    counting = 0 if _is_counted(spec) else (budget.rows or 0) / _ROWS_A_SECOND
     seconds = [
         _START_SECONDS
         + counting
@@ -101,6 +102,12 @@ def estimate(spec: Spec, budget: Budget) -> Estimate:
         Range(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),
         Range(*(float(f"{part:.1g}") for part in seconds)),
     )
+
+
+def _is_counted(spec: Spec) -> bool:
+    """Whether the data are counts already, and no label is rounded at random."""
+    is_histogram = isinstance(spec.prior, PrivatePrior) and spec.prior.counts is not None
+    return is_histogram and spec.domain.words_per_label == 1
 
 
 def _extremes(possible: Sequence[Layout]) -> tuple[Layout, Layout]:

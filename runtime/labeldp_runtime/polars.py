@@ -35,10 +35,10 @@ def randomize(
     """The frame with private labels in ``column``, or added as ``add_as``.
 
     The private column has the artifact's type (Float64, Int64 or String) and no nulls. A LazyFrame
-    stays lazy: filters and selections that come later never reach the labels before the noise does.
-    With a key it is computed in one piece, since repeated ids are looked for in all rows; without
-    one it streams, a ReplayWarning says that each ``collect`` draws anew and spends ε again, and
-    so does a frame that a query uses twice while ``comm_subplan_elim`` is off.
+    stays lazy: within one query every row is drawn once, whatever is filtered, selected or used
+    twice later. With a key it is computed in one piece, since repeated ids are looked for in all
+    rows; without one it streams, and a ReplayWarning says that each ``collect`` draws anew and
+    spends ε again.
 
     Args:
         frame: ``pl.DataFrame`` or ``pl.LazyFrame``.
@@ -77,7 +77,7 @@ def randomize(
             stacklevel=2,
         )
     schema[name] = {"int64": pl.Int64, "float64": pl.Float64}.get(randomizer.output_type, pl.String)
-    return frame.map_batches(
+    private = frame.map_batches(
         with_noise,
         schema=schema,
         predicate_pushdown=False,
@@ -85,6 +85,8 @@ def randomize(
         slice_pushdown=False,
         streamable=ids is None,
     )
+    # A query that uses the frame twice would draw twice; with one use this node costs nothing.
+    return private.cache()
 
 
 def _check_columns(

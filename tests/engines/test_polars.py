@@ -99,10 +99,17 @@ def test_every_row_is_drawn_once_whatever_follows(query, engine):
 def test_a_frame_that_a_query_uses_twice_is_drawn_once(engine):
     counting = Counting(FRESH)
     lazy = randomize(FRAME.lazy(), "y", counting, add_as="p")
-    both = lazy.join(lazy.select("id", "p"), on="id").collect(engine=engine)
-    assert (both["p"] == both["p_right"]).all() and counting.rows == ROWS
+    joined = lazy.join(lazy.select("id", "p"), on="id")
+    flags = getattr(pl, "QueryOptFlags", None)
+    for options in ({}, *([{"optimizations": flags.none()}] if flags else [])):
+        counting.rows = 0
+        both = joined.collect(engine=engine, **options)
+        assert (both["p"] == both["p_right"]).all() and counting.rows == ROWS
     stacked = pl.concat([lazy.filter(pl.col("p") > 4), lazy.filter(pl.col("p") <= 4)])
     assert len(stacked.collect(engine=engine)) == ROWS
+    counting.rows = 0
+    high, low = pl.collect_all([lazy.filter(pl.col("p") > 4), lazy.filter(pl.col("p") <= 4)])
+    assert len(high) + len(low) == ROWS == counting.rows
 
 
 @WARNED

@@ -251,6 +251,14 @@ def test_duplicate_and_null_ids_are_refused_over_the_whole_frame(randomize, spar
             randomize(odd, "y", path, key=key, id_column="id", check_duplicates=False)
 
 
+def test_a_stream_cannot_be_looked_through(randomize, spark, path, key):
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id", "value % 10 AS y")
+    with pytest.raises(IdError, match="ids of a stream cannot be looked through"):
+        randomize(stream, "y", path, key=key, id_column="id")
+    private = randomize(stream, "y", path, key=key, id_column="id", check_duplicates=False)
+    assert private.isStreaming and private.columns == ["id", "y"]
+
+
 def test_misuse_is_refused(randomize, labels, path, key, tmp_path):
     for options in ({"id_column": "id"}, {"context": "y"}, {"version": 1}):
         with pytest.raises(IdError, match="need a key"):

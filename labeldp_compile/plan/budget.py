@@ -73,9 +73,10 @@ def find_budget(spec: Spec, directory: Path) -> Budget:
         require_rows(path, prior.rows, rows)
     elif spec.privacy.split == "auto" and prior.rows is None:
         raise RowsUnknownError(
-            f"{path}: a CSV file does not state its number of rows, which split: auto needs, and "
-            "plan does not open it: say rows: N beside data (the number is public), or give the "
-            "parts yourself, as in split: {prior: …, label: …}"
+            f"{path}: {'a CSV' if prior.counts is None else 'a histogram'} file does not state its "
+            "number of rows, which split: auto needs, and plan does not read it: say rows: N "
+            "beside data (the number is public), or give the parts yourself, as in "
+            "split: {prior: …, label: …}"
         )
     rows = prior.rows if rows is None else rows
     epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows or 0, labels)
@@ -84,10 +85,14 @@ def find_budget(spec: Spec, directory: Path) -> Budget:
 
 
 def _stated_rows(spec: Spec, path: Path) -> int | None:
-    """The rows that a Parquet footer states; a CSV file only has to be there."""
+    """The rows that a Parquet footer states; a CSV file only has to be there.
+
+    The rows of a histogram file are no rows of the data, so that it states none.
+    """
     if path.suffix.lower() == ".csv" and path.is_file():
         return None
-    table = open_table(path, spec.label.column, spec.domain, all_columns=False)
+    counts = spec.prior.counts if isinstance(spec.prior, PrivatePrior) else None
+    table = open_table(path, spec.label.column, spec.domain, all_columns=False, count_column=counts)
     if table.rows is not None:
         require_rows(path, None, table.rows)
     return table.rows

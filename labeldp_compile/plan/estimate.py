@@ -18,7 +18,7 @@ from labeldp_compile.prior.estimate import integer_weights
 from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.mechanism import Mechanism, OptimalUnbiased, RRonBins, RRTopK, RRWithPrior
-from labeldp_compile.spec.model import PublicPrior, UniformPrior
+from labeldp_compile.spec.model import PrivatePrior, PublicPrior, UniformPrior
 
 _SOLVERS = {
     "randomized_response": "closed form",
@@ -79,7 +79,7 @@ def estimate(spec: Spec, budget: Budget) -> Estimate:
     listed = _certificate_bytes(spec, budget, weights)
     fixed = _MODEL_BYTES[most.form] + _names(spec) + listed
     size = Range(fixed + least.bytes, fixed + most.bytes)
-    counting = (budget.rows or 0) / _ROWS_A_SECOND
+    counting = 0 if _is_counted(spec) else (budget.rows or 0) / _ROWS_A_SECOND
     seconds = [
         _START_SECONDS
         + counting
@@ -94,6 +94,12 @@ def estimate(spec: Spec, budget: Budget) -> Estimate:
         Range(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),
         Range(*(float(f"{part:.1g}") for part in seconds)),
     )
+
+
+def _is_counted(spec: Spec) -> bool:
+    """Whether the data are counts already, and no label is rounded at random."""
+    is_histogram = isinstance(spec.prior, PrivatePrior) and spec.prior.counts is not None
+    return is_histogram and spec.domain.words_per_label == 1
 
 
 def _extremes(possible: Sequence[Layout]) -> tuple[Layout, Layout]:

@@ -54,7 +54,13 @@ def estimate_prior(
     """
     domain, prior, epsilon = spec.domain, spec.prior, Fraction(spec.privacy.epsilon)
     if isinstance(prior, PrivatePrior):
-        table = open_table(directory / prior.data, spec.label.column, domain, all_columns=False)
+        table = open_table(
+            directory / prior.data,
+            spec.label.column,
+            domain,
+            all_columns=False,
+            count_column=prior.counts,
+        )
         if table.rows is not None:
             require_rows(table.path, prior.rows, table.rows)
         return _private(spec, table, test_seed, progress, before_spending)

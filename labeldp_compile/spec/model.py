@@ -187,7 +187,13 @@ class PrivatePrior(Strict):
     kind: Literal["private"]
     data: str = Field(min_length=1, description="Parquet or CSV file, relative to the spec")
     rows: StrictInt | None = Field(
-        None, ge=1, description="number of rows of the file, which is public; lets plan read no CSV"
+        None, ge=1, description="number of rows, which is public; lets plan read no CSV"
+    )
+    counts: str | None = Field(
+        None,
+        min_length=1,
+        description="the file is a histogram, counted elsewhere: its column of whole counts, one "
+        "row a label",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from labeldp_compile.spec.mechanism import OptimalUnbiased, RRTopK, is_unbiased
 from labeldp_compile.spec.model import (
     CategoricalDomainSpec,
+    PrivatePrior,
     PublicPrior,
     RealDomainSpec,
     Spec,
@@ -71,13 +72,9 @@ def check_validity(spec: Spec) -> tuple[tuple[str, ...], str] | None:
     if reason:
         key = ("loss",) if reason.startswith("the ") else ("mechanism", "kind")
         return key, reason
-    problem = _check_options(spec)
+    problem = _check_options(spec) or _check_prior(spec)
     if problem:
         return problem
-    if isinstance(spec.prior, PublicPrior) and spec.prior.weights is not None:
-        given, labels = len(spec.prior.weights), spec.domain.size
-        if given != labels:
-            return ("prior", "weights"), f"expected {labels} weights, one a label, got {given}"
     split = spec.privacy.split
     if split != "auto":
         free = isinstance(spec.prior, PublicPrior | UniformPrior)
@@ -87,6 +84,17 @@ def check_validity(spec: Spec) -> tuple[tuple[str, ...], str] | None:
         if not free and split.prior == 0:
             reason = "a private prior needs a part of ε: use split: auto, or prior: {kind: uniform}"
             return ("privacy", "split", "prior"), reason
+    return None
+
+
+def _check_prior(spec: Spec) -> tuple[tuple[str, ...], str] | None:
+    """The data of the prior, as far as the label says what they must be."""
+    if isinstance(spec.prior, PublicPrior) and spec.prior.weights is not None:
+        given, labels = len(spec.prior.weights), spec.domain.size
+        if given != labels:
+            return ("prior", "weights"), f"expected {labels} weights, one a label, got {given}"
+    if isinstance(spec.prior, PrivatePrior) and spec.prior.counts == spec.label.column:
+        return ("prior", "counts"), "the counts cannot stand in the label column"
     return None
 
 

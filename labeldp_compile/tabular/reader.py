@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -14,9 +15,11 @@ import pyarrow.parquet as pq
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
+from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.randomizer import CategoricalDomain, Domain
+from labeldp_compile.tabular.count_column import check_count_type, count_array
 from labeldp_compile.tabular.label_column import check_type
 
 BATCH_BYTES = 1 << 25  # of Parquet data without compression; arrays may be several times larger
@@ -34,11 +37,12 @@ class TableReader:
         path: of the file.
         column: name of the label column.
         schema: of what ``batches`` yields.
-        rows: number of rows if the file states it (Parquet), else None.
+        rows: number of labels if the file states it (Parquet, one label a row), else None.
         csv_columns: number of columns of a CSV file; 0 for Parquet.
         all_columns: whether ``batches`` yields the other columns too.
         domain: of the labels.
         id_column: name of the column that names the labels, or None.
+        count_column: of a histogram file, how many rows have the label; or None.
     """
 
     path: Path
@@ -49,10 +53,12 @@ class TableReader:
     all_columns: bool
     domain: Domain
     id_column: str | None = None
+    count_column: str | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
-        return self._read(None if self.all_columns else [self.column])
+        names = [self.column, *([self.count_column] if self.count_column else [])]
+        return self._read(None if self.all_columns else names)
 
     def ids(self) -> Iterator[Ids]:
         """The ids in order; reads no other column. Raises DataError."""
@@ -68,6 +74,11 @@ class TableReader:
             return read_ids(column)
         except IdError as error:
             raise DataError(f"{self.path}: {self.id_column!r}: {error}") from None
+
+    def counts_of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        """How many rows have the labels of one batch. Raises DataError for what is no count."""
+        assert self.count_column is not None
+        return count_array(self.path, self.count_column, batch.column(self.count_column))
 
     def _read(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         try:
@@ -89,8 +100,9 @@ def open_table(
     *,
     all_columns: bool,
     id_column: str | None = None,
+    count_column: str | None = None,
 ) -> TableReader:
-    """Open a table and check its label column, and its id column if it needs one.
+    """Open a table and check its label column, and its column of ids or counts if it needs one.
 
     Raises DataError if the file is missing, damaged or empty of columns, or if a column is missing
     or of the wrong type.
@@ -123,7 +135,14 @@ def open_table(
     if not is_csv:
         check_type(domain, column, schema.field(column).type)
     csv_columns = len(names) if is_csv else 0
-    table = TableReader(path, column, schema, rows, csv_columns, all_columns, domain, id_column)
+    if count_column is not None:
+        _require_column(path, count_column, names)
+        if not is_csv:
+            check_count_type(path, count_column, inferred.field(count_column).type)
+        rows = None  # the file's own rows are labels that occur, not occurrences
+    table = TableReader(
+        path, column, schema, rows, csv_columns, all_columns, domain, id_column, count_column
+    )
     if id_column is not None:
         _require_column(path, id_column, names)
         if id_column == column:

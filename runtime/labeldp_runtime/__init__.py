@@ -12,6 +12,7 @@ from labeldp_runtime.errors import (
     MissingExtraError,
     PlatformError,
     PolicyError,
+    ReplayWarning,
     RuntimeArtifactError,
     UnsupportedFormatError,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Randomizer",
+    "ReplayWarning",
     "RuntimeArtifactError",
     "UnsupportedFormatError",
 ]

@@ -49,5 +49,9 @@ class KeyFileError(ValueError):
     """A key file is missing, damaged, open to other users, or exists already."""
 
 
+class ReplayWarning(UserWarning):
+    """An engine may compute the private labels again, which spends ε again without a key."""
+
+
 class MissingExtraError(ImportError):
     """An optional part of labeldp-runtime is not installed; the message names the command."""

@@ -122,6 +122,21 @@ class Randomizer:
         private = self._chunked(array, words)
         return private if like is None else like(private)
 
+    @property
+    def label_type(self) -> str:
+        """What the artifact takes: int64, float64 or string."""
+        return self._element_type
+
+    @property
+    def output_type(self) -> str:
+        """What a private label is: int64, float64 or string."""
+        return _ELEMENT_TYPES[self._session.get_outputs()[0].type]
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether calls take ids."""
+        return self._keyed is not None
+
     def apply_words(self, labels: Any, words: NDArray[np.uint64]) -> NDArray[Any]:
         """Private labels for words [n] (or [n, w]) that the caller brings.
 

@@ -1,0 +1,120 @@
+"""DuckDB: a randomizer as an SQL function that is called for each row, once for each mention.
+
+Without ``side_effects`` DuckDB computes such a function once for equal mentions, once for all rows
+of a constant, and twice for a filter on its result, so that words are shared or drawn again.
+docs/engines.md has the list, and what remains.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+from labeldp_runtime.errors import DuplicateIdError, IdError, MissingExtraError, ReplayWarning
+from labeldp_runtime.keyed import check_version
+from labeldp_runtime.randomizer import Randomizer
+
+try:
+    import duckdb  # noqa: F401
+    import pyarrow as pa  # noqa: F401  # DuckDB hands over its arrays
+except ImportError as error:
+    raise MissingExtraError(
+        "labeldp_runtime.duckdb needs DuckDB and pyarrow: pip install 'labeldp-runtime[duckdb]'"
+    ) from error
+
+IdType = Literal["BIGINT", "UBIGINT", "VARCHAR", "BLOB"]
+_ID_TYPES = ("BIGINT", "UBIGINT", "VARCHAR", "BLOB")
+_OUTPUTS = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR"}
+
+
+def register(
+    connection: Any,
+    name: str,
+    randomizer: Randomizer,
+    *,
+    id_type: IdType | None = None,
+    version: int = 0,
+) -> None:
+    """Make ``randomizer`` the SQL function ``name(label)``, or ``name(label, id)`` with a key.
+
+    Labels are taken as DOUBLE (numbers of every type but BOOLEAN become that by themselves),
+    BIGINT (categories that are integers) or VARCHAR; other columns are refused when the query is
+    read, whatever their values. NULL follows the out-of-domain rule, and the result is never NULL.
+
+    Without a key each mention of the function draws fresh words for each row, and spends ε of the
+    label: mention it once and store the result. A ReplayWarning says so. With a key, repeated
+    ids are only found inside one vector of 2,048 rows: call ``refuse_duplicates`` before.
+
+    Args:
+        connection: a connection of the ``duckdb`` package. The function lives as long as it does.
+        name: of the SQL function.
+        randomizer: the compiled randomizer, with or without a key.
+        id_type: with a key, the SQL type of the ids: BIGINT, UBIGINT, VARCHAR or BLOB.
+        version: of the labels; labels that changed need a new one, and pay ε again.
+    """
+    version = check_version(version)
+    if not randomizer.is_keyed:
+        if id_type is not None or version != 0:
+            raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
+        warnings.warn(
+            f"without a key each mention of {name}() in a query, and each query, draws new private "
+            "labels and spends ε of every label again: mention it once and store the result, or "
+            "give a randomizer with a key, and id_type=",
+            ReplayWarning,
+            stacklevel=2,
+        )
+    elif id_type not in _ID_TYPES:
+        raise IdError(f"this randomizer has a key: say id_type=, one of {', '.join(_ID_TYPES)}")
+
+    def fresh(labels: Any) -> Any:
+        return randomizer(labels)
+
+    def keyed(labels: Any, ids: Any) -> Any:
+        return randomizer(labels, ids=ids, version=version)
+
+    types = [_label_type(randomizer), *([id_type] if randomizer.is_keyed else [])]
+    connection.create_function(
+        name,
+        keyed if randomizer.is_keyed else fresh,
+        types,
+        _OUTPUTS[randomizer.output_type],
+        type="arrow",
+        null_handling="special",  # or nulls would stay null, and show that they are
+        side_effects=True,  # or DuckDB would share one call's noise, or call again for a filter
+    )
+
+
+def refuse_duplicates(relation: Any, id_column: str) -> None:
+    """Raise DuplicateIdError or IdError if an id of a relation comes twice or is null.
+
+    ``relation`` is ``connection.table(…)`` or ``connection.sql(…)``; it is read once, and grouped
+    by id.
+    """
+    quoted = '"' + id_column.replace('"', '""') + '"'
+    groups = relation.aggregate(f"{quoted} IS NULL AS missing, count(*) AS rows", quoted)
+    found = groups.filter("missing OR rows > 1").limit(1).fetchall()
+    if not found:
+        return
+    missing, rows = found[0]
+    if missing:
+        raise IdError(
+            f"{id_column!r}: an id is null: its label would have no words of its own; "
+            "give every row an id, or leave out the rows that have none"
+        )
+    raise DuplicateIdError(
+        f"{id_column!r}: an id stands in {rows:,} rows, which would show whether their labels are "
+        "equal: an id must name one label; add what tells them apart (a date, a line number) to "
+        "the id, or remove the repeated rows"
+    )
+
+
+def _label_type(randomizer: Randomizer) -> str:
+    """The SQL type of the argument, to which DuckDB must never fail to convert a value.
+
+    A conversion that fails quotes the label. Whole numbers of every size become DOUBLE, even where
+    the labels are integers: those lie within ±2^53, where DOUBLE is exact.
+    """
+    domain = randomizer.certificate["label"]["domain"]
+    if randomizer.label_type == "string":
+        return "VARCHAR"
+    return "BIGINT" if domain["kind"] == "categorical" else "DOUBLE"

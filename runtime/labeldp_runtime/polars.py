@@ -1,0 +1,113 @@
+"""Polars: randomize a column of a DataFrame or LazyFrame, each row once.
+
+Not as an expression: ``pl.col(…).map_batches(randomizer)`` is computed once for each mention by the
+streaming engine, and once for a whole column if Polars sees that the column is constant (or if it
+was declared elementwise and the column is a literal), so that all rows share one word.
+docs/engines.md has the list.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from labeldp_runtime.errors import IdError, LabelError, MissingExtraError, ReplayWarning
+from labeldp_runtime.keyed import check_version
+from labeldp_runtime.randomizer import Randomizer
+
+try:
+    import polars as pl
+except ImportError as error:
+    raise MissingExtraError(
+        "labeldp_runtime.polars needs Polars: pip install 'labeldp-runtime[polars]'"
+    ) from error
+
+
+def randomize(
+    frame: Any,
+    column: str,
+    randomizer: Randomizer,
+    *,
+    ids: str | None = None,
+    version: int = 0,
+    add_as: str | None = None,
+) -> Any:
+    """The frame with private labels in ``column``, or added as ``add_as``.
+
+    The private column has the artifact's type (Float64, Int64 or String) and no nulls. A LazyFrame
+    stays lazy: within one query every row is drawn once, whatever is filtered, selected or used
+    twice later. With a key it is computed in one piece, since repeated ids are looked for in all
+    rows; without one it streams, and a ReplayWarning says that each ``collect`` draws anew and
+    spends ε again.
+
+    Args:
+        frame: ``pl.DataFrame`` or ``pl.LazyFrame``.
+        column: the label column: numbers or text, as the artifact's domain needs.
+        randomizer: the compiled randomizer, with or without a key.
+        ids: with a key, the column that names each label.
+        version: of the labels; labels that changed need a new one, and pay ε again.
+        add_as: name of a column to add, which KEEPS the true labels beside it.
+
+    Raises LabelError, IdError or DuplicateIdError: for a LazyFrame those about types and values
+    when it is collected.
+    """
+    if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
+        raise TypeError(f"expected a DataFrame or LazyFrame, got {type(frame).__name__}")
+    lazy = isinstance(frame, pl.LazyFrame)
+    schema = dict(frame.collect_schema())
+    version = check_version(version)
+    _check_columns(schema, column, randomizer, ids, version, add_as)
+    name = column if add_as is None else add_as
+
+    def with_noise(part: Any) -> Any:
+        labels = part.get_column(column)
+        if ids is None:
+            private = randomizer(labels)
+        else:
+            private = randomizer(labels, ids=part.get_column(ids), version=version)
+        return part.with_columns(private.alias(name))
+
+    if not lazy:
+        return with_noise(frame)
+    if ids is None:
+        warnings.warn(
+            "without a key Polars draws new private labels at each collect, and each time spends ε "
+            "of every label again: collect or sink once, or give a randomizer with a key, and ids=",
+            ReplayWarning,
+            stacklevel=2,
+        )
+    schema[name] = {"int64": pl.Int64, "float64": pl.Float64}.get(randomizer.output_type, pl.String)
+    private = frame.map_batches(
+        with_noise,
+        schema=schema,
+        predicate_pushdown=False,
+        projection_pushdown=False,
+        slice_pushdown=False,
+        streamable=ids is None,
+    )
+    # A query that uses the frame twice would draw twice; with one use this node costs nothing.
+    return private.cache()
+
+
+def _check_columns(
+    schema: dict[str, Any],
+    column: str,
+    randomizer: Randomizer,
+    ids: str | None,
+    version: int,
+    add_as: str | None,
+) -> None:
+    if column not in schema:
+        raise LabelError(f"the frame has no column {column!r}")
+    if add_as is not None and add_as in schema:
+        raise LabelError(f"the frame has a column {add_as!r} already")
+    if not randomizer.is_keyed:
+        if ids is not None or version != 0:
+            raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
+        return
+    if ids is None:
+        raise IdError("this randomizer has a key: say ids=, the column that names each label")
+    if ids not in schema:
+        raise IdError(f"the frame has no column {ids!r}")
+    if ids == column:
+        raise IdError(f"{column!r} cannot be both the label and its id")

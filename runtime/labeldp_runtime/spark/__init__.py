@@ -1,0 +1,10 @@
+"""Spark: randomize a column of a DataFrame on the cluster, and count labels for a private prior.
+
+Needs ``pip install 'labeldp-runtime[spark]'`` on the driver and on every executor.
+"""
+
+from labeldp_runtime.spark.batches import large_batches
+from labeldp_runtime.spark.counts import label_counts, write_label_counts
+from labeldp_runtime.spark.randomize import randomize
+
+__all__ = ["label_counts", "large_batches", "randomize", "write_label_counts"]

@@ -1,0 +1,26 @@
+"""Larger Arrow batches between Spark and Python, for as long as an action runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LARGE_BATCH = 100_000
+_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+@contextmanager
+def large_batches(spark: Any, rows: int = LARGE_BATCH) -> Iterator[None]:
+    """Let Spark hand over so many rows at a time, instead of 10,000, to all actions inside.
+
+    The setting is the session's: put the *action* inside (write, collect, …), since nothing runs
+    before, and mind that other queries of the session see it too while it holds. It is put back
+    at the end. A batch of all columns must fit in memory, once in the JVM and once in Python.
+    """
+    before = spark.conf.get(_SETTING)
+    spark.conf.set(_SETTING, str(rows))
+    try:
+        yield
+    finally:
+        spark.conf.set(_SETTING, before)

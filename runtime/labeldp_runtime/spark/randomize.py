@@ -1,0 +1,168 @@
+"""Randomize one column of a Spark DataFrame, with fresh words or with keyed ones."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import warnings
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import types as t
+
+from labeldp_runtime.artifact_file import read_bytes
+from labeldp_runtime.errors import IdError, KeyFileError, LabelError, ReplayWarning
+from labeldp_runtime.keyed import check_version
+from labeldp_runtime.keys import Key
+from labeldp_runtime.policy import Policy
+from labeldp_runtime.randomizer import Randomizer
+from labeldp_runtime.spark.columns import (
+    find_column,
+    output_type,
+    refuse_homonyms,
+    refuse_id_type,
+    refuse_ids,
+    refuse_label_type,
+)
+from labeldp_runtime.spark.task import KeyedTask, KeySource, RandomizeLabels
+
+
+def randomize(
+    df: Any,
+    column: str,
+    artifact: str | Path,
+    *,
+    id_column: str | None = None,
+    key: KeySource | None = None,
+    context: str | None = None,
+    version: int = 0,
+    add_as: str | None = None,
+    require: Policy | None = None,
+    check_duplicates: bool = True,
+) -> Any:
+    """The DataFrame with private labels in ``column``, or added as ``add_as``.
+
+    All other columns stay as they are. The private column has the artifact's type (double, bigint
+    or string) and no nulls; NaN, nulls and labels outside the domain follow the out-of-domain rule.
+
+    Without a key the result is drawn anew whenever Spark computes it (each action, each retry),
+    and every time spends ε of the label again: a ReplayWarning says so. Write it once and read
+    that, or give ``key`` and ``id_column``.
+
+    Args:
+        df: a DataFrame of PySpark 4.0 or newer.
+        column: the label column: numbers or text, as the artifact's domain needs.
+        artifact: path of the file on the driver; its bytes travel with the plan.
+        id_column: with a key, the column that names each label: integers, text or binary.
+        key: a key from a file that every executor finds under the same path (mode 0600), or a
+            function without arguments that fetches the key where it is called: once on the driver
+            and once in each Python worker. The key itself never travels through Spark.
+        context: what is randomized; by default the name of the private column.
+        version: of the labels; labels that changed need a new one, and pay ε again.
+        add_as: name of a column to add, which KEEPS the true labels beside it.
+        require: what the artifact must be; checked on the driver. Executors accept only the same
+            bytes.
+        check_duplicates: with a key, look for null and repeated ids now, in one job over the id
+            column. Without it, only those inside one Arrow batch are found, when it is computed.
+
+    Raises a RuntimeArtifactError for an artifact that cannot be used, LabelError, IdError or
+    DuplicateIdError for columns that cannot, and KeyFileError for a key that cannot travel.
+    """
+    label_index = find_column(df, column, LabelError)
+    name = column if add_as is None else add_as
+    if add_as is not None:
+        refuse_homonyms(list(df.columns), add_as, LabelError)
+    if key is None and (id_column is not None or context is not None or version != 0):
+        raise IdError("id_column, context and version need a key: labeldp keygen makes one")
+    if key is not None and id_column is None:
+        raise IdError("a key needs id_column, the column that names each label")
+    path = Path(artifact)
+    data = read_bytes(path)
+    if key is None:
+        keyed, randomizer = None, Randomizer(data, str(path), require=require)
+    else:
+        assert id_column is not None
+        context = name if context is None else context
+        secret = _key_on_driver(key)
+        randomizer = Randomizer(data, str(path), key=secret, context=context, require=require)
+        id_index, version = find_column(df, id_column, IdError), check_version(version)
+        if id_index == label_index:
+            raise IdError(f"{column!r} cannot be both the label and its id")
+        keyed = KeyedTask(key, secret.fingerprint, context, id_index, version)
+    refuse_label_type(df.schema[column].dataType, randomizer.label_type)
+    schema = _schema(df, label_index, name, add_as, output_type(randomizer))
+    digest = hashlib.sha256(data).hexdigest()
+    task = RandomizeLabels(data, digest, label_index, tuple(schema.names), keyed)
+    if keyed is None:
+        _warn_of_replays()
+    else:
+        _refuse_secret(task, secret)
+        _check_ids(df, str(id_column), whole=check_duplicates)
+    with warnings.catch_warnings():
+        # PySpark demands pandas here, and doubts new ones; mapInArrow never touches it.
+        warnings.filterwarnings("ignore", ".*pandas", FutureWarning)
+        # mapInArrow takes a dot in a column's name for a field of a struct: it sees no names.
+        unnamed = df.toDF(*(f"c{index}" for index in range(len(df.columns))))
+        return unnamed.mapInArrow(task, schema)
+
+
+def _schema(df: Any, label_index: int, name: str, add_as: str | None, kind: Any) -> t.StructType:
+    fields = list(df.schema.fields)
+    private = t.StructField(name, kind, nullable=False)
+    if add_as is None:
+        fields[label_index] = private
+    else:
+        fields.append(private)
+    return t.StructType(fields)
+
+
+def _key_on_driver(key: KeySource) -> Key:
+    if not isinstance(key, Key):
+        secret = key()
+        if not isinstance(secret, Key):
+            raise KeyFileError("the function that fetches the key must return a Key")
+        return secret
+    try:
+        key.__reduce__()
+    except TypeError:
+        raise KeyFileError(
+            "this key came from no file, and would have to travel inside the plan. Two ways out: "
+            "Key.load it from a file that every executor finds under the same path, or give a "
+            "function that fetches it from your secret manager: key=lambda: Key(…)"
+        ) from None
+    return key
+
+
+def _refuse_secret(task: RandomizeLabels, key: Key) -> None:
+    """Raise KeyFileError if the function that fetches the key carries the key."""
+    code = cloudpickle.dumps(task)
+    secret = key.secret
+    forms = (secret, secret.hex().encode(), secret.hex().upper().encode(), base64.b64encode(secret))
+    if any(form in code for form in forms):
+        raise KeyFileError(
+            "the function that fetches the key holds the key itself, which would travel inside "
+            "the plan: let it read the key where it runs"
+        )
+
+
+def _check_ids(df: Any, id_column: str, *, whole: bool) -> None:
+    if not whole:
+        refuse_id_type(df, id_column)
+    elif df.isStreaming:
+        raise IdError(
+            "the ids of a stream cannot be looked through: make sure that none is null or comes "
+            "twice, for ever, and say check_duplicates=False"
+        )
+    else:
+        refuse_ids(df, id_column)
+
+
+def _warn_of_replays() -> None:
+    warnings.warn(
+        "without a key Spark draws new private labels whenever it computes them (for each action, "
+        "retry and recomputation), and each time spends ε of every label again: write the result "
+        "to storage once and read that, or give key= and id_column=",
+        ReplayWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,106 @@
+"""What runs on the executors: Arrow batches in, the same batches with a private column out.
+
+Spark pickles the object and sends it to every executor, with the plan's code. It holds the
+artifact's bytes, so that no shared file system is needed, and no secret: a key travels as the path
+and fingerprint of its file, or as the function that fetches it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from labeldp_runtime.errors import DamagedArtifactError, KeyFileError
+from labeldp_runtime.keys import Key
+from labeldp_runtime.randomizer import Randomizer
+from labeldp_runtime.spark.libraries import pa
+
+KeySource = Key | Callable[[], Key]
+_KEPT = 8  # randomizers that a Python worker process keeps
+_loaded: dict[tuple[str, str | None, str | None], Randomizer] = {}
+
+
+@dataclass(frozen=True)
+class KeyedTask:
+    """The key's source and the fingerprint that it must have, the context, and where the ids are.
+
+    Attributes:
+        id_index: position of the id column.
+    """
+
+    key: KeySource
+    fingerprint: str
+    context: str
+    id_index: int
+    version: int
+
+
+@dataclass(frozen=True)
+class RandomizeLabels:
+    """Randomizes one column of every batch; the function that ``mapInArrow`` calls.
+
+    Attributes:
+        data: bytes of the artifact.
+        sha256: of ``data``.
+        label_index: position of the label column.
+        names: of the columns that come out. Those that come in have names of no meaning.
+        keyed: None for fresh words.
+    """
+
+    data: bytes = field(repr=False)
+    sha256: str
+    label_index: int
+    names: tuple[str, ...]
+    keyed: KeyedTask | None = field(repr=False)
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches of one partition, with private labels."""
+        randomizer = self._randomizer()
+        for batch in batches:
+            labels = batch.column(self.label_index)
+            if self.keyed is None:
+                private = randomizer(labels)
+            else:
+                ids = batch.column(self.keyed.id_index)
+                private = randomizer(labels, ids=ids, version=self.keyed.version)
+            yield self._with(batch, private)
+
+    def _with(self, batch: Any, private: Any) -> Any:
+        arrays, fields = list(batch.columns), list(batch.schema)
+        new = pa.field("", private.type)
+        if len(self.names) > len(arrays):
+            arrays.append(private)
+            fields.append(new)
+        else:
+            arrays[self.label_index], fields[self.label_index] = private, new
+        named = [field.with_name(name) for field, name in zip(fields, self.names, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(named))
+
+    def _randomizer(self) -> Randomizer:
+        """Opened once in each worker process, which then serves many tasks."""
+        keyed = self.keyed
+        name = (self.sha256, *((keyed.fingerprint, keyed.context) if keyed else (None, None)))
+        randomizer = _loaded.get(name)
+        if randomizer is None:
+            if hashlib.sha256(self.data).hexdigest() != self.sha256:
+                raise DamagedArtifactError("the artifact was damaged on its way to the executor")
+            if keyed is None:
+                randomizer = Randomizer(self.data)
+            else:
+                randomizer = Randomizer(self.data, key=_fetched(keyed), context=keyed.context)
+            while len(_loaded) >= _KEPT:
+                _loaded.pop(next(iter(_loaded)))
+            _loaded[name] = randomizer
+        return randomizer
+
+
+def _fetched(keyed: KeyedTask) -> Key:
+    key = keyed.key if isinstance(keyed.key, Key) else keyed.key()
+    if key.fingerprint != keyed.fingerprint:
+        raise KeyFileError(
+            f"the executor was given the key {key.fingerprint}, and the driver "
+            f"{keyed.fingerprint}: other noise would be drawn"
+        )
+    return key

@@ -1,0 +1,60 @@
+"""A local Spark with two workers, in which a task may fail twice before its job does."""
+
+import os
+import shutil
+import sys
+import warnings
+
+import pytest
+
+REQUIRED = os.environ.get("LABELDP_ALL") == "1"  # set by .ci/run: nothing may be skipped there
+
+
+def unavailable(reason):
+    (pytest.fail if REQUIRED else pytest.skip)(f"Spark cannot be tested: {reason}")
+
+
+@pytest.fixture(scope="session")
+def spark_folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("spark")
+    for name in ("local", "events", "warehouse"):
+        (root / name).mkdir()
+    return root
+
+
+@pytest.fixture(scope="session")
+def spark(spark_folders):
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        unavailable("there is no Java: install a JRE, 17 or newer (openjdk-17-jre-headless)")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from pyspark.sql import SparkSession
+    except ImportError:
+        unavailable("PySpark is not installed: pip install pyspark")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Without a console the JVM would still greet: log4j is told before it starts.
+    logging = spark_folders / "log4j2.properties"
+    logging.write_text("rootLogger.level = off\n")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.local.dir": str(spark_folders / "local"),
+        "spark.sql.warehouse.dir": str(spark_folders / "warehouse"),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(spark_folders / "events"),
+        "spark.eventLog.compress": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.master("local[2,3]").appName("labeldp tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()

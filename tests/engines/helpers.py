@@ -1,0 +1,19 @@
+"""Artifacts that several engines are tested with."""
+
+from tests.helpers import INTEGER_SPEC, compile_text
+from tests.verify.test_mutations import CATEGORICAL_SPEC
+
+# Randomized response over ten labels at ε = 1: independent draws agree in one row of nine.
+RESPONSE_SPEC = INTEGER_SPEC.replace("rr_on_bins", "randomized_response").replace(
+    "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
+)
+RESPONSE = compile_text(RESPONSE_SPEC)
+SMALL = compile_text(RESPONSE_SPEC, word_bits=12)  # whose probabilities are easily counted
+TEXT = compile_text(CATEGORICAL_SPEC)
+
+
+def chi_square(seen, expected, rows):
+    """Pearson's statistic of counts {value: count} against weights that sum to 2^12."""
+    assert set(seen) <= set(expected) and sum(seen.values()) == rows
+    means = {value: rows * weight / 4096 for value, weight in expected.items()}
+    return sum((seen.get(value, 0) - mean) ** 2 / mean for value, mean in means.items())

@@ -1,0 +1,198 @@
+"""A randomizer as an SQL function: called for every row, and once for each mention."""
+
+import warnings
+from collections import Counter
+
+import duckdb
+import numpy as np
+import pytest
+from labeldp_runtime import DuplicateIdError, IdError, Key, Randomizer, ReplayWarning
+from labeldp_runtime.duckdb import refuse_duplicates, register
+
+from tests.engines.helpers import RESPONSE, SMALL, TEXT, chi_square
+from tests.engines.test_polars import Counting
+from tests.helpers import plain_counts
+
+KEY = Key(bytes(range(32)))
+ROWS = 30_000
+WARNED = pytest.mark.filterwarnings("ignore::labeldp_runtime.ReplayWarning")
+
+
+@pytest.fixture
+def connection():
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 2")
+        connection.execute(
+            "CREATE TABLE t AS SELECT i, i % 10 AS y, 'row ' || i AS name, 'x' || (i % 10) AS s "
+            f"FROM range({ROWS}) r(i)"
+        )
+        yield connection
+
+
+@pytest.fixture
+def fresh(connection):
+    """The connection with ``p(label)``, and what was randomized so far."""
+    counting = Counting(Randomizer(RESPONSE.model))
+    with pytest.warns(ReplayWarning, match=r"each mention of p\(\)"):
+        register(connection, "p", counting)
+    return connection, counting
+
+
+@pytest.fixture
+def keyed(connection):
+    """The connection with ``k(label, id)``."""
+    randomizer = Randomizer(RESPONSE.model, key=KEY, context="y")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register(connection, "k", randomizer, id_type="BIGINT")
+    return connection, randomizer
+
+
+def one(connection, query):
+    return connection.execute(query).fetchall()[0]
+
+
+def test_a_filter_on_the_result_keeps_the_rows_that_it_shows(fresh):
+    connection, counting = fresh
+    for outer in ("v > 4", "v > 4 AND i >= 0", "v BETWEEN 5 AND 9", "v IN (5, 6, 7, 8, 9)"):
+        counting.rows = 0
+        low, n = one(
+            connection, f"SELECT min(v), count(*) FROM (SELECT i, p(y) AS v FROM t) WHERE {outer}"
+        )
+        assert low > 4 and 0.3 * ROWS < n < 0.7 * ROWS and counting.rows == ROWS
+
+
+def test_two_mentions_do_not_share_words(fresh):
+    connection, counting = fresh
+    (same,) = one(connection, "SELECT count(*) FILTER (a = b) FROM (SELECT p(y) a, p(y) b FROM t)")
+    assert 0 < same < 0.3 * ROWS and counting.rows == 2 * ROWS
+
+
+def test_one_mention_that_is_used_twice_is_drawn_once(fresh):
+    connection, counting = fresh
+    (same,) = one(
+        connection, "SELECT count(*) FILTER (a + 1 = b) FROM (SELECT v a, v + 1 b FROM "
+        "(SELECT p(y) v FROM t))",
+    )  # fmt: skip
+    assert same == ROWS == counting.rows
+
+
+def test_a_materialized_cte_is_drawn_once(fresh):
+    connection, counting = fresh
+    query = (
+        "WITH c AS {} (SELECT i, p(y) AS v FROM t) "
+        "SELECT count(*) FILTER (a.v = b.v) FROM c a JOIN c b USING (i)"
+    )
+    assert one(connection, query.format("MATERIALIZED")) == (ROWS,) and counting.rows == ROWS
+    (same,) = one(connection, query.format("NOT MATERIALIZED"))
+    assert same < 0.3 * ROWS and counting.rows == 3 * ROWS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "SELECT p(3) AS v FROM t",
+        "SELECT p(c) AS v FROM (SELECT 3 AS c FROM t)",
+        "SELECT p(NULL) AS v FROM t",
+        "SELECT p(one.y) AS v FROM (SELECT y FROM t WHERE i = 3) one, t",
+        "SELECT p(CASE WHEN y > 100 THEN y END) AS v FROM t",
+    ],
+)
+def test_constants_are_not_folded_into_one_word(fresh, source):
+    connection, counting = fresh
+    values = dict(connection.execute(f"SELECT v, count(*) FROM ({source}) GROUP BY v").fetchall())
+    assert set(values) == set(range(10)) and sum(values.values()) == ROWS == counting.rows
+    assert max(values.values()) < 0.3 * ROWS
+
+
+@WARNED
+def test_repeated_text_is_not_drawn_once_an_entry(connection, tmp_path):
+    """Parquet dictionaries arrive as such: a pure function would be called once an entry."""
+    register(connection, "w", Randomizer(TEXT.model))
+    file = tmp_path / "d.parquet"
+    connection.execute(f"COPY (SELECT 'red' AS s FROM t) TO '{file}'")
+    rows = connection.execute(f"SELECT w(s), count(*) FROM '{file}' GROUP BY 1").fetchall()
+    assert len(rows) == 3 and sum(n for _, n in rows) == ROWS
+
+
+@WARNED
+def test_numbers_of_every_type_and_nulls_get_labels(connection):
+    register(connection, "r", Randomizer(RESPONSE.model))
+    values = [
+        *("3::TINYINT", "3::UBIGINT", "170141183460469231731687303715884105727::HUGEINT"),
+        *("2.5::DECIMAL(9, 2)", "'nan'::FLOAT", "'-inf'::DOUBLE", "NULL", "true::INTEGER"),
+    ]
+    for value in values:
+        (private,) = one(connection, f"SELECT r({value})")
+        assert private in range(10)
+    for column in ("s", "true", "DATE '2024-01-01'"):
+        with pytest.raises(duckdb.BinderException, match="No function matches"):
+            connection.execute(f"SELECT r({column}) FROM t")
+
+
+def test_with_a_key_every_query_gives_the_same_labels(keyed):
+    connection, randomizer = keyed
+    ids = np.arange(ROWS)
+    expected = randomizer(ids % 10, ids=ids)
+    got = connection.execute("SELECT k(y, i) FROM t ORDER BY i DESC").fetchnumpy()
+    assert np.array_equal(next(iter(got.values())), expected[::-1])
+    (same,) = one(
+        connection, "SELECT count(*) FILTER (a = b) FROM (SELECT k(y, i) a, k(y, i) b FROM t)"
+    )
+    assert same == ROWS
+    register(connection, "k1", randomizer, id_type="BIGINT", version=1)
+    (same,) = one(connection, "SELECT count(*) FILTER (k(y, i) = k1(y, i)) FROM t")
+    assert same < 0.3 * ROWS
+
+
+def test_ids_of_every_type(connection):
+    randomizer = Randomizer(RESPONSE.model, key=KEY, context="y")
+    kinds = {
+        "BIGINT": ("i", np.arange(ROWS)),
+        "UBIGINT": ("i::UBIGINT + 9223372036854775808", np.arange(ROWS, dtype="u8") + 2**63),
+        "VARCHAR": ("name", [f"row {i}" for i in range(ROWS)]),
+        "BLOB": ("name::BLOB", [f"row {i}".encode() for i in range(ROWS)]),
+    }
+    for kind, (column, ids) in kinds.items():
+        register(connection, f"k_{kind}", randomizer, id_type=kind)
+        got = connection.execute(f"SELECT k_{kind}(y, {column}) v FROM t ORDER BY i").fetchnumpy()
+        assert np.array_equal(got["v"], randomizer(np.arange(ROWS) % 10, ids=ids))
+    with pytest.raises(duckdb.BinderException, match="No function matches"):
+        connection.execute("SELECT k_VARCHAR(y, i) FROM t")
+
+
+def test_repeated_and_null_ids_are_refused(keyed):
+    connection, _ = keyed
+    with pytest.raises(duckdb.InvalidInputException, match="DuplicateIdError"):
+        connection.execute("SELECT k(y, i % 100) FROM t").fetchall()
+    with pytest.raises(duckdb.InvalidInputException, match="an id is null"):
+        connection.execute("SELECT k(y, NULLIF(i, 77)) FROM t").fetchall()
+    table = connection.table("t")
+    refuse_duplicates(table, "i")
+    # Rows 0 and 20,000 never meet in one vector: only the look through all ids finds them.
+    far = connection.sql('SELECT i % 20000 AS "the ""id""" FROM t')
+    with pytest.raises(DuplicateIdError, match="an id stands in 2 rows"):
+        refuse_duplicates(far, 'the "id"')
+    with pytest.raises(IdError, match="an id is null"):
+        refuse_duplicates(connection.sql("SELECT NULLIF(i, 9) AS i FROM t"), "i")
+
+
+@WARNED
+def test_frequencies_match_the_certified_counts(connection):
+    register(connection, "small", Randomizer(SMALL.model))
+    n = 100_000
+    found = connection.execute(f"SELECT small(7) v, count(*) FROM range({n}) GROUP BY v").fetchall()
+    assert chi_square(Counter(dict(found)), plain_counts(SMALL.randomizer, 7), n) < 45
+
+
+def test_misuse_is_refused(connection):
+    fresh, keyed = (
+        Randomizer(RESPONSE.model),
+        Randomizer(RESPONSE.model, key=KEY, context="y"),
+    )
+    for options in ({"id_type": "BIGINT"}, {"version": 1}):
+        with pytest.raises(IdError, match="need a key"):
+            register(connection, "f", fresh, **options)
+    for kind in (None, "UUID", "DOUBLE"):
+        with pytest.raises(IdError, match="say id_type="):
+            register(connection, "f", keyed, id_type=kind)

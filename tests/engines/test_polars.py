@@ -1,0 +1,176 @@
+"""Randomizing Polars frames: each row once, whatever the query does with the result."""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from labeldp_runtime import DuplicateIdError, IdError, Key, LabelError, Randomizer, ReplayWarning
+from labeldp_runtime.polars import randomize
+
+from tests.engines.helpers import RESPONSE, SMALL, TEXT, chi_square
+from tests.helpers import plain_counts
+
+FRESH = Randomizer(RESPONSE.model)
+KEYED = Randomizer(RESPONSE.model, key=Key(bytes(range(32))), context="y")
+ROWS = 30_000
+FRAME = pl.DataFrame({"id": np.arange(ROWS), "y": np.arange(ROWS) % 10, "three": [3] * ROWS})
+ENGINES = pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+WARNED = pytest.mark.filterwarnings("ignore::labeldp_runtime.ReplayWarning")
+
+
+class Counting:
+    """A randomizer that counts its calls and rows."""
+
+    def __init__(self, randomizer):
+        self.randomizer, self.rows = randomizer, 0
+
+    def __getattr__(self, name):
+        return getattr(self.randomizer, name)
+
+    def __call__(self, labels, **options):
+        self.rows += len(labels)
+        return self.randomizer(labels, **options)
+
+
+def test_a_frame_keeps_its_other_columns_and_their_order():
+    private = randomize(FRAME, "y", KEYED, ids="id")
+    expected = KEYED(FRAME["y"], ids=FRAME["id"])
+    assert private.columns == FRAME.columns and private["y"].equals(expected)
+    assert private.drop("y").equals(FRAME.drop("y"))
+    added = randomize(FRAME, "y", KEYED, ids="id", add_as="p")
+    assert added.columns == [*FRAME.columns, "p"] and added.drop("p").equals(FRAME)
+
+
+@ENGINES
+def test_a_lazy_frame_gives_the_same_labels(engine):
+    expected = KEYED(FRAME["y"], ids=FRAME["id"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lazy = randomize(FRAME.lazy(), "y", KEYED, ids="id")
+    assert dict(lazy.collect_schema()) == {**FRAME.schema, "y": pl.Float64}
+    assert lazy.collect(engine=engine)["y"].equals(expected)
+    some = lazy.filter(pl.col("y") > 4).select("id", "y").collect(engine=engine)
+    assert some["y"].equals(expected.filter(expected > 4))
+
+
+def test_a_lazy_frame_without_a_key_warns_and_draws_at_each_collect():
+    with pytest.warns(ReplayWarning, match="at each collect") as caught:
+        lazy = randomize(FRAME.lazy(), "y", FRESH)
+    assert caught[0].filename == __file__
+    first, second = lazy.collect()["y"], lazy.collect()["y"]
+    assert 0 < (first == second).mean() < 0.3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        randomize(FRAME, "y", FRESH)  # which is done when it returns
+
+
+QUERIES = {
+    "filter on the private column": lambda x: x.filter(pl.col("p") > 4),
+    "filters on both columns": lambda x: x.filter(pl.col("p") > 4).filter(pl.col("y") > 0),
+    "filter on the label": lambda x: x.filter(pl.col("y") > 4),
+    "head": lambda x: x.head(10),
+    "only the private column": lambda x: x.select("p"),
+    "none of it": lambda x: x.select("id"),
+    "mentioned twice": lambda x: x.with_columns(a=pl.col("p"), b=pl.col("p") * 2),
+    "sorted": lambda x: x.sort("p").tail(100),
+    "grouped": lambda x: x.group_by("p").agg(pl.len()),
+    "length": lambda x: x.select(pl.len()),
+}
+
+
+@WARNED
+@ENGINES
+@pytest.mark.parametrize("query", QUERIES)
+def test_every_row_is_drawn_once_whatever_follows(query, engine):
+    counting = Counting(FRESH)
+    lazy = randomize(FRAME.lazy(), "y", counting, add_as="p")
+    result = QUERIES[query](lazy).collect(engine=engine)
+    assert counting.rows == ROWS
+    if "private column" in query and "filter" in query:
+        assert (result["p"] > 4).all() and 0.3 * ROWS < len(result) < 0.7 * ROWS
+    if query == "mentioned twice":
+        assert (result["a"] == result["p"]).all() and (result["b"] == 2 * result["p"]).all()
+
+
+@WARNED
+@ENGINES
+def test_a_frame_that_a_query_uses_twice_is_drawn_once(engine):
+    counting = Counting(FRESH)
+    lazy = randomize(FRAME.lazy(), "y", counting, add_as="p")
+    joined = lazy.join(lazy.select("id", "p"), on="id")
+    flags = getattr(pl, "QueryOptFlags", None)
+    for options in ({}, *([{"optimizations": flags.none()}] if flags else [])):
+        counting.rows = 0
+        both = joined.collect(engine=engine, **options)
+        assert (both["p"] == both["p_right"]).all() and counting.rows == ROWS
+    stacked = pl.concat([lazy.filter(pl.col("p") > 4), lazy.filter(pl.col("p") <= 4)])
+    assert len(stacked.collect(engine=engine)) == ROWS
+    counting.rows = 0
+    high, low = pl.collect_all([lazy.filter(pl.col("p") > 4), lazy.filter(pl.col("p") <= 4)])
+    assert len(high) + len(low) == ROWS == counting.rows
+
+
+@WARNED
+@ENGINES
+def test_equal_labels_of_a_constant_column_have_words_of_their_own(engine):
+    constant = FRAME.lazy().with_columns(y=3)
+    private = randomize(constant, "y", FRESH).collect(engine=engine)["y"]
+    assert private.n_unique() == 10 and private.value_counts()["count"].max() < 0.3 * ROWS
+
+
+@WARNED
+@ENGINES
+def test_files_are_streamed(engine, tmp_path):
+    FRAME.write_parquet(tmp_path / "in.parquet", row_group_size=4000)
+    lazy = randomize(pl.scan_parquet(tmp_path / "in.parquet"), "y", FRESH, add_as="p")
+    lazy.filter(pl.col("p") > 4).sink_parquet(tmp_path / "out.parquet", engine=engine)
+    out = pl.read_parquet(tmp_path / "out.parquet")
+    assert (out["p"] > 4).all() and 0.3 * ROWS < len(out) < 0.7 * ROWS
+
+
+@WARNED
+def test_frequencies_match_the_certified_counts():
+    randomizer, n = Randomizer(SMALL.model), 100_000
+    frame = pl.LazyFrame({"y": np.full(n, 7)})
+    seen = Counter(randomize(frame, "y", randomizer).collect(engine="streaming")["y"].to_list())
+    assert chi_square(seen, plain_counts(SMALL.randomizer, 7), n) < 45
+
+
+def test_text_nulls_and_unknown_labels():
+    keyed = Randomizer(TEXT.model, key=Key(bytes(32)), context="y")
+    words = ["red", None, "mauve"] * 10
+    frame = pl.LazyFrame({"id": range(30), "y": words})
+    private = randomize(frame, "y", keyed, ids="id").collect()
+    assert private["y"].to_list() == keyed(words, ids=range(30)).tolist()
+    assert private.schema["y"] == pl.String
+
+
+@ENGINES
+def test_ids_that_come_twice_are_found_in_the_whole_frame(engine):
+    twice = pl.concat([FRAME, FRAME.tail(1)])
+    with pytest.raises(DuplicateIdError, match="rows 29,999 and 30,000"):
+        randomize(twice, "y", KEYED, ids="id")
+    lazy = randomize(twice.lazy(), "y", KEYED, ids="id")
+    with pytest.raises(Exception, match="rows 29,999 and 30,000"):
+        lazy.collect(engine=engine)
+
+
+def test_misuse_is_refused():
+    with pytest.raises(IdError, match="need a key"):
+        randomize(FRAME, "y", FRESH, ids="id")
+    with pytest.raises(IdError, match="need a key"):
+        randomize(FRAME, "y", FRESH, version=1)
+    with pytest.raises(IdError, match="say ids="):
+        randomize(FRAME, "y", KEYED)
+    with pytest.raises(IdError, match="no column 'no'"):
+        randomize(FRAME, "y", KEYED, ids="no")
+    with pytest.raises(IdError, match="both the label and its id"):
+        randomize(FRAME, "y", KEYED, ids="y")
+    with pytest.raises(LabelError, match="no column 'z'"):
+        randomize(FRAME, "z", FRESH)
+    with pytest.raises(LabelError, match="'id' already"):
+        randomize(FRAME, "y", FRESH, add_as="id")
+    with pytest.raises(TypeError, match="expected a DataFrame or LazyFrame, got Series"):
+        randomize(FRAME["y"], "y", FRESH)

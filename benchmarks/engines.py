@@ -1,7 +1,7 @@
 """Spark, Polars and DuckDB: what a randomized column costs, and what plain expressions do wrong.
 
 Prints two markdown tables. Speed: million rows a second, Parquet to Parquet, beside the same job
-without noise in the same run (medians with the range; three runs after one to warm up). Traps: how
+without noise in the same run (medians with the range; five runs after one to warm up). Traps: how
 a plain function in the engine compares with the helper of labeldp_runtime, on 100,000 rows.
 """
 

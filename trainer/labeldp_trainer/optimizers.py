@@ -22,10 +22,16 @@ def build_optimizer(config: OptimizerConfig, steps: int) -> optax.GradientTransf
         "rmsprop": lambda: optax.rmsprop(rate),
     }
     optimizer = makers[config.kind]()
-    if config.l2 == 0:
-        return optimizer
-    # In front of the optimizer: the gradient of ½·l2·‖w‖², not a decoupled decay.
-    return optax.chain(optax.add_decayed_weights(config.l2, mask=_weights), optimizer)
+    if config.l2 > 0:
+        # In front of the optimizer: the gradient of ½·l2·‖w‖², not a decoupled decay.
+        optimizer = optax.chain(optax.add_decayed_weights(config.l2, mask=_weights), optimizer)
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        # optax mixes integers and floats; all other code here also runs under strict promotion.
+        with jax.numpy_dtype_promotion("standard"):
+            return optimizer.update(updates, state, params)
+
+    return optax.GradientTransformation(optimizer.init, update)
 
 
 def _weights(params: Any) -> Any:

@@ -73,7 +73,7 @@ def train(
     devices = Devices.for_batch(loaded.config.training.batch_size)
     stored = None if folder is None else folder.stored()
     seed_key = jax.random.key(loaded.config.training.seed)
-    params = model.init(jax.random.fold_in(seed_key, 0))
+    params = jax.jit(model.init)(jax.random.fold_in(seed_key, 0))
     _check_outputs(loaded, model, params, dataset, loss)
     tests = _test_arrays(dataset, loss, loaded, devices)
     method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))

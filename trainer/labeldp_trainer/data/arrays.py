@@ -81,9 +81,10 @@ def _read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise DataError(f"{path}: is one array, not an .npz archive")
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{path}: is one array, not an .npz archive")
+        with archive:
             for name in names:
                 if name not in archive.files:
                     close = difflib.get_close_matches(name, archive.files, n=1)

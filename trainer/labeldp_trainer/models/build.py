@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig
@@ -69,4 +69,4 @@ def _build(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
 
 def count_parameters(params: Params) -> int:
     """Numbers in a pytree of parameters."""
-    return sum(jnp.size(leaf) for leaf in jax.tree.leaves(params))
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))

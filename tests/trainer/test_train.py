@@ -1,6 +1,7 @@
 """Whole runs on a small table: every method, what they leave behind, and what they refuse."""
 
 import json
+import sys
 
 import jax
 import numpy as np
@@ -90,6 +91,7 @@ def test_an_artifact_randomizes_once(tmp_path):
     assert statement["epsilon"] == 3.0
     assert statement["delta"] == 0.0
     assert statement["details"]["randomized_here"] is True
+    assert statement["details"]["artifact_verified"] is True
     assert statement["statement"] == result.statement.paragraph()
     for words in ("600 labels", "optimal_unbiased", "Must stay secret: the true labels"):
         assert words in statement["statement"]
@@ -97,6 +99,21 @@ def test_an_artifact_randomizes_once(tmp_path):
     np.testing.assert_array_equal(kept(tmp_path), private)
     run(tmp_path, with_method("privatized, artifact: numbers.onnx"), "again")
     assert not np.array_equal(kept(tmp_path, "again"), private)
+
+
+def test_an_artifact_is_verified_where_the_verifier_is_at_hand(tmp_path, monkeypatch):
+    write_tables(tmp_path)
+    path = tmp_path / "numbers.onnx"
+    write_artifact(tmp_path)
+    text = with_method("privatized, artifact: numbers.onnx")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "numbers.onnx" in refused(tmp_path, text)
+    write_artifact(tmp_path / "new")
+    path.write_bytes((tmp_path / "new" / "numbers.onnx").read_bytes())
+    monkeypatch.setitem(sys.modules, "labeldp_compile.verify", None)
+    statement = run(tmp_path, text).statement
+    assert statement.details["artifact_verified"] is False
+    assert "The certificate was believed" in statement.paragraph()
 
 
 def test_private_labels_alone_decide(tmp_path):

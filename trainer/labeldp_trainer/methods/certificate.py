@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
+from labeldp_runtime import (
+    Key,
+    KeyFileError,
+    MissingExtraError,
+    Policy,
+    Randomizer,
+    RuntimeArtifactError,
+)
 
 from labeldp_trainer.errors import ArtifactError
 
@@ -31,6 +38,7 @@ class Certificate:
         classes: the labels, where they are few enough to be classes.
         source: names the file.
         sha256: of the file.
+        verified: whether the artifact was verified here; None for a certificate without artifact.
     """
 
     name: str
@@ -43,6 +51,7 @@ class Certificate:
     classes: tuple[int | str, ...] | None
     source: str
     sha256: str
+    verified: bool | None
 
 
 def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:
@@ -55,8 +64,16 @@ def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> R
 
 
 def artifact_certificate(path: Path) -> Certificate:
-    """The certificate inside an artifact. Raises ArtifactError."""
-    return _parse(load_randomizer(path, None, None).certificate, path)
+    """The certificate inside an artifact, verified if the package labeldp is installed.
+
+    Raises ArtifactError, also if the artifact does not verify.
+    """
+    try:
+        return _parse(Randomizer.load(path, require=Policy()).certificate, path, verified=True)
+    except MissingExtraError:
+        return _parse(load_randomizer(path, None, None).certificate, path, verified=False)
+    except RuntimeArtifactError as error:
+        raise ArtifactError(str(error)) from None
 
 
 def certificate_file(path: Path) -> Certificate:
@@ -69,10 +86,10 @@ def certificate_file(path: Path) -> Certificate:
         raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise ArtifactError(f"{path}: is no certificate: not JSON") from None
-    return _parse(fields, path)
+    return _parse(fields, path, verified=None)
 
 
-def _parse(fields: Any, path: Path) -> Certificate:
+def _parse(fields: Any, path: Path, *, verified: bool | None) -> Certificate:
     try:
         version, insecure = str(fields["format_version"]), fields["insecure"]
         privacy, label = fields["privacy"], fields["label"]
@@ -88,6 +105,7 @@ def _parse(fields: Any, path: Path) -> Certificate:
             classes=_classes(label["domain"]),
             source=str(path),
             sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            verified=verified,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"{path}: is no certificate of labeldp, or is damaged") from error

@@ -121,6 +121,8 @@ class PrivatizedBuilder:
                 f"That {method.private_column!r} was made with this artifact is declared in the "
                 "config; nothing here can prove it."
             )
+        if not certificate.verified:
+            remarks.append("The certificate was believed: labeldp verify proves ε of an artifact.")
         details = {
             "epsilon_label": certificate.epsilon_label,
             "epsilon_prior": certificate.epsilon_prior,
@@ -128,6 +130,7 @@ class PrivatizedBuilder:
             "artifact_mechanism": certificate.mechanism,
             "certificate_source": "artifact" if method.artifact is not None else "certificate",
             "certificate_source_sha256": certificate.sha256,
+            "artifact_verified": certificate.verified,
             "largest_bias": certificate.largest_bias,
             "randomized_here": here,
             "keyed": method.key is not None,

@@ -126,7 +126,7 @@ def create_run(
             write_bytes(part / "privacy.txt", (statement.paragraph() + "\n").encode())
             write_arrays(part / "kept.npz", dict(keep))
             part.chmod(0o777 & ~_umask())
-            os.rename(part, path)  # noqa: PTH104  # Path.rename would replace an empty folder, too
+            part.rename(path)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise

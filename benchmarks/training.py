@@ -207,7 +207,6 @@ def compare(name, arguments):
     task = TASKS[name]
     with tempfile.TemporaryDirectory() as folder:
         runs, began = Runs(task, Path(folder), arguments), time.monotonic()
-        jax.config.update("jax_compilation_cache_dir", str(Path(folder) / "compiled"))
         baseline = runs.losses("{kind: none}")
         columns = []
         for epsilon in arguments.epsilons:
@@ -251,8 +250,10 @@ def main():
         # `make bench` runs every script: without the data there is nothing to measure.
         print("benchmarks/training.py: skipped, LABELDP_DATA names no folder", file=sys.stderr)
         return
-    for name in arguments.tasks or TASKS:
-        compare(name, arguments)
+    with tempfile.TemporaryDirectory() as compiled:
+        jax.config.update("jax_compilation_cache_dir", compiled)
+        for name in arguments.tasks or TASKS:
+            compare(name, arguments)
 
 
 def numbers(text):

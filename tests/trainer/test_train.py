@@ -177,6 +177,17 @@ def test_early_stopping_keeps_the_best_and_stops(tmp_path):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))
 
 
+@pytest.mark.parametrize("model", ["mlp", "linear"])
+@pytest.mark.parametrize(("numeric", "categorical"), [("[a]", "[]"), ("[]", "[c]")])
+def test_columns_of_one_kind(tmp_path, model, numeric, categorical):
+    write_tables(tmp_path)
+    text = CONFIG.replace("[a, b]", numeric).replace("[c]", categorical)
+    text = text.replace("{kind: mlp, hidden: [8], embedding: 2, ", f"{{kind: {model}, ")
+    first = run(tmp_path, text)
+    second = run(tmp_path, text, resume=True)  # from the last checkpoint
+    jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
+
+
 def test_divergence_is_an_error_without_early_stopping(tmp_path):
     write_tables(tmp_path)
     text = CONFIG.replace("adam, learning_rate: 0.02", "sgd, learning_rate: 1e9")

@@ -37,7 +37,7 @@ class Checkpoints:
 
     def save(self, state: State) -> None:
         """Write the state of so many epochs; it appears whole or not at all."""
-        self._manager.save(int(state.epoch), args=ocp.args.StandardSave(state._asdict()))
+        self._manager.save(int(state.epoch), args=ocp.args.StandardSave(_numbered(state)))
 
     def restore(self, like: State) -> State | None:
         """The newest state, or None if there is none; ``like`` gives shapes and devices.
@@ -47,11 +47,19 @@ class Checkpoints:
         newest = self._manager.latest_step()
         if newest is None:
             return None
-        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, like._asdict())
+        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, _numbered(like))
         try:
-            tree: dict[str, Any] = self._manager.restore(
+            found: dict[str, Any] = self._manager.restore(
                 newest, args=ocp.args.StandardRestore(abstract)
             )
         except (ValueError, KeyError, OSError) as error:
             raise RunFolderError(f"{self._path}: the checkpoint cannot be read") from error
-        return State(**tree)
+        leaves, structure = jax.tree.flatten(like)
+        restored = [found.get(str(index), leaf) for index, leaf in enumerate(leaves)]
+        state: State = jax.tree.unflatten(structure, restored)
+        return state
+
+
+def _numbered(state: State) -> dict[str, jax.Array]:
+    """The leaves by their number, without empty arrays, which orbax refuses."""
+    return {str(i): leaf for i, leaf in enumerate(jax.tree.leaves(state)) if leaf.size > 0}

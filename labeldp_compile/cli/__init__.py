@@ -11,7 +11,17 @@ import click
 
 from labeldp_compile.cli.errors import explained
 
-_COMMANDS = ("plan", "sweep", "compile", "verify", "randomize", "keygen", "inspect", "schema")
+_COMMANDS = (
+    "plan",
+    "sweep",
+    "compile",
+    "verify",
+    "randomize",
+    "train",
+    "keygen",
+    "inspect",
+    "schema",
+)
 
 
 class _Commands(click.Group):

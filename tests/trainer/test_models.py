@@ -1,0 +1,95 @@
+"""Shapes, parameter counts, and that no example sees another."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from labeldp_trainer import ConfigError, FeatureShape, parse_config
+from labeldp_trainer.models import (
+    CifarCnn,
+    Linear,
+    Mlp,
+    MnistCnn,
+    ResNet18,
+    build_model,
+    count_parameters,
+)
+
+from tests.trainer.trainer_helpers import CONFIG
+
+TABLE = FeatureShape(numeric=2, vocabularies=(4, 3))
+IMAGE = FeatureShape(image=(8, 8, 3))
+MODELS = [
+    Linear(TABLE, 2),
+    Mlp(TABLE, 2, (5,), 3),
+    Mlp(IMAGE, 2, (5,)),
+    MnistCnn(IMAGE, 2, 4, 4),
+    CifarCnn(IMAGE, 2, (4, 4, 4), 4),
+    ResNet18(IMAGE, 2, width=4, groups=2),
+]
+
+
+def features(shape, rows):
+    key = jax.random.key(1)
+    if shape.image is not None:
+        return jax.random.normal(key, (rows, *shape.image))
+    codes = jnp.arange(rows * 2, dtype=jnp.int32).reshape(rows, 2) % 3
+    return {"numeric": jax.random.normal(key, (rows, shape.numeric)), "categorical": codes}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_examples_are_independent(model):
+    params = jax.jit(model.init)(jax.random.key(0))
+    params = jax.tree.map(lambda leaf: leaf + 0.01, params)  # Linear starts at zero
+    x, apply = features(model.shape, 3), jax.jit(model.apply)
+    whole = apply(params, x)
+    assert whole.shape == (3, 2)
+    assert np.isfinite(whole).all()
+    assert np.ptp(whole, axis=0).all()
+    others = jax.tree.map(lambda leaf: leaf.at[1:].set(0), x)
+    np.testing.assert_array_equal(apply(params, others)[0], whole[0])
+    assert not np.array_equal(apply(params, others)[1:], whole[1:])
+
+
+def test_table_10():
+    mnist = MnistCnn(FeatureShape(image=(28, 28, 1)), 10)
+    assert count_parameters(jax.eval_shape(mnist.init, jax.random.key(0))) == 15_210
+    cifar = CifarCnn(FeatureShape(image=(32, 32, 3)), 10)
+    # 896 + 18,496 + 73,856 for the convolutions, 163,920 + 810 for the dense layers
+    assert count_parameters(jax.eval_shape(cifar.init, jax.random.key(0))) == 257_978
+
+
+def test_resnet18_has_the_usual_size():
+    params = jax.eval_shape(ResNet18(FeatureShape(image=(32, 32, 3)), 10).init, jax.random.key(0))
+    assert count_parameters(params) == 11_173_962
+
+
+def test_dropout_only_with_a_key():
+    model = CifarCnn(IMAGE, 2, (4, 4, 4), 64)
+    params, x = jax.jit(model.init)(jax.random.key(0)), features(IMAGE, 2)
+    a, b = jax.jit(lambda: [model.apply(params, x, jax.random.key(k)) for k in (1, 2)])()
+    assert not np.allclose(a, b)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "expected"),
+    [
+        ("{kind: cnn, variant: mnist}", TABLE, "model.kind: cnn needs images"),
+        ("{kind: cnn, variant: cifar}", FeatureShape(image=(7, 7, 1)), "at least 8 × 8 pixels"),
+        ("{kind: resnet18, width: 6, groups: 4}", IMAGE, "model.groups: must divide the width 6"),
+        ("null", TABLE, "this key is missing"),
+    ],
+)
+def test_models_that_do_not_fit(model, shape, expected):
+    text = CONFIG.replace("{kind: mlp, hidden: [8], embedding: 2, offset: 4.5}", model)
+    with pytest.raises(ConfigError, match=expected):
+        build_model(parse_config(text), shape, 1)
+
+
+def test_scale_and_offset():
+    text = CONFIG.replace("hidden: [8]", "hidden: [], scale: 3")
+    model = build_model(parse_config(text), TABLE, 1)
+    params = jax.tree.map(jnp.zeros_like, model.init(jax.random.key(0)))
+    assert model.apply(params, features(TABLE, 1)).tolist() == [[4.5]]
+    params["layers"][0]["b"] = jnp.ones(1)
+    assert model.apply(params, features(TABLE, 1)).tolist() == [[7.5]]

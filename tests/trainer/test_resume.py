@@ -1,0 +1,66 @@
+"""A run that is killed and resumed ends with bitwise the parameters of one that was not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from tests.trainer.trainer_helpers import CONFIG, write_artifact, write_config, write_tables
+
+TEXT = (
+    CONFIG.replace(
+        "{kind: none}", "{kind: privatized, artifact: numbers.onnx, key: k, id_column: id}"
+    )
+    .replace("epochs: 3", "epochs: 60, early_stopping: {}, checkpoint_every: 2")
+    .replace("adam, learning_rate: 0.02", "momentum, learning_rate: 0.02, schedule: cosine")
+)
+PATIENCE = 120  # seconds until a test gives up, never measured
+
+
+def command(directory, output, *options):
+    arguments = [str(directory / "train.yaml"), "-o", str(directory / output), "--quiet", *options]
+    return [sys.executable, "-m", "labeldp_trainer", *arguments]
+
+
+def parameters(folder):
+    with np.load(folder / "params.npz") as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def test_kill_and_resume(tmp_path):
+    from labeldp_runtime import Key
+
+    write_tables(tmp_path)
+    write_artifact(tmp_path)
+    Key.create(tmp_path / "k")  # so that both runs have the same private labels
+    write_config(tmp_path, TEXT)
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    subprocess.run(command(tmp_path, "whole"), env=environment, check=True, timeout=PATIENCE)
+    process = subprocess.Popen(command(tmp_path, "cut"), env=environment)
+    metrics = tmp_path / "cut" / "metrics.jsonl"
+    started = time.monotonic()
+    while time.monotonic() - started < PATIENCE:
+        if metrics.exists() and metrics.read_text().count("\n") > 7:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "cut" / "result.json").exists()
+    with metrics.open("a") as file:
+        file.write('{"epoch": 9')  # as a kill in the middle of a line leaves it
+    resumed = command(tmp_path, "cut", "--resume")
+    subprocess.run(resumed, env=environment, check=True, timeout=PATIENCE)
+    whole, cut = parameters(tmp_path / "whole"), parameters(tmp_path / "cut")
+    assert whole.keys() == cut.keys()
+    for name, leaf in whole.items():
+        np.testing.assert_array_equal(leaf, cut[name])
+    for name in ("epoch", "batch_loss", "training_loss", "test_loss"):
+        assert column(tmp_path / "whole", name) == column(tmp_path / "cut", name)
+
+
+def column(folder, name):
+    return [json.loads(line)[name] for line in (folder / "metrics.jsonl").read_text().splitlines()]

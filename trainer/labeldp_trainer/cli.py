@@ -1,0 +1,50 @@
+"""``labeldp train`` and ``python -m labeldp_trainer``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from labeldp_trainer.config import load_config
+from labeldp_trainer.errors import TrainerError
+from labeldp_trainer.progress import epoch_progress
+from labeldp_trainer.train import train
+
+
+@click.command("train", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The run folder to make (default: runs/NAME, with the name of the config).",
+)
+@click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) -> None:
+    """Train the model that CONFIG describes and leave a run folder.
+
+    The folder holds the parameters, the metrics, checkpoints, and a statement of what is private
+    and what must stay secret (privacy.txt, privacy.json).
+    """
+    try:
+        loaded = load_config(config)
+        output = output or Path("runs") / loaded.config.name
+        progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
+        result = train(loaded, output, resume=resume, progress=progress)
+    except TrainerError as error:
+        click.echo(f"labeldp: {error}", err=True)
+        sys.exit(2)
+    if quiet:
+        return
+    numbers = ", ".join(
+        f"{name.replace('_', ' ')} {value:.6g}"
+        for name, value in result.metrics.items()
+        if isinstance(value, int | float)
+    )
+    click.echo(f"{output}: {numbers}")
+    for note in result.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo(result.statement.paragraph())

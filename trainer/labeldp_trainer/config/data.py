@@ -1,0 +1,87 @@
+"""The part ``data`` of a config: where features and labels are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictInt, StrictStr, model_validator
+
+from labeldp_trainer.config.base import Strict
+
+Label = StrictInt | StrictStr
+Classes = (
+    Annotated[StrictInt, Field(ge=2, le=100_000)] | Annotated[list[Label], Field(min_length=2)]
+)
+
+
+class _Data(Strict):
+    classes: Classes | None = Field(
+        None, description="the labels of a classification: a list, or K for the integers 0 … K − 1"
+    )
+    rows: StrictInt | None = Field(None, ge=1, description="take only the first rows for training")
+
+    @property
+    def class_list(self) -> list[int | str] | None:
+        """The classes one by one."""
+        return list(range(self.classes)) if isinstance(self.classes, int) else self.classes
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if isinstance(self.classes, list) and len(set(self.classes)) < len(self.classes):
+            raise ValueError("classes: one stands there twice")
+        return self
+
+
+class TableData(_Data):
+    """Parquet or CSV files."""
+
+    kind: Literal["table"]
+    train: StrictStr
+    test: StrictStr | None = None
+    label: StrictStr
+    numeric: tuple[StrictStr, ...] = ()
+    categorical: tuple[StrictStr, ...] = ()
+
+    @model_validator(mode="after")
+    def _columns(self) -> Self:
+        columns = [*self.numeric, *self.categorical]
+        if not columns:
+            raise ValueError("name the feature columns under numeric or categorical")
+        if len(set(columns)) < len(columns):
+            raise ValueError("a feature column stands there twice")
+        if self.label in columns:
+            raise ValueError(f"the label {self.label!r} is also a feature")
+        return self
+
+
+class NpzData(_Data):
+    """numpy archives with an array of features [n, p] or [n, height, width, channels]."""
+
+    kind: Literal["npz"]
+    train: StrictStr
+    test: StrictStr | None = None
+    features: StrictStr = "x"
+    label: StrictStr = "y"
+
+
+class IdxFiles(Strict):
+    """The two files of one part of an idx data set, gzipped or not."""
+
+    images: StrictStr
+    labels: StrictStr
+
+
+class IdxData(_Data):
+    """Images in the format of MNIST."""
+
+    kind: Literal["idx"]
+    train: IdxFiles
+    test: IdxFiles | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the one label column."""
+        return "label"
+
+
+DataConfig = Annotated[TableData | NpzData | IdxData, Field(discriminator="kind")]

@@ -1,0 +1,102 @@
+"""From a YAML file to a validated config, or to one message that names file, line and key."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from labeldp_trainer.config.explain import explain
+from labeldp_trainer.config.model import Config
+from labeldp_trainer.config.yaml_source import KeyPath, YamlError, YamlSource, read_yaml
+from labeldp_trainer.errors import ConfigError
+
+MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class LoadedConfig:
+    """A config, and what messages about it need.
+
+    Attributes:
+        config: the validated config.
+        text: what was read.
+        source: names the text in messages.
+        directory: what relative paths in it start from.
+        yaml: the lines of its keys.
+    """
+
+    config: Config
+    text: str
+    source: str
+    directory: Path
+    yaml: YamlSource
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def path(self, name: str) -> Path:
+        """A path of the config."""
+        return self.directory / name
+
+    def error(self, key: KeyPath, message: str) -> ConfigError:
+        """An error that names file, line and key."""
+        where = ".".join(map(str, key))
+        return ConfigError(f"{self.source}:{self.yaml.line(key)}: {where}: {message}")
+
+
+def load_config(path: Path) -> LoadedConfig:
+    """Read and validate a config file. Raises ConfigError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: a config has at most {MAX_BYTES:,} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: a config is UTF-8 text") from error
+    return parse_config(text, str(path), path.parent)
+
+
+def parse_config(text: str, source: str = "config", directory: Path | None = None) -> LoadedConfig:
+    """Validate the text of a config, whose relative paths start from ``directory``.
+
+    Raises ConfigError.
+    """
+    try:
+        yaml = read_yaml(text)
+    except YamlError as error:
+        raise ConfigError(f"{source}:{error.line}: {error}") from error
+    if not isinstance(yaml.data, dict):
+        raise ConfigError(f"{source}:1: expected a mapping with the keys of a config")
+    try:
+        config = Config.model_validate(yaml.data)
+    except ValidationError as error:
+        raise ConfigError(explain(error.errors(), yaml, source, Config)) from error
+    loaded = LoadedConfig(config, text, source, directory or Path(), yaml)
+    _check(loaded)
+    return loaded
+
+
+def _check(loaded: LoadedConfig) -> None:
+    """The rules that look at several parts."""
+    config = loaded.config
+    if config.loss != "cross_entropy":
+        if config.data.classes is not None:
+            raise loaded.error(("data", "classes"), "only loss: cross_entropy has classes")
+        if config.method.kind == "privatized" and config.method.debiased:
+            reason = "is for loss: cross_entropy; for regression compile optimal_unbiased"
+            raise loaded.error(("method", "debiased"), reason)
+    if config.data.kind != "table" and config.method.kind == "privatized":
+        for key in ("column", "id_column"):
+            if getattr(config.method, key) is not None and config.data.kind == "idx":
+                raise loaded.error(("method", key), "idx files have no columns")
+        if config.method.private_column is not None and config.data.kind == "idx":
+            raise loaded.error(("method", "private_column"), "idx files have no columns")

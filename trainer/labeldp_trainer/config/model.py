@@ -1,0 +1,95 @@
+"""A training config as pydantic models. Unknown keys are errors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt
+
+from labeldp_trainer.config.base import Number, Strict
+from labeldp_trainer.config.data import DataConfig
+from labeldp_trainer.config.method import MethodConfig
+
+Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
+Rate = Annotated[Number, Field(ge=0, lt=1)]
+
+
+class _Model(Strict):
+    scale: Annotated[Number, Field(gt=0)] = Field(
+        1.0, description="the model's outputs are offset + scale·network"
+    )
+    offset: Number = 0.0
+
+
+class LinearConfig(_Model):
+    """A linear function of the features; a categorical column has one weight a category."""
+
+    kind: Literal["linear"]
+
+
+class MlpConfig(_Model):
+    """Fully connected layers with ReLU; a categorical column is embedded."""
+
+    kind: Literal["mlp"]
+    hidden: tuple[Width, ...] = (128, 64)
+    embedding: Width = 8
+
+
+class CnnConfig(_Model):
+    """Table 10 of LabelDP-Pro: ``mnist`` is part (a), ``cifar`` part (b)."""
+
+    kind: Literal["cnn"]
+    variant: Literal["mnist", "cifar"]
+
+
+class ResNet18Config(_Model):
+    """ResNet-18 for small images, with group norm."""
+
+    kind: Literal["resnet18"]
+    width: Width = 64
+    groups: Width = 16
+
+
+ModelConfig = Annotated[
+    LinearConfig | MlpConfig | CnnConfig | ResNet18Config, Field(discriminator="kind")
+]
+LossName = Literal["squared", "absolute", "poisson", "cross_entropy"]
+
+
+class OptimizerConfig(Strict):
+    """An optimizer of optax, its schedule, and ½·l2·‖w‖² on weights (not on biases)."""
+
+    kind: Literal["sgd", "momentum", "adam", "rmsprop"] = "sgd"
+    learning_rate: Annotated[Number, Field(gt=0)]
+    schedule: Literal["constant", "cosine"] = "constant"
+    momentum: Rate = 0.9
+    l2: Annotated[Number, Field(ge=0)] = 0.0
+
+
+class EarlyStopping(Strict):
+    """Keep the parameters of least private training loss; stop after ``patience`` worse epochs."""
+
+    patience: StrictInt | None = Field(None, ge=1, description="default: never stop, keep the best")
+
+
+class TrainingConfig(Strict):
+    """How long, in what batches, and from which seed."""
+
+    epochs: StrictInt = Field(ge=1)
+    batch_size: StrictInt = Field(ge=1)
+    seed: StrictInt = Field(0, ge=0, lt=2**32)
+    early_stopping: EarlyStopping | None = None
+    checkpoint_every: StrictInt = Field(1, ge=1, description="epochs")
+
+
+class Config(Strict):
+    """A whole training config."""
+
+    version: Literal[1]
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    data: DataConfig
+    model: ModelConfig | None = Field(None, description="may be given from Python instead")
+    loss: LossName
+    method: MethodConfig
+    optimizer: OptimizerConfig
+    training: TrainingConfig

@@ -1,0 +1,131 @@
+"""npz archives and idx files (the format of MNIST)."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_trainer.config.data import IdxData, IdxFiles, NpzData
+from labeldp_trainer.data.dataset import Dataset, FeatureShape, Part
+from labeldp_trainer.errors import DataError
+
+_IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+_MAX_BYTES = 1 << 36
+_FLAT, _IMAGES = 2, 4  # dimensions
+
+
+def load_npz(
+    config: NpzData, directory: Path, train_columns: Sequence[str], test_columns: Sequence[str]
+) -> Dataset:
+    """The archives of a config. uint8 features become [0, 1]. Raises DataError."""
+
+    def part(name: str, columns: Sequence[str], rows: int | None) -> Part:
+        path = directory / name
+        arrays = _read_npz(path, [config.features, *columns])
+        return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
+
+    train = part(config.train, train_columns, config.rows)
+    test = None if config.test is None else part(config.test, test_columns, None)
+    return _dataset(train, test)
+
+
+def load_idx(config: IdxData, directory: Path) -> Dataset:
+    """The idx files of a config; pixels become [0, 1]. Raises DataError."""
+
+    def part(files: IdxFiles, rows: int | None) -> Part:
+        images, labels = read_idx(directory / files.images), read_idx(directory / files.labels)
+        if images.ndim not in (3, 4) or labels.ndim != 1:
+            raise DataError(
+                f"{directory / files.images}: expected images of 3 or 4 dimensions and labels of 1"
+            )
+        images = images[..., None] if images.ndim < _IMAGES else images
+        return _part(images, {config.label: labels}, directory / files.images, rows)
+
+    train = part(config.train, config.rows)
+    return _dataset(train, None if config.test is None else part(config.test, None))
+
+
+def read_idx(path: Path) -> NDArray[Any]:
+    """The array of an idx file, gzipped or not. Raises DataError."""
+    try:
+        data = path.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
+    except (OSError, EOFError, zlib.error):
+        raise DataError(f"{path}: cannot be read, or is damaged") from None
+    try:
+        zero, kind, dimensions = struct.unpack(">HBB", data[:4])
+        shape = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
+        dtype = np.dtype(_IDX_TYPES[kind])
+    except (struct.error, KeyError):
+        raise DataError(f"{path}: is not an idx file") from None
+    body = data[4 + 4 * dimensions :]
+    if zero != 0 or dimensions == 0 or len(body) != math.prod(shape) * dtype.itemsize:
+        raise DataError(f"{path}: is not an idx file, or was cut")
+    return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{path}: is one array, not an .npz archive")
+        with archive:
+            for name in names:
+                if name not in archive.files:
+                    close = difflib.get_close_matches(name, archive.files, n=1)
+                    listed = ", ".join(map(repr, archive.files[:12]))
+                    hint = f"did you mean {close[0]!r}?" if close else f"its arrays: {listed}"
+                    raise DataError(f"{path}: has no array {name!r}; {hint}")
+            return {name: archive[name] for name in names}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise DataError(f"{path}: is not an .npz archive, or is damaged") from None
+
+
+def _part(
+    features: NDArray[Any], columns: Mapping[str, NDArray[Any]], path: Path, rows: int | None
+) -> Part:
+    if features.ndim not in (_FLAT, _IMAGES) or features.dtype.kind not in "buif":
+        raise DataError(
+            f"{path}: expected numbers [n, p] or [n, height, width, channels] as features, "
+            f"got {features.dtype} {list(features.shape)}"
+        )
+    for name, column in columns.items():
+        if column.shape != features.shape[:1]:
+            raise DataError(
+                f"{path}: {len(features):,} examples, but {name!r} has shape {list(column.shape)}"
+            )
+    if len(features) == 0 or 0 in features.shape:
+        raise DataError(f"{path}: has no examples")
+    features, columns = features[:rows], {name: c[:rows] for name, c in columns.items()}
+    numbers = features.astype(np.float32)
+    if features.dtype == np.uint8:
+        numbers /= np.float32(255)
+    if not np.isfinite(numbers).all():
+        raise DataError(f"{path}: some features are NaN or infinite: fill these in")
+    return Part(numbers, len(numbers), columns, str(path))
+
+
+def _dataset(train: Part, test: Part | None) -> Dataset:
+    one = train.features.shape[1:]
+    if test is not None and test.features.shape[1:] != one:
+        raise DataError(
+            f"{test.source}: an example has shape {list(test.features.shape[1:])}, "
+            f"in training {list(one)}"
+        )
+    shape = FeatureShape(numeric=one[0]) if len(one) == 1 else FeatureShape(image=one)
+    return Dataset(shape, train, test)

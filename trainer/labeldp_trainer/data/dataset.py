@@ -1,0 +1,70 @@
+"""What training sees of the data: feature arrays, and label columns still in their own types."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+Features = Any  # a pytree of arrays [n, …]: {"numeric", "categorical"} of a table, or images
+
+
+@dataclass(frozen=True)
+class FeatureShape:
+    """The shape of one example, which a model needs to make its parameters.
+
+    Attributes:
+        numeric: number of numeric features of a table, or of a flat array.
+        vocabularies: categories of each categorical column; code 0 is out of vocabulary.
+        image: (height, width, channels), or None for tables.
+    """
+
+    numeric: int = 0
+    vocabularies: tuple[int, ...] = ()
+    image: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one file.
+
+    Attributes:
+        features: float32 and int32 arrays [n, …].
+        rows: n.
+        columns: label columns [n] (numpy or pyarrow), by name.
+        source: names the file in messages.
+    """
+
+    features: Features
+    rows: int
+    columns: Mapping[str, Any]
+    source: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A training part and, perhaps, a test part."""
+
+    shape: FeatureShape
+    train: Part
+    test: Part | None
+
+    def digest(self) -> str:
+        """SHA-256 of the training features, which are public; no label enters."""
+        return array_digest(self.train.features)
+
+
+def array_digest(tree: Any) -> str:
+    """SHA-256 of the arrays of a pytree, their types and their shapes."""
+    total = hashlib.sha256()
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        array: NDArray[Any] = np.ascontiguousarray(leaf)
+        head = f"{jax.tree_util.keystr(path)}:{array.dtype.str}:{array.shape};"
+        total.update(head.encode())
+        total.update(array.tobytes())
+    return total.hexdigest()

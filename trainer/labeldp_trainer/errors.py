@@ -1,0 +1,28 @@
+"""Errors that explain themselves to a person.
+
+The command line prints the one message of a ``TrainerError`` and exits with 2.
+"""
+
+
+class TrainerError(Exception):
+    """The user's input or usage is wrong, or training cannot go on; the message says what to do."""
+
+
+class ConfigError(TrainerError):
+    """The config is wrong; the message starts with the file, the line and the key."""
+
+
+class DataError(TrainerError):
+    """A data file is missing, damaged, or does not hold what the config says."""
+
+
+class ArtifactError(TrainerError):
+    """An artifact or certificate cannot be used for this training."""
+
+
+class RunFolderError(TrainerError):
+    """The run folder exists already, belongs to another config, or is damaged."""
+
+
+class DivergedError(TrainerError):
+    """The parameters are no longer finite."""

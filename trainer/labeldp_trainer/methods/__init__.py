@@ -1,0 +1,21 @@
+"""Methods: how labels are protected while a model is trained."""
+
+from collections.abc import Callable
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.methods.method import Method, MethodBuilder, Setting
+from labeldp_trainer.methods.none import NoneBuilder
+from labeldp_trainer.methods.privatized import PrivatizedBuilder
+from labeldp_trainer.methods.statement import Statement
+
+__all__ = ["Method", "MethodBuilder", "Setting", "Statement", "open_method"]
+
+_BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
+    "none": NoneBuilder,
+    "privatized": PrivatizedBuilder,
+}
+
+
+def open_method(loaded: LoadedConfig) -> MethodBuilder:
+    """The builder of the method that a config names. Raises TrainerError."""
+    return _BUILDERS[loaded.config.method.kind](loaded)

@@ -1,0 +1,124 @@
+"""What the trainer reads of an artifact's certificate, from inside the artifact or beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp_runtime import (
+    Key,
+    KeyFileError,
+    MissingExtraError,
+    Policy,
+    Randomizer,
+    RuntimeArtifactError,
+)
+
+from labeldp_trainer.errors import ArtifactError
+
+_MOST_CLASSES = 1000  # an integer domain larger than this is no list of classes
+_MAX_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The fields of a certificate that training needs.
+
+    Attributes:
+        name: of the spec.
+        mechanism: in the words of the spec.
+        column: the label column that the spec names.
+        epsilon_label: ε that each label pays.
+        epsilon_prior: ε that the labels behind the prior paid.
+        epsilon_total: their sum.
+        largest_bias: the largest distance of E[output | label] from the label; None for categories.
+        classes: the labels, where they are few enough to be classes.
+        source: names the file.
+        sha256: of the file.
+        verified: whether the artifact was verified here; None for a certificate without artifact.
+    """
+
+    name: str
+    mechanism: str
+    column: str
+    epsilon_label: float
+    epsilon_prior: float
+    epsilon_total: float
+    largest_bias: float | None
+    classes: tuple[int | str, ...] | None
+    source: str
+    sha256: str
+    verified: bool | None
+
+
+def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:
+    """The artifact of a file, with its key if there is one. Raises ArtifactError."""
+    try:
+        key = None if key_file is None else Key.load(key_file)
+        return Randomizer.load(path, key=key, context=context)
+    except (RuntimeArtifactError, KeyFileError, MissingExtraError) as error:
+        raise ArtifactError(str(error)) from None
+
+
+def artifact_certificate(path: Path) -> Certificate:
+    """The certificate inside an artifact, verified if the package labeldp is installed.
+
+    Raises ArtifactError, also if the artifact does not verify.
+    """
+    try:
+        return _parse(Randomizer.load(path, require=Policy()).certificate, path, verified=True)
+    except MissingExtraError:
+        return _parse(load_randomizer(path, None, None).certificate, path, verified=False)
+    except RuntimeArtifactError as error:
+        raise ArtifactError(str(error)) from None
+
+
+def certificate_file(path: Path) -> Certificate:
+    """The certificate in a JSON file. Raises ArtifactError."""
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise ArtifactError(f"{path}: is no certificate: it is too large")
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise ArtifactError(f"{path}: is no certificate: not JSON") from None
+    return _parse(fields, path, verified=None)
+
+
+def _parse(fields: Any, path: Path, *, verified: bool | None) -> Certificate:
+    try:
+        version, insecure = str(fields["format_version"]), fields["insecure"]
+        privacy, label = fields["privacy"], fields["label"]
+        bias = fields["utility"]["largest_bias"]
+        certificate = Certificate(
+            name=str(fields["name"]),
+            mechanism=str(fields["mechanism"]),
+            column=str(label["column"]),
+            epsilon_label=float(privacy["epsilon_label"]),
+            epsilon_prior=float(privacy["epsilon_prior"]),
+            epsilon_total=float(privacy["epsilon_total"]),
+            largest_bias=None if bias is None else float(bias),
+            classes=_classes(label["domain"]),
+            source=str(path),
+            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            verified=verified,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{path}: is no certificate of labeldp, or is damaged") from error
+    if version.partition(".")[0] != "1":
+        raise ArtifactError(f"{path}: has format {version}: upgrade labeldp-trainer")
+    if insecure is not None:
+        raise ArtifactError(f"{path}: {insecure!r}: compile it again without a test seed")
+    return certificate
+
+
+def _classes(domain: dict[str, Any]) -> tuple[int | str, ...] | None:
+    if domain["kind"] == "categorical":
+        return tuple(domain["values"])
+    if domain["kind"] == "integer" and domain["max"] - domain["min"] < _MOST_CLASSES:
+        return tuple(range(int(domain["min"]), int(domain["max"]) + 1))
+    return None

@@ -1,0 +1,82 @@
+"""Soft labels that make the expected loss on private labels the loss on the true ones.
+
+RR-Debiased (LabelDP-Pro, Appendix D.1) for any randomizer whose matrix P [k, m] of Pr[output |
+label] has full row rank: with weights W [m, k] and P·W = I, the loss Σ_c W[o, c]·ℓ(f, c) of a
+private label o has the expectation ℓ(f, y), because Σ_o P[y, o]·W[o, c] is 1 if c = y and else 0.
+For randomized response, W[o, c] = (1[o = c] − p/K)/(1 − p): the paper's formula.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_trainer.errors import ArtifactError
+
+Floats = NDArray[np.float64]
+_LARGEST_NORM = 1e6  # of W: beyond it, the noise of float32 sums is larger than any signal
+_NEEDS_LABELDP = (
+    "debiased needs Pr[output | label], which the package labeldp reads from an artifact: "
+    "pip install 'labeldp-trainer[debias]'"
+)
+
+
+def probability_matrix(path: Path) -> tuple[Floats, list[int | str | float]]:
+    """Pr[output | label] [k, m] of a verified artifact, and its m outputs. Raises ArtifactError."""
+    try:
+        inspection = importlib.import_module("labeldp_compile.inspection")
+        probabilities = importlib.import_module("labeldp_compile.randomizer.probabilities")
+        errors = importlib.import_module("labeldp_compile.errors")
+        verify = importlib.import_module("labeldp_compile.verify")
+    except ImportError:
+        raise ArtifactError(_NEEDS_LABELDP) from None
+    try:
+        decoded = inspection.decode_artifact(path)
+    except errors.InputError as error:
+        raise ArtifactError(str(error)) from None
+    except verify.VerificationError as error:
+        raise ArtifactError(f"{path}: does not verify: {error}") from None
+    randomizer = decoded.randomizer
+    matrix: Floats = probabilities.matrix(randomizer, range(decoded.domain.size))
+    return matrix, [probabilities.value(randomizer, o) for o in range(randomizer.outputs)]
+
+
+def debiasing_weights(matrix: Floats, source: str) -> Floats:
+    """W [m, k] with P·W = I and rows that sum to 1; the inverse of P where m = k.
+
+    Among the solutions it takes the one of least variance under uniform labels: with D the
+    probabilities of the outputs on its diagonal, W = D⁻¹Pᵀ(PD⁻¹Pᵀ)⁻¹. Raises ArtifactError if P
+    has no such W, or only one that is too large to be useful.
+    """
+    k, m = matrix.shape
+    if m < k:
+        raise ArtifactError(
+            f"{source}: has {m} outputs for {k} labels, so that no weights undo its bias: "
+            "leave debiased out, or compile randomized_response"
+        )
+    scaled = matrix / np.maximum(matrix.mean(axis=0), np.finfo(float).tiny)[None, :]
+    weights: Floats = np.full((m, k), np.inf)
+    if np.linalg.matrix_rank(matrix) == k:
+        weights = np.linalg.solve((scaled @ matrix.T).T, scaled).T
+    residual = np.abs(matrix @ weights - np.eye(k)).max() if np.isfinite(weights).all() else np.inf
+    if residual > 1e-6 or np.abs(weights).max() > _LARGEST_NORM:
+        raise ArtifactError(
+            f"{source}: several labels have nearly the same outputs, so that no useful weights "
+            "undo its bias: leave debiased out, or compile with a larger ε"
+        )
+    return weights
+
+
+def soft_labels(
+    outputs: Sequence[int | str | float], weights: Floats, private: Sequence[int | str | float]
+) -> NDArray[np.float32] | None:
+    """The rows of W for private labels [n], or None if one of them is no output of the artifact."""
+    known = {value: index for index, value in enumerate(outputs)}
+    if any(value not in known for value in private):
+        return None
+    rows = np.array([known[value] for value in private], np.int64)
+    return weights[rows].astype(np.float32)

@@ -1,0 +1,98 @@
+"""What a method is: how a step makes a gradient, and what it may say about privacy.
+
+A method is built once from the config and the data. The loop knows nothing else about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import jax
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.data import Dataset
+from labeldp_trainer.losses import Loss
+from labeldp_trainer.methods.statement import Statement
+from labeldp_trainer.models import Model, Params
+from labeldp_trainer.sharding import Devices
+
+Metrics = dict[str, jax.Array]  # scalars
+Draw = Callable[[jax.Array], Any]
+Gradient = Callable[[Params, jax.Array, jax.Array, Any, Any], tuple[Params, Metrics]]
+TrainingLoss = Callable[[Params, Any], jax.Array]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to train.
+
+    Attributes:
+        arrays: a pytree of device arrays that every step sees, as an argument and never as a
+            constant of the compiled program.
+        steps_per_epoch: steps in an epoch.
+        examples_per_epoch: examples that an epoch visits (on average, if batches vary).
+        draw: epoch key → a pytree whose leaves have a leading axis of ``steps_per_epoch``; each
+            step gets its slice. Where a step draws for itself, return an empty tuple.
+        gradient: (params, step key, step of the whole run [int32], slice, arrays) → an estimate of
+            the gradient, and metrics. The loop averages the metrics over an epoch and writes them
+            down: return only what may leave the run, or nothing. Keys are functions of the seed
+            and the step alone, so that a step that is done again repeats its randomness.
+        training_loss: (params, arrays) → the mean loss on the labels that training sees, for early
+            stopping; None where that would disclose more than the statement says.
+        statement: what is promised.
+        keep: host arrays that the run folder must hold before the first step, so that a resumed
+            run spends nothing again; ``build`` gets them back as ``stored``.
+        notes: sentences for the user.
+    """
+
+    arrays: Any
+    steps_per_epoch: int
+    examples_per_epoch: int
+    draw: Draw
+    gradient: Gradient
+    training_loss: TrainingLoss | None
+    statement: Statement
+    keep: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a method is built from.
+
+    Attributes:
+        loaded: the config.
+        dataset: the data, with the label columns that the method asked for.
+        model: of the user, or from the config.
+        loss: with its task.
+        devices: the devices to use.
+        stored: the ``keep`` of the same run before it was interrupted, or None in a new run.
+    """
+
+    loaded: LoadedConfig
+    dataset: Dataset
+    model: Model
+    loss: Loss
+    devices: Devices
+    stored: Mapping[str, NDArray[Any]] | None
+
+
+class MethodBuilder(Protocol):
+    """A method before the data are read."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Label columns that it needs of the training part."""
+        ...
+
+    @property
+    def classes(self) -> tuple[int | str, ...] | None:
+        """Classes that it knows, from a certificate for instance."""
+        ...
+
+    def build(self, setting: Setting) -> Method:
+        """The method. Raises TrainerError."""
+        ...

@@ -1,0 +1,165 @@
+"""``method: {kind: privatized}``: train on labels that a certified randomizer made private.
+
+Training is post-processing: it costs nothing beyond the randomization. The labels are randomized
+before the first step and kept in the run folder, so that a resumed run draws no second time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labeldp_runtime import IdError, LabelError
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import LoadedConfig, Privatized
+from labeldp_trainer.data.labels import as_numpy
+from labeldp_trainer.errors import DataError
+from labeldp_trainer.methods.certificate import (
+    Certificate,
+    artifact_certificate,
+    certificate_file,
+    load_randomizer,
+)
+from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
+from labeldp_trainer.methods.method import Method, Setting
+from labeldp_trainer.methods.minibatch import minibatch_method
+from labeldp_trainer.methods.statement import TEST_LABELS, Statement
+
+KEPT = "private_labels"
+_NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
+
+
+class PrivatizedBuilder:
+    """Builds the method from a config whose method is ``privatized``."""
+
+    def __init__(self, loaded: LoadedConfig) -> None:
+        """Read the certificate. Raises ArtifactError."""
+        method = loaded.config.method
+        assert isinstance(method, Privatized)
+        self._loaded, self._method = loaded, method
+        if method.artifact is not None:
+            self._certificate = artifact_certificate(loaded.path(method.artifact))
+        else:
+            self._certificate = certificate_file(loaded.path(str(method.certificate)))
+        self._column = method.private_column or method.column or loaded.config.data.label
+        ids = () if method.id_column is None else (method.id_column,)
+        self.columns: tuple[str, ...] = (self._column, *ids)
+        self.classes = self._certificate.classes
+
+    def build(self, setting: Setting) -> Method:
+        """Plain minibatches on private labels. Raises TrainerError."""
+        private = self._private(setting)
+        targets = self._targets(setting, private)
+        randomized_here = self._method.private_column is None
+        return minibatch_method(
+            setting,
+            targets,
+            self._statement(setting, private),
+            keep={KEPT: private} if randomized_here else {},
+            notes=_notes(self._certificate, regression=setting.loss.task.classes is None),
+        )
+
+    def _private(self, setting: Setting) -> NDArray[Any]:
+        train, method = setting.dataset.train, self._method
+        if method.private_column is not None:
+            return _storable(as_numpy(train.columns[method.private_column]))
+        if setting.stored is not None:
+            return setting.stored[KEPT]
+        key = None if method.key is None else self._loaded.path(method.key)
+        context = None if key is None else method.context or self._column
+        randomizer = load_randomizer(self._loaded.path(str(method.artifact)), key, context)
+        try:
+            labels = train.columns[self._column]
+            if key is None:
+                return _storable(as_numpy(randomizer(labels)))
+            ids = train.columns[str(method.id_column)]
+            return _storable(as_numpy(randomizer(labels, ids=ids, version=method.label_version)))
+        except (LabelError, IdError) as error:
+            raise DataError(f"{train.source}: {self._column!r}: {error}") from None
+
+    def _targets(self, setting: Setting, private: NDArray[Any]) -> NDArray[Any]:
+        source = setting.dataset.train.source
+        if not self._method.debiased:
+            return setting.loss.task.targets(private, source, self._column)
+        path = self._loaded.path(str(self._method.artifact))
+        matrix, outputs = probability_matrix(path)
+        weights = debiasing_weights(matrix, str(path))
+        # Columns of W stand for the labels of the artifact; the model's outputs for the classes.
+        assert self.classes is not None
+        classes = setting.loss.task.classes
+        assert classes is not None
+        order = [self.classes.index(value) for value in classes]
+        soft = soft_labels(outputs, weights[:, order], private.tolist())
+        if soft is None:
+            raise DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
+        return soft
+
+    def _statement(self, setting: Setting, private: NDArray[Any]) -> Statement:
+        certificate, method = self._certificate, self._method
+        here = method.private_column is None
+        where = f"randomized once with {certificate.mechanism} ({certificate.name})"
+        mechanism = (
+            f"each of {len(private):,} labels was {where}, ε = {certificate.epsilon_label:.6g} a "
+            f"label; the label distribution behind it cost ε = {certificate.epsilon_prior:.6g}, "
+            f"{certificate.epsilon_total:.6g} in all for a label in both"
+        )
+        secret = ["the true labels"]
+        remarks = [
+            "Training only post-processes the private labels and spends nothing more, however "
+            "long or often it runs on the same private labels.",
+            "A person with several labels pays for each of them.",
+        ]
+        if here and method.key is None:
+            remarks.append(
+                f"Starting another run randomizes again and spends ε = "
+                f"{certificate.epsilon_label:.6g} again; resuming this one does not."
+            )
+        if method.key is not None:
+            secret.append("the key file: with ids and private labels it undoes the noise")
+        if not here:
+            remarks.append(
+                f"That {method.private_column!r} was made with this artifact is declared in the "
+                "config; nothing here can prove it."
+            )
+        if not certificate.verified:
+            remarks.append("The certificate was believed: labeldp verify proves ε of an artifact.")
+        details = {
+            "epsilon_label": certificate.epsilon_label,
+            "epsilon_prior": certificate.epsilon_prior,
+            "artifact_name": certificate.name,
+            "artifact_mechanism": certificate.mechanism,
+            "certificate_source": "artifact" if method.artifact is not None else "certificate",
+            "certificate_source_sha256": certificate.sha256,
+            "artifact_verified": certificate.verified,
+            "largest_bias": certificate.largest_bias,
+            "randomized_here": here,
+            "keyed": method.key is not None,
+            "debiased": method.debiased,
+            "labels": len(private),
+        }
+        return Statement(
+            method="privatized",
+            epsilon=certificate.epsilon_total,
+            delta=0.0,
+            mechanism=mechanism,
+            details=details,
+            released=("the private labels", "the parameters", "metrics on the private labels"),
+            secret=tuple(secret),
+            not_covered=() if setting.dataset.test is None else (TEST_LABELS,),
+            remarks=tuple(remarks),
+        )
+
+
+def _storable(array: NDArray[Any]) -> NDArray[Any]:
+    """Text as numpy's own, which needs no pickle."""
+    return array.astype(str) if array.dtype == object else array
+
+
+def _notes(certificate: Certificate, *, regression: bool) -> tuple[str, ...]:
+    bias = certificate.largest_bias
+    if not regression or bias is None or bias <= _NEGLIGIBLE_BIAS:
+        return ()
+    return (
+        f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
+        "which training cannot average out; optimal_unbiased is not",
+    )

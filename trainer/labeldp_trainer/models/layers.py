@@ -1,0 +1,89 @@
+"""Layers as pairs of pure functions. Weights have at least two dimensions, biases one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+Layer = dict[str, jax.Array]
+_DIMENSIONS = ("NHWC", "HWIO", "NHWC")
+
+
+def dense_init(key: jax.Array, inputs: int, outputs: int) -> Layer:
+    """Weights of variance 2/inputs (He et al. 2015), biases 0."""
+    w = jax.random.normal(key, (inputs, outputs)) * math.sqrt(2 / max(inputs, 1))
+    return {"w": w, "b": jnp.zeros(outputs)}
+
+
+def dense(layer: Layer, x: jax.Array) -> jax.Array:
+    """[b, inputs] → [b, outputs]."""
+    return x @ layer["w"] + layer["b"][None, :]
+
+
+def stack_init(key: jax.Array, widths: Sequence[int]) -> list[Layer]:
+    """Dense layers between neighbouring widths."""
+    keys = jax.random.split(key, len(widths) - 1)
+    return [dense_init(k, widths[i], widths[i + 1]) for i, k in enumerate(keys)]
+
+
+def stack(layers: Sequence[Layer], x: jax.Array) -> jax.Array:
+    """Dense layers with ReLU between them."""
+    for layer in layers[:-1]:
+        x = jax.nn.relu(dense(layer, x))
+    return dense(layers[-1], x)
+
+
+def conv_init(key: jax.Array, size: int, inputs: int, outputs: int, *, bias: bool = True) -> Layer:
+    """A square kernel [size, size, inputs, outputs] of variance 2/fan-in."""
+    shape = (size, size, inputs, outputs)
+    w = jax.random.normal(key, shape) * math.sqrt(2 / (size * size * inputs))
+    return {"w": w, "b": jnp.zeros(outputs)} if bias else {"w": w}
+
+
+def conv(layer: Layer, x: jax.Array, stride: int = 1) -> jax.Array:
+    """[b, h, w, inputs] → [b, h/stride, w/stride, outputs], padded to the same size."""
+    y = lax.conv_general_dilated(
+        x, layer["w"], (stride, stride), "SAME", dimension_numbers=_DIMENSIONS
+    )
+    return y + layer["b"][None, None, None, :] if "b" in layer else y
+
+
+def pool_average(x: jax.Array) -> jax.Array:
+    """Means of 2 × 2 blocks; an odd last row or column is dropped."""
+    one, two = (1, 2, 2, 1), (1, 2, 2, 1)
+    total: jax.Array = lax.reduce_window(x, 0.0, lax.add, one, two, "VALID")
+    return total / 4
+
+
+def pool_max(x: jax.Array) -> jax.Array:
+    """Maxima of 2 × 2 blocks; an odd last row or column is dropped."""
+    one, two = (1, 2, 2, 1), (1, 2, 2, 1)
+    largest: jax.Array = lax.reduce_window(x, -jnp.inf, lax.max, one, two, "VALID")
+    return largest
+
+
+def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
+    """Zeros with probability ``rate`` and the rest scaled up; the identity without a key."""
+    if key is None:
+        return x
+    kept = jax.random.bernoulli(key, 1 - rate, x.shape)
+    return jnp.where(kept, x / (1 - rate), jnp.zeros_like(x))
+
+
+def norm_init(channels: int) -> Layer:
+    """The scale and shift of a group norm."""
+    return {"scale": jnp.ones(channels), "shift": jnp.zeros(channels)}
+
+
+def group_norm(layer: Layer, x: jax.Array, groups: int) -> jax.Array:
+    """Normalises groups of channels of each example [b, h, w, c] (Wu and He 2018)."""
+    b, h, w, c = x.shape
+    y = x.reshape(b, h * w, groups, c // groups)
+    mean = y.mean(axis=(1, 3), keepdims=True)
+    variance = jnp.square(y - mean).mean(axis=(1, 3), keepdims=True)
+    y = ((y - mean) * lax.rsqrt(variance + 1e-5)).reshape(b, h, w, c)
+    return y * layer["scale"][None, None, None, :] + layer["shift"][None, None, None, :]

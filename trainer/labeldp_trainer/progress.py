@@ -1,0 +1,38 @@
+"""Progress with rates on the terminal; nothing when stderr is a file or a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import click
+
+from labeldp_trainer.run.metrics import Line
+
+Progress = Callable[[Line], None]
+_WIDTH = 24
+
+
+def epoch_progress(epochs: int, *, quiet: bool) -> Progress:
+    """A function that is called with the metrics of every epoch."""
+    if quiet or not sys.stderr.isatty():
+        return lambda line: None
+    began, first = time.monotonic(), [-1]
+
+    def show(line: Line) -> None:
+        done = int(line["epoch"])
+        if first[0] < 0:
+            first[0] = done - 1
+        left = (epochs - done) * (time.monotonic() - began) / (done - first[0])
+        bar = "█" * (_WIDTH * done // epochs)
+        losses = [
+            f"{name.replace('_', ' ')} {line[name]:.5g}"
+            for name in ("training_loss", "batch_loss", "test_loss")
+            if line.get(name) is not None
+        ]
+        rate = f"{line['examples_per_second']:,.0f} examples/s"
+        text = f"{bar:<{_WIDTH}} {done}/{epochs}  {rate}  {left:.0f} s left  {', '.join(losses)}"
+        click.echo(f"\r\x1b[K{text}", err=True, nl=done == epochs)
+
+    return show

@@ -1,0 +1,65 @@
+"""Checkpoints of the training state with orbax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import jax
+import orbax.checkpoint as ocp
+
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.loop import State
+
+
+class Checkpoints:
+    """The newest checkpoint of a run; a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        """Open, or make, the folder."""
+        options = ocp.CheckpointManagerOptions(max_to_keep=1, enable_async_checkpointing=False)
+        self._path = path
+        self._manager = ocp.CheckpointManager(path.absolute(), options=options)
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish what is being written."""
+        self._manager.close()
+
+    def save(self, state: State) -> None:
+        """Write the state of so many epochs; it appears whole or not at all."""
+        self._manager.save(int(state.epoch), args=ocp.args.StandardSave(_numbered(state)))
+
+    def restore(self, like: State) -> State | None:
+        """The newest state, or None if there is none; ``like`` gives shapes and devices.
+
+        Raises RunFolderError if the checkpoint is damaged or of another model.
+        """
+        newest = self._manager.latest_step()
+        if newest is None:
+            return None
+        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, _numbered(like))
+        try:
+            found: dict[str, Any] = self._manager.restore(
+                newest, args=ocp.args.StandardRestore(abstract)
+            )
+        except (ValueError, KeyError, OSError) as error:
+            raise RunFolderError(f"{self._path}: the checkpoint cannot be read") from error
+        leaves, structure = jax.tree.flatten(like)
+        restored = [found.get(str(index), leaf) for index, leaf in enumerate(leaves)]
+        state: State = jax.tree.unflatten(structure, restored)
+        return state
+
+
+def _numbered(state: State) -> dict[str, jax.Array]:
+    """The leaves by their number, without empty arrays, which orbax refuses."""
+    return {str(i): leaf for i, leaf in enumerate(jax.tree.leaves(state)) if leaf.size > 0}

@@ -1,0 +1,44 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file under another name, then rename it."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON; NaN and infinity are errors."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    write_bytes(path, (text + "\n").encode())
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write an uncompressed .npz archive."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        # numpy's stub takes any keyword for allow_pickle
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz archive; nothing in it is executed."""
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}

@@ -1,0 +1,141 @@
+"""The run folder: one training run, from its config to its parameters.
+
+config.yaml          the config, byte for byte
+run.json             digests of config and features, versions, device
+privacy.json, .txt   the statement
+kept.npz             what a resumed run must not draw again (private labels)
+metrics.jsonl        one line an epoch
+learning_curve.png
+checkpoints/         of orbax
+params.npz           the final parameters
+result.json          the last file to appear
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.methods import Statement
+from labeldp_trainer.run.files import read_arrays, write_arrays, write_bytes, write_json
+
+FORMAT_VERSION = "1.0"
+IDENTITY = ("config_sha256", "features_sha256", "parameters")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run folder that exists."""
+
+    path: Path
+
+    @property
+    def metrics(self) -> Path:
+        """The metrics, as JSON lines."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of orbax."""
+        return self.path / "checkpoints"
+
+    @property
+    def params(self) -> Path:
+        """The final parameters."""
+        return self.path / "params.npz"
+
+    @property
+    def result(self) -> Path:
+        """The sign that the run is complete."""
+        return self.path / "result.json"
+
+    def facts(self) -> dict[str, Any]:
+        """The contents of ``run.json``. Raises RunFolderError."""
+        try:
+            facts = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+            version = str(facts["format_version"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise RunFolderError(
+                f"{self.path}: is no run folder, or is damaged: choose another folder"
+            ) from None
+        if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+            raise RunFolderError(f"{self.path}: has format {version}: upgrade labeldp-trainer")
+        return dict(facts)
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """What the method asked to keep. Raises RunFolderError."""
+        try:
+            return read_arrays(self.path / "kept.npz")
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            raise RunFolderError(
+                f"{self.path}: kept.npz is missing or damaged: the run cannot go on without "
+                "spending again; start another run"
+            ) from None
+
+    def require_same(self, facts: Mapping[str, Any]) -> None:
+        """Raise RunFolderError if the run was started with other inputs."""
+        old = self.facts()
+        words = {
+            "config_sha256": "another config",
+            "features_sha256": "other features",
+            "parameters": "another model",
+        }
+        for name in IDENTITY:
+            if name in facts and old.get(name) != facts[name]:
+                raise RunFolderError(
+                    f"{self.path}: was started with {words[name]}: choose another folder"
+                )
+
+
+def find_run(path: Path, config_digest: str, *, resume: bool) -> RunFolder | None:
+    """The run to resume, or None for a new one. Raises RunFolderError if neither is possible."""
+    if not path.exists() and not path.is_symlink():
+        return None
+    folder = RunFolder(path)
+    folder.require_same({"config_sha256": config_digest})
+    if not resume:
+        raise RunFolderError(f"{path}: exists already; say --resume to go on with it")
+    return folder
+
+
+def create_run(
+    path: Path,
+    config_text: str,
+    facts: Mapping[str, Any],
+    statement: Statement,
+    keep: Mapping[str, NDArray[Any]],
+) -> RunFolder:
+    """Make a run folder; it appears whole or not at all. Raises RunFolderError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            write_bytes(part / "config.yaml", config_text.encode())
+            write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
+            write_json(part / "privacy.json", statement.to_json())
+            write_bytes(part / "privacy.txt", (statement.paragraph() + "\n").encode())
+            write_arrays(part / "kept.npz", dict(keep))
+            part.chmod(0o777 & ~_umask())
+            part.rename(path)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise RunFolderError(f"{path}: cannot be made: {error.strerror}") from error
+    return RunFolder(path)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

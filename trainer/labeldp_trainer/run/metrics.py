@@ -1,0 +1,61 @@
+"""Metrics as JSON lines, and the learning curve."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from labeldp_trainer.run.files import write_bytes
+
+Line = dict[str, Any]
+_CURVES = ("batch_loss", "training_loss", "test_loss")
+
+
+def append_line(path: Path, values: Mapping[str, Any]) -> Line:
+    """Add a line; numbers that are not finite become null. Returns the line."""
+    line = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, allow_nan=False) + "\n")
+    return line
+
+
+def keep_lines(path: Path, epochs: int) -> list[Line]:
+    """Drop the lines of epochs behind a checkpoint, and what a killed run left of a line."""
+    lines: list[Line] = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            line = json.loads(text)
+        except ValueError:
+            break
+        if line["epoch"] <= epochs:
+            lines.append(line)
+    write_bytes(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
+    return lines
+
+
+def draw_curve(path: Path, lines: list[Line]) -> None:
+    """Draw every loss over the epochs as a PNG."""
+    # Only here: it takes a second to load.
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    for name in _CURVES:
+        points = [(line["epoch"], line[name]) for line in lines if line.get(name) is not None]
+        if points:
+            axes.plot(*zip(*points, strict=True), marker=".", label=name.replace("_", " "))
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("loss")
+    axes.grid(visible=True, alpha=0.3)
+    if axes.get_lines():
+        axes.legend()
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    write_bytes(path, picture.getvalue())

@@ -1,0 +1,165 @@
+"""A training run from end to end: config → data → method → epochs → run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.data import Dataset, Task, load_data
+from labeldp_trainer.epochs import Run
+from labeldp_trainer.evaluation import make_evaluation
+from labeldp_trainer.losses import Loss
+from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, open_method
+from labeldp_trainer.models import Model, Params, build_model
+from labeldp_trainer.run import create_run, find_run, save_params
+from labeldp_trainer.run.files import write_json
+from labeldp_trainer.run.metrics import Line, draw_curve
+from labeldp_trainer.run.params import describe
+from labeldp_trainer.sharding import Devices
+
+_PACKAGES = ("jax", "jaxlib", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run.
+
+    Attributes:
+        params: the final parameters; with early stopping those of least private training loss.
+        metrics: the final metrics: epochs, the epoch of the parameters, test metrics.
+        model: whose ``apply`` takes the parameters.
+        statement: the privacy statement.
+        folder: where everything is.
+        notes: sentences for the user.
+    """
+
+    params: Params
+    metrics: Line
+    model: Model
+    statement: Statement
+    folder: Path
+    notes: tuple[str, ...]
+
+
+def train(
+    loaded: LoadedConfig,
+    output: Path,
+    *,
+    model: Model | None = None,
+    resume: bool = False,
+    progress: Callable[[Line], None] = lambda line: None,
+) -> Result:
+    """Train as a config says and leave a run folder at ``output``.
+
+    ``model`` takes the place of the config's. With ``resume``, a run that was interrupted goes on
+    from its last checkpoint (and one that was not yet started starts); on the same kind and number
+    of devices it ends with bitwise the same parameters.
+
+    Raises TrainerError for whatever the user can mend; then no run folder has been made, unless
+    training diverged.
+    """
+    folder = find_run(output, loaded.digest, resume=resume)
+    builder = open_method(loaded)
+    dataset = _data(loaded, builder)
+    loss = Loss(loaded.config.loss, _task(loaded, builder))
+    model = model or build_model(loaded, dataset.shape, loss.task.outputs)
+    devices = Devices.for_batch(loaded.config.training.batch_size)
+    stored = None if folder is None else folder.stored()
+    seed_key = jax.random.key(loaded.config.training.seed)
+    params = jax.jit(model.init)(jax.random.fold_in(seed_key, 0))
+    _check_outputs(loaded, model, params, dataset, loss)
+    tests = _test_arrays(dataset, loss, loaded, devices)
+    method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))
+    _check_early_stopping(loaded, method)
+    facts = _facts(loaded, dataset, params, devices)
+    if folder is None:
+        folder = create_run(output, loaded.text, facts, method.statement, method.keep)
+    else:
+        folder.require_same(facts)
+    evaluate = make_evaluation(model, loss)
+
+    def test(params: Params) -> Line:
+        means = {} if tests is None else evaluate(params, *tests)
+        return {f"test_{name}": float(value) for name, value in means.items()}
+
+    run = Run(loaded.config, method, folder, devices, test, progress)
+    params, epoch, lines = run.epochs(params, jax.random.fold_in(seed_key, 1))
+    metrics: Line = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
+    save_params(folder.params, params)
+    draw_curve(folder.path / "learning_curve.png", lines)
+    write_json(folder.result, {"format_version": "1.0", **metrics})
+    return Result(params, metrics, model, method.statement, output, method.notes)
+
+
+def _data(loaded: LoadedConfig, builder: MethodBuilder) -> Dataset:
+    dataset = load_data(loaded, builder.columns, (loaded.config.data.label,))
+    batch = loaded.config.training.batch_size
+    if batch > dataset.train.rows:
+        reason = f"is larger than the {dataset.train.rows:,} examples of the training data"
+        raise loaded.error(("training", "batch_size"), f"{batch:,} {reason}")
+    return dataset
+
+
+def _task(loaded: LoadedConfig, builder: MethodBuilder) -> Task:
+    if loaded.config.loss != "cross_entropy":
+        return Task()
+    given, known = loaded.config.data.class_list, builder.classes
+    if given is None and known is None:
+        raise loaded.error(("data", "classes"), "cross_entropy needs the classes: a list, or K")
+    if given is not None and known is not None and set(given) != set(known):
+        raise loaded.error(
+            ("data", "classes"), "are not the labels of the artifact: leave them out"
+        )
+    return Task(tuple(given if given is not None else known or ()))
+
+
+def _check_outputs(
+    loaded: LoadedConfig, model: Model, params: Params, dataset: Dataset, loss: Loss
+) -> None:
+    first = jax.tree.map(lambda leaf: leaf[:2], dataset.train.features)
+    outputs = jax.eval_shape(model.apply, params, first)
+    expected = (len(jax.tree.leaves(first)[0]), loss.task.outputs)
+    if outputs.shape != expected:
+        reason = f"gives outputs {list(outputs.shape)} for {expected[0]} examples"
+        raise loaded.error(("model",), f"{reason}, expected {list(expected)}")
+
+
+def _check_early_stopping(loaded: LoadedConfig, method: Method) -> None:
+    if loaded.config.training.early_stopping is not None and method.training_loss is None:
+        reason = f"method {loaded.config.method.kind} has no training loss that may be looked at"
+        raise loaded.error(("training", "early_stopping"), reason)
+
+
+def _test_arrays(
+    dataset: Dataset, loss: Loss, loaded: LoadedConfig, devices: Devices
+) -> tuple[Any, Any] | None:
+    part, label = dataset.test, loaded.config.data.label
+    if part is None:
+        return None
+    targets = loss.task.targets(part.columns[label], part.source, label)
+    arrays: tuple[Any, Any] = devices.everywhere((part.features, targets))
+    return arrays
+
+
+def _facts(
+    loaded: LoadedConfig, dataset: Dataset, params: Params, devices: Devices
+) -> dict[str, Any]:
+    versions = {}
+    for package in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return {
+        "config_sha256": loaded.digest,
+        "features_sha256": dataset.digest(),
+        "parameters": describe(params),
+        "device": devices.kind,
+        "devices": devices.count,
+        "versions": versions,
+    }

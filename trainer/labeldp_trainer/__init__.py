@@ -1,0 +1,1 @@
+"""The JAX trainer of labeldp: training under label differential privacy."""

@@ -1,8 +1,8 @@
 """From (ε, δ) to a noise multiplier σ, for the substitution of one label.
 
-The noise has standard deviation σ·C on the *sum* of clipped gradients, which one label moves by at most
-2C (docs/privacy.md, Theorem 7). dp-accounting's `REPLACE_ONE` measures σ in the same unit: its pair is
-N(−1, σ²) against N(+1, σ²), so the factor 2 is in it.
+The noise has standard deviation σ·C on the *sum* of clipped gradients, which one label moves by at
+most 2C (docs/privacy.md, Theorem 7). dp-accounting's `REPLACE_ONE` measures σ in the same unit:
+its pair is N(−1, σ²) against N(+1, σ²), so the factor 2 is in it.
 """
 
 import math
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import dp_accounting
+import dp_accounting  # type: ignore[import-untyped]
 import numpy as np
-from dp_accounting import pld
+from dp_accounting import pld  # type: ignore[import-untyped]
 from scipy import stats
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20
@@ -22,9 +22,9 @@ _RELATIVE_TOLERANCE = 1e-4
 Batches = Literal["secret", "public", "partition"]
 """What is sampled and who knows it.
 
-`secret`: Poisson sampling, and nothing that depends on who is in a batch is released (amplification).
-`public`: Poisson sampling, batches may be known (the denoisers that look at the batch's features).
-`partition`: every unit is in exactly one batch an epoch, batches may be known.
+`secret`: Poisson sampling, and nothing that depends on who is in a batch is released
+(amplification). `public`: Poisson sampling, batches may be known (the denoisers that look at the
+batch's features). `partition`: every unit is in exactly one batch an epoch, batches may be known.
 """
 
 
@@ -32,8 +32,9 @@ Batches = Literal["secret", "public", "partition"]
 class Plan:
     """How often a label takes part: all that accounting needs besides σ.
 
-    `units` are examples, or users if a user's labels are protected together. `batch` is the expected
-    batch size, `max_batch` the padded one: larger Poisson samples are cut to it by a uniform choice.
+    `units` are examples, or users if a user's labels are protected together. `batch` is the
+    expected batch size, `max_batch` the padded one: larger Poisson samples are cut to it by a
+    uniform choice.
 
     Raises ValueError if the numbers do not fit together.
     """
@@ -53,8 +54,8 @@ class Plan:
             )
         if not self.batch <= self.max_batch <= self.units:
             raise ValueError(
-                f"the largest batch must be between the batch size, {self.batch}, and the number of "
-                f"units, {self.units}; it is {self.max_batch}"
+                f"the largest batch must be between the batch size, {self.batch}, and the number "
+                f"of units, {self.units}; it is {self.max_batch}"
             )
         if self.steps < 1:
             raise ValueError(f"the number of steps must be at least 1; it is {self.steps}")
@@ -84,8 +85,8 @@ class Plan:
 def padded_batch(units: int, batch: int, steps: int, delta: float, multiple: int = 1) -> int:
     """Return a `max_batch` at which truncation costs nothing noticeable.
 
-    The least one, rounded up to a `multiple`, with `steps` · Pr[truncation] ≤ δ/1000. (Privacy does not
-    rest on it: truncation is accounted for, however frequent.)
+    The least one, rounded up to a `multiple`, with `steps` · Pr[truncation] ≤ δ/1000. (Privacy
+    does not rest on it: truncation is accounted for, however frequent.)
     """
     tail = min(delta / (1000.0 * steps), 0.5)
     least = int(stats.binom.isf(tail, units, batch / units)) + 1
@@ -131,8 +132,8 @@ def add_remove_epsilon_for_comparison_only(
 ) -> float:
     """Return the ε of *another* adjacency: adding or removing an example. It is NOT label DP.
 
-    Papers that account for DP-SGD this way state about half of the ε that a substituted label costs.
-    Only for tables that stand beside theirs.
+    Papers that account for DP-SGD this way state about half of the ε that a substituted label
+    costs. Only for tables that stand beside theirs.
     """
     event = dp_accounting.PoissonSampledDpEvent(
         plan.rate, dp_accounting.GaussianDpEvent(noise_multiplier)
@@ -141,9 +142,7 @@ def add_remove_epsilon_for_comparison_only(
     return _epsilon_of_event(event, plan.steps, delta, relation, 1e-4)
 
 
-def add_remove_noise_for_comparison_only(
-    target_epsilon: float, plan: Plan, delta: float
-) -> float:
+def add_remove_noise_for_comparison_only(target_epsilon: float, plan: Plan, delta: float) -> float:
     """Return the σ that add/remove accounting would choose: too small for label DP."""
     return _least(
         lambda sigma: add_remove_epsilon_for_comparison_only(sigma, plan, delta) <= target_epsilon,

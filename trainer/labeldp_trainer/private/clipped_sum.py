@@ -22,10 +22,12 @@ def clipped_sum(
     clip_norm: float,
     microbatch: int,
 ) -> PyTree:
-    """Return Σ over masked rows of the gradient of `loss`, each clipped to `clip_norm` (Algorithm 1, line 4).
+    """Return Σ over masked rows of the gradient of `loss`, each clipped to `clip_norm` (Algorithm
+    1, line 4).
 
-    x: pytree of [rows, …]; y: [rows, …]; mask: [rows]. The norm is over the whole pytree. A gradient with
-    an infinite or NaN entry counts as zero. Sums are float32 (float64 for float64 parameters).
+    x: pytree of [rows, …]; y: [rows, …]; mask: [rows]. The norm is over the whole pytree. A
+    gradient with an infinite or NaN entry counts as zero. Sums are float32 (float64 for float64
+    parameters).
     """
     return sum_over_units(
         lambda xi, yi: jax.grad(loss)(params, xi, yi),
@@ -50,14 +52,17 @@ def sum_over_units(
 ) -> PyTree:
     """Return Σ over masked rows of `vector(x_i, y_i)`, each clipped to `clip_norm` whatever it is.
 
-    Rows are worked on `microbatch` at a time, so memory is that of `microbatch` gradients. The number of
-    microbatches does not depend on the mask: a step takes as long whoever is in the batch.
+    Rows are worked on `microbatch` at a time, so memory is that of `microbatch` gradients. The
+    number of microbatches does not depend on the mask: a step takes as long whoever is in the
+    batch.
     """
 
     def body(total: PyTree, part: tuple[PyTree, Array, Array]) -> tuple[PyTree, None]:
         xs, ys, kept = part
         clipped = jax.vmap(lambda xi, yi: clip(vector(xi, yi), clip_norm))(xs, ys)
-        return jax.tree.map(lambda t, c: t + _masked_sum(c, kept).astype(t.dtype), total, clipped), None
+        return jax.tree.map(
+            lambda t, c: t + _masked_sum(c, kept).astype(t.dtype), total, clipped
+        ), None
 
     parts = in_microbatches((x, y, mask), mask.shape[0], microbatch)
     return lax.scan(body, zeros_like_sum(params), parts)[0]
@@ -66,8 +71,8 @@ def sum_over_units(
 def in_microbatches(tree: PyTree, rows: int, microbatch: int) -> PyTree:
     """Reshape every leaf [rows, …] to [parts, microbatch, …].
 
-    The rows that are missing in the last part repeat the first row; a boolean leaf, which is a mask, is
-    false there.
+    The rows that are missing in the last part repeat the first row; a boolean leaf, which is a
+    mask, is false there.
     """
     size = min(microbatch, rows)
     missing = -rows % size

@@ -1,9 +1,10 @@
 """Gaussian noise on a sum of clipped gradients, and the secret key that it comes from.
 
-Limits, which no test can remove: the noise is made of float32 numbers by inverting an error function on
-2^23 uniform values, so its support is finite and its tails end near 5.4 standard deviations; sums round;
-JAX's default generator (Threefry, a 64-bit key) is a counter-based generator with good statistics and no
-claim to be cryptographic. Use `secret_key`, never a small seed: whoever guesses it can subtract the noise.
+Limits, which no test can remove: the noise is made of float32 numbers by inverting an error
+function on 2^23 uniform values, so its support is finite and its tails end near 5.4 standard
+deviations; sums round; JAX's default generator (Threefry, a 64-bit key) is a counter-based
+generator with good statistics and no claim to be cryptographic. Use `secret_key`, never a small
+seed: whoever guesses it can subtract the noise.
 """
 
 import secrets
@@ -19,7 +20,8 @@ from labeldp_trainer.private.tree import PyTree
 def secret_key() -> Array:
     """Return a JAX key of 64 bits from the operating system. Store it as secretly as the labels."""
     words = np.array([secrets.randbits(32), secrets.randbits(32)], dtype=np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+    key: Array = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+    return key
 
 
 def add_noise(key: Array, tree: PyTree, standard_deviation: Array | float) -> PyTree:
@@ -30,7 +32,8 @@ def add_noise(key: Array, tree: PyTree, standard_deviation: Array | float) -> Py
     leaves, structure = jax.tree.flatten(tree)
     keys = jax.random.split(key, len(leaves))
     noisy = [
-        leaf + jax.random.normal(k, leaf.shape, leaf.dtype) * jnp.asarray(standard_deviation, leaf.dtype)
+        leaf
+        + jax.random.normal(k, leaf.shape, leaf.dtype) * jnp.asarray(standard_deviation, leaf.dtype)
         for k, leaf in zip(keys, leaves, strict=True)
     ]
     return jax.tree.unflatten(structure, noisy)

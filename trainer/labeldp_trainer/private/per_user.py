@@ -1,8 +1,8 @@
 """A user as the unit: all of a user's labels may change at once, so a user's gradient is clipped.
 
-A user's data are `(xs, present)` with xs a pytree of [examples, …] and present [examples], and labels
-[examples]; `examples` is a static maximum. Pad with copies of the user's own rows, whose gradients are as
-finite as theirs, not with zeros that a model might divide by.
+A user's data are `(xs, present)` with xs a pytree of [examples, …] and present [examples], and
+labels [examples]; `examples` is a static maximum. Pad with copies of the user's own rows, whose
+gradients are as finite as theirs, not with zeros that a model might divide by.
 """
 
 from typing import Literal, NamedTuple
@@ -40,13 +40,14 @@ def per_user(loss: Loss, reduction: Reduction = "mean") -> Loss:
 
 
 def example_weights(present: Array, reduction: Reduction, dtype: jnp.dtype) -> Array:
-    """Return the weight of each of a user's examples in the user's loss: present [examples] to [examples]."""
+    """Return the weights [examples] of a user's examples in the user's loss; present [examples]."""
     kept = present.astype(dtype)
     return kept / _size(present, dtype) if reduction == "mean" else kept
 
 
 def group_by_user(users: np.ndarray, max_examples: int, seed: int) -> Groups:
-    """Group rows by user, at most `max_examples` each, chosen at random without looking at any label.
+    """Group rows by user, at most `max_examples` each, chosen at random without looking at any
+    label.
 
     users: [n], any sortable values. Returns arrays of [number of users, `max_examples`]; a slot
     that is not present repeats one of the user's rows. Users are in sorted order.

@@ -1,4 +1,5 @@
-"""Batches: true Poisson sampling under jit, independent batches, partitions. No label is looked at.
+"""Batches: true Poisson sampling under jit, independent batches, partitions. No label is looked
+at.
 
 Every function is a pure function of a key. Use one key a step (`step_key`), so that a resumed run
 re-does the same steps with the same batches and the same noise.
@@ -15,7 +16,8 @@ _SAMPLING, _NOISE, _ALTERNATIVE, _CENTRE = range(4)
 
 
 class Batch(NamedTuple):
-    """`indices` [rows] into the data and `mask` [rows]: rows that are not in the batch are padding."""
+    """`indices` [rows] into the data and `mask` [rows]: rows that are not in the batch are
+    padding."""
 
     indices: Array
     mask: Array
@@ -40,10 +42,11 @@ def step_keys(key: Array, step: Array | int) -> StepKeys:
 def poisson_batch(key: Array, *, units: int, batch: int, max_batch: int) -> Batch:
     """Sample every one of `units` independently with probability q = `batch`/`units`, under jit.
 
-    The rate is ⌊q·2^32⌋/2^32, never more than q. If more than `max_batch` are sampled, a uniformly random
-    `max_batch` of them are kept: given that a unit's word is below the threshold, its rank among
-    the sampled is uniform, so the smallest words are a random choice. (Two equal 32-bit words at the
-    border would be told apart by index, not by chance: 2^-32 · `max_batch` of the times it matters.)
+    The rate is ⌊q·2^32⌋/2^32, never more than q. If more than `max_batch` are sampled, a uniformly
+    random `max_batch` of them are kept: given that a unit's word is below the threshold, its rank
+    among the sampled is uniform, so the smallest words are a random choice. (Two equal 32-bit
+    words at the border would be told apart by index, not by chance: 2^-32 · `max_batch` of the
+    times it matters.)
 
     Returns indices and mask [max_batch], sampled units first.
     """
@@ -60,7 +63,7 @@ def poisson_batch(key: Array, *, units: int, batch: int, max_batch: int) -> Batc
 
 
 def independent_batch(key: Array, *, units: int, size: int) -> Array:
-    """Return `size` distinct indices [size], uniform over the units; all of them, in order, if equal."""
+    """Return `size` distinct indices, uniform over the units; all, in order, if that is all."""
     if not 1 <= size <= units:
         raise ValueError(f"need 1 <= size <= units; they are {size} and {units}")
     if size == units:
@@ -69,10 +72,11 @@ def independent_batch(key: Array, *, units: int, size: int) -> Array:
 
 
 def partition_batch(key: Array, step: Array | int, *, units: int, batch: int) -> Batch:
-    """Return the batch of `step` when each epoch is a fresh random partition into ⌈units/batch⌉ batches.
+    """Return the batch of `step` when each epoch is a fresh random partition into ⌈units/batch⌉
+    batches.
 
-    `key` is the run's key: every step of one epoch must see the same permutation. Every unit is in exactly
-    one batch of an epoch (the last one is padded). Not Poisson: there is no amplification.
+    `key` is the run's key: every step of one epoch must see the same permutation. Every unit is in
+    exactly one batch of an epoch (the last one is padded). Not Poisson: there is no amplification.
     """
     if not 1 <= batch <= units:
         raise ValueError(f"need 1 <= batch <= units; they are {batch} and {units}")

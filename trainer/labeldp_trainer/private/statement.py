@@ -19,8 +19,8 @@ _MECHANISMS = {
 class Statement:
     """The promise of one run: computed together with its σ, so that they cannot disagree.
 
-    `noise_multiplier` is σ: the sum gets noise of standard deviation σ·`clip`. `rate`, `steps`, `units`,
-    `max_batch` are those of the plan; `truncation_probability` is that of one step.
+    `noise_multiplier` is σ: the sum gets noise of standard deviation σ·`clip`. `rate`, `steps`,
+    `units`, `max_batch` are those of the plan; `truncation_probability` is that of one step.
     """
 
     adjacency: str
@@ -53,14 +53,14 @@ class Statement:
         truncated = ""
         if self.truncation_probability > 0:
             truncated = (
-                f" A sample of more than {self.max_batch:,} is cut to that size at random (probability "
-                f"{self.truncation_probability:.2g} a step), which ε includes."
+                f" A sample of more than {self.max_batch:,} is cut to that size at random "
+                f"(probability {self.truncation_probability:.2g} a step), which ε includes."
             )
         return (
-            f"The training is (ε = {self.epsilon:.6g}, δ = {self.delta:g})-differentially private when "
-            f"{self.adjacency}. In each of {self.steps:,} steps, {self.units:,} units take part {rate}; "
-            f"their gradients are clipped to {self.clip:g} and summed, and Gaussian noise of standard "
-            f"deviation {self.noise_multiplier:.6g} · {self.clip:g} is added.{truncated} "
+            f"The training is (ε = {self.epsilon:.6g}, δ = {self.delta:g})-differentially private "
+            f"when {self.adjacency}. In each of {self.steps:,} steps, {self.units:,} units take part "
+            f"{rate}; their gradients are clipped to {self.clip:g} and summed, and Gaussian noise of "
+            f"standard deviation {self.noise_multiplier:.6g} · {self.clip:g} is added.{truncated} "
             f"Released: {', '.join(self.released)}. Must stay secret: {', '.join(self.secret)}. "
             f"Limits: {'; '.join(self.limits)}."
         )
@@ -87,9 +87,9 @@ def make_statement(
     adjacency = "one label is substituted; features and the number of examples are public"
     if unit == "user":
         adjacency = (
-            f"all labels of one user are substituted (at most {max_examples_per_user} examples of a "
-            "user are used, chosen without looking at labels); features, who owns which example and "
-            "the number of users are public"
+            f"all labels of one user are substituted (at most {max_examples_per_user} examples of "
+            "a user are used, chosen without looking at labels); features, who owns which example "
+            "and the number of users are public"
         )
     amplified = plan.batches == "secret"
     secret = ["the seed of sampling and noise", "gradients before the noise", "the training loss"]
@@ -110,7 +110,7 @@ def make_statement(
         units=plan.units,
         max_batch=plan.max_batch,
         truncation_probability=plan.truncation_probability,
-        epsilon=max(target_epsilon, 0.0),
+        epsilon=target_epsilon,
         delta=delta,
         released=("the parameters after every step", "all that is computed from them and features"),
         secret=tuple(secret),
@@ -123,7 +123,7 @@ def make_statement(
 
 
 def verify_statement(statement: Statement, plan: Plan) -> None:
-    """Recompute ε from σ and the plan. Raises ValueError if the statement promises less than that."""
+    """Recompute ε from σ and the plan. Raises ValueError if it is more than the stated one."""
     interval = min(1e-4, max(1e-6, statement.epsilon / 1000))
     real = epsilon(statement.noise_multiplier, plan, statement.delta, interval=interval)
     if not real <= statement.epsilon:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 PyTree = Any
@@ -39,14 +40,15 @@ def norm(tree: PyTree) -> Array:
 def clip(tree: PyTree, bound: Array | float) -> PyTree:
     """Scale `tree` to norm at most `bound`; a tree with an infinite or NaN entry becomes zero.
 
-    Zero is a choice that a label cannot exploit: whatever it is, the result's norm is at most `bound`.
-    float16 and bfloat16 leaves come back as float32.
+    Zero is a choice that a label cannot exploit: whatever it is, the result's norm is at most
+    `bound`. float16 and bfloat16 leaves come back as float32.
     """
     tree = jax.tree.map(at_least_float32, tree)
     finite = all_finite(tree)
     tree = jax.tree.map(lambda leaf: jnp.where(finite, leaf, jnp.zeros_like(leaf)), tree)
     peak, root = _peak_and_root(tree)
-    # bound/norm would be zero where the norm overflows, and squares would be lost where it underflows.
+    # bound/norm would be zero where the norm overflows, and squares would be lost where it
+    # underflows.
     safe = jnp.where(root > 0, peak, jnp.ones_like(peak))
     size = jnp.minimum(peak, bound / jnp.where(root > 0, root, jnp.ones_like(root)))
     return jax.tree.map(
@@ -57,6 +59,11 @@ def clip(tree: PyTree, bound: Array | float) -> PyTree:
 def at_least_float32(leaf: Array) -> Array:
     """Return `leaf` in float32, or in float64 if it is that."""
     return leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
+
+
+def tiny(dtype: jnp.dtype) -> float:
+    """Return the least normal number of `dtype`, against divisions by zero."""
+    return float(np.finfo(dtype).tiny)
 
 
 def zeros_like_sum(params: PyTree) -> PyTree:
@@ -74,7 +81,7 @@ def _peak(tree: PyTree) -> Array:
 def _peak_and_root(tree: PyTree) -> tuple[Array, Array]:
     """Return p = max |entry| and ‖tree‖/p; (0, 0) for a tree too small to divide by."""
     peak = _peak(tree)
-    usable = peak > jnp.finfo(peak.dtype).tiny
+    usable = peak > tiny(peak.dtype)
     safe = jnp.where(usable, peak, jnp.ones_like(peak))
     squares = [
         jnp.sum(jnp.square(leaf / safe.astype(leaf.dtype))).astype(peak.dtype)

@@ -12,8 +12,8 @@ from typing import Literal
 
 import dp_accounting  # type: ignore[import-untyped]
 import numpy as np
-from dp_accounting import pld  # type: ignore[import-untyped]
-from scipy import stats
+from dp_accounting import pld
+from scipy import optimize, stats
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20
 _SMALLEST_NOISE_MULTIPLIER = 2.0**-6
@@ -111,6 +111,11 @@ def epsilon(noise_multiplier: float, plan: Plan, delta: float, *, interval: floa
     return _epsilon_of_public_batches(noise_multiplier, plan, delta)
 
 
+def lattice(target_epsilon: float) -> float:
+    """Return an `interval` fine enough for `target_epsilon`: ε is then too large by 0.02 % or so."""
+    return min(1e-3, max(1e-6, target_epsilon / 2000))
+
+
 def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
     """Return the least noise multiplier σ (within 0.01 %) with which `plan` is (ε, δ)-label-DP.
 
@@ -120,9 +125,10 @@ def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
         raise ValueError(f"ε must be positive and finite; it is {target_epsilon}")
     if not 0 < delta < 1:
         raise ValueError(f"δ must be between 0 and 1; it is {delta}")
-    interval = min(1e-4, max(1e-6, target_epsilon / 1000))
+    interval = lattice(target_epsilon)
     return _least(
-        lambda sigma: epsilon(sigma, plan, delta, interval=interval) <= target_epsilon,
+        lambda sigma: epsilon(sigma, plan, delta, interval=interval),
+        target_epsilon,
         f"ε = {target_epsilon:g} at δ = {delta:g}",
     )
 
@@ -145,7 +151,8 @@ def add_remove_epsilon_for_comparison_only(
 def add_remove_noise_for_comparison_only(target_epsilon: float, plan: Plan, delta: float) -> float:
     """Return the σ that add/remove accounting would choose: too small for label DP."""
     return _least(
-        lambda sigma: add_remove_epsilon_for_comparison_only(sigma, plan, delta) <= target_epsilon,
+        lambda sigma: add_remove_epsilon_for_comparison_only(sigma, plan, delta),
+        target_epsilon,
         f"ε = {target_epsilon:g} at δ = {delta:g} (add/remove)",
     )
 
@@ -201,17 +208,32 @@ def _epsilon_of_public_batches(noise_multiplier: float, plan: Plan, delta: float
     return high
 
 
-def _least(suffices: Callable[[float], bool], target: str) -> float:
-    """Bisect for the least σ that suffices; the returned one always does."""
-    low, high = _SMALLEST_NOISE_MULTIPLIER, 1.0
-    while not suffices(high):
-        low, high = high, 2 * high
-        if high > LARGEST_NOISE_MULTIPLIER:
+def _least(epsilon_of: Callable[[float], float], target: float, words: str) -> float:
+    """Return the least σ with ε(σ) ≤ target, ε falling in σ; the returned one always keeps it.
+
+    Comes from large σ, where an evaluation is cheap, and solves log ε(exp s) = log target, nearly a
+    straight line.
+    """
+
+    def excess(log_sigma: float) -> float:
+        return math.log(max(epsilon_of(math.exp(log_sigma)), 1e-300) / target)
+
+    high, step = math.log(16.0), math.log(2.0)
+    while excess(high) > 0:
+        high += 2 * step
+        if high > math.log(LARGEST_NOISE_MULTIPLIER):
             raise ValueError(
-                f"{target} is too small: no noise multiplier up to "
+                f"{words} is too small: no noise multiplier up to "
                 f"{LARGEST_NOISE_MULTIPLIER:,.0f} reaches it; raise ε or δ, or take fewer steps"
             )
-    while high / low > 1 + _RELATIVE_TOLERANCE:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    low = high - step
+    while excess(low) <= 0:
+        low, high = low - step, low
+        if low < math.log(_SMALLEST_NOISE_MULTIPLIER):
+            return math.exp(high)
+    if excess(high) == 0.0:
+        return math.exp(high)
+    found = optimize.brentq(excess, low, high, xtol=_RELATIVE_TOLERANCE / 2)
+    while excess(found) > 0:
+        found += _RELATIVE_TOLERANCE / 2
+    return math.exp(found)

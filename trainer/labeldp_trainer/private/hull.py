@@ -66,8 +66,7 @@ class Materialised:
 
 @dataclass(frozen=True)
 class MatrixFree:
-    """G as two functions (Appendix C): G·a by a VJP, Gᵀ·v by a JVP, with the memory of one
-    gradient."""
+    """G as two functions (Appendix C): G·a by a VJP, Gᵀ·v by a JVP; the memory of one gradient."""
 
     loss: Loss
     params: PyTree
@@ -80,7 +79,8 @@ class MatrixFree:
         """Return G·a, a pytree like params, for a [rows · K]: the gradient of a weighted loss."""
         weights = self.weights * coefficients.reshape(self.weights.shape)
         _, pull = jax.vjp(self._losses, self.params)
-        return pull(weights)[0]
+        (gradient,) = pull(weights)
+        return gradient
 
     def correlate(self, vector: PyTree) -> Array:
         """Return Gᵀ·v [rows · K] for a pytree v like params."""

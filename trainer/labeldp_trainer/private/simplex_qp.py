@@ -78,7 +78,6 @@ def _interior_point(
 ) -> tuple[Array, Array]:
     """Mehrotra's predictor-corrector on Ha − b − s + ν1 = 0, 1ᵀa = 1, a·s = 0, a, s ≥ 0."""
     m = linear.shape[0]
-    identity = jnp.eye(m, dtype=gram.dtype)
     ones = jnp.ones_like(linear)
     # The solution depends on differences of r only, so bring their size near one.
     unit = jnp.maximum(jnp.max(jnp.abs(linear)), jnp.max(jnp.diagonal(gram)))
@@ -90,7 +89,7 @@ def _interior_point(
         a, s = state.a, state.s
         mu = jnp.dot(a, s) / m
         dual = h @ a - b - s + state.nu
-        factor = jax.scipy.linalg.cho_factor(h + ridge * identity + identity * (s / a))
+        factor = jax.scipy.linalg.cho_factor(h + jnp.diag(ridge + s / a))
         of_ones = jax.scipy.linalg.cho_solve(factor, ones)
 
         def direction(target: Array) -> tuple[Array, Array, Array]:

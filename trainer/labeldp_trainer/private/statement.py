@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from labeldp_trainer.private.accounting import Plan, calibrate, epsilon
+from labeldp_trainer.private.accounting import Plan, calibrate, epsilon, lattice
 
 FORMAT_VERSION = "1.0"
 
@@ -58,9 +58,9 @@ class Statement:
             )
         return (
             f"The training is (ε = {self.epsilon:.6g}, δ = {self.delta:g})-differentially private "
-            f"when {self.adjacency}. In each of {self.steps:,} steps, {self.units:,} units take part "
-            f"{rate}; their gradients are clipped to {self.clip:g} and summed, and Gaussian noise of "
-            f"standard deviation {self.noise_multiplier:.6g} · {self.clip:g} is added.{truncated} "
+            f"when {self.adjacency}. In each of {self.steps:,} steps, {self.units:,} units take "
+            f"part {rate}; their gradients are clipped to {self.clip:g} and summed, and Gaussian noise "
+            f"of standard deviation {self.noise_multiplier:.6g} · {self.clip:g} is added.{truncated} "
             f"Released: {', '.join(self.released)}. Must stay secret: {', '.join(self.secret)}. "
             f"Limits: {'; '.join(self.limits)}."
         )
@@ -124,8 +124,9 @@ def make_statement(
 
 def verify_statement(statement: Statement, plan: Plan) -> None:
     """Recompute ε from σ and the plan. Raises ValueError if it is more than the stated one."""
-    interval = min(1e-4, max(1e-6, statement.epsilon / 1000))
-    real = epsilon(statement.noise_multiplier, plan, statement.delta, interval=interval)
+    real = epsilon(
+        statement.noise_multiplier, plan, statement.delta, interval=lattice(statement.epsilon)
+    )
     if not real <= statement.epsilon:
         raise ValueError(
             f"σ = {statement.noise_multiplier:g} gives ε = {real:g}, more than the stated "

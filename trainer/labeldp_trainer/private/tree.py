@@ -32,9 +32,13 @@ def all_finite(tree: PyTree) -> Array:
 
 
 def norm(tree: PyTree) -> Array:
-    """Return the Euclidean norm over the whole pytree; never overflows before its result does."""
-    peak, root = _peak_and_root(tree)
-    return peak * root
+    """Return the Euclidean norm over the whole pytree: NaN or infinite if an entry is.
+
+    It does not overflow before its result does, nor lose entries whose squares underflow.
+    """
+    peak = _peak(tree)
+    _, root = _directions(tree, peak)
+    return jnp.where(jnp.isfinite(peak), peak * root, peak)
 
 
 def clip(tree: PyTree, bound: Array | float) -> PyTree:
@@ -44,21 +48,21 @@ def clip(tree: PyTree, bound: Array | float) -> PyTree:
     `bound`. float16 and bfloat16 leaves come back as float32.
     """
     tree = jax.tree.map(at_least_float32, tree)
-    finite = all_finite(tree)
-    tree = jax.tree.map(lambda leaf: jnp.where(finite, leaf, jnp.zeros_like(leaf)), tree)
-    peak, root = _peak_and_root(tree)
-    # bound/norm would be zero where the norm overflows, and squares would be lost where it
-    # underflows.
-    safe = jnp.where(root > 0, peak, jnp.ones_like(peak))
-    size = jnp.minimum(peak, bound / jnp.where(root > 0, root, jnp.ones_like(root)))
+    peak = _peak(tree)
+    units, root = _directions(tree, peak)
+    # Entries of `units` are at most 1, and `root` is their norm. So this product has norm at most
+    # `bound`, even if the arithmetic that led to `units` were wrong.
+    size = jnp.minimum(peak, bound / jnp.maximum(root, 0.5))
+    usable = jnp.isfinite(peak) & (root >= 0.5)
     return jax.tree.map(
-        lambda leaf: (leaf / safe.astype(leaf.dtype)) * size.astype(leaf.dtype), tree
+        lambda unit: jnp.where(usable, unit * size.astype(unit.dtype), jnp.zeros_like(unit)),
+        units,
     )
 
 
 def at_least_float32(leaf: Array) -> Array:
     """Return `leaf` in float32, or in float64 if it is that."""
-    return leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
+    return leaf.astype(jnp.float32) if leaf.dtype.itemsize < 4 else leaf
 
 
 def tiny(dtype: jnp.dtype) -> float:
@@ -78,14 +82,26 @@ def _peak(tree: PyTree) -> Array:
     return functools.reduce(jnp.maximum, [peak.astype(dtype) for peak in peaks])
 
 
-def _peak_and_root(tree: PyTree) -> tuple[Array, Array]:
-    """Return p = max |entry| and ‖tree‖/p; (0, 0) for a tree too small to divide by."""
-    peak = _peak(tree)
-    usable = peak > tiny(peak.dtype)
-    safe = jnp.where(usable, peak, jnp.ones_like(peak))
-    squares = [
-        jnp.sum(jnp.square(leaf / safe.astype(leaf.dtype))).astype(peak.dtype)
-        for leaf in jax.tree.leaves(tree)
-    ]
-    zero = jnp.zeros_like(peak)
-    return jnp.where(usable, peak, zero), jnp.where(usable, jnp.sqrt(total(squares)), zero)
+def _directions(tree: PyTree, peak: Array) -> tuple[PyTree, Array]:
+    """Return `tree` over its largest absolute entry `peak`, and the norm of that, at least 1.
+
+    For a tree of zeros (or subnormal numbers, which may be read as zeros) both are zero. A quotient
+    may be computed as a product with a reciprocal, and the reciprocal of 1e38 flushes to zero in
+    float32; so the exponent is brought near zero first, by a power of two.
+    """
+    far = 2.0**70 if peak.dtype.itemsize == 4 else 2.0**600
+    edge = far**0.75
+    if peak.dtype.itemsize < 4:
+        far = edge = 1.0
+    one = jnp.ones_like(peak)
+    shift = jnp.where(peak > edge, one / far, jnp.where(peak < 1 / edge, one * far, one))
+    near = jnp.where(jnp.isfinite(peak) & (peak * shift > 0), peak * shift, one)
+    usable = jnp.isfinite(peak)
+
+    def unit(leaf: Array) -> Array:
+        moved = leaf * shift.astype(leaf.dtype) / near.astype(leaf.dtype)
+        return jnp.where(usable, moved, jnp.zeros_like(moved))
+
+    units = jax.tree.map(unit, tree)
+    squares = [jnp.sum(jnp.square(leaf)).astype(peak.dtype) for leaf in jax.tree.leaves(units)]
+    return units, jnp.sqrt(total(squares))

@@ -73,7 +73,7 @@ def adversary(kind):
         linear = jnp.sum(w * x[:, None])
         return {
             "opposite": sign * 1e20 * linear,
-            "tiny or huge": jnp.where(y == 0, 1e-30, 3e38) * sign * linear,
+            "tiny or huge": jnp.where(y == 0, 1e-30, 5e37) * sign * linear,
             "infinite": jnp.where(y == 0, 1.0, jnp.inf) * linear,
             "nan": jnp.where(y == 0, 1.0, jnp.nan) * linear,
             "overflow": jnp.exp(sign * 1e3 * jnp.square(linear)) * linear,

@@ -112,7 +112,7 @@ def epsilon(noise_multiplier: float, plan: Plan, delta: float, *, interval: floa
 
 
 def lattice(target_epsilon: float) -> float:
-    """Return an `interval` fine enough for `target_epsilon`: ε is then too large by 0.02 % or so."""
+    """Return an `interval` fine enough for `target_epsilon`: ε is too large by 0.02 % or so."""
     return min(1e-3, max(1e-6, target_epsilon / 2000))
 
 

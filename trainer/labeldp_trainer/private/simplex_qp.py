@@ -150,7 +150,7 @@ class _Pairwise(NamedTuple):
 def _frank_wolfe(
     gram: Array, linear: Array, tolerance: float, max_iterations: int
 ) -> tuple[Array, Array]:
-    """Pairwise Frank–Wolfe: move weight from the worst active vertex to the best, exact line search."""
+    """Pairwise Frank–Wolfe: weight moves from the worst active vertex to the best, exactly."""
     refresh = 64  # how often H·a is recomputed, against the drift of its updates
 
     def step(state: _Pairwise) -> _Pairwise:

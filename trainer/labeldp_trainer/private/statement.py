@@ -59,9 +59,9 @@ class Statement:
         return (
             f"The training is (ε = {self.epsilon:.6g}, δ = {self.delta:g})-differentially private "
             f"when {self.adjacency}. In each of {self.steps:,} steps, {self.units:,} units take "
-            f"part {rate}; their gradients are clipped to {self.clip:g} and summed, and Gaussian noise "
-            f"of standard deviation {self.noise_multiplier:.6g} · {self.clip:g} is added.{truncated} "
-            f"Released: {', '.join(self.released)}. Must stay secret: {', '.join(self.secret)}. "
+            f"part {rate}; their gradients are clipped to {self.clip:g} and summed, and Gaussian "
+            f"noise of standard deviation {self.noise_multiplier:.6g} · {self.clip:g} is added."
+            f"{truncated} Released: {', '.join(self.released)}. Must stay secret: {', '.join(self.secret)}. "
             f"Limits: {'; '.join(self.limits)}."
         )
 

@@ -10,8 +10,6 @@ if _MISSING:
 else:
     import jax
 
-    jax.config.update("jax_numpy_rank_promotion", "raise")
-
 
 def pytest_report_header():
     if _MISSING:
@@ -20,12 +18,13 @@ def pytest_report_header():
 
 
 @pytest.fixture(autouse=True)
-def strict_dtypes():
-    if _MISSING:
+def strict_dtypes_and_quick_compilation(request):
+    """Most of the time is compilation. Clipping is tested as optimized as it runs in training."""
+    optimized = request.module.__name__.endswith("test_clipped_sum")
+    jax.config.update("jax_disable_most_optimizations", not optimized)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         yield
-        return
-    with jax.numpy_dtype_promotion("strict"):
-        yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture

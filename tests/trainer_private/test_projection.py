@@ -29,6 +29,13 @@ ROWS, CLASSES = 6, 3
 SIMPLEX = jax.jit(project_onto_simplex)
 
 
+def build(kind, params, rows, loss=cross_entropy):
+    """Call inside jit, where building is one compilation instead of a hundred."""
+    if kind == "gram":
+        return materialise(loss, params, rows)
+    return matrix_free(loss, params, rows, microbatch=4)
+
+
 def reference(vertices, target):
     """min ‖G·a − target‖² over the simplex by Clarabel; vertices are the rows of Gᵀ."""
     m = len(vertices)
@@ -85,29 +92,33 @@ def test_products_against_materialised_vertices(x64, scaling):
         expected = slow * np.repeat(np.asarray(scales), CLASSES)[:, None]
     else:
         expected = slow
-    whole = materialise(cross_entropy, params, rows)
-    free = matrix_free(cross_entropy, params, rows, microbatch=4)
     vector, tree = noisy_target(params, slow, 1.0)
     a = np.random.default_rng(2).normal(size=len(slow))
-    np.testing.assert_allclose(whole.gram(), expected @ expected.T, rtol=1e-10, atol=1e-12)
-    for vertices in (whole, free):
-        np.testing.assert_allclose(vertices.correlate(tree), expected @ vector, rtol=1e-9)
-        np.testing.assert_allclose(
-            flat(vertices.combine(jnp.asarray(a))), expected.T @ a, rtol=1e-9
-        )
+    gram = jax.jit(lambda: materialise(cross_entropy, params, rows).gram())()
+    np.testing.assert_allclose(gram, expected @ expected.T, rtol=1e-10, atol=1e-12)
+    for kind in ("gram", "matrix_free"):
+
+        def products(tree, a, kind=kind):
+            vertices = build(kind, params, rows)
+            return vertices.correlate(tree), vertices.combine(a)
+
+        correlated, combined = jax.jit(products)(tree, jnp.asarray(a))
+        np.testing.assert_allclose(correlated, expected @ vector, rtol=1e-9)
+        np.testing.assert_allclose(flat(combined), expected.T @ a, rtol=1e-9)
 
 
 def test_regression_has_two_vertices_an_example(x64):
     params, x = parameters(outputs=1, dtype=np.float64), examples(4, dtype=np.float64)
     ends = jnp.asarray([0.0, 8.0])
-    vertices = materialise(squared, params, HullRows(x, ends, jnp.ones(4, bool)))
+    rows = HullRows(x, ends, jnp.ones(4, bool))
+    gram = jax.jit(lambda: build("gram", params, rows, squared).gram())()
     slow = np.stack([slow_gradient(squared, params, xi, e) for xi in x for e in (0.0, 8.0)])
-    np.testing.assert_allclose(vertices.gram(), slow @ slow.T, rtol=1e-10)
+    np.testing.assert_allclose(gram, slow @ slow.T, rtol=1e-10)
     between = slow_gradient(squared, params, x[1], 2.0)
     np.testing.assert_allclose(between, 0.75 * slow[2] + 0.25 * slow[3], rtol=1e-10)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.1, 3.0])
+@pytest.mark.parametrize("noise", [0.0, 3.0])
 @pytest.mark.parametrize("clip_norm", [0.6, None])
 @pytest.mark.parametrize("how", ["interior_point", "frank_wolfe", "matrix_free"])
 def test_projection_against_a_qp_solver(x64, how, clip_norm, noise):
@@ -116,16 +127,13 @@ def test_projection_against_a_qp_solver(x64, how, clip_norm, noise):
     vector, tree = noisy_target(params, slow, noise)
     expected = reference(vertices, vector)
     if how == "matrix_free":
-        free = matrix_free(cross_entropy, params, rows, microbatch=4)
-        project = jax.jit(
-            lambda t: project_matrix_free(free, t, tolerance=3e-6, max_iterations=30_000)
-        )
+        most, choice, run = 30_000, {}, project_matrix_free
     else:
-        whole = materialise(cross_entropy, params, rows)
-        most = 60 if how == "interior_point" else 30_000
-        project = jax.jit(
-            lambda t: project_gram(whole, t, tolerance=3e-6, max_iterations=most, method=how)
-        )
+        most, choice, run = 60 if how == "interior_point" else 30_000, {"method": how}, project_gram
+    kind = "matrix_free" if how == "matrix_free" else "gram"
+    project = jax.jit(
+        lambda t: run(build(kind, params, rows), t, tolerance=3e-6, max_iterations=most, **choice)
+    )
     found = project(tree)
     assert bool(found.certified)
     assert float(found.distance) <= 3e-6
@@ -142,12 +150,10 @@ def test_the_certificate_is_true_wherever_it_stops(x64, how):
     vertices = np.stack([slow_clip(g, 0.6) for g in slow])
     vector, tree = noisy_target(params, slow, 1.0)
     expected = reference(vertices, vector)
-    if how == "gram":
-        whole, project = materialise(cross_entropy, params, rows), project_gram
-    else:
-        whole = matrix_free(cross_entropy, params, rows, microbatch=4)
-        project = project_matrix_free
-    run = jax.jit(lambda most: project(whole, tree, tolerance=1e-9, max_iterations=most))
+    project = project_gram if how == "gram" else project_matrix_free
+    run = jax.jit(
+        lambda most: project(build(how, params, rows), tree, tolerance=1e-9, max_iterations=most)
+    )
     for most in (0, 1, 2, 4, 8):
         found = run(most)
         value = flat(found.value)
@@ -201,9 +207,11 @@ def test_degenerate_hulls(x64, how, size):
 def test_smoothing_mixes_with_the_uniform_coefficients(x64):
     params, rows, slow = setting(mask=[True] * 4 + [False] * 2)
     _, tree = noisy_target(params, slow, 1.0)
-    whole = materialise(cross_entropy, params, rows)
-    plain = project_gram(whole, tree)
-    smooth = project_gram(whole, tree, smoothing=0.75)
+    plain, smooth = jax.jit(
+        lambda t: tuple(
+            project_gram(build("gram", params, rows), t, smoothing=weight) for weight in (1.0, 0.75)
+        )
+    )(tree)
     centre = np.stack([slow_clip(g, 0.6) for g in slow[:12]]).mean(axis=0)
     np.testing.assert_allclose(
         flat(smooth.value), 0.75 * flat(plain.value) + 0.25 * centre, rtol=1e-9, atol=1e-12
@@ -218,11 +226,10 @@ def test_rows_left_out_or_not_finite_do_not_take_part(x64, kind):
     rows = HullRows(x, rows.labels, mask, 0.6)
     vector, tree = noisy_target(params, slow, 0.5)
     vertices = np.stack([slow_clip(g, 0.6) for g in slow[3:12]])
-    if kind == "gram":
-        found = project_gram(materialise(cross_entropy, params, rows), tree, tolerance=3e-6)
-    else:
-        free = matrix_free(cross_entropy, params, rows, microbatch=2)
-        found = project_matrix_free(free, tree, tolerance=3e-6, max_iterations=30_000)
+    project, most = (project_gram, 60) if kind == "gram" else (project_matrix_free, 30_000)
+    found = jax.jit(
+        lambda t: project(build(kind, params, rows), t, tolerance=3e-6, max_iterations=most)
+    )(tree)
     expected = reference(vertices, vector)
     np.testing.assert_allclose(flat(found.value), expected, atol=1e-5 * np.linalg.norm(expected))
 
@@ -231,13 +238,13 @@ def test_rows_left_out_or_not_finite_do_not_take_part(x64, kind):
 def test_no_usable_row_gives_zero(kind):
     params, rows, slow = setting(dtype=np.float32, mask=[False] * ROWS)
     _, tree = noisy_target(params, slow, 0.5)
-    if kind == "gram":
-        vertices = materialise(cross_entropy, params, rows)
-        run = jax.jit(lambda t: (project_gram(vertices, t), project_onto_span(vertices, t)))
-        values = [found.value for found in run(tree)]
-    else:
-        vertices = matrix_free(cross_entropy, params, rows, microbatch=2)
-        values = [jax.jit(lambda t: project_matrix_free(vertices, t))(tree).value]
+    project = project_gram if kind == "gram" else project_matrix_free
+
+    def both(target):
+        vertices = build(kind, params, rows)
+        return project(vertices, target).value, project_onto_span(vertices, target).value
+
+    values = jax.jit(both)(tree)
     for value in values:
         assert not flat(value).any()
 
@@ -247,14 +254,11 @@ def test_span_against_least_squares(x64, kind):
     """A span of 18 vertices in 39 dimensions, of lower rank; the projection is unique anyway."""
     params, rows, slow = setting()
     vector, tree = noisy_target(params, slow, 1.0)
-    vertices = (
-        materialise(cross_entropy, params, rows)
-        if kind == "gram"
-        else matrix_free(cross_entropy, params, rows, microbatch=4)
-    )
-    found = jax.jit(lambda t: project_onto_span(vertices, t, tolerance=1e-10, max_iterations=500))(
-        tree
-    )
+    found = jax.jit(
+        lambda t: project_onto_span(
+            build(kind, params, rows), t, tolerance=1e-10, max_iterations=500
+        )
+    )(tree)
     expected = slow.T @ np.linalg.lstsq(slow.T, vector, rcond=None)[0]
     assert bool(found.certified)
     np.testing.assert_allclose(flat(found.value), expected, atol=1e-6 * np.linalg.norm(expected))

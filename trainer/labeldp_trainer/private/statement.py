@@ -61,8 +61,8 @@ class Statement:
             f"when {self.adjacency}. In each of {self.steps:,} steps, {self.units:,} units take "
             f"part {rate}; their gradients are clipped to {self.clip:g} and summed, and Gaussian "
             f"noise of standard deviation {self.noise_multiplier:.6g} · {self.clip:g} is added."
-            f"{truncated} Released: {', '.join(self.released)}. Must stay secret: {', '.join(self.secret)}. "
-            f"Limits: {'; '.join(self.limits)}."
+            f"{truncated} Released: {', '.join(self.released)}. "
+            f"Must stay secret: {', '.join(self.secret)}. Limits: {'; '.join(self.limits)}."
         )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_trainer.private.hull import HullRows, materialise, matrix_free
+from labeldp_trainer.private.hull import HullRows, gram_bytes, materialise, matrix_free
 from labeldp_trainer.private.projection import (
     project_gram,
     project_matrix_free,
@@ -105,6 +105,15 @@ def test_products_against_materialised_vertices(x64, scaling):
         correlated, combined = jax.jit(products)(tree, jnp.asarray(a))
         np.testing.assert_allclose(correlated, expected @ vector, rtol=1e-9)
         np.testing.assert_allclose(flat(combined), expected.T @ a, rtol=1e-9)
+
+
+def test_memory_of_the_gram_method():
+    params, rows, _ = setting(dtype=np.float32)
+    whole = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).leaves)
+    gram = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).gram())
+    real = 4 * (sum(leaf.size for leaf in whole) + gram.size)
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    assert gram_bytes(ROWS, CLASSES, size) == real
 
 
 def test_regression_has_two_vertices_an_example(x64):

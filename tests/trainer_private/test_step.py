@@ -220,6 +220,13 @@ def test_sizes_that_do_not_fit():
         private_gradient(config, PROBLEM, PARAMS, X[:5], Y[:5], KEY, 0)
 
 
+def test_users_sums_are_not_projected():
+    config = configure(denoiser="alt_conv")
+    with pytest.raises(ValueError, match="use reduction = mean"):
+        problem = Problem(cross_entropy, (0, 1, 2), "sum")
+        private_gradient(config, problem, PARAMS, X, Y, KEY, 0)
+
+
 def test_batches_of_denoisers():
     assert "secret" in needed_batches("alt_conv")
     assert "secret" in needed_batches("noop")

@@ -86,7 +86,8 @@ class MatrixFree:
         """Return Gᵀ·v [rows · K] for a pytree v like params."""
         tangent = jax.tree.map(lambda v, p: v.astype(p.dtype), vector, self.params)
         _, products = jax.jvp(self._losses, (self.params,), (tangent,))
-        return (self.weights * products).reshape(-1)
+        weighted: Array = self.weights * products
+        return weighted.reshape(-1)
 
     def _losses(self, params: PyTree) -> Array:
         # Work that does not depend on the label (the network) is not repeated for every label:
@@ -97,6 +98,15 @@ class MatrixFree:
 
 
 Vertices = Materialised | MatrixFree
+
+
+def gram_bytes(rows: int, labels: int, size: int) -> int:
+    """Return the memory of `materialise` and its Gram matrix in float32, for `size` parameters.
+
+    Where that does not fit, use `matrix_free`.
+    """
+    vertices = rows * labels
+    return 4 * vertices * (vertices + size)
 
 
 def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:

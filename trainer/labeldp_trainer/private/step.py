@@ -82,7 +82,7 @@ class StepConfig:
             raise ValueError("radius_floor must be positive: a radius of zero scales by infinity")
         if not 0 <= self.smoothing <= 1:
             raise ValueError(f"smoothing must be between 0 and 1; it is {self.smoothing}")
-        if self.denoiser.startswith("self") and self.plan.batches == "secret":
+        if self.plan.batches not in needed_batches(self.denoiser):
             raise ValueError(
                 f"{self.denoiser} looks at the batch's features, so batches are not secret: "
                 "use a plan with batches = public or partition (no amplification by sampling)"
@@ -172,6 +172,8 @@ def private_gradient(
     plan = config.plan
     if y.shape[0] != plan.units:
         raise ValueError(f"the plan is for {plan.units} units; the data have {y.shape[0]}")
+    if problem.reduction == "sum" and config.denoiser.endswith("conv"):
+        raise ValueError("a user's summed gradient is in no hull of examples: use reduction = mean")
     keys = step_keys(key, step)
     batch = _batch(plan, key, keys, step)
     xs = _take(x, batch.indices)

@@ -198,15 +198,13 @@ def test_float32_reaches_a_percent(how):
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_degenerate_hulls(x64, how, size):
     """One vertex, equal vertices, all zero: the answer is in the hull and nothing is NaN."""
+    run = jax.jit(
+        lambda h, b: solve_simplex_qp(h, b, tolerance=1e-6, max_iterations=100, method=how)
+    )
     for vertex in (np.zeros(3), np.ones(3)):
         vertices = np.tile(vertex, (size, 1))
-        found = solve_simplex_qp(
-            jnp.asarray(vertices @ vertices.T),
-            jnp.asarray(vertices @ np.array([1.0, 2.0, -4.0])),
-            tolerance=1e-6,
-            max_iterations=100,
-            method=how,
-        )
+        gram, linear = vertices @ vertices.T, vertices @ np.array([1.0, 2.0, -4.0])
+        found = run(jnp.asarray(gram), jnp.asarray(linear))
         a = np.asarray(found.coefficients)
         assert a.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(vertices.T @ a, vertex, atol=1e-12)

@@ -1,0 +1,34 @@
+"""Tests of the private trainer: they need JAX, which the compiler does not."""
+
+from importlib.util import find_spec
+
+import pytest
+
+_MISSING = [name for name in ("jax", "dp_accounting", "labeldp_trainer") if find_spec(name) is None]
+if _MISSING:
+    collect_ignore_glob = ["test_*.py"]
+else:
+    import jax
+
+
+def pytest_report_header():
+    if _MISSING:
+        return f"private trainer: NOT tested, missing {', '.join(_MISSING)}"
+    return None
+
+
+@pytest.fixture(autouse=True)
+def strict_dtypes_and_quick_compilation(request):
+    """Most of the time is compilation. Clipping is tested as optimized as it runs in training."""
+    optimized = request.module.__name__.endswith("test_clipped_sum")
+    jax.config.update("jax_disable_most_optimizations", not optimized)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture
+def x64():
+    """Float64 for comparisons to 1e-5 and better."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,239 @@
+"""From (ε, δ) to a noise multiplier σ, for the substitution of one label.
+
+The noise has standard deviation σ·C on the *sum* of clipped gradients, which one label moves by at
+most 2C (docs/privacy.md, Theorem 7). dp-accounting's `REPLACE_ONE` measures σ in the same unit:
+its pair is N(−1, σ²) against N(+1, σ²), so the factor 2 is in it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import dp_accounting  # type: ignore[import-untyped]
+import numpy as np
+from dp_accounting import pld
+from scipy import optimize, stats
+
+LARGEST_NOISE_MULTIPLIER = 2.0**20
+_SMALLEST_NOISE_MULTIPLIER = 2.0**-6
+_RELATIVE_TOLERANCE = 1e-4
+
+Batches = Literal["secret", "public", "partition"]
+"""What is sampled and who knows it.
+
+`secret`: Poisson sampling, and nothing that depends on who is in a batch is released
+(amplification). `public`: Poisson sampling, batches may be known (the denoisers that look at the
+batch's features). `partition`: every unit is in exactly one batch an epoch, batches may be known.
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often a label takes part: all that accounting needs besides σ.
+
+    `units` are examples, or users if a user's labels are protected together. `batch` is the
+    expected batch size, `max_batch` the padded one: larger Poisson samples are cut to it by a
+    uniform choice.
+
+    Raises ValueError if the numbers do not fit together.
+    """
+
+    units: int
+    batch: int
+    steps: int
+    max_batch: int
+    batches: Batches = "secret"
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not 1 <= self.batch <= self.units:
+            raise ValueError(
+                f"the batch size must be between 1 and the number of units, {self.units}; "
+                f"it is {self.batch}"
+            )
+        if not self.batch <= self.max_batch <= self.units:
+            raise ValueError(
+                f"the largest batch must be between the batch size, {self.batch}, and the number "
+                f"of units, {self.units}; it is {self.max_batch}"
+            )
+        if self.steps < 1:
+            raise ValueError(f"the number of steps must be at least 1; it is {self.steps}")
+        if self.batches not in ("secret", "public", "partition"):
+            raise ValueError(
+                f"batches must be secret, public or partition; they are {self.batches!r}"
+            )
+
+    @property
+    def rate(self) -> float:
+        """The Poisson sampling rate q."""
+        return self.batch / self.units
+
+    @property
+    def truncation_probability(self) -> float:
+        """The probability that a Poisson sample exceeds `max_batch` in one step."""
+        if self.batches == "partition":
+            return 0.0
+        return float(stats.binom.sf(self.max_batch, self.units, self.rate))
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs, a started one included: how often a partition uses each unit."""
+        return math.ceil(self.steps / math.ceil(self.units / self.batch))
+
+
+def padded_batch(units: int, batch: int, steps: int, delta: float, multiple: int = 1) -> int:
+    """Return a `max_batch` at which truncation costs nothing noticeable.
+
+    The least one, rounded up to a `multiple`, with `steps` · Pr[truncation] ≤ δ/1000. (Privacy
+    does not rest on it: truncation is accounted for, however frequent.)
+    """
+    tail = min(delta / (1000.0 * steps), 0.5)
+    least = int(stats.binom.isf(tail, units, batch / units)) + 1
+    return min(units, math.ceil(max(least, batch) / multiple) * multiple)
+
+
+def epsilon(noise_multiplier: float, plan: Plan, delta: float, *, interval: float = 1e-4) -> float:
+    """Return ε of `plan` at δ when the noise is σ·C on the sum; infinity if there is none.
+
+    `interval` is the lattice of dp-accounting's privacy losses, whose rounding only ever raises ε.
+    """
+    if not noise_multiplier > 0:
+        return math.inf
+    if plan.batches == "secret":
+        return _epsilon_of_event(
+            _secret_batch(noise_multiplier, plan),
+            plan.steps,
+            delta,
+            dp_accounting.NeighboringRelation.REPLACE_ONE,
+            interval,
+        )
+    return _epsilon_of_public_batches(noise_multiplier, plan, delta)
+
+
+def lattice(target_epsilon: float) -> float:
+    """Return an `interval` fine enough for `target_epsilon`: ε is too large by 0.02 % or so."""
+    return min(1e-3, max(1e-6, target_epsilon / 2000))
+
+
+def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
+    """Return the least noise multiplier σ (within 0.01 %) with which `plan` is (ε, δ)-label-DP.
+
+    Raises ValueError if ε or δ is out of range, or if no σ up to 2^20 reaches them.
+    """
+    if not (math.isfinite(target_epsilon) and target_epsilon > 0):
+        raise ValueError(f"ε must be positive and finite; it is {target_epsilon}")
+    if not 0 < delta < 1:
+        raise ValueError(f"δ must be between 0 and 1; it is {delta}")
+    interval = lattice(target_epsilon)
+    return _least(
+        lambda sigma: epsilon(sigma, plan, delta, interval=interval),
+        target_epsilon,
+        f"ε = {target_epsilon:g} at δ = {delta:g}",
+    )
+
+
+def add_remove_epsilon_for_comparison_only(
+    noise_multiplier: float, plan: Plan, delta: float
+) -> float:
+    """Return the ε of *another* adjacency: adding or removing an example. It is NOT label DP.
+
+    Papers that account for DP-SGD this way state about half of the ε that a substituted label
+    costs. Only for tables that stand beside theirs.
+    """
+    event = dp_accounting.PoissonSampledDpEvent(
+        plan.rate, dp_accounting.GaussianDpEvent(noise_multiplier)
+    )
+    relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    return _epsilon_of_event(event, plan.steps, delta, relation, 1e-4)
+
+
+def add_remove_noise_for_comparison_only(target_epsilon: float, plan: Plan, delta: float) -> float:
+    """Return the σ that add/remove accounting would choose: too small for label DP."""
+    return _least(
+        lambda sigma: add_remove_epsilon_for_comparison_only(sigma, plan, delta),
+        target_epsilon,
+        f"ε = {target_epsilon:g} at δ = {delta:g} (add/remove)",
+    )
+
+
+def _secret_batch(noise_multiplier: float, plan: Plan) -> dp_accounting.DpEvent:
+    # With room for everybody nothing is ever cut, and the plain event is exact.
+    if plan.max_batch == plan.units:
+        return dp_accounting.PoissonSampledDpEvent(
+            plan.rate, dp_accounting.GaussianDpEvent(noise_multiplier)
+        )
+    return dp_accounting.TruncatedSubsampledGaussianDpEvent(
+        plan.units, plan.rate, plan.max_batch, noise_multiplier
+    )
+
+
+def _epsilon_of_event(
+    event: dp_accounting.DpEvent,
+    steps: int,
+    delta: float,
+    relation: dp_accounting.NeighboringRelation,
+    interval: float,
+) -> float:
+    accountant = pld.PLDAccountant(relation, value_discretization_interval=interval)
+    accountant.compose(event, steps)
+    return float(accountant.get_epsilon(delta))
+
+
+def _epsilon_of_public_batches(noise_multiplier: float, plan: Plan, delta: float) -> float:
+    """Return ε when who takes part is known: Theorem 7 (e), no privacy loss distribution needed."""
+    if plan.batches == "partition":
+        times, weights = np.array([plan.epochs]), np.ones(1)
+    else:
+        times = np.arange(1, plan.steps + 1)
+        weights = stats.binom.pmf(times, plan.steps, plan.rate)
+    mu = 2.0 * np.sqrt(times) / noise_multiplier
+
+    def delta_at(eps: float) -> float:
+        # The Gaussian mechanism's exact δ(ε) (Balle and Wang 2018, Theorem 8).
+        tail = stats.norm.cdf(mu / 2 - eps / mu)
+        tail = tail - np.exp(eps + stats.norm.logcdf(-mu / 2 - eps / mu))
+        return float(weights @ np.maximum(tail, 0.0))
+
+    low, high = 0.0, 1.0
+    if delta_at(0.0) <= delta:
+        return 0.0
+    while delta_at(high) > delta:
+        high *= 2
+        if high > 2.0**20:
+            return math.inf
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
+    return high
+
+
+def _least(epsilon_of: Callable[[float], float], target: float, words: str) -> float:
+    """Return the least σ with ε(σ) ≤ target, ε falling in σ; the returned one always keeps it.
+
+    Comes from large σ, where an evaluation is cheap, and solves log ε(exp s) = log target, nearly a
+    straight line.
+    """
+
+    def excess(log_sigma: float) -> float:
+        return math.log(max(epsilon_of(math.exp(log_sigma)), 1e-300) / target)
+
+    high, step = math.log(16.0), math.log(2.0)
+    while excess(high) > 0:
+        high += 2 * step
+        if high > math.log(LARGEST_NOISE_MULTIPLIER):
+            raise ValueError(
+                f"{words} is too small: no noise multiplier up to "
+                f"{LARGEST_NOISE_MULTIPLIER:,.0f} reaches it; raise ε or δ, or take fewer steps"
+            )
+    low = high - step
+    while excess(low) <= 0:
+        low, high = low - step, low
+        if low < math.log(_SMALLEST_NOISE_MULTIPLIER):
+            return math.exp(high)
+    if excess(high) == 0.0:
+        return math.exp(high)
+    found = optimize.brentq(excess, low, high, xtol=_RELATIVE_TOLERANCE / 2)
+    while excess(found) > 0:
+        found += _RELATIVE_TOLERANCE / 2
+    return math.exp(found)

@@ -1,0 +1,39 @@
+"""Gaussian noise on a sum of clipped gradients, and the secret key that it comes from.
+
+Limits, which no test can remove: the noise is made of float32 numbers by inverting an error
+function on 2^23 uniform values, so its support is finite and its tails end near 5.4 standard
+deviations; sums round; JAX's default generator (Threefry, a 64-bit key) is a counter-based
+generator with good statistics and no claim to be cryptographic. Use `secret_key`, never a small
+seed: whoever guesses it can subtract the noise.
+"""
+
+import secrets
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from labeldp_trainer.private.tree import PyTree
+
+
+def secret_key() -> Array:
+    """Return a JAX key of 64 bits from the operating system. Store it as secretly as the labels."""
+    words = np.array([secrets.randbits(32), secrets.randbits(32)], dtype=np.uint32)
+    key: Array = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+    return key
+
+
+def add_noise(key: Array, tree: PyTree, standard_deviation: Array | float) -> PyTree:
+    """Add independent N(0, `standard_deviation`²) to every entry of `tree`.
+
+    `standard_deviation` is σ·C for a sum of gradients clipped to C. A key must be used once only.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    keys = jax.random.split(key, len(leaves))
+    noisy = [
+        leaf
+        + jax.random.normal(k, leaf.shape, leaf.dtype) * jnp.asarray(standard_deviation, leaf.dtype)
+        for k, leaf in zip(keys, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, noisy)

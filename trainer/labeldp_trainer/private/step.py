@@ -1,0 +1,299 @@
+"""One private step: from parameters, data, a key and a step number to a gradient estimate.
+
+The estimate is that of the *mean* gradient: the noisy sum over the expected batch size qn (never
+over the realized one, which is secret). Everything after the noise is post-processing, and every
+number that leaves is a function of the noisy sum, public features and independent randomness.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from labeldp_trainer.private.accounting import Batches, Plan
+from labeldp_trainer.private.clipped_sum import clipped_sum
+from labeldp_trainer.private.hull import HullRows, Materialised, Vertices, materialise, matrix_free
+from labeldp_trainer.private.label_free import (
+    BallOf,
+    Centre,
+    Scaling,
+    example_ball,
+    label_free_sum,
+    public_centre,
+    scales,
+    user_ball,
+)
+from labeldp_trainer.private.noise import add_noise
+from labeldp_trainer.private.per_user import Reduction, per_user
+from labeldp_trainer.private.projection import (
+    Projection,
+    project_gram,
+    project_matrix_free,
+    project_onto_span,
+)
+from labeldp_trainer.private.sampling import (
+    Batch,
+    StepKeys,
+    independent_batch,
+    partition_batch,
+    poisson_batch,
+    step_keys,
+)
+from labeldp_trainer.private.tree import Loss, PyTree, all_finite, norm
+
+Denoiser = Literal["noop", "self_span", "self_conv", "alt_conv"]
+
+
+@dataclass(frozen=True)
+class StepConfig:
+    """All choices of a step but the data. `noise_multiplier` must be calibrated for the same
+    `plan`.
+
+    `clip_norm` C, `noise_multiplier` σ: the sum gets N(0, σ²C²). `radius_floor` is r0 of
+    label-free clipping, in units of a gradient's norm; `centre_units` how many units its public
+    centre is computed on. `hull_units` is n2, for `alt_conv`. `smoothing` is λ. `tolerance` τ
+    bounds the projection's relative error. `denoiser = noop` with `clipping = standard` is DP-SGD.
+    Raises ValueError if the choices do not go together.
+    """
+
+    plan: Plan
+    clip_norm: float
+    noise_multiplier: float
+    clipping: Literal["standard", "label_free"] = "standard"
+    denoiser: Denoiser = "noop"
+    projection: Literal["gram", "matrix_free"] = "gram"
+    clip_hull: bool = True
+    hull_units: int = 64
+    smoothing: float = 1.0
+    tolerance: float = 1e-2
+    max_iterations: int = 200
+    centre: Centre = "mean"
+    centre_units: int = 256
+    radius_floor: float = 1e-3
+    microbatch: int = 32
+
+    def __post_init__(self) -> None:
+        """Check what a type cannot."""
+        if not (self.clip_norm > 0 and self.noise_multiplier > 0):
+            raise ValueError("clip_norm and noise_multiplier must be positive")
+        if not self.radius_floor > 0:
+            raise ValueError("radius_floor must be positive: a radius of zero scales by infinity")
+        if not 0 <= self.smoothing <= 1:
+            raise ValueError(f"smoothing must be between 0 and 1; it is {self.smoothing}")
+        if self.plan.batches not in needed_batches(self.denoiser):
+            raise ValueError(
+                f"{self.denoiser} looks at the batch's features, so batches are not secret: "
+                "use a plan with batches = public or partition (no amplification by sampling)"
+            )
+        if self.denoiser == "alt_conv" and not 1 <= self.hull_units <= self.plan.units:
+            raise ValueError(
+                f"hull_units must be between 1 and {self.plan.units}; it is {self.hull_units}"
+            )
+        if self.needs_centre and not 1 <= self.centre_units <= self.plan.units:
+            raise ValueError(
+                f"centre_units must be between 1 and {self.plan.units}; it is {self.centre_units}"
+            )
+
+    @property
+    def scaling(self) -> Scaling:
+        """The numbers of label-free clipping."""
+        return Scaling(self.clip_norm, self.radius_floor, self.microbatch)
+
+    @property
+    def needs_centre(self) -> bool:
+        """Whether a public centre term is added."""
+        return self.clipping == "label_free" and self.centre == "mean"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is learned: `loss` of one example and all its `labels`.
+
+    `labels` are all classes, or the two ends of the label interval when the gradient is affine in
+    the label (squared and Poisson log loss); clamp labels to it. `reduction` is None for a label
+    as the unit; with `mean` or `sum` the unit is a user, x is `(xs, present)` and y [users,
+    examples] (`per_user.py`).
+    """
+
+    loss: Loss
+    labels: tuple[float, ...]
+    reduction: Reduction | None = None
+
+    @property
+    def unit_loss(self) -> Loss:
+        """The loss of one unit."""
+        return self.loss if self.reduction is None else per_user(self.loss, self.reduction)
+
+    def labels_like(self, y: Array) -> Array:
+        """Return the labels in the type of y."""
+        return jnp.asarray(self.labels, y.dtype)
+
+    def ball_of(self, labels: Array, centre: Centre) -> BallOf:
+        """Return the ball of one unit."""
+        ball = example_ball(self.loss, labels, centre)
+        return ball if self.reduction is None else user_ball(ball, self.reduction)
+
+
+class Report(NamedTuple):
+    """What a step may tell: functions of the noisy gradient and of public data only (scalars)."""
+
+    noisy_norm: Array
+    estimate_norm: Array
+    iterations: Array
+    distance: Array
+    certified: Array
+
+
+def needed_batches(denoiser: Denoiser) -> tuple[Batches, ...]:
+    """Return the kinds of batches a denoiser may be accounted with (Table 1, last column)."""
+    if denoiser.startswith("self"):
+        return ("public", "partition")
+    return ("secret", "public", "partition")
+
+
+def private_gradient(
+    config: StepConfig,
+    problem: Problem,
+    params: PyTree,
+    x: PyTree,
+    y: Array,
+    key: Array,
+    step: Array | int,
+) -> tuple[PyTree, Report]:
+    """Return an estimate of the mean gradient at `params` and a report; pure, meant for jit.
+
+    x: pytree of [units, …], y: [units] (users: [units, examples]), the whole data set; `key`: the
+    run's secret key; `step`: the step's number. The same arguments give the same result, so
+    re-doing a step after a crash releases nothing new. Raises ValueError if the data have not
+    `plan.units` rows.
+    """
+    plan = config.plan
+    if y.shape[0] != plan.units:
+        raise ValueError(f"the plan is for {plan.units} units; the data have {y.shape[0]}")
+    if problem.reduction == "sum" and config.denoiser.endswith("conv"):
+        raise ValueError("a user's summed gradient is in no hull of examples: use reduction = mean")
+    keys = step_keys(key, step)
+    batch = _batch(plan, key, keys, step)
+    xs = _take(x, batch.indices)
+    noisy = _noisy_mean(config, problem, params, xs, y[batch.indices], batch.mask, keys.noise)
+    estimate = noisy
+    if config.needs_centre:
+        chosen = independent_batch(keys.centre, units=plan.units, size=config.centre_units)
+        centre = public_centre(
+            problem.ball_of(problem.labels_like(y), config.centre),
+            params,
+            _take(x, chosen),
+            scaling=config.scaling,
+        )
+        estimate = jax.tree.map(jnp.add, noisy, centre)
+    if config.denoiser == "noop":
+        return estimate, _report(noisy, estimate, None)
+    if config.denoiser == "alt_conv":
+        chosen = independent_batch(keys.alternative, units=plan.units, size=config.hull_units)
+        xs, mask = _take(x, chosen), jnp.ones((config.hull_units,), bool)
+    else:
+        mask = batch.mask
+    projected = _project(config, _vertices(config, problem, params, xs, mask, y), estimate)
+    # Post-processing of a noisy, hence finite, vector; a model may still overflow on the way.
+    finite = all_finite(projected.value)
+    value = jax.tree.map(lambda v: jnp.where(finite, v, jnp.zeros_like(v)), projected.value)
+    return value, _report(noisy, value, projected)
+
+
+def _batch(plan: Plan, key: Array, keys: StepKeys, step: Array | int) -> Batch:
+    if plan.batches == "partition":
+        return partition_batch(key, step, units=plan.units, batch=plan.batch)
+    return poisson_batch(
+        keys.sampling, units=plan.units, batch=plan.batch, max_batch=plan.max_batch
+    )
+
+
+def _noisy_mean(
+    config: StepConfig,
+    problem: Problem,
+    params: PyTree,
+    xs: PyTree,
+    ys: Array,
+    mask: Array,
+    key: Array,
+) -> PyTree:
+    """Return (Σ clipped + N(0, σ²C²))/(qn): the only way of labels to the outside."""
+    if config.clipping == "label_free":
+        summed = label_free_sum(
+            problem.unit_loss,
+            problem.ball_of(problem.labels_like(ys), config.centre),
+            params,
+            xs,
+            ys,
+            mask,
+            scaling=config.scaling,
+        )
+    else:
+        summed = clipped_sum(
+            problem.unit_loss,
+            params,
+            xs,
+            ys,
+            mask,
+            clip_norm=config.clip_norm,
+            microbatch=config.microbatch,
+        )
+    noisy = add_noise(key, summed, config.noise_multiplier * config.clip_norm)
+    return jax.tree.map(lambda leaf: leaf / config.plan.batch, noisy)
+
+
+def _vertices(
+    config: StepConfig, problem: Problem, params: PyTree, xs: PyTree, mask: Array, y: Array
+) -> Vertices:
+    labels = problem.labels_like(y)
+    scale = None
+    if config.clipping == "label_free":
+        ball_of = problem.ball_of(labels, config.centre)
+        scale = scales(ball_of, params, xs, scaling=config.scaling)
+    if problem.reduction is not None:
+        # A user's mean gradient lies in the hull of the users' examples' gradients.
+        xs, present = xs
+        examples = present.shape[1]
+        xs = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), xs)
+        mask = (mask[:, None] & present).reshape(-1)
+        scale = None if scale is None else jnp.repeat(scale, examples)
+    clip_norm = config.clip_norm if config.clip_hull else None
+    rows = HullRows(xs, labels, mask, clip_norm, scale)
+    if config.projection == "gram":
+        return materialise(problem.loss, params, rows)
+    return matrix_free(problem.loss, params, rows, microbatch=config.microbatch)
+
+
+def _project(config: StepConfig, vertices: Vertices, target: PyTree) -> Projection:
+    if config.denoiser == "self_span":
+        return project_onto_span(vertices, target, max_iterations=config.max_iterations)
+    if isinstance(vertices, Materialised):
+        return project_gram(
+            vertices,
+            target,
+            smoothing=config.smoothing,
+            tolerance=config.tolerance,
+            max_iterations=config.max_iterations,
+        )
+    return project_matrix_free(
+        vertices,
+        target,
+        smoothing=config.smoothing,
+        tolerance=config.tolerance,
+        max_iterations=config.max_iterations,
+    )
+
+
+def _take(x: PyTree, indices: Array) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[indices], x)
+
+
+def _report(noisy: PyTree, estimate: PyTree, projected: Projection | None) -> Report:
+    if projected is None:
+        none = (jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.ones((), bool))
+        return Report(norm(noisy), norm(estimate), *none)
+    return Report(
+        norm(noisy), norm(estimate), projected.iterations, projected.distance, projected.certified
+    )

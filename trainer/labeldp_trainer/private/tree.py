@@ -1,0 +1,107 @@
+"""Vectors that are pytrees: norms and clipping that survive huge, infinite and NaN entries."""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+PyTree = Any
+Loss = Callable[[PyTree, PyTree, Array], Array]
+"""`loss(params, x, y)` of one example: x a pytree of features, y its label, a scalar back."""
+
+
+def total(values: list[Array]) -> Array:
+    """Sum a list of arrays of one shape."""
+    return functools.reduce(operator.add, values)
+
+
+def dot(a: PyTree, b: PyTree) -> Array:
+    """Return the inner product of two pytrees of one structure, a scalar."""
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return total([jnp.sum(p * q) for p, q in pairs])
+
+
+def all_finite(tree: PyTree) -> Array:
+    """Return whether every entry is finite, a boolean scalar."""
+    return jnp.isfinite(_peak(tree))
+
+
+def norm(tree: PyTree) -> Array:
+    """Return the Euclidean norm over the whole pytree: NaN or infinite if an entry is.
+
+    It does not overflow before its result does, nor lose entries whose squares underflow.
+    """
+    peak = _peak(tree)
+    _, root = _directions(tree, peak)
+    return jnp.where(jnp.isfinite(peak), peak * root, peak)
+
+
+def clip(tree: PyTree, bound: Array | float) -> PyTree:
+    """Scale `tree` to norm at most `bound`; a tree with an infinite or NaN entry becomes zero.
+
+    Zero is a choice that a label cannot exploit: whatever it is, the result's norm is at most
+    `bound`. float16 and bfloat16 leaves come back as float32.
+    """
+    tree = jax.tree.map(at_least_float32, tree)
+    peak = _peak(tree)
+    units, root = _directions(tree, peak)
+    # Entries of `units` are at most 1, and `root` is their norm. So this product has norm at most
+    # `bound`, even if the arithmetic that led to `units` were wrong.
+    size = jnp.minimum(peak, bound / jnp.maximum(root, 0.5))
+    usable = jnp.isfinite(peak) & (root >= 0.5)
+    return jax.tree.map(
+        lambda unit: jnp.where(usable, unit * size.astype(unit.dtype), jnp.zeros_like(unit)),
+        units,
+    )
+
+
+def at_least_float32(leaf: Array) -> Array:
+    """Return `leaf` in float32, or in float64 if it is that."""
+    return leaf.astype(jnp.float32) if leaf.dtype.itemsize < 4 else leaf
+
+
+def tiny(dtype: jnp.dtype) -> float:
+    """Return the least normal number of `dtype`, against divisions by zero."""
+    return float(np.finfo(dtype).tiny)
+
+
+def zeros_like_sum(params: PyTree) -> PyTree:
+    """Return zeros in which gradients of `params` are summed."""
+    return jax.tree.map(lambda p: jnp.zeros_like(at_least_float32(p)), params)
+
+
+def _peak(tree: PyTree) -> Array:
+    """Return the largest absolute entry; NaN if there is one."""
+    peaks = [jnp.max(jnp.abs(leaf), initial=0.0) for leaf in jax.tree.leaves(tree)]
+    dtype = jnp.result_type(*(peak.dtype for peak in peaks)) if len(peaks) > 1 else peaks[0].dtype
+    return functools.reduce(jnp.maximum, [peak.astype(dtype) for peak in peaks])
+
+
+def _directions(tree: PyTree, peak: Array) -> tuple[PyTree, Array]:
+    """Return `tree` over its largest absolute entry `peak`, and the norm of that, at least 1.
+
+    For a tree of zeros (or subnormal numbers, which may be read as zeros) both are zero. A quotient
+    may be computed as a product with a reciprocal, and the reciprocal of 1e38 flushes to zero in
+    float32; so the exponent is brought near zero first, by a power of two.
+    """
+    far = 2.0**70 if peak.dtype.itemsize == 4 else 2.0**600
+    edge = far**0.75
+    if peak.dtype.itemsize < 4:
+        far = edge = 1.0
+    one = jnp.ones_like(peak)
+    shift = jnp.where(peak > edge, one / far, jnp.where(peak < 1 / edge, one * far, one))
+    near = jnp.where(jnp.isfinite(peak) & (peak * shift > 0), peak * shift, one)
+    usable = jnp.isfinite(peak)
+
+    def unit(leaf: Array) -> Array:
+        moved = leaf * shift.astype(leaf.dtype) / near.astype(leaf.dtype)
+        return jnp.where(usable, moved, jnp.zeros_like(moved))
+
+    units = jax.tree.map(unit, tree)
+    squares = [jnp.sum(jnp.square(leaf)).astype(peak.dtype) for leaf in jax.tree.leaves(units)]
+    return units, jnp.sqrt(total(squares))

@@ -14,6 +14,7 @@ from labeldp_trainer.models import (
     build_model,
     count_parameters,
 )
+from labeldp_trainer.models.layers import conv, conv_init, conv_patches, pool_average, pool_max
 
 from tests.trainer.trainer_helpers import CONFIG
 
@@ -62,6 +63,23 @@ def test_table_10():
 def test_resnet18_has_the_usual_size():
     params = jax.eval_shape(ResNet18(FeatureShape(image=(32, 32, 3)), 10).init, jax.random.key(0))
     assert count_parameters(params) == 11_173_962
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_patches_are_convolutions(size):
+    layer = conv_init(jax.random.key(0), size, 3, 4)
+    layer["b"] = jnp.arange(4.0)
+    x = jax.random.normal(jax.random.key(1), (2, 5, 6, 3))
+    np.testing.assert_allclose(conv_patches(layer, x), conv(layer, x), rtol=1e-5, atol=1e-5)
+
+
+def test_pools_see_their_block_and_drop_what_is_left():
+    x = np.random.default_rng(0).normal(size=(1, 5, 4, 2)).astype(np.float32)
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        block = x[0, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+        np.testing.assert_allclose(pool_average(x)[0, i, j], block.mean(axis=(0, 1)), rtol=1e-5)
+        np.testing.assert_array_equal(pool_max(x)[0, i, j], block.max(axis=(0, 1)))
+    assert pool_max(x).shape == (1, 2, 2, 2)
 
 
 def test_dropout_only_with_a_key():

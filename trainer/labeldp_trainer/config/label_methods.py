@@ -1,11 +1,11 @@
-"""The methods that randomize labels while a model is trained: LP-MST, ALIBI, priors of clusters."""
+"""The methods that randomize labels themselves: LP-MST, ALIBI, priors of clusters."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictInt, StrictStr, model_validator
 
 from labeldp_trainer.config.base import Number, Strict
 
@@ -53,3 +53,36 @@ class Alibi(_LabelMethod):
     prior: Literal["model", "uniform"] = Field(
         "model", description="of the posterior: the model's present predictions, or uniform"
     )
+
+
+class Embeddings(Strict):
+    """An array [n, d] in an npz archive, one row a training example."""
+
+    file: StrictStr
+    array: StrictStr = "embeddings"
+
+
+class Clusters(_LabelMethod):
+    """A private label histogram of each cluster of examples as the prior of their randomizer.
+
+    Deep learning with label DP, Section 5.2. ``domain`` and ``mechanism`` are those of a spec.
+    """
+
+    kind: Literal["clusters"]
+    clusters: StrictInt = Field(ge=1, le=10_000, description="k of k-means")
+    epsilon_prior: Epsilon = Field(description="ε that the labels pay for the histograms")
+    columns: tuple[StrictStr, ...] | None = Field(
+        None, min_length=1, description="feature columns of a table to cluster by; default: all"
+    )
+    embeddings: Embeddings | None = Field(None, description="to cluster by instead of features")
+    components: StrictInt = Field(
+        50, ge=1, description="wider features are projected onto so many principal components"
+    )
+    mechanism: dict[str, Any] = Field({"kind": "rr_with_prior"}, description="as in a spec")
+    domain: dict[str, Any] | None = Field(None, description="as in a spec, for regression")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.columns is not None and self.embeddings is not None:
+            raise ValueError("columns and embeddings: give one")
+        return self

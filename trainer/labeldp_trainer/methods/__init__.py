@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.methods.alibi import AlibiBuilder
+from labeldp_trainer.methods.clusters import ClustersBuilder
 from labeldp_trainer.methods.lp_mst import LpMstBuilder
 from labeldp_trainer.methods.method import Method, MethodBuilder, Setting
 from labeldp_trainer.methods.none import NoneBuilder
@@ -14,6 +15,7 @@ __all__ = ["Method", "MethodBuilder", "Setting", "Statement", "open_method"]
 
 _BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
     "alibi": AlibiBuilder,
+    "clusters": ClustersBuilder,
     "lp_mst": LpMstBuilder,
     "none": NoneBuilder,
     "privatized": PrivatizedBuilder,

@@ -69,7 +69,7 @@ class Clusters(_LabelMethod):
     """
 
     kind: Literal["clusters"]
-    clusters: StrictInt = Field(ge=1, le=10_000, description="k of k-means")
+    k: StrictInt = Field(ge=1, le=10_000, description="clusters of k-means")
     epsilon_prior: Epsilon = Field(description="ε that the labels pay for the histograms")
     columns: tuple[StrictStr, ...] | None = Field(
         None, min_length=1, description="feature columns of a table to cluster by; default: all"

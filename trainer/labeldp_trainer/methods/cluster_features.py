@@ -20,15 +20,15 @@ _MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
 def cluster_of_examples(setting: Setting, method: Clusters) -> NDArray[np.int64]:
     """[n] the cluster of each training example. Raises TrainerError."""
     rows = setting.dataset.train.rows
-    if method.clusters > rows:
-        reason = f"{method.clusters:,} are more than the {rows:,} examples"
-        raise setting.loaded.error(("method", "clusters"), reason)
+    if method.k > rows:
+        reason = f"{method.k:,} are more than the {rows:,} examples"
+        raise setting.loaded.error(("method", "k"), reason)
     points = _embeddings(setting, method) if method.embeddings else _features(setting, method)
     if points.shape[1] > _MOST_COLUMNS:
         reason = f"{points.shape[1]:,} columns (a category is one) are too many to cluster by"
-        raise setting.loaded.error(("method", "clusters"), f"{reason}: name some under columns")
+        raise setting.loaded.error(("method", "k"), f"{reason}: name some under columns")
     points = principal_components(points, method.components)
-    return k_means(points, method.clusters, setting.loaded.config.training.seed)
+    return k_means(points, method.k, setting.loaded.config.training.seed)
 
 
 def _features(setting: Setting, method: Clusters) -> Floats:

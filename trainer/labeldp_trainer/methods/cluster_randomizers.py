@@ -80,7 +80,7 @@ class ClusterRandomizers:
             array = labeldp("tabular").label_array(spec.domain, column, _arrow(labels))
         except labeldp("errors").InputError as error:
             raise DataError(f"{source}: {error}") from None
-        counts = np.zeros((method.clusters, spec.domain.size), np.int64)
+        counts = np.zeros((method.k, spec.domain.size), np.int64)
         index = labeldp("prior.histogram").label_indexes(spec.domain)(array)
         np.add.at(counts, (cluster, index), 1)
         # One histogram with k counts a cluster: a substituted label moves one unit inside one row.

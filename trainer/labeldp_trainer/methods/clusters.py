@@ -76,14 +76,14 @@ class ClustersBuilder:
 
 
 def _statement(setting: Setting, method: Clusters, kept: Mapping[str, NDArray[Any]]) -> Statement:
-    n, sizes = setting.dataset.train.rows, np.bincount(kept[CLUSTER], minlength=method.clusters)
+    n, sizes = setting.dataset.train.rows, np.bincount(kept[CLUSTER], minlength=method.k)
     kind = method.mechanism.get("kind")
     return statement(
         setting,
         epsilon=float(exact(method.epsilon_prior) + exact(method.epsilon)),
         mechanism=(
             f"{n:,} labels were counted once, in one histogram a cluster of public features "
-            f"({method.clusters:,} in all), with discrete Laplace noise of scale "
+            f"({method.k:,} in all), with discrete Laplace noise of scale "
             f"{float(kept[SCALE]):.6g} (ε = {method.epsilon_prior:.6g}); each label was randomized "
             f"once with {kind} for its cluster's histogram (ε = {method.epsilon:.6g})"
         ),
@@ -92,7 +92,7 @@ def _statement(setting: Setting, method: Clusters, kept: Mapping[str, NDArray[An
             "epsilon_label": method.epsilon,
             "l1_sensitivity": 2,
             "noise_scale": float(kept[SCALE]),
-            "clusters": method.clusters,
+            "clusters": method.k,
             "largest_cluster": int(sizes.max()),
             "empty_clusters": int((sizes == 0).sum()),
             "mechanism": kind,

@@ -115,7 +115,11 @@ def test_labels_are_stored_before_they_are_used(tmp_path, drawn, monkeypatch):
         run(tmp_path, method)
     assert drawn == [(360,), (240,)]
     assert not (tmp_path / "run" / "stages" / "2").exists()
+    part = tmp_path / "run" / "stages" / ".2.part"  # as a kill leaves it
+    part.mkdir()
+    (part / "kept.npz").write_bytes(b"labels that were never used")
     first = run(tmp_path, method, resume=True)
+    assert not part.exists()
     assert drawn == [(360,), (240,), (240,)]  # nobody ever saw the second draw
     again = run(tmp_path, method, resume=True)
     assert len(drawn) == 3

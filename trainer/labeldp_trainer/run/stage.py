@@ -25,7 +25,9 @@ class Stages:
     def open(self, number: int) -> RunFolder | None:
         """The folder of a stage, or None if it has not begun.
 
-        Raises RunFolderError if it is gone: its labels would be randomized a second time.
+        What a killed run left of a folder that never appeared is deleted: it may hold private
+        labels that were never used, and others are drawn now. Raises RunFolderError if the folder
+        is gone: its labels would be randomized a second time.
         """
         path = self._path(number)
         if path.exists():
@@ -35,6 +37,8 @@ class Stages:
                 f"{path}: is missing, and the run cannot go on without spending again; start "
                 "another run"
             )
+        for part in path.parent.glob(f".{number}.*"):
+            shutil.rmtree(part)
         return None
 
     def create(self, number: int, keep: Mapping[str, NDArray[Any]]) -> RunFolder:

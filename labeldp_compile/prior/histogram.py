@@ -18,8 +18,6 @@ from labeldp_compile.tabular.count_column import MAX_TOTAL
 
 _CHUNK = 1 << 16  # rows
 
-_Indexes = Callable[[NDArray[Any]], NDArray[np.int64]]
-
 
 def count_labels(
     table: TableReader, progress: Callable[[int], None] = lambda rows: None
@@ -34,7 +32,7 @@ def count_labels(
     random, each of them is rounded on its own. Raises DataError if it counts more than 2^53.
     """
     domain = table.domain
-    indexes = _index_graph(domain)
+    indexes = label_indexes(domain)
     counts, rows = np.zeros(domain.size, dtype=np.int64), 0
     for batch in table.batches():
         labels = label_array(domain, table.column, batch.column(table.column))
@@ -57,8 +55,8 @@ def count_labels(
     return counts
 
 
-def _index_graph(domain: Domain) -> _Indexes:
-    """The row of each label, by the artifact's own graph."""
+def label_indexes(domain: Domain) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+    """From labels [n] to their rows in the domain [n], by the artifact's own graph."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(

@@ -7,7 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
+from labeldp_trainer.data import Part
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params
 
@@ -54,3 +57,13 @@ def make_evaluation(model: Model, loss: Loss) -> Callable[[Params, Any, jax.Arra
         return mean_metrics(model, loss.metrics, params, x, targets)
 
     return jax.jit(evaluate)
+
+
+def predict(model: Model, params: Params, part: Part) -> NDArray[np.float32]:
+    """[n, k] the outputs for all rows, chunk by chunk."""
+    apply = jax.jit(model.apply)
+    chunks = [
+        apply(params, jax.tree.map(lambda leaf: leaf[i : i + CHUNK], part.features))  # noqa: B023
+        for i in range(0, part.rows, CHUNK)
+    ]
+    return np.concatenate([np.asarray(chunk) for chunk in chunks])

@@ -18,13 +18,15 @@ def epoch_progress(epochs: int, *, quiet: bool) -> Progress:
     """A function that is called with the metrics of every epoch."""
     if quiet or not sys.stderr.isatty():
         return lambda line: None
-    began, first = time.monotonic(), [-1]
+    began, first, last = 0.0, 0, epochs
 
     def show(line: Line) -> None:
+        nonlocal began, first, last
         done = int(line["epoch"])
-        if first[0] < 0:
-            first[0] = done - 1
-        left = (epochs - done) * (time.monotonic() - began) / (done - first[0])
+        if done <= last:  # the first that is seen, or a new stage
+            began, first = time.monotonic() - float(line.get("seconds", 0)), done - 1
+        last = done
+        left = (epochs - done) * (time.monotonic() - began) / (done - first)
         bar = "█" * (_WIDTH * done // epochs)
         losses = [
             f"{name.replace('_', ' ')} {line[name]:.5g}"

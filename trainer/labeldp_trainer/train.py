@@ -23,6 +23,7 @@ from labeldp_trainer.run.files import write_json
 from labeldp_trainer.run.metrics import Line, draw_curve
 from labeldp_trainer.run.params import describe
 from labeldp_trainer.sharding import Devices
+from labeldp_trainer.stages import run_stages
 
 _PACKAGES = ("jax", "jaxlib", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 
@@ -90,7 +91,7 @@ def train(
         return {f"test_{name}": float(value) for name, value in means.items()}
 
     run = Run(loaded.config, method, folder, devices, test, progress)
-    params, epoch, lines = run.epochs(params, jax.random.fold_in(seed_key, 1))
+    params, epoch, lines = run_stages(run, model, params, seed_key)
     metrics: Line = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
     save_params(folder.params, params)
     draw_curve(folder.path / "learning_curve.png", lines)

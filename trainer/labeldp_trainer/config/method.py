@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from labeldp_trainer.config.base import Strict
+from labeldp_trainer.config.label_methods import Alibi, Clusters, LpMst
 
 
 class NoMethod(Strict):
@@ -65,4 +66,6 @@ class Privatized(Strict):
         return self
 
 
-MethodConfig = Annotated[NoMethod | Privatized, Field(discriminator="kind")]
+MethodConfig = Annotated[
+    NoMethod | Privatized | LpMst | Alibi | Clusters, Field(discriminator="kind")
+]

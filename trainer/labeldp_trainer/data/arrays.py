@@ -31,7 +31,7 @@ def load_npz(
 
     def part(name: str, columns: Sequence[str], rows: int | None) -> Part:
         path = directory / name
-        arrays = _read_npz(path, [config.features, *columns])
+        arrays = read_npz(path, [config.features, *columns])
         return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
 
     train = part(config.train, train_columns, config.rows)
@@ -77,7 +77,8 @@ def read_idx(path: Path) -> NDArray[Any]:
     return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def _read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The arrays of these names. Raises DataError."""
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     try:

@@ -45,6 +45,11 @@ class Part:
     columns: Mapping[str, Any]
     source: str
 
+    def take(self, rows: NDArray[np.int64]) -> Part:
+        """These rows only, of the features; label columns stay behind."""
+        features = jax.tree.map(lambda leaf: leaf[rows], self.features)
+        return Part(features, len(rows), {}, self.source)
+
 
 @dataclass(frozen=True)
 class Dataset:

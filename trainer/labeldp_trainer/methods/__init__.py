@@ -3,6 +3,9 @@
 from collections.abc import Callable
 
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.methods.alibi import AlibiBuilder
+from labeldp_trainer.methods.clusters import ClustersBuilder
+from labeldp_trainer.methods.lp_mst import LpMstBuilder
 from labeldp_trainer.methods.method import Method, MethodBuilder, Setting
 from labeldp_trainer.methods.none import NoneBuilder
 from labeldp_trainer.methods.privatized import PrivatizedBuilder
@@ -11,6 +14,9 @@ from labeldp_trainer.methods.statement import Statement
 __all__ = ["Method", "MethodBuilder", "Setting", "Statement", "open_method"]
 
 _BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
+    "alibi": AlibiBuilder,
+    "clusters": ClustersBuilder,
+    "lp_mst": LpMstBuilder,
     "none": NoneBuilder,
     "privatized": PrivatizedBuilder,
 }

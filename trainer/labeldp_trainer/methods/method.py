@@ -46,6 +46,9 @@ class Method:
         keep: host arrays that the run folder must hold before the first step, so that a resumed
             run spends nothing again; ``build`` gets them back as ``stored``.
         notes: sentences for the user.
+        later: the next stage of a training in stages, from the parameters that this one ends with
+            and what is stored of the next (None if it has not begun). What it wants to ``keep`` is
+            on the disk before its first step. None for the last stage, or the only one.
     """
 
     arrays: Any
@@ -57,6 +60,7 @@ class Method:
     statement: Statement
     keep: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    later: Callable[[Params, Mapping[str, NDArray[Any]] | None], Method] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,20 +14,28 @@ from labeldp_trainer.methods.method import Method, Metrics, Setting
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Params
 
+PerExample = Callable[[jax.Array, jax.Array], jax.Array]
+
 
 def minibatch_method(
     setting: Setting,
     targets: NDArray[Any],
     statement: Statement,
     *,
+    per_example: PerExample | None = None,
+    mixup: float | None = None,
     keep: dict[str, NDArray[Any]] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Method:
     """Mean gradients of batches without replacement; n mod batch examples sit an epoch out.
 
-    ``targets`` are [n], or soft labels [n, k].
+    ``targets`` are [n], or soft labels [n, k]; ``per_example`` takes the place of the loss on
+    outputs and targets of a batch. With ``mixup`` = α, features are x' = λx + (1 − λ)x₂ and the
+    loss is that for both targets, weighed alike, with λ ~ Beta(α, α) for each batch (Zhang et al.,
+    *mixup*, 2018).
     """
-    model, loss, devices = setting.model, setting.loss, setting.devices
+    model, devices = setting.model, setting.devices
+    per_example = per_example or setting.loss.per_example
     n, batch = setting.dataset.train.rows, setting.loaded.config.training.batch_size
     steps = n // batch
 
@@ -34,21 +43,30 @@ def minibatch_method(
         order = jax.random.permutation(key, jnp.arange(n, dtype=jnp.int32))
         return order[: steps * batch].reshape(steps, batch)
 
+    def batch_loss(params: Params, key: jax.Array, x: Any, y: jax.Array) -> jax.Array:
+        return per_example(model.apply(params, x, key), y).mean()
+
+    def mixed_loss(params: Params, key: jax.Array, x: Any, y: jax.Array) -> jax.Array:
+        model_key, mix_key = jax.random.split(key)
+        share = jax.random.beta(mix_key, jnp.float32(mixup), jnp.float32(mixup))
+        # A batch is in random order already, so the reversed one is a random partner.
+        mixed = jax.tree.map(lambda leaf: share * leaf + (1 - share) * leaf[::-1], x)
+        outputs = model.apply(params, mixed, model_key)
+        both = share * per_example(outputs, y) + (1 - share) * per_example(outputs, y[::-1])
+        return both.mean()
+
     def gradient(
         params: Params, key: jax.Array, step: jax.Array, rows: jax.Array, arrays: Any
     ) -> tuple[Params, Metrics]:
         del step
         x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays)
-
-        def mean_loss(params: Params) -> jax.Array:
-            return loss.per_example(model.apply(params, x, key), y).mean()
-
-        value, estimate = jax.value_and_grad(mean_loss)(params)
+        loss = batch_loss if mixup is None else mixed_loss
+        value, estimate = jax.value_and_grad(loss)(params, key, x, y)
         return estimate, {"batch_loss": value}
 
     def training_loss(params: Params, arrays: Any) -> jax.Array:
         def measure(outputs: jax.Array, y: jax.Array) -> Metrics:
-            return {"loss": loss.per_example(outputs, y)}
+            return {"loss": per_example(outputs, y)}
 
         return mean_metrics(model, measure, params, *arrays)["loss"]
 

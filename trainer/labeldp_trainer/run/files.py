@@ -38,6 +38,15 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     part.replace(path)
 
 
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk: a rename that is lost could lose labels."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz archive; nothing in it is executed."""
     with np.load(path, allow_pickle=False) as archive:

@@ -5,6 +5,7 @@ run.json             digests of config and features, versions, device
 privacy.json, .txt   the statement
 kept.npz             what a resumed run must not draw again (private labels)
 metrics.jsonl        one line an epoch
+stages/1, 2, …       of a training in stages: kept.npz, metrics.jsonl, checkpoints of each
 learning_curve.png
 checkpoints/         of orbax
 params.npz           the final parameters
@@ -27,7 +28,13 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods import Statement
-from labeldp_trainer.run.files import read_arrays, write_arrays, write_bytes, write_json
+from labeldp_trainer.run.files import (
+    read_arrays,
+    sync_folder,
+    write_arrays,
+    write_bytes,
+    write_json,
+)
 
 FORMAT_VERSION = "1.0"
 IDENTITY = ("config_sha256", "features_sha256", "parameters")
@@ -126,7 +133,9 @@ def create_run(
             write_bytes(part / "privacy.txt", (statement.paragraph() + "\n").encode())
             write_arrays(part / "kept.npz", dict(keep))
             part.chmod(0o777 & ~_umask())
+            sync_folder(part)
             part.rename(path)
+            sync_folder(path.parent)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise

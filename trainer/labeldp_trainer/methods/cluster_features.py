@@ -1,0 +1,70 @@
+"""What examples are clustered by: columns of a table, pixels, or embeddings; no label enters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import Clusters
+from labeldp_trainer.config.data import TableData
+from labeldp_trainer.data.arrays import read_npz
+from labeldp_trainer.errors import DataError
+from labeldp_trainer.kmeans import k_means, principal_components
+from labeldp_trainer.methods.method import Setting
+
+Floats = NDArray[np.float64]
+_FLAT = 2  # dimensions
+_MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
+
+
+def cluster_of_examples(setting: Setting, method: Clusters) -> NDArray[np.int64]:
+    """[n] the cluster of each training example. Raises TrainerError."""
+    rows = setting.dataset.train.rows
+    if method.k > rows:
+        reason = f"{method.k:,} are more than the {rows:,} examples"
+        raise setting.loaded.error(("method", "k"), reason)
+    points = _embeddings(setting, method) if method.embeddings else _features(setting, method)
+    if points.shape[1] > _MOST_COLUMNS:
+        reason = f"{points.shape[1]:,} columns (a category is one) are too many to cluster by"
+        raise setting.loaded.error(("method", "k"), f"{reason}: name some under columns")
+    points = principal_components(points, method.components)
+    return k_means(points, method.k, setting.loaded.config.training.seed)
+
+
+def _features(setting: Setting, method: Clusters) -> Floats:
+    """[n, d]: standardised numbers, categories as one-hot columns, pixels in a row."""
+    data, features = setting.loaded.config.data, setting.dataset.train.features
+    if not isinstance(data, TableData):
+        if method.columns is not None:
+            raise setting.loaded.error(("method", "columns"), f"{data.kind} files have no columns")
+        flat: Floats = np.asarray(features, np.float64).reshape(len(features), -1)
+        return flat
+    wanted = method.columns or (*data.numeric, *data.categorical)
+    parts = []
+    for name in wanted:
+        if name in data.numeric:
+            parts.append(features["numeric"][:, [data.numeric.index(name)]].astype(np.float64))
+        elif name in data.categorical:
+            place = data.categorical.index(name)
+            codes = np.arange(setting.dataset.shape.vocabularies[place])
+            parts.append((features["categorical"][:, [place]] == codes[None, :]).astype(float))
+        else:
+            reason = f"{name!r} is no feature: it is not under data.numeric or data.categorical"
+            raise setting.loaded.error(("method", "columns"), reason)
+    return np.concatenate(parts, axis=1)
+
+
+def _embeddings(setting: Setting, method: Clusters) -> Floats:
+    assert method.embeddings is not None
+    path, name = setting.loaded.path(method.embeddings.file), method.embeddings.array
+    array = read_npz(path, [name])[name]
+    rows, taken = setting.dataset.train.rows, setting.loaded.config.data.rows
+    if array.ndim != _FLAT or array.dtype.kind not in "uif" or len(array[:taken]) != rows:
+        raise DataError(
+            f"{path}: {name!r} has shape {list(array.shape)}: expected numbers [{rows}, d], a row "
+            "for each training example"
+        )
+    points: Floats = array[:taken].astype(np.float64)
+    if not np.isfinite(points).all():
+        raise DataError(f"{path}: some of {name!r} are NaN or infinite")
+    return points

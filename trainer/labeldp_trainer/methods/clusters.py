@@ -1,0 +1,101 @@
+"""``method: {kind: clusters}``: the private histogram of an example's cluster as its label's prior.
+
+k-means on public features, one histogram a cluster, then RRWithPrior (Deep learning with label DP,
+Section 5.2) or any other mechanism that labeldp compiles for that histogram. All of it is done
+once, before the first step, and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import Clusters, LoadedConfig
+from labeldp_trainer.methods.cluster_features import cluster_of_examples
+from labeldp_trainer.methods.cluster_randomizers import ClusterRandomizers, labeldp
+from labeldp_trainer.methods.label_noise import KEPT, require_mixable, statement, true_classes
+from labeldp_trainer.methods.method import Method, Setting
+from labeldp_trainer.methods.minibatch import minibatch_method
+from labeldp_trainer.methods.statement import Statement
+from labeldp_trainer.randomize.ratio import exact
+
+CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
+
+
+class ClustersBuilder:
+    """Builds the method from a config whose method is ``clusters``."""
+
+    def __init__(self, loaded: LoadedConfig) -> None:
+        """Raises ConfigError if the domain is missing, ArtifactError without labeldp."""
+        method = loaded.config.method
+        assert isinstance(method, Clusters)
+        classification = loaded.config.loss == "cross_entropy"
+        if classification and method.domain is not None:
+            raise loaded.error(
+                ("method", "domain"), "is for regression; the classes are the domain"
+            )
+        if not classification and method.domain is None:
+            reason = "regression needs a domain, as in domain: {kind: integer, min: 0, max: 52}"
+            raise loaded.error(("method",), reason)
+        labeldp("pipeline")
+        self._loaded, self._method = loaded, method
+        self.columns: tuple[str, ...] = (loaded.config.data.label,)
+        self.classes: tuple[int | str, ...] | None = None
+
+    def build(self, setting: Setting) -> Method:
+        """Minibatches on private labels, drawn here unless they are stored. Raises TrainerError."""
+        require_mixable(setting, self._method.mixup)
+        kept = self._drawn(setting) if setting.stored is None else dict(setting.stored)
+        train, label = setting.dataset.train, self._loaded.config.data.label
+        return minibatch_method(
+            setting,
+            setting.loss.task.targets(kept[KEPT], train.source, label),
+            _statement(setting, self._method, kept),
+            mixup=self._method.mixup,
+            keep=kept,
+        )
+
+    def _drawn(self, setting: Setting) -> dict[str, NDArray[Any]]:
+        classes, train = setting.loss.task.classes, setting.dataset.train
+        randomizers = ClusterRandomizers(self._loaded, classes)
+        labels = train.columns[self._loaded.config.data.label]
+        if classes is not None:
+            # Refuses labels that are no class; and 3.0 is 3, as elsewhere.
+            labels = np.array(classes)[true_classes(setting)]
+        cluster = cluster_of_examples(setting, self._method)
+        private = randomizers.randomize(labels, cluster, train.source)
+        return {
+            KEPT: private.labels,
+            CLUSTER: cluster,
+            HISTOGRAMS: private.histograms,
+            SCALE: np.array(private.scale),
+        }
+
+
+def _statement(setting: Setting, method: Clusters, kept: Mapping[str, NDArray[Any]]) -> Statement:
+    n, sizes = setting.dataset.train.rows, np.bincount(kept[CLUSTER], minlength=method.k)
+    kind = method.mechanism.get("kind")
+    return statement(
+        setting,
+        epsilon=float(exact(method.epsilon_prior) + exact(method.epsilon)),
+        mechanism=(
+            f"{n:,} labels were counted once, in one histogram a cluster of public features "
+            f"({method.k:,} in all), with discrete Laplace noise of scale "
+            f"{float(kept[SCALE]):.6g} (ε = {method.epsilon_prior:.6g}); each label was randomized "
+            f"once with {kind} for its cluster's histogram (ε = {method.epsilon:.6g})"
+        ),
+        details={
+            "epsilon_prior": method.epsilon_prior,
+            "epsilon_label": method.epsilon,
+            "l1_sensitivity": 2,
+            "noise_scale": float(kept[SCALE]),
+            "clusters": method.k,
+            "largest_cluster": int(sizes.max()),
+            "empty_clusters": int((sizes == 0).sum()),
+            "mechanism": kind,
+        },
+        released="the private labels, the noisy histograms",
+    )

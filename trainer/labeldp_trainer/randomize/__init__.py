@@ -1,0 +1,1 @@
+"""Label randomizers in exact integers; no float decides how private an output is."""

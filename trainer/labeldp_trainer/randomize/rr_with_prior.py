@@ -1,0 +1,114 @@
+"""RRWithPrior, one prior an example (deep learning with label DP, NeurIPS 2021, Algorithms 1, 2).
+
+Of 2^B equally likely words (B = 62), the first m·b are dealt evenly to the m kept labels; the other
+X = 2^B − m·b go to the true label if it is kept, else again evenly to the kept ones. With a
+rational r ≤ e^ε and b = ⌈2^B/(r + m − 1)⌉, every kept label gets between b and b + X ≤ r·b words
+whatever the true label is: ε-DP (Theorem 9 in docs/privacy.md). The floats of a prior only choose
+which labels are kept, and in which order.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from labeldp_runtime.entropy import random_words
+from numpy.typing import NDArray
+
+from labeldp_trainer.randomize.ratio import exp_lower
+
+WORD_BITS = 62
+_CHUNK = 1 << 22  # numbers of a prior that are looked at together
+
+Integers = NDArray[np.integer[Any]]
+
+
+class RRWithPrior:
+    """ε-DP randomized response over the likeliest of K classes.
+
+    Attributes:
+        base: [K + 1] int64, b for each number m ≥ 1 of kept labels; base[0] is 0.
+    """
+
+    def __init__(self, classes: int, epsilon: Fraction, word_bits: int = WORD_BITS) -> None:
+        """Raises ValueError if ε is so small that words of ``word_bits`` cannot tell labels apart.
+
+        Tests enumerate short words.
+        """
+        self._words, self._shift = 1 << word_bits, np.uint64(64 - word_bits)
+        self.ratio = exp_lower(epsilon)
+        kept = range(1, classes + 1)
+        base = [math.ceil(self._words / (self.ratio + m - 1)) for m in kept]
+        base[0] = self._words  # a constant says nothing
+        if any(m * b > self._words for m, b in zip(kept, base, strict=True)):
+            raise ValueError(f"ε = {float(epsilon):g} is too small for {classes:,} classes")
+        self.base: NDArray[np.int64] = np.array([0, *base], np.int64)
+
+    def choose_k(self, prior: NDArray[np.float64]) -> NDArray[np.int64]:
+        """[n] how many labels to keep for priors [n, K], heaviest class first (Algorithm 2).
+
+        The k of largest e^ε/(e^ε + k − 1)·Σ (k largest weights), the least k if there are several.
+        """
+        cost = float(self.ratio) + np.arange(prior.shape[1])
+        weights = np.cumsum(prior, axis=1) / cost[None, :]
+        k: NDArray[np.int64] = np.argmax(weights, axis=1) + 1
+        return k
+
+    def answers(
+        self, order: Integers, kept: Integers, labels: Integers, words: NDArray[np.uint64]
+    ) -> NDArray[np.int32]:
+        """[n] private labels.
+
+        Args:
+            order: [n, K] all classes of each row; the first ``kept`` of them may be the answer.
+            kept: [n] m, 1 … K.
+            labels: [n] true classes.
+            words: [n] uniform uint64, one a label and never used again.
+        """
+        u = (words >> self._shift).astype(np.int64)
+        m, b = kept.astype(np.int64), self.base[kept]
+        place = np.argmax(np.equal(order, labels[:, None]), axis=1)
+        rest = np.maximum(u - m * b, 0)
+        own = np.where(place < m, place, dealt(rest, self._words - m * b, m))
+        answer = np.where(u < m * b, u // b, own)
+        chosen = np.take_along_axis(order, answer[:, None].astype(np.int64), axis=1)[:, 0]
+        return chosen.astype(np.int32)
+
+    def randomize(
+        self, labels: Integers, prior: NDArray[np.float64] | None = None
+    ) -> NDArray[np.int32]:
+        """[n] private labels for true classes [n], with fresh secure words.
+
+        Rows of ``prior`` [n, K] need not sum to 1; those with a NaN, and all if it is None, are
+        uniform: plain randomized response.
+        """
+        classes = len(self.base) - 1
+        step = max(_CHUNK // classes, 1)
+        words = random_words(len(labels))
+        parts = [np.empty(0, np.int32)]
+        for start in range(0, len(labels), step):
+            rows = slice(start, start + step)
+            count = len(labels[rows])
+            order = np.broadcast_to(np.arange(classes), (count, classes))
+            kept = np.full(count, classes)
+            if prior is not None:
+                usable = np.logical_and.reduce(np.isfinite(prior[rows]), axis=1)
+                clean = np.where(usable[:, None], prior[rows], 0.0)
+                order = np.argsort(-clean, axis=1, kind="stable")
+                best = self.choose_k(np.take_along_axis(clean, order, axis=1))
+                kept = np.where(usable, best, classes)
+            parts.append(self.answers(order, kept, labels[rows], words[rows]))
+        return np.concatenate(parts)
+
+
+def dealt(index: Integers, total: Integers, hands: Integers) -> Integers:
+    """Whom ``index`` of 0 … total − 1 goes to, if so many are dealt evenly to 0 … hands − 1.
+
+    Each hand gets ⌊total/hands⌋ consecutive ones, the first total mod hands one more.
+    """
+    share, more = total // hands, total % hands
+    large = more * (share + 1)
+    behind = more + (index - large) // np.maximum(share, 1)
+    return np.where(index < large, index // (share + 1), behind)

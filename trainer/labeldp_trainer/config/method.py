@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from labeldp_trainer.config.base import Strict
+from labeldp_trainer.config.central import DpSgd, LabelDpPro
+from labeldp_trainer.config.users import UserLevel
 
 
 class NoMethod(Strict):
@@ -15,7 +17,7 @@ class NoMethod(Strict):
     kind: Literal["none"]
 
 
-class Privatized(Strict):
+class Privatized(UserLevel):
     """Train on labels that a certified randomizer made private.
 
     With ``artifact`` alone, the true labels of ``column`` are randomized once, before training.
@@ -65,4 +67,4 @@ class Privatized(Strict):
         return self
 
 
-MethodConfig = Annotated[NoMethod | Privatized, Field(discriminator="kind")]
+MethodConfig = Annotated[NoMethod | Privatized | DpSgd | LabelDpPro, Field(discriminator="kind")]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.methods.central import CentralBuilder
 from labeldp_trainer.methods.method import Method, MethodBuilder, Setting
 from labeldp_trainer.methods.none import NoneBuilder
 from labeldp_trainer.methods.privatized import PrivatizedBuilder
@@ -11,6 +12,8 @@ from labeldp_trainer.methods.statement import Statement
 __all__ = ["Method", "MethodBuilder", "Setting", "Statement", "open_method"]
 
 _BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
+    "dp_sgd": CentralBuilder,
+    "labeldp_pro": CentralBuilder,
     "none": NoneBuilder,
     "privatized": PrivatizedBuilder,
 }

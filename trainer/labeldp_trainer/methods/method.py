@@ -46,6 +46,10 @@ class Method:
         keep: host arrays that the run folder must hold before the first step, so that a resumed
             run spends nothing again; ``build`` gets them back as ``stored``.
         notes: sentences for the user.
+        repeats_noise: whether steps that are done again add the same secret noise. They must then
+            give the same bits, or two sums with one noise would be out: the run is resumed only on
+            the same kind and number of devices and with the same packages.
+        times_are_public: whether it may be written down how long an epoch took.
     """
 
     arrays: Any
@@ -57,6 +61,8 @@ class Method:
     statement: Statement
     keep: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    repeats_noise: bool = False
+    times_are_public: bool = True
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import dp_accounting  # type: ignore[import-untyped]
+import dp_accounting
 import numpy as np
 from dp_accounting import pld
 from scipy import optimize, stats

@@ -101,9 +101,15 @@ def _check(loaded: LoadedConfig) -> None:
                 raise loaded.error(("method", key), "idx files have no columns")
         if config.method.private_column is not None and config.data.kind == "idx":
             raise loaded.error(("method", "private_column"), "idx files have no columns")
-    if config.data.kind == "idx" and getattr(config.method, "user_column", None) is not None:
+    user_column = getattr(config.method, "user_column", None)
+    if user_column is not None and config.data.kind == "idx":
         raise loaded.error(("method", "user_column"), "idx files have no columns")
+    if user_column == config.data.label:
+        raise loaded.error(("method", "user_column"), "is the label: users must be public")
     if isinstance(config.method, DpSgd | LabelDpPro):
+        if config.training.early_stopping is not None:
+            reason = f"method {config.method.kind} has no training loss that may be looked at"
+            raise loaded.error(("training", "early_stopping"), reason)
         _check_label_range(loaded, config.method)
 
 

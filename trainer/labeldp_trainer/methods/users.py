@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
@@ -38,6 +39,14 @@ def user_groups(loaded: LoadedConfig, train: Part) -> Groups:
     return group_by_user(users, most, loaded.config.training.seed)
 
 
+def user_adjacency(examples: int) -> str:
+    """What may change if all labels of a user are protected together."""
+    return (
+        f"replacing all labels of one user, of whose rows at most {examples:,} are used, chosen "
+        "without looking at labels; features, who owns which row, and the number of rows are public"
+    )
+
+
 def kept_rows(groups: Groups) -> NDArray[np.int64]:
     """The rows that take part, in their order in the file."""
     return np.sort(groups.rows[groups.present])
@@ -45,9 +54,13 @@ def kept_rows(groups: Groups) -> NDArray[np.int64]:
 
 def take_rows(part: Part, rows: NDArray[np.int64]) -> Part:
     """A part of so many rows."""
-    columns: dict[str, Any] = {name: as_numpy(c)[rows] for name, c in part.columns.items()}
+    columns = {name: _take(column, rows) for name, column in part.columns.items()}
     features = jax.tree.map(lambda leaf: leaf[rows], part.features)
     return dataclasses.replace(part, features=features, rows=len(rows), columns=columns)
+
+
+def _take(column: Any, rows: NDArray[np.int64]) -> Any:
+    return column.take(rows) if isinstance(column, pa.Array | pa.ChunkedArray) else column[rows]
 
 
 def _missing(train: Part, column: str) -> DataError:

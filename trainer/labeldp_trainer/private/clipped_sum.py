@@ -92,7 +92,9 @@ def in_microbatches(tree: PyTree, rows: int, microbatch: int) -> PyTree:
         filler = jnp.broadcast_to(leaf[:1], (missing, *leaf.shape[1:]))
         if leaf.dtype == jnp.bool_:
             filler = jnp.zeros_like(filler)
-        return jnp.concatenate([leaf, filler]).reshape(-1, size, *leaf.shape[1:])
+        # Not -1: a leaf may be empty.
+        parts = (rows + missing) // size
+        return jnp.concatenate([leaf, filler]).reshape(parts, size, *leaf.shape[1:])
 
     return jax.tree.map(split, tree)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -42,10 +43,10 @@ class CentralBuilder:
         method, devices = self._method, setting.devices
         units = make_units(setting, method)
         plan, steps_per_epoch = self._plan(units)
-        kept = self._kept(setting, units, plan)
         problem = make_problem(setting, method)
-        size = count_parameters(jax.eval_shape(setting.model.init, jax.random.key(0)))
-        config = self._step_config(setting, plan, kept.noise_multiplier, units, size)
+        config = self._step_config(setting, plan, units)
+        kept = self._kept(setting, units, plan)  # takes seconds: after all that may be refused
+        config = dataclasses.replace(config, noise_multiplier=kept.noise_multiplier)
         amplified = plan.batches == "secret"
 
         def gradient(
@@ -112,9 +113,8 @@ class CentralBuilder:
         except RunFolderError as error:
             raise RunFolderError(f"{self._loaded.source}: cannot be resumed: {error}") from None
 
-    def _step_config(
-        self, setting: Setting, plan: Plan, sigma: float, units: Units, size: int
-    ) -> StepConfig:
+    def _step_config(self, setting: Setting, plan: Plan, units: Units) -> StepConfig:
+        """All but σ."""
         method, devices, n = self._method, setting.devices, plan.units
         choices: dict[str, Any] = {}
         if isinstance(method, LabelDpPro):
@@ -129,13 +129,14 @@ class CentralBuilder:
             }
             if method.projection is None:
                 rows = hull_units if method.denoiser == "alt_conv" else plan.max_batch
+                size = count_parameters(jax.eval_shape(setting.model.init, jax.random.key(0)))
                 needed = gram_bytes(rows * units.examples, _vertices(setting), size)
                 choices["projection"] = "gram" if needed <= GRAM_BYTES else "matrix_free"
         microbatch = min(method.microbatch, plan.max_batch)
         return StepConfig(
             plan,
             method.clip_norm,
-            sigma,
+            1.0,
             method.clipping,
             centre=method.centre,
             centre_units=self._at_most("centre_units", method.centre_units, _CENTRE_UNITS, n),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.users import user_adjacency
 from labeldp_trainer.private.accounting import Plan
 from labeldp_trainer.private.step import StepConfig
 
@@ -78,15 +79,6 @@ def central_statement(
         ),
         adjacency=ADJACENCY if examples_per_user is None else user_adjacency(examples_per_user),
         limits=LIMITS,
-    )
-
-
-def user_adjacency(examples: int) -> str:
-    """What may change at the level of users."""
-    return (
-        "replacing all labels of one user, of whose rows at most "
-        f"{examples:,} are used, chosen without looking at labels; features, who owns which row, "
-        "and the number of rows are public"
     )
 
 

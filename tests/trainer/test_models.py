@@ -14,6 +14,7 @@ from labeldp_trainer.models import (
     build_model,
     count_parameters,
 )
+from labeldp_trainer.models.layers import conv, conv_init
 
 from tests.trainer.trainer_helpers import CONFIG
 
@@ -62,6 +63,28 @@ def test_table_10():
 def test_resnet18_has_the_usual_size():
     params = jax.eval_shape(ResNet18(FeatureShape(image=(32, 32, 3)), 10).init, jax.random.key(0))
     assert count_parameters(params) == 11_173_962
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("side", [5, 8])
+def test_one_example_is_convolved_like_many(side, stride):
+    """One alone goes another way, which is quicker for its gradient."""
+    layer = conv_init(jax.random.key(0), 3, 2, 4)
+    x = features(FeatureShape(image=(side, side, 2)), 2)
+
+    @jax.jit
+    def both(layer):
+        def total(layer, x):
+            y = conv(layer, x, stride)
+            return jnp.sum(jnp.sin(y)), y
+
+        many = jax.grad(total, has_aux=True)(layer, x)
+        one = [jax.grad(total, has_aux=True)(layer, x[i : i + 1]) for i in range(2)]
+        return many, (jax.tree.map(jnp.add, one[0][0], one[1][0]), [y for _, y in one])
+
+    (slope, y), (slopes, ys) = both(layer)
+    np.testing.assert_allclose(y, np.concatenate(ys), rtol=1e-5, atol=1e-5)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), slope, slopes)
 
 
 def test_dropout_only_with_a_key():

@@ -3,7 +3,6 @@
 import json
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet as pq
 from labeldp_trainer import parse_config, train
@@ -62,13 +61,3 @@ def same(one, other):
         np.array_equal(a, b)
         for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     )
-
-
-class Counted:
-    """A linear model from Python: three numbers, whatever the table."""
-
-    def init(self, key):
-        return {"w": jnp.zeros((2, 1)), "b": jnp.zeros(1)}
-
-    def apply(self, params, x, key=None):
-        return x["numeric"] @ params["w"] + params["b"][None, :]

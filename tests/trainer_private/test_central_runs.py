@@ -33,7 +33,8 @@ PRO = "kind: labeldp_pro, epsilon: 8, delta: 1e-5"
 def epsilon_of(statement):
     """ε from nothing but the numbers of privacy.json, by dp-accounting."""
     details = statement["details"]
-    accountant = pld.PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
+    relation = dp_accounting.NeighboringRelation.REPLACE_ONE
+    accountant = pld.PLDAccountant(relation, value_discretization_interval=2e-3)
     if details["amplified"]:
         event = dp_accounting.TruncatedSubsampledGaussianDpEvent(
             details["units"],
@@ -165,7 +166,10 @@ def test_the_seed_is_not_the_key(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (with_method("kind: dp_sgd, epsilon: 1e-9, delta: 1e-30"), "t.yaml:7: method.epsilon: ε ="),
+        (
+            with_method("kind: dp_sgd, epsilon: 1e-9, delta: 1e-30, batches: partition"),
+            "t.yaml:7: method.epsilon: ε =",
+        ),
         (
             CONFIG.replace("30}", "121}"),
             "t.yaml:9: training.batch_size: 121 is larger than the 120",

@@ -19,7 +19,7 @@ def message(text):
     [
         ("epochs: 3", "epoch: 3", "t.yaml:15: training.epoch: unknown key; did you mean 'epochs'?"),
         ("version: 1\n", "", "t.yaml:2: version: this key is missing"),
-        ("kind: none", "kind: dp-sgd", "t.yaml:13: method.kind: 'dp-sgd' is unknown; expected"),
+        ("kind: none", "kind: magic", "t.yaml:13: method.kind: 'magic' is unknown; expected"),
         ("kind: none", "kind: privatised", "did you mean 'privatized'?"),
         ("{kind: none}", "{}", "t.yaml:13: method: the key 'kind' is missing"),
         ("0.02", "fast", "t.yaml:14: optimizer.learning_rate: expected a number"),

@@ -14,7 +14,7 @@ from labeldp_trainer.models import (
     build_model,
     count_parameters,
 )
-from labeldp_trainer.models.layers import conv, conv_init, conv_patches, pool_average, pool_max
+from labeldp_trainer.models.layers import conv, conv_init, pool_average, pool_max
 
 from tests.trainer.trainer_helpers import CONFIG
 
@@ -65,14 +65,6 @@ def test_resnet18_has_the_usual_size():
     assert count_parameters(params) == 11_173_962
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_patches_are_convolutions(size):
-    layer = conv_init(jax.random.key(0), size, 3, 4)
-    layer["b"] = jnp.arange(4.0)
-    x = jax.random.normal(jax.random.key(1), (2, 5, 6, 3))
-    np.testing.assert_allclose(conv_patches(layer, x), conv(layer, x), rtol=1e-5, atol=1e-5)
-
-
 def test_pools_see_their_block_and_drop_what_is_left():
     x = np.random.default_rng(0).normal(size=(1, 5, 4, 2)).astype(np.float32)
     for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
@@ -80,6 +72,28 @@ def test_pools_see_their_block_and_drop_what_is_left():
         np.testing.assert_allclose(pool_average(x)[0, i, j], block.mean(axis=(0, 1)), rtol=1e-5)
         np.testing.assert_array_equal(pool_max(x)[0, i, j], block.max(axis=(0, 1)))
     assert pool_max(x).shape == (1, 2, 2, 2)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("side", [5, 8])
+def test_one_example_is_convolved_like_many(side, stride):
+    """One alone goes another way, which is quicker for its gradient."""
+    layer = conv_init(jax.random.key(0), 3, 2, 4)
+    x = features(FeatureShape(image=(side, side, 2)), 2)
+
+    @jax.jit
+    def both(layer):
+        def total(layer, x):
+            y = conv(layer, x, stride)
+            return jnp.sum(jnp.sin(y)), y
+
+        many = jax.grad(total, has_aux=True)(layer, x)
+        one = [jax.grad(total, has_aux=True)(layer, x[i : i + 1]) for i in range(2)]
+        return many, (jax.tree.map(jnp.add, one[0][0], one[1][0]), [y for _, y in one])
+
+    (slope, y), (slopes, ys) = both(layer)
+    np.testing.assert_allclose(y, np.concatenate(ys), rtol=1e-5, atol=1e-5)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), slope, slopes)
 
 
 def test_dropout_only_with_a_key():

@@ -21,10 +21,11 @@ def pytest_report_header():
 def strict_dtypes_and_quick_compilation(request):
     """Most of the time is compilation. Clipping is tested as optimized as it runs in training."""
     optimized = request.module.__name__.endswith("test_clipped_sum")
+    before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", not optimized)
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-import json
 import math
 
 import dp_accounting
@@ -14,7 +13,6 @@ from labeldp_trainer.private.accounting import (
     lattice,
     padded_batch,
 )
-from labeldp_trainer.private.statement import make_statement, verify_statement
 from scipy import stats
 from scipy.integrate import trapezoid
 
@@ -169,33 +167,3 @@ def test_impossible_targets(target, delta, message, batches):
 def test_plans_that_do_not_fit(arguments):
     with pytest.raises(ValueError, match="must be"):
         Plan(*arguments)
-
-
-def test_statement_in_json_and_words():
-    plan = Plan(1000, 50, 40, 60)
-    statement = make_statement(plan, target_epsilon=1.0, delta=1e-5, clip=2.0)
-    data = json.loads(statement.to_json())
-    assert data["format_version"] == "1.0"
-    assert data["noise_multiplier"] == statement.noise_multiplier
-    assert data["amplified"] is True
-    assert data["truncation_probability"] == pytest.approx(stats.binom.sf(60, 1000, 0.05))
-    words = statement.in_words()
-    for part in ("ε = 1", "one label", "40 steps", "more than 60", "who was in which batch"):
-        assert part in words
-    verify_statement(statement, plan)
-    with pytest.raises(ValueError, match="more than the stated"):
-        verify_statement(statement, Plan(1000, 50, 80, 60))
-
-
-def test_statement_of_users_and_of_public_batches():
-    plan = Plan(1000, 50, 40, 60, "public")
-    statement = make_statement(
-        plan, target_epsilon=1.0, delta=1e-5, clip=2.0, unit="user", max_examples_per_user=4
-    )
-    assert not statement.amplified
-    assert "who was in which batch" not in statement.in_words()
-    assert "at most 4 examples" in statement.adjacency
-    with pytest.raises(ValueError, match="belongs to"):
-        make_statement(plan, target_epsilon=1.0, delta=1e-5, clip=2.0, unit="user")
-    with pytest.raises(ValueError, match="clipping norm"):
-        make_statement(plan, target_epsilon=1.0, delta=1e-5, clip=0.0)

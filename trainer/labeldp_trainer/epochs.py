@@ -80,12 +80,15 @@ class Run:
             "epoch": int(state.epoch),
             **{name: float(value) for name, value in values.items()},
             **self.test(state.params),
+        }
+        times = {
             "seconds": seconds,
             "examples_per_second": self.method.examples_per_epoch / max(seconds, 1e-9),
         }
-        line = append_line(self.folder.metrics, line)
-        self.progress(line)
-        return line
+        written = line | times if self.method.times_are_public else line
+        written = append_line(self.folder.metrics, written)
+        self.progress(written | times)
+        return written
 
     def _finished(self, state: State) -> bool:
         training = self.config.training

@@ -55,6 +55,13 @@ class Loss:
             return -jnp.sum(targets * logs, axis=-1)
         return -jnp.take_along_axis(logs, targets[:, None], axis=-1)[:, 0]
 
+    def slope(self, f: jax.Array, y: jax.Array) -> jax.Array:
+        """∂ℓ(f, y)/∂f at a prediction f, for the losses with a slope that is affine in y."""
+        if self.name == "squared":
+            return f - y
+        assert self.name == "poisson"
+        return 1 - y / jnp.maximum(f, POISSON_FLOOR)
+
     def metrics(self, outputs: jax.Array, targets: jax.Array) -> dict[str, jax.Array]:
         """Per-example quantities [b] whose means describe a test set."""
         f = self.predictions(outputs)

@@ -47,6 +47,11 @@ class Devices:
         rows = NamedSharding(self.mesh, _spec(_AXIS))
         return jax.lax.with_sharding_constraint(tree, rows)  # type: ignore[no-untyped-call]
 
+    def split_if_even(self, tree: Any) -> Any:
+        """Inside jit: split arrays [b, …] by their rows, if the devices get equally many."""
+        rows = jax.tree.leaves(tree)[0].shape[0]
+        return self.split(tree) if rows % self.count == 0 else tree
+
 
 def _spec(*axes: str) -> PartitionSpec:
     return PartitionSpec(*axes)  # type: ignore[no-untyped-call]

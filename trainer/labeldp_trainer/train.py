@@ -83,7 +83,7 @@ def train(
     if folder is None:
         folder = create_run(output, loaded.text, facts, method.statement, method.keep)
     else:
-        folder.require_same(facts)
+        folder.require_same(facts, machine=method.repeats_noise)
     evaluate = make_evaluation(model, loss)
 
     def test(params: Params) -> Line:

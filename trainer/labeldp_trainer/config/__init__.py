@@ -1,5 +1,6 @@
 """Training configs: the models, and the way from a file to them."""
 
+from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.label_methods import Alibi, Clusters, LpMst
 from labeldp_trainer.config.load import LoadedConfig, load_config, parse_config
 from labeldp_trainer.config.method import NoMethod, Privatized
@@ -9,6 +10,8 @@ __all__ = [
     "Alibi",
     "Clusters",
     "Config",
+    "DpSgd",
+    "LabelDpPro",
     "LoadedConfig",
     "LpMst",
     "NoMethod",

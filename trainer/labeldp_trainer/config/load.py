@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.explain import explain
 from labeldp_trainer.config.model import Config
 from labeldp_trainer.config.yaml_source import KeyPath, YamlError, YamlSource, read_yaml
@@ -100,3 +101,29 @@ def _check(loaded: LoadedConfig) -> None:
                 raise loaded.error(("method", key), "idx files have no columns")
         if config.method.private_column is not None and config.data.kind == "idx":
             raise loaded.error(("method", "private_column"), "idx files have no columns")
+    user_column = getattr(config.method, "user_column", None)
+    if user_column is not None and config.data.kind == "idx":
+        raise loaded.error(("method", "user_column"), "idx files have no columns")
+    if user_column == config.data.label:
+        raise loaded.error(("method", "user_column"), "is the label: users must be public")
+    if isinstance(config.method, DpSgd | LabelDpPro):
+        if config.training.early_stopping is not None:
+            reason = f"method {config.method.kind} has no training loss that may be looked at"
+            raise loaded.error(("training", "early_stopping"), reason)
+        _check_label_range(loaded, config.method)
+
+
+def _check_label_range(loaded: LoadedConfig, method: DpSgd | LabelDpPro) -> None:
+    key, loss = ("method", "label_range"), loaded.config.loss
+    needed = "label-free clipping and denoisers look at the gradients of all labels"
+    if loss == "cross_entropy":
+        if method.label_range is not None:
+            raise loaded.error(key, "is for regression: the labels of cross_entropy are classes")
+    elif not method.needs_labels:
+        if method.label_range is not None:
+            raise loaded.error(key, "is for clipping: label_free and for denoisers")
+    elif loss == "absolute":
+        reason = "is not affine in the label: use squared or poisson"
+        raise loaded.error(("loss",), f"{needed}; the gradient of absolute {reason}")
+    elif method.label_range is None:
+        raise loaded.error(key, f"{needed}: give the two ends of the labels, [low, high]")

@@ -7,7 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from labeldp_trainer.config.base import Strict
+from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.label_methods import Alibi, Clusters, LpMst
+from labeldp_trainer.config.users import UserLevel
 
 
 class NoMethod(Strict):
@@ -16,7 +18,7 @@ class NoMethod(Strict):
     kind: Literal["none"]
 
 
-class Privatized(Strict):
+class Privatized(UserLevel):
     """Train on labels that a certified randomizer made private.
 
     With ``artifact`` alone, the true labels of ``column`` are randomized once, before training.
@@ -67,5 +69,6 @@ class Privatized(Strict):
 
 
 MethodConfig = Annotated[
-    NoMethod | Privatized | LpMst | Alibi | Clusters, Field(discriminator="kind")
+    NoMethod | Privatized | LpMst | Alibi | Clusters | DpSgd | LabelDpPro,
+    Field(discriminator="kind"),
 ]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.methods.alibi import AlibiBuilder
+from labeldp_trainer.methods.central import CentralBuilder
 from labeldp_trainer.methods.clusters import ClustersBuilder
 from labeldp_trainer.methods.lp_mst import LpMstBuilder
 from labeldp_trainer.methods.method import Method, MethodBuilder, Setting
@@ -17,6 +18,8 @@ _BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
     "alibi": AlibiBuilder,
     "clusters": ClustersBuilder,
     "lp_mst": LpMstBuilder,
+    "dp_sgd": CentralBuilder,
+    "labeldp_pro": CentralBuilder,
     "none": NoneBuilder,
     "privatized": PrivatizedBuilder,
 }

@@ -49,6 +49,10 @@ class Method:
         later: the next stage of a training in stages, from the parameters that this one ends with
             and what is stored of the next (None if it has not begun). What it wants to ``keep`` is
             on the disk before its first step. None for the last stage, or the only one.
+        repeats_noise: whether steps that are done again add the same secret noise. They must then
+            give the same bits, or two sums with one noise would be out: the run is resumed only on
+            the same kind and number of devices and with the same packages.
+        times_are_public: whether it may be written down how long an epoch took.
     """
 
     arrays: Any
@@ -61,6 +65,8 @@ class Method:
     keep: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     later: Callable[[Params, Mapping[str, NDArray[Any]] | None], Method] | None = None
+    repeats_noise: bool = False
+    times_are_public: bool = True
 
 
 @dataclass(frozen=True)

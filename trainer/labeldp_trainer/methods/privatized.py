@@ -6,6 +6,7 @@ before the first step and kept in the run folder, so that a resumed run draws no
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from labeldp_runtime import IdError, LabelError
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.data.labels import as_numpy
-from labeldp_trainer.errors import DataError
+from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.methods.certificate import (
     Certificate,
     artifact_certificate,
@@ -23,7 +24,8 @@ from labeldp_trainer.methods.certificate import (
 from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.statement import TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.users import kept_rows, take_rows, user_adjacency, user_groups
 
 KEPT = "private_labels"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
@@ -43,20 +45,39 @@ class PrivatizedBuilder:
             self._certificate = certificate_file(loaded.path(str(method.certificate)))
         self._column = method.private_column or method.column or loaded.config.data.label
         ids = () if method.id_column is None else (method.id_column,)
-        self.columns: tuple[str, ...] = (self._column, *ids)
+        users = () if method.user_column is None else (method.user_column,)
+        self.columns: tuple[str, ...] = (self._column, *ids, *users)
+        if users and self._certificate.epsilon_prior > 0:
+            reason = "how many labels of a user the artifact's prior has seen is not known here"
+            raise loaded.error(("method", "user_column"), f"{reason}: compile with another prior")
         self.classes = self._certificate.classes
 
     def build(self, setting: Setting) -> Method:
         """Plain minibatches on private labels. Raises TrainerError."""
+        whole = setting.dataset.train.rows
+        if self._method.user_column is not None:
+            setting = self._limited(setting)
         private = self._private(setting)
         targets = self._targets(setting, private)
         randomized_here = self._method.private_column is None
         return minibatch_method(
             setting,
             targets,
-            self._statement(setting, private),
+            self._statement(setting, private, whole),
             keep={KEPT: private} if randomized_here else {},
             notes=_notes(self._certificate, regression=setting.loss.task.classes is None),
+        )
+
+    def _limited(self, setting: Setting) -> Setting:
+        """Without the rows of a user beyond the most that are used."""
+        train = setting.dataset.train
+        part = take_rows(train, kept_rows(user_groups(self._loaded, train)))
+        batch = self._loaded.config.training.batch_size
+        if batch > part.rows:
+            reason = f"is larger than the {part.rows:,} examples that are left of all users"
+            raise self._loaded.error(("training", "batch_size"), f"{batch:,} {reason}")
+        return dataclasses.replace(
+            setting, dataset=dataclasses.replace(setting.dataset, train=part)
         )
 
     def _private(self, setting: Setting) -> NDArray[Any]:
@@ -64,7 +85,10 @@ class PrivatizedBuilder:
         if method.private_column is not None:
             return _storable(as_numpy(train.columns[method.private_column]))
         if setting.stored is not None:
-            return setting.stored[KEPT]
+            stored = setting.stored[KEPT]
+            if len(stored) != train.rows:
+                raise RunFolderError(f"{train.source}: the run was started with other rows")
+            return stored
         key = None if method.key is None else self._loaded.path(method.key)
         context = None if key is None else method.context or self._column
         randomizer = load_randomizer(self._loaded.path(str(method.artifact)), key, context)
@@ -94,7 +118,7 @@ class PrivatizedBuilder:
             raise DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
         return soft
 
-    def _statement(self, setting: Setting, private: NDArray[Any]) -> Statement:
+    def _statement(self, setting: Setting, private: NDArray[Any], whole: int) -> Statement:
         certificate, method = self._certificate, self._method
         here = method.private_column is None
         where = f"randomized once with {certificate.mechanism} ({certificate.name})"
@@ -107,8 +131,15 @@ class PrivatizedBuilder:
         remarks = [
             "Training only post-processes the private labels and spends nothing more, however "
             "long or often it runs on the same private labels.",
-            "A person with several labels pays for each of them.",
         ]
+        most = method.max_examples_per_user
+        if most is None:
+            remarks.append("A person with several labels pays for each of them.")
+        else:
+            remarks.append(
+                f"At most {most:,} labels of a user were used, {len(private):,} of {whole:,} in "
+                f"all: ε is {most:,} times that of a label (group privacy)."
+            )
         if here and method.key is None:
             remarks.append(
                 f"Starting another run randomizes again and spends ε = "
@@ -136,10 +167,12 @@ class PrivatizedBuilder:
             "keyed": method.key is not None,
             "debiased": method.debiased,
             "labels": len(private),
+            "unit": "label" if most is None else "user",
+            "max_examples_per_user": most,
         }
         return Statement(
             method="privatized",
-            epsilon=certificate.epsilon_total,
+            epsilon=certificate.epsilon_total * (1 if most is None else most),
             delta=0.0,
             mechanism=mechanism,
             details=details,
@@ -147,6 +180,7 @@ class PrivatizedBuilder:
             secret=tuple(secret),
             not_covered=() if setting.dataset.test is None else (TEST_LABELS,),
             remarks=tuple(remarks),
+            adjacency=ADJACENCY if most is None else user_adjacency(most),
         )
 
 

@@ -25,6 +25,8 @@ class Statement:
         secret: what must not be given away.
         not_covered: what the run writes that the promise does not cover.
         remarks: further sentences of the paragraph.
+        adjacency: what may change without being noticed.
+        limits: what the proof leaves out.
     """
 
     method: str
@@ -36,13 +38,15 @@ class Statement:
     secret: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    adjacency: str = ADJACENCY
+    limits: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The contents of ``privacy.json``."""
         return {
             "format_version": FORMAT_VERSION,
             "method": self.method,
-            "adjacency": ADJACENCY,
+            "adjacency": self.adjacency,
             "epsilon": self.epsilon,
             "delta": self.delta if self.epsilon is not None else None,
             "mechanism": self.mechanism,
@@ -50,6 +54,7 @@ class Statement:
             "released": list(self.released),
             "secret": list(self.secret),
             "not_covered": list(self.not_covered),
+            "limits": list(self.limits),
             "statement": self.paragraph(),
         }
 
@@ -61,13 +66,14 @@ class Statement:
             kind = f"(ε = {self.epsilon:.6g}"
             kind += ")-label-DP" if self.delta == 0 else f", δ = {self.delta:g})-label-DP"
             promise = (
-                f"What is released is {kind} under this adjacency: {ADJACENCY}. "
+                f"What is released is {kind} under this adjacency: {self.adjacency}. "
                 f"Mechanism: {self.mechanism}."
             )
         lists = (
             ("Released", self.released),
             ("Must stay secret", self.secret),
             ("Not covered", self.not_covered),
+            ("Limits", self.limits),
         )
         sentences = [f"{title}: {'; '.join(items)}." for title, items in lists if items]
         return " ".join([promise, *sentences, *self.remarks])

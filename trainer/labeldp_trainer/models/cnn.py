@@ -12,8 +12,8 @@ import jax
 
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.models.layers import (
+    conv,
     conv_init,
-    conv_patches,
     dense,
     dense_init,
     dropout,
@@ -49,8 +49,8 @@ class MnistCnn:
 
     def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
         """Logits [b, outputs] of images [b, height, width, channels]."""
-        y = pool_average(jax.nn.relu(conv_patches(params["conv1"], x)))
-        y = pool_average(jax.nn.relu(conv_patches(params["conv2"], y)))
+        y = pool_average(jax.nn.relu(conv(params["conv1"], x)))
+        y = pool_average(jax.nn.relu(conv(params["conv2"], y)))
         y = jax.nn.relu(dense(params["dense1"], y.reshape(y.shape[0], -1)))
         return dense(params["dense2"], y)
 
@@ -87,6 +87,6 @@ class CifarCnn:
         keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
         y = x
         for layer, drop in zip(params["convs"], keys[:3], strict=True):
-            y = dropout(pool_max(jax.nn.relu(conv_patches(layer, y))), self.rate, drop)
+            y = dropout(pool_max(jax.nn.relu(conv(layer, y))), self.rate, drop)
         y = jax.nn.relu(dense(params["dense1"], y.reshape(y.shape[0], -1)))
         return dense(params["dense2"], dropout(y, self.rate, keys[3]))

@@ -46,27 +46,33 @@ def conv_init(key: jax.Array, size: int, inputs: int, outputs: int, *, bias: boo
 
 def conv(layer: Layer, x: jax.Array, stride: int = 1) -> jax.Array:
     """[b, h, w, inputs] → [b, h/stride, w/stride, outputs], padded to the same size."""
-    y = lax.conv_general_dilated(
-        x, layer["w"], (stride, stride), "SAME", dimension_numbers=_DIMENSIONS
-    )
+    if x.shape[0] == 1:
+        # An example on its own, under vmap when per-example gradients are clipped: the gradient of
+        # lax's convolution is then a grouped one, many times slower than a product of matrices.
+        y = _conv_as_product(layer["w"], x, stride)
+    else:
+        y = lax.conv_general_dilated(
+            x, layer["w"], (stride, stride), "SAME", dimension_numbers=_DIMENSIONS
+        )
     return y + layer["b"][None, None, None, :] if "b" in layer else y
 
 
-def conv_patches(layer: Layer, x: jax.Array) -> jax.Array:
-    """``conv`` with stride 1, as a product of patches [b·h·w, size²·inputs] with a matrix.
-
-    For narrow layers only: it needs size² times the memory. Gradients of single examples are then
-    batched products, five times as fast on a CPU as the grouped convolutions that ``conv`` becomes.
-    """
-    size, _, _, outputs = layer["w"].shape
-    b, height, width, _ = x.shape
-    before = (size - 1) // 2
-    margin = (before, size - 1 - before)
-    padded = jnp.pad(x, ((0, 0), margin, margin, (0, 0)))
-    shifted = [padded[:, i : i + height, j : j + width] for i in range(size) for j in range(size)]
-    patches = jnp.concatenate(shifted, axis=-1).reshape(b, height * width, -1)
-    y = (patches @ layer["w"].reshape(-1, outputs)).reshape(b, height, width, outputs)
-    return y + layer["b"][None, None, None, :]
+def _conv_as_product(w: jax.Array, x: jax.Array, stride: int) -> jax.Array:
+    """The same convolution as a product of the image's patches with the kernel."""
+    size, sides = w.shape[0], x.shape[1:3]
+    outputs = [-(-side // stride) for side in sides]
+    missing = [
+        max((n - 1) * stride + size - side, 0) for n, side in zip(outputs, sides, strict=True)
+    ]
+    around = [(m // 2, m - m // 2) for m in missing]
+    padded = jnp.pad(x, [(0, 0), *around, (0, 0)])
+    spans = [(n - 1) * stride + 1 for n in outputs]
+    patches = [
+        padded[:, i : i + spans[0] : stride, j : j + spans[1] : stride]
+        for i in range(size)
+        for j in range(size)
+    ]
+    return jnp.concatenate(patches, axis=-1) @ w.reshape(-1, w.shape[-1])
 
 
 def pool_average(x: jax.Array) -> jax.Array:

@@ -5,12 +5,13 @@ most 2C (docs/privacy.md, Theorem 7). dp-accounting's `REPLACE_ONE` measures σ 
 its pair is N(−1, σ²) against N(+1, σ²), so the factor 2 is in it.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import dp_accounting  # type: ignore[import-untyped]
+import dp_accounting
 import numpy as np
 from dp_accounting import pld
 from scipy import optimize, stats
@@ -116,6 +117,7 @@ def lattice(target_epsilon: float) -> float:
     return min(1e-3, max(1e-6, target_epsilon / 2000))
 
 
+@functools.cache
 def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
     """Return the least noise multiplier σ (within 0.01 %) with which `plan` is (ε, δ)-label-DP.
 

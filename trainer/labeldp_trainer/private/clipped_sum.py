@@ -11,6 +11,14 @@ from jax import Array, lax
 
 from labeldp_trainer.private.tree import Loss, PyTree, clip, zeros_like_sum
 
+Split = Callable[[PyTree], PyTree]
+"""Inside jit: spreads the rows of arrays [rows, …] over devices; no value changes."""
+
+
+def whole(tree: PyTree) -> PyTree:
+    """Leave rows where they are."""
+    return tree
+
 
 def clipped_sum(
     loss: Loss,
@@ -21,6 +29,7 @@ def clipped_sum(
     *,
     clip_norm: float,
     microbatch: int,
+    split: Split = whole,
 ) -> PyTree:
     """Return Σ over masked rows of the gradient of `loss`, each clipped to `clip_norm` (Algorithm
     1, line 4).
@@ -37,6 +46,7 @@ def clipped_sum(
         mask,
         clip_norm=clip_norm,
         microbatch=microbatch,
+        split=split,
     )
 
 
@@ -49,16 +59,17 @@ def sum_over_units(
     *,
     clip_norm: float,
     microbatch: int,
+    split: Split = whole,
 ) -> PyTree:
     """Return Σ over masked rows of `vector(x_i, y_i)`, each clipped to `clip_norm` whatever it is.
 
-    Rows are worked on `microbatch` at a time, so memory is that of `microbatch` gradients. The
-    number of microbatches does not depend on the mask: a step takes as long whoever is in the
-    batch.
+    Rows are worked on `microbatch` at a time, so memory is that of `microbatch` gradients, each
+    `split` over the devices. The number of microbatches does not depend on the mask: a step takes
+    as long whoever is in the batch.
     """
 
     def body(total: PyTree, part: tuple[PyTree, Array, Array]) -> tuple[PyTree, None]:
-        xs, ys, kept = part
+        xs, ys, kept = split(part)
         clipped = jax.vmap(lambda xi, yi: clip(vector(xi, yi), clip_norm))(xs, ys)
         return jax.tree.map(
             lambda t, c: t + _masked_sum(c, kept).astype(t.dtype), total, clipped
@@ -81,7 +92,9 @@ def in_microbatches(tree: PyTree, rows: int, microbatch: int) -> PyTree:
         filler = jnp.broadcast_to(leaf[:1], (missing, *leaf.shape[1:]))
         if leaf.dtype == jnp.bool_:
             filler = jnp.zeros_like(filler)
-        return jnp.concatenate([leaf, filler]).reshape(-1, size, *leaf.shape[1:])
+        # Not -1: a leaf may be empty.
+        parts = (rows + missing) // size
+        return jnp.concatenate([leaf, filler]).reshape(parts, size, *leaf.shape[1:])
 
     return jax.tree.map(split, tree)
 

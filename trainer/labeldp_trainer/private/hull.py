@@ -12,6 +12,7 @@ hull: `clip_norm` clips each vertex; `scales` multiplies those of row i by s_i (
 clipping); with neither, they are raw, as in the paper's pseudocode.
 """
 
+import math
 from dataclasses import dataclass
 
 import jax
@@ -125,9 +126,10 @@ def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
     some = jnp.any(usable)
 
     def scaled(leaf: Array) -> Array:
-        taken = leaf[source].reshape(*weights.shape, -1)
+        size = math.prod(leaf.shape[2:])  # not -1: a leaf may be empty
+        taken = leaf[source].reshape(*weights.shape, size)
         vertices = taken * weights[..., None].astype(leaf.dtype)
-        return jnp.where(some, vertices, jnp.zeros_like(vertices)).reshape(weights.size, -1)
+        return jnp.where(some, vertices, jnp.zeros_like(vertices)).reshape(weights.size, size)
 
     leaves, structure = jax.tree.flatten(params)
     return Materialised(

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from labeldp_trainer.private.clipped_sum import in_microbatches, sum_over_units
+from labeldp_trainer.private.clipped_sum import Split, in_microbatches, sum_over_units, whole
 from labeldp_trainer.private.per_user import Reduction, example_weights
 from labeldp_trainer.private.tree import Loss, PyTree, all_finite, norm, zeros_like_sum
 
@@ -44,11 +44,13 @@ BallOf = Callable[[PyTree, PyTree], Ball]
 
 @dataclass(frozen=True)
 class Scaling:
-    """C (`clip_norm`) and r0 (`radius_floor`) of s = C / max(r, r0); rows a `microbatch`."""
+    """C (`clip_norm`) and r0 (`radius_floor`) of s = C / max(r, r0); rows a `microbatch`, and how
+    they are `split` over devices."""
 
     clip_norm: float
     radius_floor: float
     microbatch: int
+    split: Split = whole
 
     def of(self, ball: Ball) -> Array:
         """Return s, a scalar; NaN for a NaN radius, which the callers turn into zero."""
@@ -116,7 +118,14 @@ def label_free_sum(
         return jax.tree.map(lambda g, c: (g - c) * scale.astype(g.dtype), gradient, ball.centre)
 
     return sum_over_units(
-        vector, params, x, y, mask, clip_norm=scaling.clip_norm, microbatch=scaling.microbatch
+        vector,
+        params,
+        x,
+        y,
+        mask,
+        clip_norm=scaling.clip_norm,
+        microbatch=scaling.microbatch,
+        split=scaling.split,
     )
 
 
@@ -135,7 +144,7 @@ def public_centre(
     rows = jax.tree.leaves(x)[0].shape[0]
 
     def body(total: PyTree, part: tuple[PyTree, Array]) -> tuple[PyTree, None]:
-        xs, kept = part
+        xs, kept = scaling.split(part)
         terms = jax.vmap(one)(xs, kept)
         return jax.tree.map(lambda t, c: t + jnp.sum(c, axis=0).astype(t.dtype), total, terms), None
 

@@ -17,11 +17,23 @@ from jax import Array
 from labeldp_trainer.private.tree import PyTree
 
 
-def secret_key() -> Array:
-    """Return a JAX key of 64 bits from the operating system. Store it as secretly as the labels."""
-    words = np.array([secrets.randbits(32), secrets.randbits(32)], dtype=np.uint32)
-    key: Array = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+def secret_words() -> np.ndarray:
+    """Return the 64 bits of a key, uint32 [2], from the operating system.
+
+    Store them as secretly as the labels.
+    """
+    return np.array([secrets.randbits(32), secrets.randbits(32)], dtype=np.uint32)
+
+
+def key_of(words: Array) -> Array:
+    """Return the JAX key made of `words`, uint32 [2]; works inside jit."""
+    key: Array = jax.random.wrap_key_data(words, impl="threefry2x32")
     return key
+
+
+def secret_key() -> Array:
+    """Return a fresh secret key."""
+    return key_of(jnp.asarray(secret_words()))
 
 
 def add_noise(key: Array, tree: PyTree, standard_deviation: Array | float) -> PyTree:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from labeldp_trainer.private.accounting import Batches, Plan
-from labeldp_trainer.private.clipped_sum import clipped_sum
+from labeldp_trainer.private.clipped_sum import Split, clipped_sum, whole
 from labeldp_trainer.private.hull import HullRows, Materialised, Vertices, materialise, matrix_free
 from labeldp_trainer.private.label_free import (
     BallOf,
@@ -54,7 +54,8 @@ class StepConfig:
     `clip_norm` C, `noise_multiplier` σ: the sum gets N(0, σ²C²). `radius_floor` is r0 of
     label-free clipping, in units of a gradient's norm; `centre_units` how many units its public
     centre is computed on. `hull_units` is n2, for `alt_conv`. `smoothing` is λ. `tolerance` τ
-    bounds the projection's relative error. `denoiser = noop` with `clipping = standard` is DP-SGD.
+    bounds the projection's relative error. `microbatch` rows are worked on at a time, `split` over
+    devices. `denoiser = noop` with `clipping = standard` is DP-SGD.
     Raises ValueError if the choices do not go together.
     """
 
@@ -73,6 +74,7 @@ class StepConfig:
     centre_units: int = 256
     radius_floor: float = 1e-3
     microbatch: int = 32
+    split: Split = whole
 
     def __post_init__(self) -> None:
         """Check what a type cannot."""
@@ -99,7 +101,7 @@ class StepConfig:
     @property
     def scaling(self) -> Scaling:
         """The numbers of label-free clipping."""
-        return Scaling(self.clip_norm, self.radius_floor, self.microbatch)
+        return Scaling(self.clip_norm, self.radius_floor, self.microbatch, self.split)
 
     @property
     def needs_centre(self) -> bool:
@@ -239,6 +241,7 @@ def _noisy_mean(
             mask,
             clip_norm=config.clip_norm,
             microbatch=config.microbatch,
+            split=config.split,
         )
     noisy = add_noise(key, summed, config.noise_multiplier * config.clip_norm)
     return jax.tree.map(lambda leaf: leaf / config.plan.batch, noisy)
@@ -260,6 +263,7 @@ def _vertices(
         mask = (mask[:, None] & present).reshape(-1)
         scale = None if scale is None else jnp.repeat(scale, examples)
     clip_norm = config.clip_norm if config.clip_hull else None
+    xs = config.split(xs)
     rows = HullRows(xs, labels, mask, clip_norm, scale)
     if config.projection == "gram":
         return materialise(problem.loss, params, rows)

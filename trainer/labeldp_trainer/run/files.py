@@ -29,8 +29,18 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Write an uncompressed .npz archive."""
+    _write_arrays(path, arrays, 0o666)
+
+
+def write_secret_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write an uncompressed .npz archive that nobody but the owner may ever read."""
+    _write_arrays(path, arrays, 0o600)
+
+
+def _write_arrays(path: Path, arrays: dict[str, NDArray[Any]], mode: int) -> None:
     part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         # numpy's stub takes any keyword for allow_pickle
         np.savez(file, **arrays)  # type: ignore[arg-type]
         file.flush()

@@ -3,7 +3,8 @@
 config.yaml          the config, byte for byte
 run.json             digests of config and features, versions, device
 privacy.json, .txt   the statement
-kept.npz             what a resumed run must not draw again (private labels)
+kept.npz             what a resumed run must not draw again: private labels, or the key of
+                     the noise; only its owner may read it
 metrics.jsonl        one line an epoch
 stages/1, 2, …       of a training in stages: kept.npz, metrics.jsonl, checkpoints of each
 learning_curve.png
@@ -31,13 +32,14 @@ from labeldp_trainer.methods import Statement
 from labeldp_trainer.run.files import (
     read_arrays,
     sync_folder,
-    write_arrays,
     write_bytes,
     write_json,
+    write_secret_arrays,
 )
 
 FORMAT_VERSION = "1.0"
 IDENTITY = ("config_sha256", "features_sha256", "parameters")
+MACHINE = ("device", "devices", "versions")
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,11 @@ class RunFolder:
                 "spending again; start another run"
             ) from None
 
-    def require_same(self, facts: Mapping[str, Any]) -> None:
-        """Raise RunFolderError if the run was started with other inputs."""
+    def require_same(self, facts: Mapping[str, Any], *, machine: bool = False) -> None:
+        """Raise RunFolderError if the run was started with other inputs.
+
+        With ``machine`` also if it was on other devices or with other versions of packages.
+        """
         old = self.facts()
         words = {
             "config_sha256": "another config",
@@ -101,6 +106,13 @@ class RunFolder:
             if name in facts and old.get(name) != facts[name]:
                 raise RunFolderError(
                     f"{self.path}: was started with {words[name]}: choose another folder"
+                )
+        for name in MACHINE if machine else ():
+            if old.get(name) != facts[name]:
+                raise RunFolderError(
+                    f"{self.path}: was started with {name} {old.get(name)}, now {facts[name]}: "
+                    "repeated steps would not give the same bits, and the same noise on other "
+                    "sums shows labels; go on where it was started, or start another run"
                 )
 
 
@@ -131,7 +143,7 @@ def create_run(
             write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
             write_json(part / "privacy.json", statement.to_json())
             write_bytes(part / "privacy.txt", (statement.paragraph() + "\n").encode())
-            write_arrays(part / "kept.npz", dict(keep))
+            write_secret_arrays(part / "kept.npz", dict(keep))
             part.chmod(0o777 & ~_umask())
             sync_folder(part)
             part.rename(path)

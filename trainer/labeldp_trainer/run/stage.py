@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.run.files import sync_folder, write_arrays
+from labeldp_trainer.run.files import sync_folder, write_secret_arrays
 from labeldp_trainer.run.folder import RunFolder
 
 
@@ -48,7 +48,7 @@ class Stages:
             path.parent.mkdir(exist_ok=True)
             part = Path(tempfile.mkdtemp(prefix=f".{number}.", dir=path.parent))
             try:
-                write_arrays(part / "kept.npz", dict(keep))
+                write_secret_arrays(part / "kept.npz", dict(keep))
                 sync_folder(part)
                 part.rename(path)
                 sync_folder(path.parent)

@@ -1,0 +1,108 @@
+"""A private run that is killed repeats its steps bit by bit, with the same noise, or not at all."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from labeldp_trainer import RunFolderError
+
+from tests.trainer_private.central_helpers import (
+    lines_of,
+    run,
+    same,
+    statement_of,
+    with_method,
+    write_tables,
+)
+
+TEXT = with_method(
+    "kind: labeldp_pro, epsilon: 8, delta: 1e-5, denoiser: alt_conv, hull_units: 8"
+).replace("epochs: 2", "epochs: 60, checkpoint_every: 7")
+PATIENCE = 120  # seconds until a test gives up, never measured
+
+DEVICES = """
+import json, sys
+from pathlib import Path
+import jax
+import numpy as np
+from labeldp_trainer import load_config, train
+from labeldp_trainer.sharding import Devices
+
+directory = Path(sys.argv[1])
+assert jax.local_device_count() == 2
+loaded, folder = load_config(directory / "t.yaml"), directory / "run"
+split, spread = [], Devices.split
+
+def watched(self, tree):
+    split.append(jax.tree.leaves(tree)[0].shape[0])
+    return spread(self, tree)
+
+Devices.split = watched
+two = train(loaded, folder)
+assert 16 in split, split
+for name in ("checkpoints", "metrics.jsonl"):
+    (folder / name).rename(directory / name)
+facts = json.loads((folder / "run.json").read_text())
+assert facts["devices"] == 2
+Devices.for_batch = classmethod(lambda cls, batch: cls(jax.make_mesh((1,), ("batch",))))
+try:
+    train(loaded, folder, resume=True)
+except Exception as error:
+    assert "was started with devices 2, now 1" in str(error), error
+else:
+    raise AssertionError("other devices must be refused")
+(folder / "run.json").write_text(json.dumps(facts | {"devices": 1}))
+one = train(loaded, folder, resume=True)
+for a, b in zip(jax.tree.leaves(one.params), jax.tree.leaves(two.params), strict=True):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), atol=1e-4)
+"""
+
+
+def environment(**more):
+    return os.environ | {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} | more
+
+
+def test_kill_and_resume(tmp_path):
+    write_tables(tmp_path)
+    (tmp_path / "t.yaml").write_text(TEXT)
+    arguments = [str(tmp_path / "t.yaml"), "-o", str(tmp_path / "cut"), "--quiet"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "labeldp_trainer", *arguments], env=environment()
+    )
+    cut, whole, metrics = tmp_path / "cut", tmp_path / "whole", tmp_path / "cut" / "metrics.jsonl"
+    started = time.monotonic()
+    while time.monotonic() - started < PATIENCE:
+        if metrics.exists() and metrics.read_text().count("\n") > 9:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (cut / "result.json").exists()
+    reported = lines_of(cut)
+    # The same key from the start: what the run would have been without the kill.
+    shutil.copytree(cut, whole, ignore=shutil.ignore_patterns("checkpoints", "metrics.jsonl"))
+    one, other = (run(tmp_path, TEXT, name, resume=True) for name in ("whole", "cut"))
+    assert same(one.params, other.params)
+    assert lines_of(whole) == lines_of(cut)
+    assert lines_of(cut)[: len(reported)] == reported  # steps done twice told the same
+    assert statement_of(whole) == statement_of(cut)
+    facts = json.loads((cut / "run.json").read_text())
+    facts["versions"]["jax"] = "0.0.1"
+    (cut / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(RunFolderError, match="the same noise on other sums shows labels"):
+        run(tmp_path, TEXT, "cut", resume=True)
+
+
+def test_two_devices(tmp_path):
+    write_tables(tmp_path)
+    method = "kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition, microbatch: 15"
+    (tmp_path / "t.yaml").write_text(with_method(method))
+    devices = environment(XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    subprocess.run(
+        [sys.executable, "-c", DEVICES, str(tmp_path)], env=devices, check=True, timeout=PATIENCE
+    )

@@ -1,0 +1,105 @@
+"""Private training in the central model: ``dp_sgd`` and ``labeldp_pro``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictBool, StrictInt, model_validator
+
+from labeldp_trainer.config.base import Number
+from labeldp_trainer.config.users import UserLevel
+
+Positive = Annotated[Number, Field(gt=0)]
+Count = Annotated[StrictInt, Field(ge=1)]
+LabelRange = tuple[Number, Number]
+_CENTRED = ("centre", "centre_units", "radius_floor")
+
+
+class _Central(UserLevel):
+    epsilon: Positive
+    delta: Annotated[Number, Field(gt=0, lt=1)]
+    clip_norm: Positive = 1.0
+    clipping: Literal["standard", "label_free"] = "standard"
+    batches: Literal["secret", "public", "partition"] = "secret"
+    max_batch: Count | None = Field(
+        None, description="larger samples are cut; default: so large that this hardly happens"
+    )
+    microbatch: Count = Field(32, description="per-example gradients in memory at a time")
+    centre: Literal["mean", "none"] = "mean"
+    centre_units: Count | None = Field(None, description="default: 256, or all")
+    radius_floor: Positive = 1e-3
+    label_range: LabelRange | None = Field(None, description="the ends of a regression's labels")
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether a step looks at the gradients of all labels."""
+        return self.clipping == "label_free"
+
+    @model_validator(mode="after")
+    def _central(self) -> Self:
+        if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
+            raise ValueError("label_range: the first end must be less than the second")
+        if self.max_batch is not None and self.batches == "partition":
+            raise ValueError("max_batch: the batches of a partition all have the same size")
+        given = [name for name in _CENTRED if name in self.model_fields_set]
+        if given and self.clipping == "standard":
+            raise ValueError(f"{given[0]} is for clipping: label_free")
+        return self
+
+
+class DpSgd(_Central):
+    """DP-SGD: noisy sums of clipped per-example gradients.
+
+    Batches are Poisson samples that stay secret, unless ``batches`` says otherwise. With
+    ``clipping: label_free`` gradients are scaled by what is public about them.
+    """
+
+    kind: Literal["dp_sgd"]
+
+
+class LabelDpPro(_Central):
+    """LabelDP-Pro: the noisy gradient is projected onto the span or hull of possible gradients.
+
+    The denoisers ``self_span`` and ``self_conv`` look at the features of the batch: their batches
+    cannot be secret.
+    """
+
+    kind: Literal["labeldp_pro"]
+    denoiser: Literal["self_span", "self_conv", "alt_conv", "noop"]
+    projection: Literal["gram", "matrix_free"] | None = Field(
+        None, description="default: gram, if it needs no more than 1 GiB"
+    )
+    clip_hull: StrictBool = True
+    hull_units: Count | None = Field(None, description="for alt_conv; default: 64, or all")
+    smoothing: Annotated[Number, Field(gt=0, le=1)] = 1.0
+    tolerance: Annotated[Number, Field(gt=0, lt=1)] = 1e-2
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether a step looks at the gradients of all labels."""
+        return self.denoiser != "noop" or self.clipping == "label_free"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _batches_of_the_denoiser(cls, data: object) -> object:
+        if isinstance(data, dict) and str(data.get("denoiser")).startswith("self_"):
+            return {"batches": "partition", **data}
+        return data
+
+    @model_validator(mode="after")
+    def _denoised(self) -> Self:
+        given = self.model_fields_set
+        if self.denoiser.startswith("self_") and self.batches == "secret":
+            raise ValueError(
+                f"batches: {self.denoiser} looks at the features of the batch, so that it cannot "
+                "be secret: say public or partition"
+            )
+        if self.denoiser != "alt_conv" and "hull_units" in given:
+            raise ValueError("hull_units is for denoiser: alt_conv")
+        if not self.denoiser.endswith("conv") and given & {"smoothing", "tolerance"}:
+            raise ValueError("smoothing and tolerance are for the denoisers self_conv and alt_conv")
+        if self.denoiser == "noop" and given & {"projection", "clip_hull"}:
+            raise ValueError("projection and clip_hull are for denoisers that project")
+        if "clip_hull" in given and self.clipping == "label_free":
+            raise ValueError("clip_hull: label_free clipping scales the hull by itself")
+        return self

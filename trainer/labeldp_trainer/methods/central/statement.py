@@ -1,0 +1,109 @@
+"""The privacy statement of private training in the central model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.users import user_adjacency
+from labeldp_trainer.private.accounting import Plan
+from labeldp_trainer.private.step import StepConfig
+
+LIMITS = (
+    "sums, norms and Gaussian noise are floating-point numbers, and the proof is about real ones",
+    "JAX's generator is not cryptographic",
+    "hyperparameters tuned on the same labels are not accounted for",
+)
+_BATCHES = {
+    "secret": "each of {units:,} {unit}s takes part with probability q = {rate:.6g} (Poisson "
+    "sampling, amplified because batches stay secret)",
+    "public": "each of {units:,} {unit}s takes part with probability q = {rate:.6g} (Poisson "
+    "sampling, not amplified: batches may be known)",
+    "partition": "{batch:,} of {units:,} {unit}s take part, each once an epoch (not amplified: "
+    "batches may be known)",
+}
+
+
+def central_statement(
+    method: str,
+    config: StepConfig,
+    *,
+    epsilon: float,
+    delta: float,
+    examples_per_user: int | None,
+    has_test: bool,
+    details: dict[str, Any],
+) -> Statement:
+    """The promise of a run whose σ was calibrated for (ε, δ) and ``config.plan``.
+
+    ``examples_per_user`` is None if a label is the unit; ``details`` are further facts.
+    """
+    plan, unit = config.plan, "label" if examples_per_user is None else "user"
+    amplified = plan.batches == "secret"
+    secret = [
+        "the labels",
+        "kept.npz, which holds the key of sampling and noise",
+        "gradients before the noise, and the loss on the training labels",
+    ]
+    if amplified:
+        secret += ["who was in which batch", "how long single steps took"]
+    return Statement(
+        method=method,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=_mechanism(config, unit),
+        details={
+            "unit": unit,
+            "units": plan.units,
+            "max_examples_per_user": examples_per_user,
+            "noise_multiplier": config.noise_multiplier,
+            "clip_norm": config.clip_norm,
+            "batches": plan.batches,
+            "amplified": amplified,
+            "sampling_rate": plan.rate,
+            "batch_size": plan.batch,
+            "max_batch": plan.max_batch,
+            "truncation_probability": plan.truncation_probability,
+            "steps": plan.steps,
+            "times_a_unit_is_used": plan.epochs if plan.batches == "partition" else None,
+            "clipping": config.clipping,
+            "denoiser": config.denoiser,
+            **details,
+        },
+        released=("the parameters after every step", "all that follows from them and features"),
+        secret=tuple(secret),
+        not_covered=(TEST_LABELS,) if has_test else (),
+        remarks=(
+            f"Starting another run spends (ε = {epsilon:.6g}, δ = {delta:g}) again; resuming this "
+            "one does not: it repeats steps with the same batches and the same noise.",
+        ),
+        adjacency=ADJACENCY if examples_per_user is None else user_adjacency(examples_per_user),
+        limits=LIMITS,
+    )
+
+
+def _mechanism(config: StepConfig, unit: str) -> str:
+    plan, sigma, clip = config.plan, config.noise_multiplier, config.clip_norm
+    who = _BATCHES[plan.batches].format(
+        units=plan.units, unit=unit, rate=plan.rate, batch=plan.batch
+    )
+    cut = ""
+    if plan.truncation_probability > 0:
+        cut = (
+            f", and larger samples than {plan.max_batch:,} are cut at random (probability "
+            f"{plan.truncation_probability:.2g} a step, which ε includes)"
+        )
+    scaled = "scaled by public numbers and " if config.clipping == "label_free" else ""
+    then = "" if config.denoiser == "noop" else f"; {config.denoiser} post-processes the noisy sum"
+    return (
+        f"in each of {plan.steps:,} steps {who}{cut}; the gradient of each {unit} is {scaled}"
+        f"clipped to norm C = {clip:g}, and the sum gets Gaussian noise of standard deviation "
+        f"σ·C with σ = {sigma:.6g}{then}; ε comes from {_accountant(plan)} for a replaced {unit} "
+        "(sensitivity 2C)"
+    )
+
+
+def _accountant(plan: Plan) -> str:
+    if plan.batches == "secret":
+        return "dp-accounting's privacy loss distributions"
+    return "the exact curve of the Gaussian mechanism"

@@ -1,0 +1,67 @@
+"""Which rows of a user take part, decided without a look at any label."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.users import UserLevel
+from labeldp_trainer.data import Part
+from labeldp_trainer.data.labels import as_numpy
+from labeldp_trainer.errors import DataError
+from labeldp_trainer.private.per_user import Groups, group_by_user
+
+
+def user_groups(loaded: LoadedConfig, train: Part) -> Groups:
+    """Rows by user, at most ``max_examples_per_user`` each. Raises DataError.
+
+    The choice is a function of the public user column and the public seed.
+    """
+    method = loaded.config.method
+    assert isinstance(method, UserLevel)
+    assert method.user_column is not None
+    assert method.max_examples_per_user is not None
+    users = as_numpy(train.columns[method.user_column])
+    if users.dtype == object:
+        if any(user is None for user in users):
+            raise _missing(train, method.user_column)
+        users = users.astype(str)
+    if users.dtype.kind == "f" and np.isnan(users).any():
+        raise _missing(train, method.user_column)
+    largest = int(np.unique(users, return_counts=True)[1].max())
+    most = min(method.max_examples_per_user, largest)
+    return group_by_user(users, most, loaded.config.training.seed)
+
+
+def user_adjacency(examples: int) -> str:
+    """What may change if all labels of a user are protected together."""
+    return (
+        f"replacing all labels of one user, of whose rows at most {examples:,} are used, chosen "
+        "without looking at labels; features, who owns which row, and the number of rows are public"
+    )
+
+
+def kept_rows(groups: Groups) -> NDArray[np.int64]:
+    """The rows that take part, in their order in the file."""
+    return np.sort(groups.rows[groups.present])
+
+
+def take_rows(part: Part, rows: NDArray[np.int64]) -> Part:
+    """A part of so many rows."""
+    columns = {name: _take(column, rows) for name, column in part.columns.items()}
+    features = jax.tree.map(lambda leaf: leaf[rows], part.features)
+    return dataclasses.replace(part, features=features, rows=len(rows), columns=columns)
+
+
+def _take(column: Any, rows: NDArray[np.int64]) -> Any:
+    return column.take(rows) if isinstance(column, pa.Array | pa.ChunkedArray) else column[rows]
+
+
+def _missing(train: Part, column: str) -> DataError:
+    return DataError(f"{train.source}: {column!r} does not name a user in every row")

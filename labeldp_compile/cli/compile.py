@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,14 @@ def compile_command(
     click.echo(str(path))
 
 
+def _composed(stated: dict[str, Any]) -> str:
+    pure, first = float(Fraction(stated["epsilon_pure"])), stated["epsilon_at_delta"][0]
+    return (
+        f"  ε of a user      {pure:<12.6g} for {stated['labels_per_user']:,} labels; "
+        f"{float(first['epsilon']):.6g} at δ = {first['delta']}"
+    )
+
+
 def _summary(certificate: dict[str, Any]) -> str:
     privacy, utility, prior = (certificate[key] for key in ("privacy", "utility", "prior"))
     spent = {
@@ -86,6 +95,8 @@ def _summary(certificate: dict[str, Any]) -> str:
         f"  noisy label loss {utility['noisy_label_loss']:<12.6g} {utility['loss']}, "
         "under the prior in the certificate",
     ]
+    if "composition" in certificate:
+        lines.append(_composed(certificate["composition"]))
     if bias is not None:
         lines.append(f"  largest bias     {bias:<12.6g} |E[output | label] − label|")
     if utility["loss_lower_bound"] is not None:

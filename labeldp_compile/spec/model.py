@@ -22,6 +22,7 @@ from labeldp_compile.spec.mechanism import Auto, Mechanism, is_unbiased
 from labeldp_compile.spec.strict import Number, Strict
 
 MAX_LABELS = 1_000_000
+MAX_LABELS_PER_USER = 10_000
 MIN_EPSILON = Decimal("0.000001")
 _EXACT_IN_FLOAT64 = 2**53
 
@@ -168,6 +169,13 @@ class PrivacySpec(Strict):
     )
     split: Literal["auto"] | Split = Field(
         "auto", description="auto: √(k/n) for a private prior, nothing for the others"
+    )
+    labels_per_user: StrictInt | None = Field(
+        None,
+        ge=1,
+        le=MAX_LABELS_PER_USER,
+        description="the most labels that one user has: the certificate then states what the user "
+        "pays for all of them",
     )
 
     @model_validator(mode="after")

@@ -18,6 +18,7 @@ from labeldp_compile.artifact import canonical_json, choose_grid, write_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.composition import require_accounting
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import account_of
 from labeldp_compile.mechanisms import Problem, require_feasible, solve
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.randomizer import Randomizer
@@ -72,8 +73,11 @@ def compile_spec(
     test_seed: int | None = None,
     count_progress: Callable[[int], None] = lambda rows: None,
     solve_progress: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Artifact:
-    """Compile a spec file in memory. A private prior spends its ε₁ each time.
+    """Compile a spec file in memory. A private prior spends its ε₁ each time, if no ledger has it.
+
+    ``say`` is told what a ledger recalled or spent.
 
     With the ``directory`` that the artifact will be written to, it is checked before ε is spent.
 
@@ -91,14 +95,15 @@ def compile_spec(
         except ValueError as error:
             raise InputError(f"{spec.name}: {error}") from error
 
+    digest = hashlib.sha256(source).hexdigest()
     prior = estimate_prior(
         spec,
         path.parent,
         test_seed=test_seed,
         progress=count_progress,
         before_spending=before_spending,
+        account=account_of(spec, path.parent, digest, "compile", say),
     )
-    digest = hashlib.sha256(source).hexdigest()
     insecure = None if test_seed is None else INSECURE
     return assemble(
         spec,

@@ -21,6 +21,7 @@ _COMMANDS = (
     "keygen",
     "inspect",
     "compose",
+    "ledger",
     "schema",
 )
 

@@ -50,8 +50,9 @@ def compile_command(
 ) -> None:
     """Compile SPEC into a randomizer with a certificate.
 
-    A private prior spends its part of ε on the data each time this runs. Prints the path of the
-    artifact on stdout.
+    A private prior spends its part of ε on the data each time this runs, unless the spec names a
+    budget ledger that recalls it; over the ledger's budget the exit code is 1. Prints the path of
+    the artifact on stdout.
     """
     private_key = None if key is None else read_private_key(key)
     with row_progress("counting labels", None, quiet=quiet) as progress:
@@ -62,6 +63,7 @@ def compile_command(
             test_seed=test_seed,
             count_progress=progress,
             solve_progress=line_progress(quiet=quiet),
+            say=lambda line: None if quiet else click.echo(f"labeldp: {line}", err=True),
         )
     path = artifact.write(directory, overwrite=overwrite, key=private_key)
     if not quiet:

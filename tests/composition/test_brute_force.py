@@ -112,7 +112,7 @@ def test_nothing_is_given_away_where_one_label_is_the_worst_answer_to_another(ou
 
 def test_many_labels_of_two_outputs_are_a_binomial_sum():
     # P gives ε each time with probability p, so losses are (2j − L)·ε with j binomial.
-    randomizer, count = randomized_response([0.0, 1.0], range(2), Fraction(1, 5)), 100
+    randomizer, count = randomized_response([0.0, 1.0], range(2), Fraction(1, 5)), 60
     composition = compose([randomizer], count)
     p = Fraction(row(randomizer, 0)[0], equally_likely(randomizer))
     epsilon = Fraction(composition.epsilon(Decimal("1e-9")))

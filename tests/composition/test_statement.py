@@ -130,7 +130,12 @@ def test_without_dp_accounting_nothing_is_spent(tmp_path, monkeypatch):
 
 def test_an_accountant_that_is_too_good_is_not_believed(monkeypatch, artifact):
     true = compose([artifact.randomizer], LABELS).epsilon(Decimal("1e-6"))
-    monkeypatch.setattr(accounting.Accounting, "epsilon", lambda self, delta: true - 1)
-    assert compose([artifact.randomizer], LABELS).epsilon(Decimal("1e-6")) >= true - Decimal("0.01")
+    monkeypatch.setattr(
+        accounting.Accounting, "epsilon", lambda self, delta: true - Decimal("0.01")
+    )
+    raised = compose([artifact.randomizer], LABELS)
+    epsilon = raised.epsilon(Decimal("1e-6"))
+    assert epsilon > true - Decimal("0.01")
+    assert raised.exact.delta(Fraction(epsilon)) <= Fraction("1e-6")
     monkeypatch.setattr(accounting.Accounting, "epsilon", lambda self, delta: Decimal("0.1"))
     assert compose([artifact.randomizer], LABELS).epsilon(Decimal("1e-6")) is None

@@ -1,8 +1,10 @@
 """Composition is never below the truth, found by enumerating every outcome in rationals."""
 
 import random
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import permutations
 
 import pytest
 
@@ -11,9 +13,10 @@ from labeldp_compile.randomizer.privacy import realised_ratio
 from labeldp_compile.randomizer.probabilities import equally_likely, row
 from labeldp_compile.randomizer.randomized_response import randomized_response
 from labeldp_compile.verify.bounds import exp_bounds
-from labeldp_compile.verify.composition import divergence
+from labeldp_compile.verify.composition import Part, divergence, lattice_of
+from labeldp_compile.verify.composition.additive_divergence import additive_divergences
 from tests.composition.brute_force import largest_divergence, rows_of
-from tests.form_helpers import random_table
+from tests.form_helpers import random_additive, random_table
 from tests.helpers import compile_text
 
 SPEC = """
@@ -145,6 +148,30 @@ def test_no_two_labels_are_further_apart_than_the_pair(mechanism):
         truth = Fraction(truth, words)
         assert truth <= of_pair and float(truth) <= bound * (1 + 1e-12)
     assert curve[-1] == (pytest.approx(float(compose([randomizer], 1).pure)), 0.0)
+
+
+def test_random_noise_with_monotone_shapes():
+    generator = random.Random(3)
+    looked_at = 0
+    for _ in range(40):
+        labels, reach = generator.randint(2, 4), generator.randint(1, 3)
+        noise = random_additive(generator, labels, generator.randint(1, 3), reach, 6)
+        if noise.low == noise.high:
+            continue
+        shapes = (tuple(sorted(noise.shapes[0])), tuple(sorted(noise.shapes[1], reverse=True)))
+        noise = replace(noise, shapes=shapes)
+        part = Part(noise, realised_ratio(noise), 1)
+        lattice = lattice_of(part)
+        bounds = additive_divergences(noise, lattice)
+        rows, words = rows_of(noise, labels)
+        for j in range(0, lattice.reach, 60):
+            truth = max(
+                sum(max(a - lattice.ratio(j) * b, 0) for a, b in zip(one, other, strict=True))
+                for one, other in permutations(rows, 2)
+            )
+            assert Fraction(truth, words) <= bounds[j]
+            looked_at += truth > 0
+    assert looked_at > 90
 
 
 def test_a_table_too_large_to_look_at_is_bounded_by_randomized_response(monkeypatch):

@@ -1,13 +1,18 @@
 """Errors that explain themselves to a person.
 
 Every error a user can cause is an ``InputError``: the command line prints its one message and exits
-with 2. A check that does not hold is not an error of this kind: ``verify`` reports it and exits
-with 1.
+with its exit code, 2 unless it says otherwise. A check that does not hold is not an error of this
+kind: ``verify`` reports it and exits with 1.
 """
 
 
 class InputError(Exception):
-    """The user's input or usage is wrong; the message says what was expected."""
+    """The user's input or usage is wrong; the message says what was expected.
+
+    ``exit_code`` is that of the command: 1 where the input is right, but what was checked is not.
+    """
+
+    exit_code = 2
 
 
 class SpecError(InputError):

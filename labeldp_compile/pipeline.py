@@ -16,7 +16,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from labeldp_compile.artifact import canonical_json, choose_grid, write_model
 from labeldp_compile.certificate import Provenance, build_certificate
+from labeldp_compile.composition import require_accounting
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import account_of
 from labeldp_compile.mechanisms import Problem, require_feasible, solve
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.randomizer import Randomizer
@@ -71,8 +73,11 @@ def compile_spec(
     test_seed: int | None = None,
     count_progress: Callable[[int], None] = lambda rows: None,
     solve_progress: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Artifact:
-    """Compile a spec file in memory. A private prior spends its ε₁ each time.
+    """Compile a spec file in memory. A private prior spends its ε₁ each time, if no ledger has it.
+
+    ``say`` is told what a ledger recalled or spent.
 
     With the ``directory`` that the artifact will be written to, it is checked before ε is spent.
 
@@ -83,21 +88,31 @@ def compile_spec(
         require_writable(directory, spec.name, overwrite=overwrite)
 
     def before_spending(epsilon_label: Fraction) -> None:
+        if spec.privacy.labels_per_user is not None:
+            require_accounting()
         try:
             require_feasible(spec.named_mechanism, spec.domain, spec.loss, epsilon_label)
         except ValueError as error:
             raise InputError(f"{spec.name}: {error}") from error
 
+    digest = hashlib.sha256(source).hexdigest()
     prior = estimate_prior(
         spec,
         path.parent,
         test_seed=test_seed,
         progress=count_progress,
         before_spending=before_spending,
+        account=account_of(spec, path.parent, digest, "compile", say),
     )
-    digest = hashlib.sha256(source).hexdigest()
     insecure = None if test_seed is None else INSECURE
-    return assemble(spec, prior, digest, insecure=insecure, progress=solve_progress)
+    return assemble(
+        spec,
+        prior,
+        digest,
+        insecure=insecure,
+        labels_per_user=spec.privacy.labels_per_user,
+        progress=solve_progress,
+    )
 
 
 def assemble(
@@ -107,9 +122,13 @@ def assemble(
     *,
     insecure: str | None = None,
     word_bits: int | None = None,
+    labels_per_user: int | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Artifact:
-    """Everything behind the prior; touches no label."""
+    """Everything behind the prior; touches no label.
+
+    With ``labels_per_user`` the certificate states what a user with so many labels pays.
+    """
     problem = Problem(
         mechanism=spec.named_mechanism,
         domain=spec.domain,
@@ -124,6 +143,7 @@ def assemble(
         solved = solve(problem)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
+    tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
     provenance = Provenance(
         name=spec.name,
         mechanism=spec.mechanism.kind,
@@ -133,8 +153,9 @@ def assemble(
         prior=prior.statement,
         spec_digest=spec_digest,
         auto=spec.auto_reason,
-        tools={name: importlib.metadata.version(name) for name in TOOLS},
+        tools={name: importlib.metadata.version(name) for name in tools},
         insecure=insecure,
+        labels_per_user=labels_per_user,
     )
     certificate = build_certificate(
         spec.domain, solved.randomizer, spec.loss, provenance, solved.bound

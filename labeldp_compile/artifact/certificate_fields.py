@@ -41,4 +41,19 @@ DECLARED = (
     "tools",
     "insecure",
 )
+# Of a certificate that says what a user with several labels pays.
+COMPOSITION_PROVED = (
+    "composition.epsilon_pure",
+    "composition.pair",
+    "composition.epsilon_at_delta",
+)
+COMPOSITION_DECLARED = ("composition.labels_per_user", "composition.epsilon_prior")
 ADJACENCY = "substitution of one label"
+
+
+def field_lists(*, composition: bool) -> dict[str, list[str]]:
+    """The certificate's ``fields``."""
+    return {
+        "proved": [*PROVED, *(COMPOSITION_PROVED if composition else ())],
+        "declared": [*DECLARED, *(COMPOSITION_DECLARED if composition else ())],
+    }

@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from labeldp_compile.artifact import FORMAT_VERSION, tables_digest
-from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
+from labeldp_compile.artifact.certificate_fields import ADJACENCY, field_lists
 from labeldp_compile.certificate.optimality import ProvedBound, prove_bound
+from labeldp_compile.composition import composition_statement
 from labeldp_compile.randomizer import CategoricalDomain, Domain, Randomizer
 from labeldp_compile.randomizer.bias_rule import unbiased_tolerance
 from labeldp_compile.randomizer.exp_bound import exp_lower, log_bound
@@ -39,6 +40,7 @@ class Provenance:
         tools: versions that took part.
         auto: why ``mechanism: auto`` chose this one, or None.
         insecure: why the artifact must not be used, or None.
+        labels_per_user: how many labels one user has, if the certificate is to speak of that.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Provenance:
     tools: dict[str, str]
     auto: str | None = None
     insecure: str | None = None
+    labels_per_user: int | None = None
 
 
 def build_certificate(
@@ -77,7 +80,7 @@ def build_certificate(
     proved = None
     if dual is not None and _belongs(dual, labels, bias):
         proved = prove_bound(dual, loss, labels, weights, provenance.epsilon_label, low)
-    return {
+    certificate = {
         "format_version": FORMAT_VERSION,
         "name": provenance.name,
         "mechanism": provenance.mechanism,
@@ -121,8 +124,16 @@ def build_certificate(
         },
         "tools": provenance.tools,
         "insecure": provenance.insecure,
-        "fields": {"proved": list(PROVED), "declared": list(DECLARED)},
+        "fields": field_lists(composition=provenance.labels_per_user is not None),
     }
+    if provenance.labels_per_user is not None:
+        certificate["composition"] = composition_statement(
+            randomizer,
+            provenance.labels_per_user,
+            provenance.epsilon_label,
+            provenance.epsilon_prior,
+        )
+    return certificate
 
 
 def _belongs(dual: DualBound, labels: Labels, bias: list[Fraction] | None) -> bool:

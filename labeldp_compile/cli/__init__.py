@@ -20,6 +20,8 @@ _COMMANDS = (
     "train",
     "keygen",
     "inspect",
+    "compose",
+    "ledger",
     "schema",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,9 @@ def compile_command(
 ) -> None:
     """Compile SPEC into a randomizer with a certificate.
 
-    A private prior spends its part of ε on the data each time this runs. Prints the path of the
-    artifact on stdout.
+    A private prior spends its part of ε on the data each time this runs, unless the spec names a
+    budget ledger that recalls it; over the ledger's budget the exit code is 1. Prints the path of
+    the artifact on stdout.
     """
     private_key = None if key is None else read_private_key(key)
     with row_progress("counting labels", None, quiet=quiet) as progress:
@@ -61,11 +63,20 @@ def compile_command(
             test_seed=test_seed,
             count_progress=progress,
             solve_progress=line_progress(quiet=quiet),
+            say=lambda line: None if quiet else click.echo(f"labeldp: {line}", err=True),
         )
     path = artifact.write(directory, overwrite=overwrite, key=private_key)
     if not quiet:
         click.echo(_summary(artifact.certificate), err=True)
     click.echo(str(path))
+
+
+def _composed(stated: dict[str, Any]) -> str:
+    pure, first = float(Fraction(stated["epsilon_pure"])), stated["epsilon_at_delta"][0]
+    return (
+        f"  ε of a user      {pure:<12.6g} for {stated['labels_per_user']:,} labels; "
+        f"{float(first['epsilon']):.6g} at δ = {first['delta']}"
+    )
 
 
 def _summary(certificate: dict[str, Any]) -> str:
@@ -86,6 +97,8 @@ def _summary(certificate: dict[str, Any]) -> str:
         f"  noisy label loss {utility['noisy_label_loss']:<12.6g} {utility['loss']}, "
         "under the prior in the certificate",
     ]
+    if "composition" in certificate:
+        lines.append(_composed(certificate["composition"]))
     if bias is not None:
         lines.append(f"  largest bias     {bias:<12.6g} |E[output | label] − label|")
     if utility["loss_lower_bound"] is not None:

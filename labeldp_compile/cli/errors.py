@@ -33,7 +33,7 @@ def explained(command: click.Command) -> click.Command:
             return run(*args, **kwargs)
         except InputError as error:
             click.echo(f"labeldp: {error}", err=True)
-            sys.exit(2)
+            sys.exit(error.exit_code)
         except OSError as error:
             # Our own output cannot be written: its reader has gone, or the disk is full.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

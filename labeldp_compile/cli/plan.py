@@ -25,7 +25,7 @@ def plan_command(spec: Path, as_json: bool) -> None:
     """Say what compile would do with SPEC: what it spends, solves and writes.
 
     Reads no label: of a Parquet file the footer, of a CSV file nothing. What compile would refuse
-    before spending is refused here, with exit code 2.
+    before spending is refused here, with exit code 2 (1 if its ledger is over budget).
     """
     plan = plan_spec(spec)
     if as_json:
@@ -47,6 +47,7 @@ def _in_words(plan: Plan) -> list[str]:
         lines.append(_line("", f"auto: {spec.auto_reason}"))
     lines += [
         *_prior(plan),
+        *([] if plan.ledger is None else [_line("ledger", plan.ledger)]),
         _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
         _line("ε in total", _spent(float(budget.total), "for a label in both")),
@@ -84,6 +85,8 @@ def _prior_cost(plan: Plan) -> str:
         return f"nothing: the prior is {plan.spec.prior.kind}"
     split = plan.spec.privacy.split
     how = "√(k/n)" if split == "auto" else "as given"
+    if plan.ledger is not None:
+        return f"once, unless the ledger recalls it ({how})"
     return f"each time compile runs ({how})"
 
 

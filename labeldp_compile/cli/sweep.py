@@ -14,6 +14,7 @@ import click
 from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.cli.text_table import text_table
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import account_of
 from labeldp_compile.pipeline import INSECURE, require_folder_writable
 from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
@@ -104,6 +105,7 @@ def sweep_command(
             )
         click.echo(f"labeldp: spending ε₁ = {float(epsilon):g} on the prior, once", err=True)
 
+    digest = hashlib.sha256(source).hexdigest()
     with row_progress("counting labels", None, quiet=quiet) as progress:
         prior = sweep_prior(
             loaded,
@@ -112,10 +114,11 @@ def sweep_command(
             test_seed=test_seed,
             about_to_spend=about_to_spend,
             progress=progress,
+            account=account_of(loaded, spec.parent, digest, "sweep", _say),
         )
     sweep = run_sweep(
         loaded,
-        hashlib.sha256(source).hexdigest(),
+        digest,
         candidates,
         totals,
         prior,
@@ -130,6 +133,10 @@ def sweep_command(
         click.echo("\n".join(_in_words(sweep)))
     for path in outputs:  # last: a full disk must not swallow what a prior was spent on
         _write(sweep, path)
+
+
+def _say(line: str) -> None:
+    click.echo(f"labeldp: {line}", err=True)
 
 
 def _numbers(text: str) -> list[Fraction]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import Question, account_of
 from labeldp_compile.mechanisms import require_feasible
 from labeldp_compile.plan.budget import Budget, find_budget
 from labeldp_compile.plan.estimate import Estimate, estimate
@@ -18,11 +20,15 @@ FORMAT_VERSION = "1.0"
 
 @dataclass(frozen=True)
 class Plan:
-    """What ``compile`` would do with a spec."""
+    """What ``compile`` would do with a spec.
+
+    ``ledger`` says in words what the budget ledger would do; None without one.
+    """
 
     spec: Spec
     budget: Budget
     estimate: Estimate
+    ledger: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
@@ -48,6 +54,7 @@ class Plan:
                 "rows": budget.rows,
                 "noise": None if budget.noise is None else asdict(budget.noise),
             },
+            "ledger": self.ledger,
             "solver": self.estimate.solver,
             "estimate": {
                 "outputs": asdict(self.estimate.outputs),
@@ -61,12 +68,16 @@ class Plan:
 def plan_spec(path: Path) -> Plan:
     """The plan for a spec file; reads no label and spends nothing.
 
-    Raises InputError (SpecError, DataError, BudgetError) where ``compile`` would before it spends.
+    Raises InputError (SpecError, DataError, BudgetError, OverBudgetError) where ``compile`` would
+    before it spends.
     """
-    spec, _ = load_spec(path)
+    spec, source = load_spec(path)
     budget = find_budget(spec, path.parent)
+    digest = hashlib.sha256(source).hexdigest()
+    account = account_of(spec, path.parent, digest, "plan", lambda line: None)
+    ledger = None if account is None else account.forecast(Question.of(spec, budget.prior))
     try:
         require_feasible(spec.named_mechanism, spec.domain, spec.loss, budget.label)
-        return Plan(spec, budget, estimate(spec, budget))
+        return Plan(spec, budget, estimate(spec, budget), ledger)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

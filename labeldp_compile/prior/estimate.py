@@ -10,9 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from labeldp_compile.errors import DataError, InputError
+from labeldp_compile.ledger import PriorAccount, Question
 from labeldp_compile.prior.discrete_laplace import (
     L1_SENSITIVITY,
     NOISE,
+    NoisyHistogram,
     noisy_histogram,
     seeded_histogram,
 )
@@ -45,12 +48,15 @@ def estimate_prior(
     test_seed: int | None = None,
     progress: Callable[[int], None] = lambda rows: None,
     before_spending: Callable[[Fraction], None] = lambda epsilon_label: None,
+    account: PriorAccount | None = None,
 ) -> Prior:
     """The prior of a spec whose paths are relative to ``directory``.
 
     ``before_spending`` is called with ε₂ before any noise is drawn, and may raise.
     Raises DataError for unusable data and BudgetError if ε cannot pay for the prior. A private
-    prior spends ε₁ each time this is called.
+    prior spends ε₁ each time this is called, unless an ``account`` recalls what it answered before.
+    With an account ε₁ is written to its ledger before a label is read, and OverBudgetError is
+    raised if the ledger's budget cannot pay.
     """
     domain, prior, epsilon = spec.domain, spec.prior, Fraction(spec.privacy.epsilon)
     if isinstance(prior, PrivatePrior):
@@ -63,7 +69,11 @@ def estimate_prior(
         )
         if table.rows is not None:
             require_rows(table.path, prior.rows, table.rows)
-        return _private(spec, table, test_seed, progress, before_spending)
+        if account is None:
+            return _private(spec, table, test_seed, progress, before_spending)
+        if test_seed is not None:
+            raise InputError("a test seed makes no private prior: leave out the ledger, too")
+        return _accounted(spec, table, progress, before_spending, account)
     if isinstance(prior, PublicPrior):
         if prior.weights is not None:
             weights = integer_weights(prior.weights)
@@ -105,19 +115,66 @@ def _private(
         noisy = noisy_histogram(counts, epsilon_prior)
     else:
         noisy = seeded_histogram(counts, epsilon_prior, test_seed)
+    statement = _statement(spec, noisy, rows)
+    return Prior(statement["weights"], epsilon_prior, epsilon_label, statement)
+
+
+def _accounted(
+    spec: Spec,
+    table: TableReader,
+    progress: Callable[[int], None],
+    before_spending: Callable[[Fraction], None],
+    account: PriorAccount,
+) -> Prior:
+    """The same through a ledger, which is paid before a label is read: n must be known by then."""
+    assert isinstance(spec.prior, PrivatePrior)
+    rows = spec.prior.rows if table.rows is None else table.rows
+    if rows is None and spec.privacy.split == "auto":
+        raise DataError(
+            f"{table.path}: the ledger is paid before the file is read, and split: auto needs its "
+            "number of rows: say rows: N beside data (the number is public), or give the parts "
+            "yourself, as in split: {prior: …, label: …}"
+        )
+    epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows or 0, spec.domain.size)
+    question = Question.of(spec, epsilon_prior)
+    statement = account.recall(question)
+    if statement is None:
+        before_spending(epsilon_label)
+        spent = account.spend(question)
+        digest = account.require_same_data(table.path)
+        counts = _counts(table, progress)
+        require_rows(table.path, rows, int(counts.sum()))
+        noisy = noisy_histogram(counts, epsilon_prior)
+        statement = _statement(spec, noisy, int(counts.sum()))
+        account.keep(spent, question, digest, statement)
+    elif rows is not None and rows != statement["rows"]:
+        raise DataError(
+            f"{table.path}: has {rows:,} rows, but the data that were called "
+            f"{spec.prior.data_version!r} had {statement['rows']:,}: other data need another "
+            "data_version"
+        )
+    statement = {**statement, "split": _split(spec)}
+    return Prior(statement["weights"], epsilon_prior, epsilon_label, statement)
+
+
+def _statement(spec: Spec, noisy: NoisyHistogram, rows: int) -> dict[str, Any]:
+    """The certificate's ``prior``."""
     weights = project_to_total(noisy.counts, rows)
-    statement = {
+    return {
         "kind": "private",
         "weights": weights,
         "rows": rows,
-        "labels": len(counts),
+        "labels": len(weights),
         "mechanism": NOISE,
         "l1_sensitivity": L1_SENSITIVITY,
         "scale": noisy.scale,
         "post_processing": "projection onto counts >= 0 that sum to the rows",
-        "split": "auto" if spec.privacy.split == "auto" else "given",
+        "split": _split(spec),
     }
-    return Prior(weights, epsilon_prior, epsilon_label, statement)
+
+
+def _split(spec: Spec) -> str:
+    return "auto" if spec.privacy.split == "auto" else "given"
 
 
 def _counts(table: TableReader, progress: Callable[[int], None]) -> Any:

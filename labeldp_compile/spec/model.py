@@ -22,6 +22,8 @@ from labeldp_compile.spec.mechanism import Auto, Mechanism, is_unbiased
 from labeldp_compile.spec.strict import Number, Strict
 
 MAX_LABELS = 1_000_000
+MAX_LABELS_PER_USER = 10_000
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MIN_EPSILON = Decimal("0.000001")
 _EXACT_IN_FLOAT64 = 2**53
 
@@ -169,6 +171,19 @@ class PrivacySpec(Strict):
     split: Literal["auto"] | Split = Field(
         "auto", description="auto: √(k/n) for a private prior, nothing for the others"
     )
+    labels_per_user: StrictInt | None = Field(
+        None,
+        ge=1,
+        le=MAX_LABELS_PER_USER,
+        description="the most labels that one user has: the certificate then states what the user "
+        "pays for all of them",
+    )
+    ledger: str | None = Field(
+        None,
+        min_length=1,
+        description="budget ledger (labeldp ledger init), relative to the spec: a private prior is "
+        "paid from it, or recalled; needs prior.data_set and prior.data_version",
+    )
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -194,6 +209,18 @@ class PrivatePrior(Strict):
         min_length=1,
         description="the file is a histogram, counted elsewhere: its column of whole counts, one "
         "row a label",
+    )
+    data_set: str | None = Field(
+        None,
+        pattern=_NAME,
+        max_length=100,
+        description="name of the data set in the ledger, whose budget is for all of its versions",
+    )
+    data_version: str | None = Field(
+        None,
+        pattern=_NAME,
+        max_length=100,
+        description="what these data are called: other data need another version",
     )
 
 
@@ -227,7 +254,7 @@ class Spec(Strict):
     """A label randomizer to compile."""
 
     version: Literal[1] = Field(description="version of the spec's format")
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
+    name: str = Field(pattern=_NAME, max_length=100)
     label: LabelSpec
     loss: Loss
     privacy: PrivacySpec

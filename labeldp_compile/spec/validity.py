@@ -95,6 +95,19 @@ def _check_prior(spec: Spec) -> tuple[tuple[str, ...], str] | None:
             return ("prior", "weights"), f"expected {labels} weights, one a label, got {given}"
     if isinstance(spec.prior, PrivatePrior) and spec.prior.counts == spec.label.column:
         return ("prior", "counts"), "the counts cannot stand in the label column"
+    if isinstance(spec.prior, PrivatePrior):
+        return _check_ledger(spec.prior, spec.privacy.ledger)
+    return None
+
+
+def _check_ledger(prior: PrivatePrior, ledger: str | None) -> tuple[tuple[str, ...], str] | None:
+    """A ledger knows data by their declared names, and the names are for a ledger."""
+    for key in ("data_set", "data_version"):
+        named = getattr(prior, key) is not None
+        if ledger is not None and not named:
+            return ("prior",), f"a ledger needs {key}: NAME beside data"
+        if ledger is None and named:
+            return ("prior", key), "is for a budget ledger: say privacy.ledger, too"
     return None
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import PriorAccount
 from labeldp_compile.plan.budget import RowsUnknownError, find_budget
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.spec import Spec
@@ -40,22 +41,31 @@ def sweep_prior(
     test_seed: int | None = None,
     about_to_spend: Callable[[Fraction], None] = lambda epsilon: None,
     progress: Callable[[int], None] = lambda rows: None,
+    account: PriorAccount | None = None,
 ) -> SweepPrior:
     """The prior of a spec, at the ε₁ that the spec declares.
 
     A private prior is refused with an InputError unless ``spend``; ``about_to_spend`` is called
-    with ε₁ after the rows are counted and before any noise is drawn, and may raise.
+    with ε₁ after the rows are counted and before any noise is drawn, and may raise. A prior that
+    the ``account`` recalls costs nothing; one that it does not is left there for ``compile``.
     """
     private = isinstance(spec.prior, PrivatePrior)
-    if private and not spend:
+    if private and not spend and account is None:
         raise InputError(_refusal(spec, directory))
 
     def before_spending(epsilon_label: Fraction) -> None:
         if private:
+            if not spend:
+                raise InputError(_refusal(spec, directory))
             about_to_spend(Fraction(spec.privacy.epsilon) - epsilon_label)
 
     prior = estimate_prior(
-        spec, directory, test_seed=test_seed, progress=progress, before_spending=before_spending
+        spec,
+        directory,
+        test_seed=test_seed,
+        progress=progress,
+        before_spending=before_spending,
+        account=account,
     )
     return SweepPrior(prior)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from labeldp_compile.artifact.certificate_fields import DECLARED, PROVED
+from labeldp_compile.artifact.certificate_fields import field_lists
 
 REPORT_FORMAT_VERSION = "1.0"
 
@@ -52,6 +52,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, ok, checks: [{name, ok, detail}], proved, declared}``."""
+        fields = field_lists(composition="composition" in (self.certificate or {}))
         return {
             "format_version": REPORT_FORMAT_VERSION,
             "ok": self.ok,
@@ -59,6 +60,6 @@ class Report:
                 {"name": check.name, "ok": check.ok, "detail": check.detail}
                 for check in self.checks
             ],
-            "proved": list(PROVED) if self.ok else [],
-            "declared": list(DECLARED),
+            "proved": fields["proved"] if self.ok else [],
+            "declared": fields["declared"],
         }

@@ -59,6 +59,13 @@ CERTIFICATE: Shape = {
     "insecure": (str, type(None)),
     "fields": {"proved": list, "declared": list},
 }
+COMPOSITION: Shape = {
+    "labels_per_user": int,
+    "epsilon_pure": str,
+    "epsilon_prior": str,
+    "pair": str,
+    "epsilon_at_delta": list,
+}
 PRIOR = {
     "kind": str,
     "weights": list,
@@ -79,9 +86,15 @@ PRIOR_KEYS = {
 
 def shape_error(certificate: Any) -> str | None:
     """Where the certificate differs from the shape of its format, or None."""
-    wrong = _differs(certificate, CERTIFICATE, "certificate")
+    wrong = _differs(certificate, _with_optional(certificate), "certificate")
     if wrong:
         return wrong
+    for row in (
+        certificate["composition"]["epsilon_at_delta"] if "composition" in certificate else []
+    ):
+        wrong = _differs(row, {"delta": str, "epsilon": str}, "composition.epsilon_at_delta")
+        if wrong:
+            return wrong
     optimality = certificate["optimality"]
     wrong = None if optimality is None else _differs(optimality, OPTIMALITY, "optimality")
     if wrong:
@@ -111,6 +124,13 @@ def decimal(text: Any) -> Fraction:
     if not isinstance(text, str) or not DECIMAL.match(text):
         raise ValueError("not a decimal number")
     return Fraction(text)
+
+
+def _with_optional(certificate: Any) -> Shape:
+    """The shape that a certificate must have: only a spec with labels_per_user asks for more."""
+    if isinstance(certificate, dict) and "composition" in certificate:
+        return {**CERTIFICATE, "composition": COMPOSITION}
+    return CERTIFICATE
 
 
 def _differs(value: Any, shape: Shape, where: str) -> str | None:

@@ -58,6 +58,10 @@ def spec_disagreements(spec: bytes, certificate: dict[str, Any]) -> list[str]:
     if isinstance(split, dict):
         for part in ("prior", "label"):
             numbers[f"privacy.split.{part}"] = exact[f"epsilon_{part}"]
+    if _get(stated, "privacy", "labels_per_user") is not None or "composition" in certificate:
+        numbers["privacy.labels_per_user"] = certificate.get("composition", {}).get(
+            "labels_per_user"
+        )
     for key, value in numbers.items():
         text = _get(stated, *key.split("."))
         if not _same_number(text, value):

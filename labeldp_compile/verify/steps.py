@@ -7,22 +7,23 @@
     5  privacy      no output is more than e^ε₂ times as probable under one label as under another
     6  utility      bias and noisy label loss are what the certificate states
     7  optimality   the dual values in the certificate prove its lower bound on the loss
-    8  claims       counts, digests, sums of ε and exact fractions agree with the integers
-    9  whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
-    10 execution    the running graph gives the integers' outputs on both sides of its thresholds
-    11 secure       the artifact does not say that it was made with a test seed
-    12 spec         the certificate names the given spec and agrees with it (only with a spec)
-    13 signature    the holder of the given key signed exactly this file (only with a key)
+    8  composition  several labels of one user pay what is stated (only if it is stated)
+    9  claims       counts, digests, sums of ε and exact fractions agree with the integers
+    10 whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
+    11 execution    the running graph gives the integers' outputs on both sides of its thresholds
+    12 secure       the artifact does not say that it was made with a test seed
+    13 spec         the certificate names the given spec and agrees with it (only with a spec)
+    14 signature    the holder of the given key signed exactly this file (only with a key)
 
 A step that fails ends the verification: later steps rely on it. The graph is executed only after
-step 9.
+step 10.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,13 @@ from typing import Any
 import onnx
 
 from labeldp_compile.artifact import FORMAT_VERSION, tables_digest
-from labeldp_compile.artifact.certificate_fields import ADJACENCY, DECLARED, PROVED
+from labeldp_compile.artifact.certificate_fields import ADJACENCY, field_lists
 from labeldp_compile.errors import InputError
 from labeldp_compile.randomizer import CategoricalDomain, Domain
 from labeldp_compile.verify import decode
 from labeldp_compile.verify.bounds import exp_bounds, least_log_bound
 from labeldp_compile.verify.claims import CheckFailedError, Claims, demand, short
+from labeldp_compile.verify.composition import check_composition
 from labeldp_compile.verify.execute import open_session, outside_mismatches, threshold_mismatches
 from labeldp_compile.verify.form import Form, TooMuchWorkError
 from labeldp_compile.verify.forms import read_form
@@ -96,25 +98,24 @@ class _Verification:
         self.data, self.spec, self.signed = data, spec, signed
         self.certificate: dict[str, Any] | None = None
 
-    def steps(self) -> list[tuple[str, Callable[[], str]]]:
-        steps = [
-            ("model", self.check_model),
-            ("certificate", self.check_certificate),
-            ("tables", self.check_tables),
-            ("rows", self.check_rows),
-            ("privacy", self.check_privacy),
-            ("utility", self.check_utility),
-            ("optimality", self.check_optimality),
-            ("claims", self.check_claims),
-            ("whole file", self.check_whole_file),
-            ("execution", self.check_execution),
-            ("secure", self.check_secure),
-        ]
+    def steps(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        yield "model", self.check_model
+        yield "certificate", self.check_certificate
+        yield "tables", self.check_tables
+        yield "rows", self.check_rows
+        yield "privacy", self.check_privacy
+        yield "utility", self.check_utility
+        yield "optimality", self.check_optimality
+        if "composition" in (self.certificate or {}):
+            yield "composition", self.check_composition
+        yield "claims", self.check_claims
+        yield "whole file", self.check_whole_file
+        yield "execution", self.check_execution
+        yield "secure", self.check_secure
         if self.spec is not None:
-            steps.append(("spec", self.check_spec))
+            yield "spec", self.check_spec
         if self.signed is not None:
-            steps.append(("signature", self.check_signature))
-        return steps
+            yield "signature", self.check_signature
 
     @property
     def claims(self) -> Claims:
@@ -194,14 +195,18 @@ class _Verification:
     def check_optimality(self) -> str:  # 7
         return check_optimality(self.claims, self.domain, self._biases)
 
-    def check_claims(self) -> str:  # 8
+    def check_composition(self) -> str:  # 8
+        return check_composition(self.claims, self.form.randomizer, self.form.worst_ratio())
+
+    def check_claims(self) -> str:  # 9
         exact = self.claims["exact"]
         self.claims.agree("", "form", self.form.randomizer.form)
         self.claims.agree("", "outputs", self.form.randomizer.outputs)
         digest = tables_digest(self.domain, self.form.randomizer)
         self.claims.agree("digests", "tables", digest)
         self.claims.agree("privacy", "adjacency", ADJACENCY)
-        self.claims.agree("", "fields", {"proved": list(PROVED), "declared": list(DECLARED)})
+        stated = field_lists(composition="composition" in (self.certificate or {}))
+        self.claims.agree("", "fields", stated)
         label, prior = rational(exact["epsilon_label"]), rational(exact["epsilon_prior"])
         demand(prior >= 0, "the ε spent on the prior is negative")
         self.claims.agree("exact", "epsilon_total", str(label + prior))
@@ -210,7 +215,7 @@ class _Verification:
             self.claims.agree("privacy", f"epsilon_{part}", float(value))
         return f"counts, exact fractions and sums of ε agree; tables digest {digest[:16]}…"
 
-    def check_whole_file(self) -> str:  # 9
+    def check_whole_file(self) -> str:  # 10
         rebuilt = self.form.rebuild(self.domain, self.certificate or {})
         demand(rebuilt == self.data, "the file is not the one that its integers define")
         return (
@@ -218,7 +223,7 @@ class _Verification:
             f"(sha256 {hashlib.sha256(self.data).hexdigest()[:16]}…)"
         )
 
-    def check_execution(self) -> str:  # 10
+    def check_execution(self) -> str:  # 11
         session = open_session(self.data)
         runs = [
             run(session, self.domain, self.form)
@@ -231,18 +236,18 @@ class _Verification:
             f"both sides of the thresholds, and for {runs[1][0]:,} labels outside the domain"
         )
 
-    def check_secure(self) -> str:  # 11
+    def check_secure(self) -> str:  # 12
         reason = self.claims["insecure"]
         demand(reason is None, f"INSECURE: {short(reason)}")
         return "declared to be made with secure randomness (a declaration: no file can prove it)"
 
-    def check_spec(self) -> str:  # 12
+    def check_spec(self) -> str:  # 13
         assert self.spec is not None
         disagreements = spec_disagreements(self.spec, self.certificate or {})
         demand(not disagreements, "; ".join(disagreements))
         return "the certificate names this spec, and agrees with it"
 
-    def check_signature(self) -> str:  # 13
+    def check_signature(self) -> str:  # 14
         assert self.signed is not None
         demand(self.signed.holds(self.data), "the key did not sign this file")
         return (

@@ -1,0 +1,161 @@
+"""``labeldp compose``: what one user pays for labels in several artifacts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labeldp_compile.cli.text_table import clipped, text_table
+from labeldp_compile.composition import Composition, compose
+from labeldp_compile.errors import InputError
+from labeldp_compile.inspection import Decoded, decode_artifact
+from labeldp_compile.verify import VerificationError
+from labeldp_compile.verify.composition import MAX_LABELS_PER_USER
+
+FORMAT_VERSION = "1.0"
+_LEAST_DELTA = Decimal("1e-12")
+_NAME_COLUMNS = 60
+
+
+@dataclass(frozen=True)
+class _Use:
+    """So many labels of the user, through the artifact of this file."""
+
+    file: Path
+    labels: int
+    decoded: Decoded
+
+    def epsilon(self, part: str) -> Fraction:
+        """ε₁ (``prior``) or ε₂ (``label``), as the certificate states it."""
+        return Fraction(self.decoded.certificate["exact"][f"epsilon_{part}"])
+
+
+@click.command(
+    "compose",
+    epilog="\b\nExample: labeldp compose build/visits.onnx build/rating.onnx:1 --labels-per-user 9",
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE[:L]...")
+@click.option(
+    "--labels-per-user",
+    "labels",
+    type=click.IntRange(1, MAX_LABELS_PER_USER),
+    help="Labels of one user in each FILE that does not say its own, as in FILE:3.",
+)
+@click.option("--delta", default="1e-6", show_default=True, metavar="δ", help="1e-12 to below 1.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def compose_command(files: tuple[str, ...], labels: int | None, delta: str, as_json: bool) -> None:
+    """Say what one user pays whose labels go through all FILEs.
+
+    Every file is verified first; exit code 1 if one does not verify. Each label is counted once:
+    randomizing a label again is one more label.
+    """
+    at = _delta(delta)
+    named = [_split(text, labels) for text in files]
+    uses = []
+    for file, count in named:
+        try:
+            uses.append(_Use(file, count, decode_artifact(file)))
+        except VerificationError as error:
+            click.echo(f"labeldp: {file}: does not verify: {error}", err=True)
+            sys.exit(1)
+    composition = compose([use.decoded.randomizer for use in uses], [use.labels for use in uses])
+    document = _document(uses, composition, at)
+    if as_json:
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n".join(_in_words(document)))
+
+
+def _delta(text: str) -> Decimal:
+    try:
+        delta = Decimal(text)
+    except InvalidOperation:
+        raise InputError(f"--delta: expected a number, got {text!r}") from None
+    if not (delta.is_finite() and _LEAST_DELTA <= delta < 1):
+        raise InputError(f"--delta: {text} does not lie between {_LEAST_DELTA:e} and 1")
+    return delta
+
+
+def _split(text: str, labels: int | None) -> tuple[Path, int]:
+    """FILE:L or FILE; a file whose own name ends so is meant where it exists."""
+    name, colon, number = text.rpartition(":")
+    if colon and number.isascii() and number.isdigit() and not Path(text).exists():
+        if not 1 <= int(number[:9]) <= MAX_LABELS_PER_USER or len(number) > 9:
+            raise InputError(f"{text}: a user has 1 … {MAX_LABELS_PER_USER:,} labels")
+        return Path(name), int(number)
+    if labels is None:
+        raise InputError(f"{text}: say how many labels a user has: --labels-per-user L, or FILE:L")
+    return Path(text), labels
+
+
+def _document(uses: list[_Use], composition: Composition, delta: Decimal) -> dict[str, Any]:
+    found = composition.epsilon(delta)
+    prior = sum((use.labels * use.epsilon("prior") for use in uses), Fraction(0))
+    pure = sum((use.labels * use.epsilon("label") for use in uses), Fraction(0))
+    if found is not None and found >= pure:
+        found = None
+    return {
+        "format_version": FORMAT_VERSION,
+        "files": [
+            {
+                "file": str(use.file),
+                "name": use.decoded.certificate["name"],
+                "labels_per_user": use.labels,
+                "epsilon_label": float(use.epsilon("label")),
+                "epsilon_pure": float(use.labels * use.epsilon("label")),
+                "epsilon_prior": float(use.labels * use.epsilon("prior")),
+            }
+            for use in uses
+        ],
+        "labels_per_user": sum(use.labels for use in uses),
+        "epsilon_pure": float(pure),
+        "delta": float(delta),
+        "epsilon_at_delta": float(pure if found is None else found),
+        "smaller_with_delta": found is not None,
+        "pair": "table" if composition.exact.own_tables else "randomized response",
+        "epsilon_prior": float(prior),
+        "exact": {"epsilon_pure": str(pure), "epsilon_prior": str(prior)},
+    }
+
+
+def _in_words(document: dict[str, Any]) -> list[str]:
+    rows = [
+        [
+            clipped(item["file"], _NAME_COLUMNS),
+            f"{item['labels_per_user']:,}",
+            f"{item['epsilon_label']:.6g}",
+            f"{item['epsilon_pure']:.6g}",
+        ]
+        for item in document["files"]
+    ]
+    labels, delta = document["labels_per_user"], document["delta"]
+    pure, approximate = document["epsilon_pure"], document["epsilon_at_delta"]
+    rows.append(["together", f"{labels:,}", "", f"{pure:.6g}"])
+    lines = [
+        *text_table(["verified file", "labels", "ε of a label", "ε of all"], rows),
+        "",
+        f"A user with {labels:,} labels pays ε = {pure:.6g}: no outcome is more than e^ε times as "
+        "probable, whatever",
+        "all labels of the user are.",
+    ]
+    if document["smaller_with_delta"]:
+        lines.append(f"At δ = {delta:g} it is ε = {approximate:.6g}, and the integers prove it.")
+    else:
+        lines.append(f"At δ = {delta:g} nothing smaller is proved.")
+    if document["pair"] != "table":
+        lines.append(
+            "A table was too large to compose; randomized response of the same ε stood in for it."
+        )
+    if document["epsilon_prior"]:
+        lines.append(
+            f"Not counted: the priors. If all these labels were in their tables, too, they add "
+            f"ε = {document['epsilon_prior']:.6g} (declared)."
+        )
+    return lines

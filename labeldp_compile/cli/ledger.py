@@ -1,0 +1,184 @@
+"""``labeldp ledger``: what the private data of a project may pay, and have paid."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labeldp_compile.cli.errors import explained
+from labeldp_compile.cli.text_table import clipped, printable, text_table
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import (
+    Entry,
+    create_ledger,
+    data_sets,
+    head_text,
+    read_entries,
+    set_budget,
+)
+from labeldp_compile.spec.strict import MAX_DIGITS, MAX_EXPONENT
+
+FORMAT_VERSION = "1.0"
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+_HASH = re.compile(r"^[0-9a-f]{64}$")
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+_COLUMNS = 40
+
+
+@click.group("ledger", epilog="\b\nExample: labeldp ledger show budget.ledger")
+def ledger_command() -> None:
+    """Keep the budget of data sets: every private prior is paid here before a label is read.
+
+    A spec names its ledger (privacy: {ledger: FILE}). FILE belongs to its owner alone, who may set
+    budgets; whatever is done stays in a chain of hashes.
+    """
+
+
+@ledger_command.command("init", epilog="\b\nExample: labeldp ledger init budget.ledger")
+@_FILE
+def init_command(file: Path) -> None:
+    """Make an empty ledger, FILE, of mode 0600."""
+    create_ledger(file)
+    click.echo(
+        f"{file}: an empty ledger; say what may be spent with: labeldp ledger set-budget", err=True
+    )
+
+
+@ledger_command.command(
+    "set-budget",
+    epilog="\b\nExample: labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1",
+)
+@_FILE
+@click.option("--data-set", required=True, metavar="NAME", help="As in the spec's prior.")
+@click.option("--epsilon", required=True, metavar="ε", help="For all versions together.")
+@click.option("--reason", metavar="TEXT", help="Who decided it, and why; kept in the chain.")
+def set_budget_command(file: Path, data_set: str, epsilon: str, reason: str | None) -> None:
+    """Say what may be spent on a data set in all its versions; it may be raised or lowered."""
+    if not _NAME.match(data_set):
+        raise InputError(
+            "--data-set: expected letters, digits, dots, hyphens and underscores, at most 100"
+        )
+    entry = set_budget(file, data_set, _epsilon(epsilon), reason)
+    click.echo(f"{file}: entry {entry.number}: {data_set} may spend ε = {epsilon}", err=True)
+
+
+@ledger_command.command("show", epilog="\b\nExample: labeldp ledger show budget.ledger --json")
+@_FILE
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show_command(file: Path, as_json: bool) -> None:
+    """Show what every data set may spend and has spent, and all entries."""
+    entries = read_entries(file)
+    if as_json:
+        click.echo(json.dumps(_document(entries), indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n".join(_in_words(entries)))
+
+
+@ledger_command.command("head", epilog="\b\nExample: labeldp ledger head budget.ledger")
+@_FILE
+def head_command(file: Path) -> None:
+    """Print the hash of the last entry, to note where the ledger's owner cannot change it."""
+    click.echo(head_text(read_entries(file)))
+
+
+@ledger_command.command(
+    "verify", epilog="\b\nExample: labeldp ledger verify budget.ledger --head $(cat noted-head)"
+)
+@_FILE
+@click.option("--head", metavar="HASH", help="Noted earlier: must still be in the chain.")
+def verify_command(file: Path, head: str | None) -> None:
+    """Check that no entry was altered, and that no budget was ever exceeded.
+
+    Exit code 1 if not. That nothing was cut off at the end only --head can show.
+    """
+    if head is not None and not _HASH.match(head):
+        raise InputError("--head: expected the 64 hexadecimal digits that labeldp ledger head gave")
+    entries = read_entries(file, head)
+    click.echo(f"ok     chain    {len(entries):,} entries, none of them altered or missing")
+    click.echo("ok     budgets  no data set ever spent more than it was allowed")
+    if head is None:
+        click.echo("not checked: whether later entries were cut off (--head HASH)")
+    else:
+        click.echo("ok     head     the noted entry is in the chain: nothing up to it was cut off")
+
+
+def _epsilon(text: str) -> Fraction:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise InputError(f"--epsilon: expected a number, got {text!r}") from None
+    sane = number.is_finite() and len(number.as_tuple().digits) <= MAX_DIGITS
+    if not sane or number < 0 or (number and abs(number.adjusted()) > MAX_EXPONENT):
+        raise InputError(f"--epsilon: expected a number of at least 0, got {text!r}")
+    return Fraction(number)
+
+
+def _document(entries: list[Entry]) -> dict[str, Any]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "head": head_text(entries),
+        "data_sets": {
+            name: {
+                "budget": float(account.budget),
+                "spent": float(account.spent),
+                "left": float(account.left),
+                "versions": {version: float(e) for version, e in account.versions.items()},
+                "exact": {"budget": str(account.budget), "spent": str(account.spent)},
+            }
+            for name, account in data_sets(entries).items()
+        },
+        "entries": [
+            {"number": e.number, "kind": e.kind, "hash": e.hash, **_without_answer(e)}
+            for e in entries
+        ],
+    }
+
+
+def _without_answer(entry: Entry) -> dict[str, Any]:
+    """The facts of an entry; a noisy prior can be long, and stands in the certificate."""
+    return {key: value for key, value in entry.facts.items() if key != "answer"}
+
+
+def _in_words(entries: list[Entry]) -> list[str]:
+    accounts = data_sets(entries)
+    sums = [
+        [name, *(f"{float(x):.6g}" for x in (a.budget, a.spent, a.left))]
+        for name, a in accounts.items()
+    ]
+    rows = [[str(e.number), e.facts["time"], e.kind, _what(e)] for e in entries]
+    return [
+        *(text_table(["data set", "budget ε", "spent", "left"], sums) if sums else ["no budgets"]),
+        "",
+        *text_table(["entry", "time", "kind", "what"], rows, left=(1, 2, 3)),
+        "",
+        f"head {head_text(entries)}",
+    ]
+
+
+def _what(entry: Entry) -> str:
+    facts = entry.facts
+    if entry.kind == "budget":
+        reason = f": {clipped(facts['reason'], _COLUMNS)}" if facts.get("reason") else ""
+        return f"{printable(facts['data_set'])} may spend {_short(facts['epsilon'])}{reason}"
+    if entry.kind == "spend":
+        return (
+            f"{facts['data_set']} {facts['data_version']} pays {_short(facts['epsilon'])} for "
+            f"{facts['command']} of {clipped(facts['spec'], _COLUMNS)}"
+        )
+    if entry.kind == "prior":
+        return f"noisy prior of {facts['data_set']} {facts['data_version']}, by {facts['spend']}"
+    return "the beginning"
+
+
+def _short(epsilon: str) -> str:
+    return f"ε = {float(Fraction(epsilon)):.6g}"
+
+
+for _command in ledger_command.commands.values():
+    explained(_command)

@@ -1,0 +1,72 @@
+"""Sums over the entries, in exact fractions: what each data set may pay, and has paid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.chain import BrokenChainError, Entry
+
+
+class OverBudgetError(InputError):
+    """The data set's budget cannot pay for what is asked."""
+
+    exit_code = 1
+
+
+@dataclass
+class DataSet:
+    """The budget of a data set, and what was spent of it, over all versions.
+
+    ``versions`` has what was spent on each declared version.
+    """
+
+    budget: Fraction
+    spent: Fraction = Fraction(0)
+    versions: dict[str, Fraction] = field(default_factory=dict)
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be spent; below 0 if the budget was lowered under what was spent."""
+        return self.budget - self.spent
+
+
+def data_sets(entries: Sequence[Entry]) -> dict[str, DataSet]:
+    """The account of every data set, by name.
+
+    Raises BrokenChainError if something was spent that the budget of its time did not allow.
+    """
+    accounts: dict[str, DataSet] = {}
+    for entry in entries:
+        if entry.kind not in ("budget", "spend"):
+            continue
+        facts = entry.facts  # a hash stands over it: it is as some labeldp wrote it
+        name, epsilon = facts["data_set"], Fraction(facts["epsilon"])
+        if entry.kind == "budget":
+            accounts.setdefault(name, DataSet(Fraction(0))).budget = epsilon
+            continue
+        account = accounts.get(name)
+        if account is None or epsilon < 0 or epsilon > account.left:
+            raise BrokenChainError(f"entry {entry.number} of the ledger spends what was not there")
+        account.spent += epsilon
+        version = facts["data_version"]
+        account.versions[version] = account.versions.get(version, Fraction(0)) + epsilon
+    return accounts
+
+
+def require_budget(path: str, entries: Sequence[Entry], name: str, epsilon: Fraction) -> None:
+    """Raise OverBudgetError unless a data set can pay ε; InputError if it has no budget at all."""
+    account = data_sets(entries).get(name)
+    if account is None:
+        raise InputError(
+            f"{path}: the data set {name!r} has no budget; set one with: "
+            f"labeldp ledger set-budget {path} --data-set {name} --epsilon ε"
+        )
+    if epsilon > account.left:
+        raise OverBudgetError(
+            f"{path}: over budget: the data set {name!r} has spent {float(account.spent):.6g} of "
+            f"its budget ε = {float(account.budget):.6g}, and this would take "
+            f"{float(epsilon):.6g} more; no label was read"
+        )

@@ -1,0 +1,186 @@
+"""What a private prior does with the ledger: pay before a label is read, or recall.
+
+    1  recall   the same question to the same declared version was answered: nothing is spent
+    2  spend    otherwise ε₁ is appended, in one transaction with the look at the budget
+    3  read     only now labels are read, and the data must be those that had this version before
+    4  keep     the noisy answer is appended, for the next time
+
+Whoever dies between 2 and 4 has spent ε₁, and there is nothing to recall.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from labeldp_compile.artifact import canonical_json
+from labeldp_compile.errors import DataError
+from labeldp_compile.ledger.account import data_sets, require_budget
+from labeldp_compile.ledger.chain import BrokenChainError, Entry
+from labeldp_compile.ledger.store import Ledger, transaction
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import PrivatePrior
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Question:
+    """What decides the noisy histogram, apart from the data: asked twice, it is the same answer."""
+
+    column: str
+    counts: str | None
+    domain: dict[str, Any]
+    epsilon: Fraction
+
+    @classmethod
+    def of(cls, spec: Spec, epsilon: Fraction) -> Question:
+        """What a spec with a private prior asks of its data, at ε₁."""
+        assert isinstance(spec.prior, PrivatePrior)
+        return cls(spec.label.column, spec.prior.counts, spec.domain.to_json(), epsilon)
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        facts = {**vars(self), "epsilon": str(self.epsilon)}
+        return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
+
+
+class PriorAccount:
+    """One data set in one declared version, for one compile (or sweep)."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        data_set: str,
+        data_version: str,
+        spec: str,
+        spec_digest: str,
+        command: str,
+        say: Callable[[str], None],
+    ) -> None:
+        """``spec`` is the name in the spec, ``say`` is told what was recalled or spent."""
+        self.path, self._say = path, say
+        self._names = {"data_set": data_set, "data_version": data_version}
+        self._spec = {"spec": spec, "spec_sha256": spec_digest, "command": command}
+
+    def recall(self, question: Question) -> dict[str, Any] | None:
+        """The recorded answer to the question, or None; raises InputError."""
+        with transaction(self.path) as ledger:
+            return self._recall(ledger, question, self._say)
+
+    def forecast(self, question: Question) -> str:
+        """What would happen, in words; raises OverBudgetError if it could not be paid."""
+        said: list[str] = []
+        with transaction(self.path) as ledger:
+            if self._recall(ledger, question, said.append) is not None:
+                return (
+                    f"{self.path}: recalls the noisy prior of an earlier compile: nothing is spent"
+                )
+            require_budget(
+                str(self.path), ledger.entries, self._names["data_set"], question.epsilon
+            )
+            account = data_sets(ledger.entries)[self._names["data_set"]]
+        return (
+            f"{self.path}: {self._names['data_set']} has spent {float(account.spent):.6g} of "
+            f"{float(account.budget):.6g}"
+        )
+
+    def spend(self, question: Question) -> int:
+        """Append ε₁ and return the entry's number; raises OverBudgetError if it cannot be paid."""
+        with transaction(self.path) as ledger:
+            data_set, epsilon = self._names["data_set"], question.epsilon
+            require_budget(str(self.path), ledger.entries, data_set, epsilon)
+            facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
+            spent = ledger.append("spend", {**self._names, **self._spec, **facts})
+        self._say(f"{self.path}: entry {spent.number} spends ε₁ = {float(epsilon):g}")
+        return spent.number
+
+    def require_same_data(self, file: Path) -> str:
+        """The keyed digest of a file; raises DataError if other data had this version before."""
+        with transaction(self.path) as ledger:
+            key = ledger.key()
+            digests = {
+                entry.facts["data_hmac"]
+                for entry in ledger.entries
+                if entry.kind == "prior" and self._is_ours(entry)
+            }
+        digest = _keyed_digest(key, file)
+        if digests - {digest}:
+            raise DataError(
+                f"{file}: is not the file that was called {self._names['data_version']!r} before: "
+                f"other data need another data_version. Nothing was computed from it, but the ε "
+                "of this attempt stays in the ledger"
+            )
+        return digest
+
+    def keep(self, spent: int, question: Question, digest: str, answer: dict[str, Any]) -> None:
+        """Append the noisy answer, which is no secret any more."""
+        facts = {
+            **self._names,
+            "spend": spent,
+            "question_sha256": question.digest(),
+            "data_hmac": digest,
+            "answer": answer,
+        }
+        with transaction(self.path) as ledger:
+            ledger.append("prior", facts)
+
+    def _recall(
+        self, ledger: Ledger, question: Question, say: Callable[[str], None]
+    ) -> dict[str, Any] | None:
+        wanted = question.digest()
+        for entry in reversed(ledger.entries):
+            if entry.kind != "prior" or not self._is_ours(entry):
+                continue
+            if entry.facts["question_sha256"] == wanted:
+                answer: dict[str, Any] = entry.facts["answer"]
+                if len(answer.get("weights", [])) == 0:
+                    raise BrokenChainError(f"{self.path}: entry {entry.number} is no prior")
+                say(
+                    f"{self.path}: reusing the noisy prior of entry {entry.number} "
+                    f"(ε₁ = {float(question.epsilon):g} was spent by entry "
+                    f"{entry.facts['spend']}); nothing is spent, and no label is read"
+                )
+                return answer
+        return None
+
+    def _is_ours(self, entry: Entry) -> bool:
+        return all(entry.facts[key] == value for key, value in self._names.items())
+
+
+def account_of(
+    spec: Spec, directory: Path, spec_digest: str, command: str, say: Callable[[str], None]
+) -> PriorAccount | None:
+    """The account that a spec names, its path relative to ``directory``; None if it needs none."""
+    prior, ledger = spec.prior, spec.privacy.ledger
+    if ledger is None or not isinstance(prior, PrivatePrior):
+        return None
+    assert prior.data_set is not None
+    assert prior.data_version is not None
+    return PriorAccount(
+        directory / ledger,
+        data_set=prior.data_set,
+        data_version=prior.data_version,
+        spec=spec.name,
+        spec_digest=spec_digest,
+        command=command,
+        say=say,
+    )
+
+
+def _keyed_digest(key: bytes, file: Path) -> str:
+    """HMAC-SHA-256 of the file's bytes: a plain digest would confirm guesses about the labels."""
+    mac = hmac.new(key, digestmod=hashlib.sha256)
+    try:
+        with file.open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                mac.update(block)
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
+    return mac.hexdigest()

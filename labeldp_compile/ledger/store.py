@@ -1,0 +1,177 @@
+"""The ledger's file: SQLite that only grows, readable by its owner alone.
+
+One writer at a time (BEGIN IMMEDIATE), every commit flushed to the disk (synchronous = EXTRA, with
+a rollback journal). Triggers refuse updates, deletions and gaps: they stop mistakes, and the chain
+shows what somebody did on purpose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.chain import BrokenChainError, Entry, check_chain, next_entry
+
+FORMAT_VERSION = "1.0"
+_APPLICATION = 0x4C44504C  # "LDPL"
+_SECONDS_TO_WAIT = 120.0
+_OWNER_ONLY = 0o600
+_SCHEMA = """
+PRAGMA application_id = %d;
+BEGIN;
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    previous TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE
+);
+CREATE TABLE secret (key BLOB NOT NULL);
+CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END;
+CREATE TRIGGER entries_remain BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never deleted'); END;
+CREATE TRIGGER entries_follow BEFORE INSERT ON entries
+    WHEN NEW.number <> (SELECT coalesce(max(number), -1) + 1 FROM entries)
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger follow one another'); END;
+CREATE TRIGGER secret_stays BEFORE UPDATE ON secret
+    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never changed'); END;
+CREATE TRIGGER secret_remains BEFORE DELETE ON secret
+    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never deleted'); END;
+COMMIT;
+"""
+
+
+class Ledger:
+    """An open ledger inside one transaction; its chain has been checked."""
+
+    def __init__(self, connection: sqlite3.Connection, entries: list[Entry]) -> None:
+        """For ``transaction`` only."""
+        self._connection = connection
+        self.entries = entries
+
+    def append(self, kind: str, facts: dict[str, object]) -> Entry:
+        """Add an entry with the present time; it is kept when the transaction ends."""
+        entry = next_entry(self.entries, kind, {**facts, "time": now()})
+        self._connection.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
+            (entry.number, entry.kind, entry.body, entry.previous, entry.hash),
+        )
+        self.entries.append(entry)
+        return entry
+
+    def key(self) -> bytes:
+        """The secret under which data are digested; the first entry has its hash."""
+        rows = self._connection.execute("SELECT key FROM secret").fetchall()
+        key = bytes(rows[0][0]) if len(rows) == 1 and isinstance(rows[0][0], bytes) else b""
+        if hashlib.sha256(key).hexdigest() != self.entries[0].facts.get("key_sha256"):
+            raise BrokenChainError("the key of the ledger is not the one that it began with")
+        return key
+
+
+def create_ledger(path: Path) -> None:
+    """Make an empty ledger of mode 0600, whole or not at all; InputError if the name is taken."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        # O_EXCL and the mode: from its first moment nobody else can read the file.
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY))
+        connection = sqlite3.connect(temporary, isolation_level=None)
+        try:
+            _set_up(connection)
+            connection.executescript(_SCHEMA % _APPLICATION)
+            key = secrets.token_bytes(32)
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO secret VALUES (?)", (key,))
+            Ledger(connection, []).append(
+                "ledger",
+                {
+                    "format_version": FORMAT_VERSION,
+                    "key_sha256": hashlib.sha256(key).hexdigest(),
+                },
+            )
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        os.link(temporary, path)  # refuses a name that is taken
+    except FileExistsError as error:
+        raise InputError(f"{path}: exists already; a ledger is never replaced") from error
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be made: {reason}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def transaction(path: Path) -> Iterator[Ledger]:
+    """The only reader and writer of a ledger, until the end; an exception undoes all of it.
+
+    Raises InputError if the file is no ledger or is not its owner's alone, and BrokenChainError.
+    """
+    _require_private(path)
+    connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
+    try:
+        try:
+            _set_up(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            ledger = _read(path, connection)
+        except sqlite3.Error as error:
+            raise InputError(f"{path}: is no ledger that can be used: {error}") from error
+        yield ledger
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise InputError(f"{path}: cannot be written to: {error}") from error
+    finally:
+        connection.close()  # without a commit: a rollback
+
+
+def now() -> str:
+    """The present time in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("PRAGMA synchronous = EXTRA")
+
+
+def _read(path: Path, connection: sqlite3.Connection) -> Ledger:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if application != _APPLICATION:
+        raise InputError(f"{path}: is no ledger of labeldp")
+    rows = connection.execute(
+        "SELECT number, kind, body, previous, hash FROM entries ORDER BY number"
+    ).fetchall()
+    try:
+        entries = [Entry(*row) for row in rows]
+        check_chain(entries)
+        version = entries[0].facts["format_version"]
+    except BrokenChainError as error:
+        raise BrokenChainError(f"{path}: {error}") from None
+    except (TypeError, ValueError, KeyError) as error:
+        raise BrokenChainError(f"{path}: holds what no ledger of labeldp holds") from error
+    if str(version).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        raise InputError(f"{path}: has format {version!r}, this labeldp reads {FORMAT_VERSION!r}")
+    return Ledger(connection, entries)
+
+
+def _require_private(path: Path) -> None:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror}; a new ledger is made by: "
+            f"labeldp ledger init {path}"
+        ) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path}: is no ledger of labeldp")
+    if status.st_mode & 0o077:
+        raise InputError(f"{path}: others may open it; it holds a secret key: chmod 600 {path}")

@@ -1,0 +1,47 @@
+"""What a certificate states of many labels of one user, held against the integers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from labeldp_compile.randomizer import Randomizer
+from labeldp_compile.verify.claims import Claims, demand, short
+from labeldp_compile.verify.composition.compose import MAX_LABELS_PER_USER, Part, compose_parts
+from labeldp_compile.verify.shape import decimal, rational
+
+DELTAS = ("1e-6", "1e-7", "1e-8", "1e-9", "1e-10")
+
+
+def check_composition(claims: Claims, randomizer: Randomizer, ratio: Fraction) -> str:
+    """Prove every stated ε(δ), and what was found in words; raises CheckFailedError.
+
+    ``ratio`` bounds Pr[output | label]/Pr[output | other label].
+    """
+    stated = claims["composition"]
+    labels, at = stated["labels_per_user"], stated["epsilon_at_delta"]
+    demand(1 <= labels <= MAX_LABELS_PER_USER, f"{labels} labels per user are out of range")
+    exact = claims["exact"]
+    pure = labels * rational(exact["epsilon_label"])
+    for key, value in (
+        ("epsilon_pure", pure),
+        ("epsilon_prior", labels * rational(exact["epsilon_prior"])),
+    ):
+        demand(stated[key] == str(value), f"composition.{key} is not {labels} times that of one")
+    demand([row["delta"] for row in at] == list(DELTAS), "composition states other δ")
+    composed = compose_parts([Part(randomizer, ratio, labels)])
+    demand(
+        stated["pair"] == ("table" if composed.own_tables else "randomized response"),
+        "composition names another dominating pair",
+    )
+    for row in at:
+        delta, epsilon = decimal(row["delta"]), decimal(row["epsilon"])
+        demand(epsilon >= 0, "composition states a negative ε")
+        # L·ε₂-DP is (L·ε₂, 0)-DP; everything smaller needs its proof.
+        holds = epsilon >= pure or composed.delta(epsilon) <= delta
+        pair = f"({short(row['epsilon'])}, {short(row['delta'])})"
+        demand(holds, f"{labels} labels of one user are not shown to be {pair}-DP")
+    last = at[0]
+    return (
+        f"{labels} labels of one user pay {float(pure):.6g} without δ, and the integers prove "
+        f"ε ≤ {last['epsilon']} at δ = {last['delta']} (and {len(at) - 1} more)"
+    )

@@ -1,0 +1,75 @@
+"""``labeldp compose`` as a user sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+from tests.helpers import INTEGER_SPEC, compile_text
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("build")
+    text = INTEGER_SPEC.replace("name: example", "name: other").replace("1.0", "0.25")
+    paths = [compile_text(t).write(folder) for t in (INTEGER_SPEC, text)]
+    return [str(path) for path in paths]
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["compose", *arguments])
+
+
+def test_labels_of_several_files(files):
+    result = run(files[0], f"{files[1]}:40", "--labels-per-user", "2", "--delta", "1e-8", "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert [item["labels_per_user"] for item in document["files"]] == [2, 40]
+    assert document["labels_per_user"] == 42
+    assert document["exact"]["epsilon_pure"] == "12"  # 2 · 1 + 40 · 1/4
+    assert document["smaller_with_delta"] and 8 < document["epsilon_at_delta"] < 12
+    words = run(files[0], f"{files[1]}:40", "--labels-per-user", "2").stdout
+    assert "A user with 42 labels pays ε = 12:" in words and "δ = 1e-06" in words
+
+
+def test_one_label_pays_hardly_less_with_delta(files):
+    document = json.loads(run(f"{files[0]}:1", "--json").stdout)
+    assert 0.99 < document["epsilon_at_delta"] <= document["epsilon_pure"] == 1.0
+
+
+def test_a_file_that_does_not_verify(files, tmp_path):
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(Path(files[0]).read_bytes() + b"x")
+    result = run(files[1], str(broken), "--labels-per-user", "2")
+    assert result.exit_code == 1 and "does not verify" in result.stderr and not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{file}"], "say how many labels a user has"),
+        (["{file}:0"], "a user has 1 … 10,000 labels"),
+        (["{file}:99999999999"], "a user has 1 … 10,000 labels"),
+        (["{file}:2", "--delta", "0"], "--delta"),
+        (["{file}:2", "--delta", "nan"], "--delta"),
+        (["{file}:2", "--delta", "1e-13"], "--delta"),
+        (["nosuch.onnx:2"], "cannot be read"),
+        (["{file}", "--labels-per-user", "0"], "0"),
+        ([], "Missing argument"),
+    ],
+)
+def test_input_that_makes_no_sense(files, arguments, message):
+    result = run(*(argument.format(file=files[0]) for argument in arguments))
+    assert result.exit_code == 2 and message in result.stderr
+
+
+def test_help_ends_with_an_example():
+    assert (
+        run("--help")
+        .stdout.rstrip()
+        .splitlines()[-1]
+        .strip()
+        .startswith("Example: labeldp compose")
+    )

@@ -1,0 +1,141 @@
+"""What a certificate says of many labels of one user, and what ``verify`` makes of it."""
+
+import copy
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from labeldp_compile.artifact import write_model
+from labeldp_compile.composition import accounting, compose
+from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.pipeline import assemble, compile_spec
+from labeldp_compile.prior import estimate_prior
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.verify import check_bytes
+from labeldp_compile.verify.spec_match import spec_disagreements
+from tests.helpers import INTEGER_SPEC
+
+LABELS = 40
+SPEC = INTEGER_SPEC.replace("{epsilon: 1.0}", f"{{epsilon: 1.0, labels_per_user: {LABELS}}}")
+
+
+@pytest.fixture(scope="module")
+def artifact():
+    spec = parse_spec(SPEC)
+    prior = estimate_prior(spec, None)
+    return assemble(spec, prior, "0" * 64, labels_per_user=spec.privacy.labels_per_user)
+
+
+def failed_step(artifact, change):
+    """The step at which a well-formed file with another certificate fails."""
+    certificate = copy.deepcopy(artifact.certificate)
+    change(certificate["composition"], certificate)
+    domain = parse_spec(SPEC).domain
+    report = check_bytes(write_model(domain, artifact.randomizer, certificate))
+    return next((check.name for check in report.checks if not check.ok), None)
+
+
+def test_the_certificate_states_both_figures(artifact):
+    stated = artifact.certificate["composition"]
+    assert Fraction(stated["epsilon_pure"]) == LABELS and stated["epsilon_prior"] == "0"
+    at = {row["delta"]: Decimal(row["epsilon"]) for row in stated["epsilon_at_delta"]}
+    assert list(at) == ["1e-6", "1e-7", "1e-8", "1e-9", "1e-10"]
+    assert sorted(at.values()) == list(at.values()) and at["1e-6"] < LABELS
+    composition = compose([artifact.randomizer], LABELS)
+    assert composition.exact.delta(Fraction(at["1e-8"])) <= Fraction("1e-8")
+    report = check_bytes(artifact.model)
+    assert report.ok and "composition" in [check.name for check in report.checks]
+    assert "composition.epsilon_at_delta" in report.to_json()["proved"]
+    assert "composition.labels_per_user" in report.to_json()["declared"]
+
+
+def restate(row, epsilon):
+    def change(composition, _):
+        composition["epsilon_at_delta"][row]["epsilon"] = epsilon
+
+    return change
+
+
+def set_field(key, value):
+    return lambda composition, _: composition.update({key: value})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        restate(0, "13"),
+        restate(4, "1e-3"),
+        restate(2, "-1"),
+        restate(2, "x"),
+        set_field("labels_per_user", LABELS - 1),
+        set_field("labels_per_user", 10**9),
+        set_field("epsilon_pure", "39"),
+        set_field("epsilon_prior", "1"),
+        set_field("pair", "randomized response"),
+        lambda composition, _: composition["epsilon_at_delta"].pop(),
+        lambda composition, _: composition["epsilon_at_delta"][0].update(delta="1e-5"),
+    ],
+)
+def test_a_better_story_than_the_integers_tell_fails(artifact, change):
+    assert failed_step(artifact, change) == "composition"
+
+
+def test_a_larger_epsilon_than_needed_is_true(artifact):
+    assert failed_step(artifact, restate(0, "39.9")) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda composition, certificate: certificate.pop("composition"),
+        lambda composition, certificate: composition.update(more="than the format knows"),
+        lambda composition, certificate: composition["epsilon_at_delta"].append(1),
+    ],
+)
+def test_another_shape_fails(artifact, change):
+    assert failed_step(artifact, change) in ("certificate", "claims")
+
+
+def test_the_spec_and_the_certificate_must_agree_on_the_labels_of_a_user(artifact):
+    for text in (INTEGER_SPEC, SPEC.replace("user: 40", "user: 41")):
+        found = spec_disagreements(text.encode(), artifact.certificate)
+        assert any(line.startswith("privacy.labels_per_user") for line in found)
+    found = spec_disagreements(SPEC.encode(), artifact.certificate)
+    assert not any("labels_per_user" in line for line in found)
+
+
+def test_without_the_key_nothing_is_stated():
+    spec = parse_spec(INTEGER_SPEC)
+    certificate = assemble(spec, estimate_prior(spec, None), "0" * 64).certificate
+    assert "composition" not in certificate
+    assert not [
+        name for names in certificate["fields"].values() for name in names if "compos" in name
+    ]
+
+
+@pytest.mark.parametrize("number", ["0", "10001", "1.5", "many"])
+def test_labels_per_user_is_a_number_of_labels(number):
+    with pytest.raises(SpecError, match=r"privacy\.labels_per_user"):
+        parse_spec(SPEC.replace("user: 40", f"user: {number}"))
+
+
+def test_without_dp_accounting_nothing_is_spent(tmp_path, monkeypatch):
+    monkeypatch.setattr(accounting.importlib.util, "find_spec", lambda name: None)
+    path = tmp_path / "spec.yaml"
+    path.write_text(SPEC)
+    with pytest.raises(InputError, match="dp-accounting, which is not installed"):
+        compile_spec(path)
+
+
+def test_an_accountant_that_is_too_good_is_not_believed(monkeypatch, artifact):
+    true = compose([artifact.randomizer], LABELS).epsilon(Decimal("1e-6"))
+    monkeypatch.setattr(
+        accounting.Accounting, "epsilon", lambda self, delta: true - Decimal("0.01")
+    )
+    raised = compose([artifact.randomizer], LABELS)
+    epsilon = raised.epsilon(Decimal("1e-6"))
+    assert epsilon > true - Decimal("0.01")
+    assert raised.exact.delta(Fraction(epsilon)) <= Fraction("1e-6")
+    monkeypatch.setattr(accounting.Accounting, "epsilon", lambda self, delta: Decimal("0.1"))
+    assert compose([artifact.randomizer], LABELS).epsilon(Decimal("1e-6")) is None

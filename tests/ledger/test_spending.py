@@ -1,0 +1,210 @@
+"""ε₁ is paid before a label is read, never over budget, and once for the same question."""
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+
+from labeldp_compile.ledger import data_sets
+from labeldp_compile.prior import estimate
+
+
+def spent(bench):
+    return data_sets(bench.entries())["visits"].spent
+
+
+def certificate(bench, name="one"):
+    return json.loads((bench.folder / "build" / f"{name}.certificate.json").read_text())
+
+
+def test_a_compile_pays_once_and_then_recalls(bench):
+    bench.open_budget("0.15")
+    first = bench.compile()
+    assert first.exit_code == 0 and "entry 2 spends ε₁ = 0.1" in first.stderr
+    prior = certificate(bench)["prior"]
+    again = bench.compile()
+    assert again.exit_code == 0 and "reusing the noisy prior of entry 3" in again.stderr
+    assert certificate(bench)["prior"] == prior and spent(bench) == Fraction(1, 10)
+    # The same histogram serves another mechanism, too; another question is not paid for by it.
+    assert bench.compile("two", mechanism="optimal_unbiased").exit_code == 0
+    assert certificate(bench, "two")["prior"] == prior and spent(bench) == Fraction(1, 10)
+    other = bench.compile("three", last="4")
+    assert other.exit_code == 1 and spent(bench) == Fraction(1, 10)
+    assert "over budget: the data set 'visits' has spent 0.1 of its budget ε = 0.15" in other.stderr
+    assert not (bench.folder / "build" / "three.onnx").exists()
+
+
+def test_sums_are_exact(bench):
+    bench.open_budget("0.3")  # in floats 0.1 + 0.1 + 0.1 is more
+    for last in ("3", "4", "5"):
+        assert bench.compile(f"to{last}", last=last).exit_code == 0
+    assert spent(bench) == Fraction(3, 10)
+    assert bench.compile("more", last="6", prior="1e-9", label="0.999999999").exit_code == 1
+
+
+def test_plan_says_what_the_ledger_would_do(bench):
+    bench.open_budget("0.15")
+    spec, other = bench.spec(), bench.spec("other", last="9")
+    assert "visits has spent 0 of 0.15" in bench.run("plan", spec).stdout
+    assert bench.compile().exit_code == 0
+    assert "recalls the noisy prior" in bench.run("plan", spec).stdout
+    refused = bench.run("plan", other)
+    assert refused.exit_code == 1 and "over budget" in refused.stderr
+    assert len(bench.entries()) == 4
+
+
+def test_no_label_is_read_before_the_ledger_is_paid(bench, monkeypatch):
+    bench.open_budget("0.1")
+    seen = []
+    count = estimate.count_labels
+
+    def watched(*arguments):
+        seen.append([entry.kind for entry in bench.entries()])
+        return count(*arguments)
+
+    monkeypatch.setattr(estimate, "count_labels", watched)
+    assert bench.compile().exit_code == 0 and bench.compile("other", last="9").exit_code == 1
+    assert seen == [["ledger", "budget", "spend"]]
+
+
+def test_who_dies_before_the_prior_is_kept_has_spent(bench, monkeypatch):
+    bench.open_budget("0.2")
+    with monkeypatch.context() as patch:
+        patch.setattr(estimate, "noisy_histogram", lambda *_: 1 / 0)
+        assert isinstance(bench.compile().exception, ZeroDivisionError)
+    assert spent(bench) == Fraction(1, 10) and not bench.entries("prior")
+    assert bench.compile().exit_code == 0 and spent(bench) == Fraction(1, 5)
+
+
+def test_other_data_need_another_version(bench):
+    bench.open_budget("1")
+    assert bench.compile().exit_code == 0
+    bench.write_labels("labels.parquet", [3] * 140)
+    result = bench.compile("wider", last="4")
+    assert result.exit_code == 2 and "is not the file that was called '2026-01'" in result.stderr
+    assert not (bench.folder / "build" / "wider.onnx").exists()
+    assert bench.compile("wider", last="4", version="2026-02").exit_code == 0
+    versions = data_sets(bench.entries())["visits"].versions
+    assert versions == {"2026-01": Fraction(1, 5), "2026-02": Fraction(1, 10)}
+
+
+def test_another_number_of_rows_is_noticed_even_where_nothing_is_read(bench):
+    bench.open_budget("1")
+    assert bench.compile().exit_code == 0
+    bench.write_labels("labels.parquet", [0, 1, 2])
+    result = bench.compile()
+    assert result.exit_code == 2 and "another data_version" in result.stderr
+
+
+def test_a_plain_digest_of_the_data_is_not_kept(bench):
+    bench.open_budget("1")
+    assert bench.compile().exit_code == 0
+    other = (
+        type(bench)(bench.folder / "other") if (bench.folder / "other").mkdir() is None else None
+    )
+    other.open_budget("1")
+    assert other.compile().exit_code == 0
+    one, two = (b.entries("prior")[0].facts["data_hmac"] for b in (bench, other))
+    assert one != two  # the same file, other keys
+
+
+def test_a_sweep_leaves_its_prior_for_compile(bench):
+    bench.open_budget("0.1")
+    spec = bench.spec()
+    sweep = ("sweep", spec, "--epsilon", "1", "--mechanisms", "rr_on_bins", "--quiet")
+    refused = bench.run(*sweep)
+    assert (
+        refused.exit_code == 2 and "--spend-prior" in refused.stderr and not bench.entries("spend")
+    )
+    paid = bench.run(*sweep, "--spend-prior")
+    assert paid.exit_code == 0 and bench.entries("spend")[0].facts["command"] == "sweep"
+    result = bench.compile()
+    assert result.exit_code == 0 and "reusing" in result.stderr
+    free = bench.run(*sweep)
+    assert free.exit_code == 0 and "reusing" in free.stderr and spent(bench) == Fraction(1, 10)
+
+
+def test_the_rows_are_known_before_the_file_is_read(bench):
+    bench.open_budget("1")
+    pa_csv.write_csv(pa.table({"y": [0, 1] * 300}), bench.folder / "labels.csv")
+    auto = bench.spec(data="labels.csv").read_text()
+    auto = auto.replace("split: {prior: 0.1, label: 0.9}", "split: auto")
+    path = bench.folder / "auto.yaml"
+    path.write_text(auto)
+    result = bench.run("compile", path, "-o", bench.folder / "build")
+    assert result.exit_code == 2 and "rows: N" in result.stderr and not bench.entries("spend")
+    path.write_text(auto.replace("data_set", "rows: 600, data_set"))
+    assert bench.run("compile", path, "-o", bench.folder / "build").exit_code == 0
+    assert len(bench.entries("spend")) == 1
+
+
+def test_a_data_set_without_a_budget_and_a_ledger_that_is_not_there(bench):
+    missing = bench.compile()
+    assert missing.exit_code == 2 and "labeldp ledger init" in missing.stderr
+    bench.run("ledger", "init", bench.ledger)
+    bench.set_budget("1", "others")
+    result = bench.compile()
+    assert result.exit_code == 2 and "'visits' has no budget" in result.stderr
+    assert not bench.entries("spend")
+
+
+def test_a_test_seed_is_refused(bench):
+    bench.open_budget("1")
+    flags = ("-o", bench.folder / "build", "--insecure-test-seed", "1")
+    result = bench.run("compile", bench.spec(), *flags)
+    assert result.exit_code == 2 and "test seed" in result.stderr and not bench.entries("spend")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (", data_version: 2026-01", "", "a ledger needs data_version"),
+        ("data_set: visits, ", "", "a ledger needs data_set"),
+        ("  ledger: budget.ledger\n", "", "say privacy.ledger, too"),
+        ("data_set: visits", "data_set: a/b", "expected letters"),
+    ],
+)
+def test_specs_that_name_half_of_it(bench, old, new, message):
+    path = bench.spec()
+    path.write_text(path.read_text().replace(old, new))
+    result = bench.run("plan", path)
+    assert result.exit_code == 2 and message in result.stderr
+
+
+TOGETHER = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from labeldp_compile.ledger import OverBudgetError
+from labeldp_compile.pipeline import compile_spec
+
+def attempt(path):
+    try:
+        compile_spec(Path(path))
+    except OverBudgetError:
+        return "refused"
+    return "paid"
+
+with ThreadPoolExecutor(10) as pool:
+    print(*pool.map(attempt, sys.argv[1:]))
+"""
+
+
+def test_twenty_compiles_at_once_never_go_over_budget(bench):
+    bench.open_budget("0.75")
+    specs = [str(bench.spec(f"to{last}", last=str(last))) for last in range(3, 23)]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", TOGETHER, *specs[i::2]], stdout=subprocess.PIPE, text=True
+        )
+        for i in range(2)
+    ]
+    outcomes = " ".join(process.communicate()[0] for process in processes).split()
+    assert sorted(outcomes) == ["paid"] * 7 + ["refused"] * 13
+    assert spent(bench) == Fraction(7, 10)
+    assert bench.run("ledger", "verify", bench.ledger).exit_code == 0
+    assert len(bench.entries("spend")) == len(bench.entries("prior")) == 7

@@ -1,0 +1,162 @@
+"""What was done to a ledger is found, or cannot be done by mistake."""
+
+import sqlite3
+import stat
+
+import pytest
+
+from labeldp_compile.ledger.chain import next_entry
+
+
+@pytest.fixture
+def used(bench):
+    """Entries 0 (ledger), 1 (budget), 2 (spend) and 3 (prior)."""
+    bench.open_budget("1")
+    assert bench.compile().exit_code == 0
+    return bench
+
+
+def verify(bench, *flags):
+    return bench.run("ledger", "verify", bench.ledger, *flags)
+
+
+def test_a_ledger_as_it_was_written(used):
+    head = used.run("ledger", "head", used.ledger).stdout.strip()
+    assert verify(used).exit_code == verify(used, "--head", head).exit_code == 0
+    assert "not checked: whether later entries were cut off" in verify(used).stdout
+    assert used.compile("other", last="9").exit_code == 0
+    assert verify(used, "--head", head).exit_code == 0
+    assert stat.S_IMODE(used.ledger.stat().st_mode) == 0o600
+    assert [path.name for path in used.folder.glob("*ledger*")] == ["budget.ledger"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entries SET body = replace(body, '1/10', '1/99') WHERE number = 2",
+        "UPDATE entries SET kind = 'note' WHERE number = 2",
+        "UPDATE entries SET hash = replace(hash, 'a', 'b') WHERE number = 3",
+        "UPDATE entries SET body = x'00' WHERE number = 1",
+        "DELETE FROM entries WHERE number = 2",
+        "DELETE FROM entries",
+        "UPDATE secret SET key = zeroblob(32)",
+    ],
+)
+def test_an_altered_row_is_found(used, change):
+    used.tamper(change)
+    result = verify(used)
+    assert result.exit_code == 1 and "ledger" in result.stderr
+    if "secret" not in change:  # and nothing more is paid from it
+        assert used.compile("other", last="9").exit_code == 1
+
+
+def test_a_cut_tail_is_found_by_a_noted_head_only(used):
+    head = used.run("ledger", "head", used.ledger).stdout.strip()
+    used.tamper("DELETE FROM entries WHERE number >= 2")
+    assert verify(used).exit_code == 0
+    result = verify(used, "--head", head)
+    assert result.exit_code == 1 and "cut off" in result.stderr
+
+
+def test_a_chain_that_is_written_anew_is_found_by_a_noted_head_only(used):
+    head = used.run("ledger", "head", used.ledger).stdout.strip()
+    entries = used.entries()
+    forged = entries[:2]
+    cheaper = {**entries[2].facts, "epsilon": "1/1000"}
+    forged.append(next_entry(forged, "spend", cheaper))
+    forged.append(next_entry(forged, "prior", entries[3].facts))
+    used.tamper(
+        *(
+            f"UPDATE entries SET body = '{e.body}', previous = '{e.previous}', hash = '{e.hash}' "
+            f"WHERE number = {e.number}"
+            for e in forged
+        )
+    )
+    assert verify(used).exit_code == 0
+    assert verify(used, "--head", head).exit_code == 1
+
+
+def test_spending_beyond_the_budget_is_found_even_in_a_whole_chain(used):
+    entry = next_entry(used.entries(), "spend", {**used.entries()[2].facts, "epsilon": "5"})
+    used.tamper(
+        f"INSERT INTO entries VALUES ({entry.number}, 'spend', '{entry.body}', "
+        f"'{entry.previous}', '{entry.hash}')"
+    )
+    result = verify(used)
+    assert result.exit_code == 1 and "spends what was not there" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET body = ''",
+        "DELETE FROM entries",
+        "INSERT INTO entries VALUES (9, 'a', 'b', 'c', 'd')",
+        "INSERT OR REPLACE INTO entries VALUES (2, 'a', 'b', 'c', 'd')",
+        "UPDATE secret SET key = x'00'",
+        "DELETE FROM secret",
+    ],
+)
+def test_the_file_refuses_what_a_ledger_never_does(used, statement):
+    connection = sqlite3.connect(used.ledger)
+    with pytest.raises(sqlite3.IntegrityError, match="ledger"):
+        connection.execute(statement)
+    connection.close()
+    assert verify(used).exit_code == 0
+
+
+def test_a_budget_may_change_and_the_change_stays_in_sight(used):
+    used.set_budget("0.05")
+    assert used.compile("other", last="9").exit_code == 1
+    assert used.compile().exit_code == 0  # recalled
+    flags = ("--data-set", "visits", "--epsilon", "2", "--reason", "agreed with the board")
+    assert used.run("ledger", "set-budget", used.ledger, *flags).exit_code == 0
+    assert used.compile("other", last="9").exit_code == 0
+    shown = used.run("ledger", "show", used.ledger).stdout
+    assert "agreed with the board" in shown and "visits may spend ε = 0.05" in shown
+    assert verify(used).exit_code == 0
+
+
+def test_others_must_not_be_able_to_read_it(used):
+    used.ledger.chmod(0o640)
+    result = used.compile()
+    assert result.exit_code == 2 and "chmod 600" in result.stderr
+
+
+def test_what_is_no_ledger(bench):
+    sqlite3.connect(bench.folder / "other.db").close()
+    (bench.folder / "text").write_text("not a database, but long enough to be read as one\n" * 50)
+    for name in ("other.db", "text", "missing", "."):
+        path = bench.folder / name
+        if path.is_file():
+            path.chmod(0o600)
+        assert bench.run("ledger", "show", path).exit_code == 2
+
+
+def test_a_ledger_is_never_replaced(used):
+    before = used.ledger.read_bytes()
+    result = used.run("ledger", "init", used.ledger)
+    assert result.exit_code == 2 and "never replaced" in result.stderr
+    assert used.ledger.read_bytes() == before
+    assert not list(used.folder.glob(".*.partial"))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("set-budget", "--data-set", "a b", "--epsilon", "1"),
+        ("set-budget", "--data-set", "a", "--epsilon", "-1"),
+        ("set-budget", "--data-set", "a", "--epsilon", "nan"),
+        ("set-budget", "--data-set", "a", "--epsilon", "one"),
+        ("verify", "--head", "12"),
+    ],
+)
+def test_input_that_makes_no_sense(used, flags):
+    assert used.run("ledger", flags[0], used.ledger, *flags[1:]).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["", "init", "set-budget", "show", "head", "verify"])
+def test_help_ends_with_an_example(bench, command):
+    arguments = [command] if command else []
+    lines = bench.run("ledger", *arguments, "--help").stdout.rstrip().splitlines()
+    assert any(line.strip().startswith("Example: labeldp ledger") for line in lines[-2:])

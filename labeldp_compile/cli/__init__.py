@@ -16,6 +16,7 @@ _COMMANDS = (
     "sweep",
     "compile",
     "verify",
+    "audit",
     "randomize",
     "train",
     "keygen",

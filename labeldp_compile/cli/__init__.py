@@ -18,6 +18,7 @@ _COMMANDS = (
     "verify",
     "audit",
     "randomize",
+    "estimate",
     "train",
     "keygen",
     "inspect",

@@ -70,7 +70,7 @@ def test_a_faultless_function_is_not_accused():
         ("clamped_around_the_label", 100_000),
         ("clamped_to_the_labels_of_the_call", 100_000),
         ("swapped_entries", 100_000),
-        ("neighbours_of_the_call", 2_000_000),
+        ("neighbours_of_the_call", 5_000_000),
         ("word_for_two_rows", 100_000),
         ("words_of_a_block", 1_000_000),
         ("opposite_words", 100_000),

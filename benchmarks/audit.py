@@ -2,8 +2,10 @@
 
 First the planted violations of tests/audit/planted.py, each claimed to be 1-DP: how many of the
 audits found it, in the finding that it should, with 10 million samples and with fewer; then random
-specs over all forms, domains and mechanisms: the lower bound on ε beside the certified one.
-Prints markdown tables.
+specs over all forms, domains and mechanisms: the lower bound on ε beside the certified one. Last,
+how far the p-values of chi-square can be off where they decide: with one degree of freedom, all of
+the deviation in a cell of 100 expected counts, whose exact distribution is Poisson's. Prints
+markdown tables.
 
     python benchmarks/audit.py [AUDITS [SPECS]]
 """
@@ -14,10 +16,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from scipy.special import chdtri
+from scipy.stats import poisson
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_compile.audit import (
+    MAX_LABELS,
     ArtifactTarget,
     Claim,
     FunctionTarget,
@@ -25,6 +30,8 @@ from labeldp_compile.audit import (
     audit,
     choose_labels,
 )
+from labeldp_compile.audit.audit import CHI_SQUARE_ERROR
+from labeldp_compile.audit.distribution import LEAST_EXPECTED
 from labeldp_compile.audit.label_list import parse_labels
 from labeldp_compile.inspection import decode_artifact
 from tests.audit import planted
@@ -85,11 +92,24 @@ def specs(count):
     print(f"| {count} | {above} | {accused} | {np.median(shares):.3f} | {min(shares):.3f} |")
 
 
+def chi_square_errors():
+    print("| labels | p-value at which a label is accused | exact, one cell | all labels |")
+    print("|---:|---:|---:|---:|")
+    for labels in (1, 53, MAX_LABELS):
+        nominal = CHI_SQUARE_ERROR / labels
+        reach = np.sqrt(chdtri(1, nominal) * LEAST_EXPECTED)
+        ends = np.ceil(LEAST_EXPECTED + reach) - 1, np.floor(LEAST_EXPECTED - reach)
+        exact = poisson.sf(ends[0], LEAST_EXPECTED) + poisson.cdf(ends[1], LEAST_EXPECTED)
+        print(f"| {labels} | {nominal:.1e} | {exact:.1e} | {exact * labels:.1e} |")
+
+
 def main():
     audits = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     specs(int(sys.argv[2]) if len(sys.argv) > 2 else 200)
     print()
     violations(audits)
+    print()
+    chi_square_errors()
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ MIN_SAMPLES = 100_000
 MAX_LABELS = 256
 _EPSILON_ERROR, _OTHER_ERROR = 0.5 * ERROR, 0.1 * ERROR
 # A p-value of chi-square is trusted within a factor of a hundred (docs/audit.md).
-_CHI_SQUARE_ERROR = _OTHER_ERROR / 100
+CHI_SQUARE_ERROR = _OTHER_ERROR / 100
 _PILOT, _SCREENING, _NARROWING, _FINAL = 0.02, 0.40, 0.20, 0.33
 _NARROWED_LABELS, _NARROWED_EVENTS = 16, 64
 _FINAL_EVENTS = 6
@@ -183,7 +183,7 @@ class _Audit:
         )
         if wrong:
             in_words = f"{self.in_words(wrong)}, certified {wrong[0].expected:.6g}; {in_words}"
-        return Finding("distribution", not wrong and p > _CHI_SQUARE_ERROR, in_words), counts
+        return Finding("distribution", not wrong and p > CHI_SQUARE_ERROR, in_words), counts
 
     def rows(self, alone: tuple[Tally, Tally], mixed: tuple[Tally, Tally]) -> Finding:
         wrong = unlike_each_other(

@@ -17,6 +17,7 @@ from labeldp_compile.errors import InputError
 
 Draw = Callable[[NDArray[Any]], NDArray[Any]]
 _NUMBERS = "biuf"
+_PLAIN = {str, bytes, int, float, bool, type(None)}
 
 
 class Target(Protocol):
@@ -96,6 +97,12 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
             )
         if outputs.dtype.kind == "b":
             return outputs.astype(np.int64)
-        return outputs if outputs.dtype.kind in _NUMBERS else outputs.astype(object)
+        if outputs.dtype.kind in _NUMBERS:
+            return outputs
+        outputs = outputs.astype(object)
+        others = set(map(type, outputs.tolist())) - _PLAIN
+        if others:
+            raise InputError(f"{source}: gave a {others.pop().__name__}, expected numbers or text")
+        return outputs
 
     return draw

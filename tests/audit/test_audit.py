@@ -173,6 +173,7 @@ def rounded_to_float32(packed):
         (["--callable", "math:pi", "--labels", "0..3", "--epsilon", 1], "is no function"),
         (["--callable", "math:sqrt", "--labels", "0..3", "--epsilon", 1], "raised TypeError"),
         (["--callable", "numpy:sum", "--labels", "0..3", "--epsilon", 1], "one output a label"),
+        (["--callable", "numpy:complex64", "--labels", "0..3", "--epsilon", 1], "gave a complex"),
         (["--callable", "numpy:abs", "--labels", "3", "--epsilon", 1], "at least two labels"),
         (["--callable", "numpy:abs", "--labels", "3..3", "--epsilon", 1], "a range"),
         (["--callable", "numpy:abs", "--labels", "0..3", "--epsilon", -1], "does not lie"),

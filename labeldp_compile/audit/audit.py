@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.audit.cells import Cells, choose_cells
-from labeldp_compile.audit.dependence import shared_between, shared_inside
 from labeldp_compile.audit.distribution import (
     Difference,
     chi_square,
@@ -28,10 +27,10 @@ from labeldp_compile.audit.distribution import (
     unlike_expected,
 )
 from labeldp_compile.audit.epsilon import Event, bound_epsilon, search_events
-from labeldp_compile.audit.processes import drawn_in_children
 from labeldp_compile.audit.reference import Reference
 from labeldp_compile.audit.report import ERROR, AuditReport, Finding, LabelCounts
 from labeldp_compile.audit.sampling import Sampler, Tally
+from labeldp_compile.audit.sequences import SequenceTests, even_set
 from labeldp_compile.audit.target import Draw, Target
 
 MIN_SAMPLES = 100_000
@@ -42,7 +41,6 @@ CHI_SQUARE_ERROR = _OTHER_ERROR / 100
 _PILOT, _SCREENING, _NARROWING, _FINAL = 0.02, 0.40, 0.20, 0.33
 _NARROWED_LABELS, _NARROWED_EVENTS = 16, 64
 _FINAL_EVENTS = 6
-_CALLS = 4  # one behind the other in a sequence
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class _Audit:
         findings.append(self.rows(alone, mixed))
         bound, finding = self.epsilon((alone[0] + mixed[0], alone[1] + mixed[1]))
         findings.insert(0, finding)
-        findings += self.sequences(alone[0] + alone[1], processes)
+        findings += self.independence(alone[0] + alone[1], processes)
         return AuditReport(
             self.target.name,
             self.drawn,
@@ -219,54 +217,16 @@ class _Audit:
         chosen = sorted({y for event in events for y in (event.label, event.other)})
         return chosen, max(int(self.samples * share / len(chosen)), 1)
 
-    def sequences(self, screened: Tally, processes: bool) -> list[Finding]:
-        """Independence inside and between calls, and of processes."""
-        chosen, label = self.even_set(screened)
+    def independence(self, screened: Tally, processes: bool) -> list[Finding]:
+        label, chosen = even_set(screened)
         rows = 1 << max(int(np.log2(self.samples / 40)), 10)
-        error = _OTHER_ERROR
-        first, second = (self.bits(label, rows, chosen) for _ in range(2))
-        shared = shared_inside(first, second, error)
-        findings = [
-            Finding("independence", True, f"no dependence of rows up to {rows // 2:,} apart")
-            if shared is None
-            else Finding(
-                "independence",
-                False,
-                f"rows of one label that are {shared.distance:,} apart are not independent: both "
-                f"outputs lie in one set with probability {shared.together:.4f}, not "
-                f"{shared.independent:.4f}",
-            )
-        ]
+        tests = SequenceTests(
+            self.target, self.draw, self.labels[label], self.cells, chosen, self.progress
+        )
+        findings = [tests.rows_and_calls(rows, _OTHER_ERROR)]
         if not processes:
             return [*findings, Finding("processes", None, "not tried")]
-        return [*findings, self.processes(label, min(rows, 1 << 15), chosen, error)]
-
-    def even_set(self, screened: Tally) -> tuple[NDArray[np.bool_], int]:
-        """The lower part of the outputs, and the label, for which chances are most even."""
-        shares = screened.counts.cumsum(axis=1) / np.maximum(screened.samples, 1)[:, None]
-        label, cell = np.unravel_index(np.abs(shares - 0.5).argmin(), shares.shape)
-        return np.arange(self.cells.count) <= cell, int(label)
-
-    def bits(self, label: int, rows: int, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """[rows] whether each output is in the set, over several calls."""
-        call = np.repeat(self.labels[label : label + 1], rows // _CALLS)
-        drawn = [self.draw(call) for _ in range(_CALLS)]
-        self.progress(rows)
-        return np.concatenate([chosen[self.cells.indices(part)] for part in drawn])
-
-    def processes(self, label: int, rows: int, chosen: NDArray[np.bool_], error: float) -> Finding:
-        call = np.repeat(self.labels[label : label + 1], rows)
-        drawn, failures = drawn_in_children(self.target, self.draw, call)
-        self.progress(rows * len(drawn))
-        bits = {name: chosen[self.cells.indices(part)] for name, part in drawn.items()}
-        names = list(bits)
-        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-        for a, b in pairs:
-            if shared_between(bits[a], bits[b], error / len(pairs)):
-                return Finding("processes", False, f"{b} repeats the words of {a}")
-        if failures:
-            return Finding("processes", None, f"could not be tried: {failures[0]}")
-        return Finding("processes", True, f"no dependence between {', '.join(names)}")
+        return [*findings, tests.processes(rows, _OTHER_ERROR)]
 
     def label(self, index: int) -> Any:
         """The label of an index, as a Python value."""

@@ -66,6 +66,18 @@ def column(randomizer: Randomizer, output: int) -> Floats:
     return _WindowLines(randomizer).column(output) / float(randomizer.words)
 
 
+def at_most(randomizer: AdditiveRandomizer, label: int, outputs: NDArray[np.int64]) -> Floats:
+    """[n] Pr[index of the output ≤ outputs[i] | label], for any integers; non-decreasing in them.
+
+    Correct to some units in the last place of 1.
+    """
+    inside = np.clip(outputs, 0, randomizer.outputs - 1)
+    noise = randomizer.low + inside - label * randomizer.spacing
+    cumulated = np.minimum(_Noise(randomizer).at_most(noise), 1.0)
+    cumulated = np.where(outputs >= randomizer.outputs - 1, 1.0, cumulated)
+    return np.where(outputs < 0, 0.0, cumulated)
+
+
 def value(randomizer: Randomizer, output: int) -> Output:
     """The output of this index, 0 … m − 1."""
     if isinstance(randomizer, AdditiveRandomizer):

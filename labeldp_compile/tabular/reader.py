@@ -60,6 +60,14 @@ class TableReader:
         names = [self.column, *([self.count_column] if self.count_column else [])]
         return self._read(None if self.all_columns else names)
 
+    def columns(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows, in order. Raises DataError like ``batches``."""
+        return self._read(names)
+
+    def require_column(self, name: str) -> None:
+        """Raise DataError unless the table, opened with all columns, has this one, once."""
+        _require_column(self.path, name, list(self.schema.names))
+
     def ids(self) -> Iterator[Ids]:
         """The ids in order; reads no other column. Raises DataError."""
         assert self.id_column is not None

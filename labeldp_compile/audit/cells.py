@@ -1,0 +1,116 @@
+"""Outputs as a few cells: each output by itself, or intervals where there are too many.
+
+A cell is a function of the output, so what is ε-DP stays so. Cells are chosen from draws that no
+test looks at again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_VALUES = 4096
+_QUANTILES = 1024
+_LISTED = 4
+
+
+class Cells(ABC):
+    """A partition of all outputs into ``count`` cells; the last holds what fits nowhere else."""
+
+    count: int
+
+    @abstractmethod
+    def indices(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
+        """[n] the cell of each output."""
+
+    @abstractmethod
+    def name(self, cell: int) -> str:
+        """A cell in words."""
+
+    def describe(self, chosen: NDArray[np.bool_]) -> str:
+        """A set of cells in words; ``chosen`` [count] says which."""
+        members = np.flatnonzero(chosen)
+        names = [self.name(int(cell)) for cell in members[:_LISTED]]
+        more = len(members) - len(names)
+        return ", ".join(names) + (f" and {more:,} more" if more else "")
+
+
+class ValueCells(Cells):
+    """A cell for each value; values that were not named share the last cell."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        """Numbers, or an object array of hashable values; distinct."""
+        self._is_text = values.dtype == object
+        self._values = values if self._is_text else np.sort(values)
+        self._cells = {value: i for i, value in enumerate(values)} if self._is_text else {}
+        self.count = len(values) + 1
+
+    def indices(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
+        """[n] the cell of each output."""
+        other = self.count - 1
+        if self._is_text:
+            found = map(self._cells.get, outputs.tolist(), repeat(other))
+            return np.fromiter(found, np.int64, len(outputs))
+        if outputs.dtype == object:
+            return np.full(len(outputs), other)
+        place = np.minimum(np.searchsorted(self._values, outputs), other - 1)
+        return np.where(self._values[place] == outputs, place, other)
+
+    def name(self, cell: int) -> str:
+        """A cell in words."""
+        if cell == self.count - 1:
+            return "any other output"
+        value = self._values[cell]
+        return str(value) if self._is_text else f"{value:g}"
+
+
+class IntervalCells(Cells):
+    """Intervals between increasing edges, e₀ ≤ output < e₁, and a cell for what is no number."""
+
+    def __init__(self, edges: NDArray[Any]) -> None:
+        """Distinct increasing numbers; below the first and from the last on are cells, too."""
+        self.edges = edges
+        self.count = len(edges) + 2
+
+    def indices(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
+        """[n] the cell of each output."""
+        if outputs.dtype == object:
+            return np.full(len(outputs), self.count - 1)
+        place = np.searchsorted(self.edges, outputs, side="right")
+        return np.where(np.isnan(outputs), self.count - 1, place)
+
+    def name(self, cell: int) -> str:
+        """A cell in words."""
+        if cell == self.count - 1:
+            return "no number"
+        low = "-∞" if cell == 0 else f"{self.edges[cell - 1]:g}"
+        high = "∞" if cell == len(self.edges) else f"{self.edges[cell]:g}"
+        return f"[{low}, {high})"
+
+
+def choose_cells(pilot: NDArray[Any]) -> Cells:
+    """Cells for outputs like these: values if they are few, else intervals of equal frequency.
+
+    Towards both ends the intervals become as rare as the pilot shows them.
+    """
+    if pilot.dtype == object:
+        values = np.empty(len(set(pilot.tolist())), dtype=object)
+        values[:] = sorted(set(pilot.tolist()), key=str)
+        return ValueCells(values[:MAX_VALUES])
+    numbers = pilot[~np.isnan(pilot)]
+    values = np.unique(numbers)
+    if len(values) <= MAX_VALUES:
+        return ValueCells(values)
+    return IntervalCells(edges_of(numbers))
+
+
+def edges_of(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Distinct quantiles of the numbers, and their powers-of-two-th order statistics."""
+    ordered, n = np.sort(numbers), len(numbers)
+    spread = np.linspace(0, n - 1, _QUANTILES).astype(np.int64)
+    ends = 2 ** np.arange(int(np.log2(n)), dtype=np.int64)
+    return np.unique(ordered[np.concatenate([spread, ends, n - 1 - ends])])

@@ -1,0 +1,108 @@
+"""What is audited: a function from labels to outputs, which other processes can open again."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from labeldp_runtime import Randomizer, RuntimeArtifactError
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import InputError
+
+Draw = Callable[[NDArray[Any]], NDArray[Any]]
+_NUMBERS = "biuf"
+_PLAIN = {str, bytes, int, float, bool, type(None)}
+
+
+class Target(Protocol):
+    """A randomizer that can be pickled, and opened in any process."""
+
+    @property
+    def name(self) -> str:
+        """What it is, in words."""
+
+    def open(self) -> Draw:
+        """The function from labels [n] to outputs [n]. Raises InputError."""
+
+
+@dataclass(frozen=True)
+class ArtifactTarget:
+    """An artifact as a service runs it: through labeldp-runtime, with fresh secure words."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """What it is, in words."""
+        return "labeldp_runtime"
+
+    def open(self) -> Draw:
+        """The loaded randomizer. Raises InputError if this platform cannot run it."""
+        try:
+            return _checked(Randomizer.load(self.path), str(self.path))
+        except RuntimeArtifactError as error:
+            raise InputError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class FunctionTarget:
+    """Anybody's randomizer, ``module:function``: an array of labels [n] to n outputs.
+
+    The module is imported as Python does, and from the folder of the call.
+    """
+
+    name: str
+
+    def open(self) -> Draw:
+        """The imported function. Raises InputError if there is none."""
+        module, _, path = self.name.partition(":")
+        if not module or not path:
+            raise InputError(f"--callable {self.name}: expected MODULE:FUNCTION")
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.insert(0, here)
+        try:
+            found: Any = importlib.import_module(module)
+        except Exception as error:
+            raise InputError(
+                f"--callable {self.name}: cannot import {module!r}: {type(error).__name__}: {error}"
+            ) from None
+        for part in path.split("."):
+            if not hasattr(found, part):
+                raise InputError(f"--callable {self.name}: {module!r} has no {path!r}")
+            found = getattr(found, part)
+        if not callable(found):
+            raise InputError(f"--callable {self.name}: is no function")
+        return _checked(found, f"--callable {self.name}")
+
+
+def _checked(function: Callable[[Any], Any], source: str) -> Draw:
+    """The function, whose results are arrays [n] of numbers or of other values."""
+
+    def draw(labels: NDArray[Any]) -> NDArray[Any]:
+        try:
+            outputs = np.asarray(function(labels))
+        except Exception as error:
+            raise InputError(f"{source}: raised {type(error).__name__}: {error}") from None
+        if outputs.shape != labels.shape:
+            raise InputError(
+                f"{source}: gave an array of shape {outputs.shape} for {len(labels):,} labels; "
+                "expected one output a label"
+            )
+        if outputs.dtype.kind == "b":
+            return outputs.astype(np.int64)
+        if outputs.dtype.kind in _NUMBERS:
+            return outputs
+        outputs = outputs.astype(object)
+        others = set(map(type, outputs.tolist())) - _PLAIN
+        if others:
+            raise InputError(f"{source}: gave a {others.pop().__name__}, expected numbers or text")
+        return outputs
+
+    return draw

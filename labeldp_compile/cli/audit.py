@@ -1,0 +1,132 @@
+"""``labeldp audit``: try a running randomizer, and say what its outputs give away."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+
+from labeldp_compile.audit import (
+    ERROR,
+    MIN_SAMPLES,
+    ArtifactTarget,
+    AuditReport,
+    Claim,
+    FunctionTarget,
+    Reference,
+    Target,
+    audit,
+    choose_labels,
+)
+from labeldp_compile.audit.label_list import parse_labels
+from labeldp_compile.cli.progress import row_progress
+from labeldp_compile.errors import InputError
+from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.verify import VerificationError
+
+DEFAULT_SAMPLES = 10_000_000
+_MAX_EPSILON = 1000.0
+_MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
+
+
+@click.command(
+    "audit",
+    epilog="Example: labeldp audit build/doctor-visits.onnx --samples 1000000",
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--callable",
+    "function",
+    metavar="MODULE:FUNCTION",
+    help="Audit this function (array of labels → array of outputs) instead; with FILE, against it.",
+)
+@click.option("--labels", metavar="0..52 | a,b,c", help="With --callable alone: the labels to try.")
+@click.option("--epsilon", type=float, help="With --callable alone: the ε that it claims.")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=MIN_SAMPLES),
+    default=DEFAULT_SAMPLES,
+    show_default=True,
+    help="Labels to randomize.",
+)
+@click.option("--no-processes", is_flag=True, help="Start no other processes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def audit_command(
+    file: Path | None,
+    function: str | None,
+    labels: str | None,
+    epsilon: float | None,
+    samples: int,
+    no_processes: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Randomize made-up labels, and test the outputs against what FILE certifies.
+
+    A statistical test of the running randomizer, beside the proof that verify gives for the file.
+    It looks for the most telling output, for rows or processes that share their words, and for
+    outputs that depend on other rows. No real label is needed.
+
+    Exit code 0 if nothing was found, 1 if something was (a faultless randomizer: once in a million
+    audits), 2 if the input is wrong.
+    """
+    target, tried, claim = (
+        _claimed(function, labels, epsilon)
+        if file is None
+        else _certified(file, function, labels, epsilon)
+    )
+    with row_progress("sampling", samples, quiet=quiet) as progress:
+        report = audit(target, tried, claim, samples, progress, processes=not no_processes)
+    if as_json:
+        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    else:
+        click.echo(_in_words(report))
+    sys.exit(0 if report.ok else 1)
+
+
+def _certified(
+    file: Path, function: str | None, labels: str | None, epsilon: float | None
+) -> tuple[Target, np.ndarray[tuple[int], np.dtype[np.generic]], Claim]:
+    if labels is not None or epsilon is not None:
+        raise InputError("--labels and --epsilon come from FILE: leave them out")
+    try:
+        decoded = decode_artifact(file)
+    except VerificationError as error:
+        click.echo(f"labeldp: {file}: does not verify, and is not run: {error}", err=True)
+        sys.exit(1)
+    chosen = choose_labels(decoded.domain.size)
+    reference = Reference(decoded, chosen)
+    bound = decoded.certificate["privacy"]["epsilon_label_bound"]
+    claim = Claim(bound, "certified at most", decoded.domain.size, reference)
+    target = ArtifactTarget(file) if function is None else FunctionTarget(function)
+    return target, reference.inputs(), claim
+
+
+def _claimed(
+    function: str | None, labels: str | None, epsilon: float | None
+) -> tuple[Target, np.ndarray[tuple[int], np.dtype[np.generic]], Claim]:
+    if function is None:
+        raise InputError("give an artifact FILE, or --callable MODULE:FUNCTION")
+    if labels is None or epsilon is None:
+        raise InputError("--callable needs --labels and --epsilon, or a FILE to compare with")
+    if not 0 <= epsilon <= _MAX_EPSILON:
+        raise InputError(f"--epsilon: {epsilon:g} does not lie in 0 … {_MAX_EPSILON:g}")
+    every = parse_labels(labels)
+    tried = every[choose_labels(len(every))]
+    return FunctionTarget(function), tried, Claim(epsilon, "claimed", len(every))
+
+
+def _in_words(report: AuditReport) -> str:
+    tried, every = report.labels
+    some = f"{tried:,} of {every:,}" if tried < every else f"{every:,}"
+    lines = [
+        f"{report.audited}: {report.samples:,} samples of {some} labels; error at most {ERROR:g}",
+        *(f"{_MARKS[f.ok]} {f.name:<12} {f.detail}" for f in report.findings),
+    ]
+    if not report.ok:
+        return "\n".join([*lines, "VIOLATION. Do not use this randomizer."])
+    return "\n".join([*lines, "nothing found, which proves nothing: labeldp verify proves"])

@@ -1,0 +1,179 @@
+"""``labeldp estimate``: what private labels say of the true ones, in aggregate."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from labeldp_compile.cli.progress import row_progress
+from labeldp_compile.cli.text_table import clipped, text_table
+from labeldp_compile.errors import InputError
+from labeldp_compile.estimate import (
+    MIN_ROWS,
+    Estimation,
+    GroupEstimates,
+    NotEstimableError,
+    Target,
+    class_name,
+    count_outputs,
+    estimates_json,
+)
+from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.pipeline import require_folder_writable
+from labeldp_compile.tabular import open_table
+from labeldp_compile.tabular.writer import replaced_when_whole
+from labeldp_compile.verify import VerificationError
+
+_SHOWN_LABELS, _SHOWN_GROUPS = 60, 60
+_NAME_COLUMNS = 32
+_WHOSE = {
+    "rows": "the true labels of these rows",
+    "population": "the population that these rows were drawn from",
+}
+
+
+@click.command(
+    "estimate",
+    epilog="Example: labeldp estimate build/x.onnx private.parquet --column y --by region",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--column", help="The private column (default: the label column of the spec).")
+@click.option("--by", metavar="COLUMN", help="Also for each group of rows with one value here.")
+@click.option(
+    "--target",
+    type=click.Choice(list(_WHOSE)),
+    default="rows",
+    show_default=True,
+    help="Whose labels the intervals are about.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Also write a picture (.png).")
+@click.option("--overwrite", is_flag=True, help="Replace a picture that exists.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+def estimate_command(
+    file: Path,
+    table: Path,
+    column: str | None,
+    by: str | None,
+    target: str,
+    as_json: bool,
+    plot: Path | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Estimate histogram, mean and quantiles of the true labels behind a private column.
+
+    FILE is the artifact that randomized the column of TABLE (Parquet or CSV), and is verified
+    first. This is post-processing: it spends nothing. Exit code 1 if FILE does not verify, 2 if the
+    input is wrong or supports no estimate.
+    """
+    _refuse(plot, overwrite=overwrite)
+    try:
+        decoded = decode_artifact(file)
+    except VerificationError as error:
+        click.echo(f"labeldp: {file}: does not verify: {error}", err=True)
+        sys.exit(1)
+    column = column or str(decoded.certificate["label"]["column"])
+    try:
+        estimation = Estimation.of(decoded)
+    except NotEstimableError as error:
+        raise InputError(f"{file}: its private labels support no estimate: {error}") from None
+    reader = open_table(table, column, decoded.domain, all_columns=True)
+    if by is not None:
+        reader.require_column(by)
+    with row_progress("counting", reader.rows, quiet=quiet) as progress:
+        counts = count_outputs(reader, decoded.randomizer, by, progress)
+    whose = cast(Target, target)
+    found = estimation(counts, whose)
+    title = f"{table}, {column}: {found[0].rows:,} private labels of {decoded.certificate['name']}"
+    if as_json:
+        document = estimates_json(estimation, found, whose)
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n".join([title, *_in_words(estimation, found, target)]))
+    if plot is not None:
+        # Matplotlib takes half a second to import.
+        from labeldp_compile.estimate.plot import save_png  # noqa: PLC0415
+
+        with replaced_when_whole(plot) as part:
+            save_png(estimation, found, title, part)
+
+
+def _refuse(plot: Path | None, *, overwrite: bool) -> None:
+    """Before anything is read."""
+    if plot is None:
+        return
+    if plot.suffix.lower() != ".png":
+        raise InputError(f"{plot}: expected a name that ends in .png")
+    if plot.exists() and (plot.is_dir() or not overwrite):
+        raise InputError(f"{plot}: exists already; say --overwrite to replace it")
+    if not plot.absolute().parent.is_dir():
+        raise InputError(f"{plot}: there is no directory {plot.parent}")
+    require_folder_writable(plot.absolute().parent)
+
+
+def _in_words(estimation: Estimation, found: list[GroupEstimates], target: str) -> list[str]:
+    lines = [f"estimates and 95 % intervals for {_WHOSE[target]}; nothing is spent"]
+    lines += [f"no {name}: {reason}" for name, reason in estimation.refused.items()]
+    lines += ["", *_groups(estimation, found)]
+    if found[0].histogram is not None:
+        lines += ["", *_histogram(estimation, found[0])]
+    small = sum(group.rows < MIN_ROWS for group in found)
+    if small:
+        lines.append(f"{small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval")
+    if any(h is not None and h.widened.any() for g in found for h in (g.mean, g.histogram)):
+        lines.append("* widened: few rows decide, so the normal distribution is not relied upon")
+    return lines
+
+
+def _groups(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
+    first = found[0]
+    shares = [f"{q.share:.0%}" for q in first.quantiles or []]
+    header = ["group", "rows", *(["mean", "low", "high"] if first.mean else []), *shares]
+    rows = []
+    for group in found[:_SHOWN_GROUPS]:
+        name = "null" if group.name is None else clipped(str(group.name), _NAME_COLUMNS)
+        cells = [name, f"{group.rows:,}"]
+        if group.mean is not None:
+            cells += _interval(group.mean.at(0))
+        for q in group.quantiles or []:
+            ends = q.interval or (q.estimate, q.estimate)
+            cells.append(" … ".join(dict.fromkeys(_ends(estimation, *ends))))
+        rows.append(cells)
+    lines = text_table(header, rows)
+    if len(found) > _SHOWN_GROUPS:
+        lines.append(f"{len(found) - _SHOWN_GROUPS:,} more groups: --json has them")
+    return lines
+
+
+def _ends(estimation: Estimation, low: int, high: int) -> tuple[str, str]:
+    first = class_name(estimation.decoded, estimation.classes, low).split(" … ")[0]
+    return first, class_name(estimation.decoded, estimation.classes, high).split(" … ")[-1]
+
+
+def _histogram(estimation: Estimation, total: GroupEstimates) -> list[str]:
+    assert total.histogram is not None and total.projected is not None
+    classes = estimation.classes
+    rows = [
+        [
+            clipped(class_name(estimation.decoded, classes, i), _NAME_COLUMNS),
+            *_interval(total.histogram.at(i)),
+            f"{total.projected[i]:.6f}",
+        ]
+        for i in range(min(classes.count, _SHOWN_LABELS))
+    ]
+    lines = text_table(["label", "share", "low", "high", "projected"], rows)
+    if classes.count > _SHOWN_LABELS:
+        lines.append(f"{classes.count - _SHOWN_LABELS:,} more labels: --json has them")
+    return lines
+
+
+def _interval(entry: dict[str, Any]) -> list[str]:
+    mark = "*" if entry["widened"] else ""
+    ends = ["–" if entry[end] is None else f"{entry[end]:.6g}" for end in ("low", "high")]
+    return [f"{entry['estimate']:.6g}", ends[0], ends[1] + mark]

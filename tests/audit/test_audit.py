@@ -1,0 +1,196 @@
+"""``labeldp audit``: silent on faultless randomizers, and loud on planted violations.
+
+benchmarks/audit.py runs all violations at ten million samples, and two hundred random specs.
+"""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.audit import (
+    ArtifactTarget,
+    Claim,
+    FunctionTarget,
+    Reference,
+    audit,
+    choose_labels,
+)
+from labeldp_compile.audit.label_list import parse_labels
+from labeldp_compile.cli import main
+from labeldp_compile.errors import InputError
+from labeldp_compile.inspection import decode_artifact
+from tests.audit import planted
+from tests.audit.random_specs import random_spec
+from tests.form_helpers import failed_step, with_constant
+from tests.helpers import INTEGER_SPEC, compile_text
+
+RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
+SOFT = RESPONSE.replace("min: 0, max: 9", f"min: 0, max: {planted.K - 1}").replace(
+    "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
+)
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def write(directory, text):
+    path = directory / "x.onnx"
+    path.write_bytes(compile_text(text).model)
+    return path
+
+
+def audited(name, samples, processes=False):
+    target = FunctionTarget(f"tests.audit.planted:{name}")
+    claim = Claim(planted.EPSILON, "claimed", planted.K)
+    labels = parse_labels(planted.LABELS)
+    return audit(target, labels, claim, samples, processes=processes)
+
+
+def failed(report):
+    return {finding.name for finding in report.findings if finding.ok is False}
+
+
+def test_a_faultless_function_is_not_accused():
+    report = audited("faultless_noise", 300_000)
+    assert report.ok and not failed(report)
+    assert 0.5 < report.epsilon_lower_bound <= planted.EPSILON
+    assert [finding.ok for finding in report.findings] == [True, True, True, None]
+
+
+# The samples are what the violation needs; benchmarks/audit.py tries all of them, with 10 million.
+@pytest.mark.parametrize(
+    ("name", "samples"),
+    [
+        ("wrong_scale", 3_000_000),
+        ("redrawn_tail", 5_000_000),
+        ("clamped_around_the_label", 100_000),
+        ("clamped_to_the_labels_of_the_call", 100_000),
+        ("swapped_entries", 100_000),
+        ("neighbours_of_the_call", 5_000_000),
+        ("word_for_two_rows", 100_000),
+        ("words_of_a_block", 1_000_000),
+        ("opposite_words", 100_000),
+        ("repeated_by_forks", 100_000),
+        ("repeated_by_restarts", 100_000),
+    ],
+)
+def test_a_planted_violation_is_found(name, samples):
+    expected = planted.VIOLATIONS[name]
+    assert expected in failed(audited(name, samples, processes=expected == "processes"))
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_the_bound_stays_below_the_certified_epsilon(tmp_path, number):
+    text = random_spec(random.Random(number))
+    path = write(tmp_path, text)
+    decoded = decode_artifact(path)
+    labels = choose_labels(decoded.domain.size)
+    reference = Reference(decoded, labels)
+    bound = decoded.certificate["privacy"]["epsilon_label_bound"]
+    claim = Claim(bound, "certified", decoded.domain.size, reference)
+    report = audit(ArtifactTarget(path), reference.inputs(), claim, 100_000, processes=False)
+    assert report.ok, (text, report)
+    assert 0 <= report.epsilon_lower_bound <= bound
+    assert len(report.counts) == len(labels)
+
+
+def test_the_command_on_a_file(tmp_path):
+    path = write(tmp_path, INTEGER_SPEC)
+    result = labeldp("audit", path, "--samples", 100_000, "--json", "--no-processes")
+    assert result.exit_code == 0
+    report = json.loads(result.stdout)
+    assert report["ok"] and report["format_version"] == "1.0"
+    assert 100_000 * 0.9 < report["samples"] < 100_000 * 1.6
+    assert 0.8 < report["epsilon_lower_bound"] <= report["epsilon"] <= 1
+    assert {finding["name"] for finding in report["findings"]} == {
+        "privacy",
+        "outputs",
+        "distribution",
+        "rows",
+        "independence",
+        "processes",
+    }
+    assert len(report["labels"]) == 10
+    assert all(0 < label["p_value"] <= 1 for label in report["labels"])
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("swapped_rows", "distribution"), ("faultless_noise", "outputs"), ("faultless_response", "")],
+)
+def test_a_function_beside_a_file(tmp_path, name, wrong):
+    path = write(tmp_path, SOFT)
+    function = f"tests.audit.planted:{name}"
+    result = labeldp("audit", path, "--callable", function, "--samples", 600_000, "--no-processes")
+    assert result.exit_code == (1 if wrong else 0)
+    assert (f"FAILED {wrong}" in result.stdout) == bool(wrong)
+    assert ("VIOLATION" in result.stdout) == bool(wrong)
+
+
+def test_small_faults_are_for_verify_to_find(tmp_path):
+    # Too small for any audit: one word in 2^62, and probabilities rounded as float32 would.
+    window = compile_text(RESPONSE).model
+    table = compile_text(INTEGER_SPEC.replace("rr_on_bins", "exponential")).model
+    files = {
+        "threshold": with_constant(window, "grid", last_moved),
+        "float32": with_constant(table, "table_entries", rounded_to_float32),
+    }
+    for name, data in files.items():
+        assert failed_step(data) in ("tables", "rows", "privacy", "claims", "whole file"), name
+        path = tmp_path / f"{name}.onnx"
+        path.write_bytes(data)
+        result = labeldp("audit", path)
+        assert result.exit_code == 1
+        assert "does not verify, and is not run" in result.stderr
+
+
+def last_moved(entries):
+    """One threshold of the extra line, later by one word of 2^62."""
+    entries[-2] -= 1
+    return entries
+
+
+def rounded_to_float32(packed):
+    """Thresholds of an alias table as float32 has them; the alias of 4 bits beside them stays."""
+    bits = np.uint64(4)
+    thresholds = (packed >> bits).astype(np.float32).astype(np.uint64)
+    return np.minimum(thresholds, np.uint64((1 << 60) - 1)) << bits | packed & np.uint64(15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give an artifact FILE"),
+        (["missing.onnx"], "cannot be read"),
+        (["--callable", "tests.audit.planted:wrong_scale"], "needs --labels and --epsilon"),
+        (["--callable", "nothing", "--labels", "0..3", "--epsilon", 1], "MODULE:FUNCTION"),
+        (["--callable", "no.such:f", "--labels", "0..3", "--epsilon", 1], "cannot import"),
+        (["--callable", "math:nothing", "--labels", "0..3", "--epsilon", 1], "has no"),
+        (["--callable", "math:pi", "--labels", "0..3", "--epsilon", 1], "is no function"),
+        (["--callable", "math:sqrt", "--labels", "0..3", "--epsilon", 1], "raised TypeError"),
+        (["--callable", "numpy:sum", "--labels", "0..3", "--epsilon", 1], "one output a label"),
+        (["--callable", "numpy:complex64", "--labels", "0..3", "--epsilon", 1], "gave a complex"),
+        (["--callable", "numpy:abs", "--labels", "3", "--epsilon", 1], "at least two labels"),
+        (["--callable", "numpy:abs", "--labels", "3..3", "--epsilon", 1], "a range"),
+        (["--callable", "numpy:abs", "--labels", "0..3", "--epsilon", -1], "does not lie"),
+        (["--callable", "numpy:abs", "--labels", "0..3", "--epsilon", "nan"], "does not lie"),
+    ],
+)
+def test_wrong_input_is_explained(arguments, message):
+    result = labeldp("audit", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_labels_are_read_as_numbers_or_text():
+    assert parse_labels("-2..1").tolist() == [-2, -1, 0, 1]
+    assert parse_labels("3, 1,2,3").tolist() == [1, 2, 3]
+    assert parse_labels("0.5,1e2").dtype == np.float64
+    assert parse_labels("a, b").tolist() == ["a", "b"]
+    with pytest.raises(InputError):
+        parse_labels("a")

@@ -1,0 +1,169 @@
+"""``labeldp estimate``: tables in, aggregates out, and refusals in words."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_runtime import Randomizer
+
+from labeldp_compile.cli import main
+from tests.helpers import INTEGER_SPEC, compile_text
+
+TEXT_SPEC = """
+version: 1
+name: words
+label:
+  column: y
+  domain: {kind: categorical, values: [red, green, blue]}
+  out_of_domain: {default: red}
+loss: zero_one
+privacy: {epsilon: 3.0}
+prior: {kind: uniform}
+mechanism: {kind: randomized_response}
+"""
+RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response").replace("1.0", "3.0")
+N = 4000
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def artifact(directory, text=RESPONSE):
+    path = directory / "x.onnx"
+    path.write_bytes(compile_text(text).model)
+    return path
+
+
+def table(path, labels, **columns):
+    private = Randomizer.load(path)(labels)
+    return pa.table({"y": private, **columns})
+
+
+@pytest.fixture
+def private(tmp_path):
+    """Labels whose mean is 2 in region north, 6 in region south and in no region."""
+    path = artifact(tmp_path)
+    labels = np.where(np.arange(N) % 2, 2, 6)
+    regions = ["north" if i % 2 else "south" if i % 4 else None for i in range(N)]
+    written = tmp_path / "private.parquet"
+    pq.write_table(table(path, labels, region=regions), written, row_group_size=700)
+    return path, written
+
+
+def test_groups_and_histogram(private):
+    result = labeldp("estimate", *private, "--by", "region", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert found["format_version"] == "1.0" and found["refused"] == {}
+    assert found["classes"] == [[y] for y in range(10)]
+    assert [g["group"] for g in found["groups"]] == ["all rows", "north", "south", None]
+    assert [g["rows"] for g in found["groups"]] == [N, N // 2, N // 4, N // 4]
+    for group, mean in zip(found["groups"], [4, 2, 6, 6], strict=True):
+        assert group["mean"]["low"] - 0.3 < mean < group["mean"]["high"] + 0.3
+        assert abs(sum(entry["estimate"] for entry in group["histogram"]) - 1) < 1e-9
+        assert abs(sum(entry["projected"] for entry in group["histogram"]) - 1) < 1e-9
+    north = found["groups"][1]
+    assert north["histogram"][2]["estimate"] > 0.85
+    middle = next(q for q in north["quantiles"] if q["share"] == 0.5)
+    assert middle["estimate"] == [2, 2] and middle["interval"] == [2, 2]
+
+
+def test_csv_says_the_same_as_parquet(private, tmp_path):
+    path, written = private
+    copy = tmp_path / "private.csv"
+    pa_csv.write_csv(pq.read_table(written), copy)
+    found = []
+    for file in (written, copy):
+        document = json.loads(labeldp("estimate", path, file, "--by", "region", "--json").stdout)
+        # A CSV file has no nulls, only empty cells.
+        found.append({group["group"] or "": group["histogram"] for group in document["groups"]})
+    assert found[0] == found[1] and len(found[0]) == 4
+
+
+def test_the_table_in_words(private, tmp_path):
+    picture = tmp_path / "x.png"
+    result = labeldp("estimate", *private, "--by", "region", "--plot", picture)
+    assert result.exit_code == 0
+    assert "the true labels of these rows" in result.stdout
+    assert "north" in result.stdout and "null" in result.stdout
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    again = labeldp("estimate", *private, "--plot", picture)
+    assert again.exit_code == 2 and "--overwrite" in again.stderr
+    population = labeldp("estimate", *private, "--target", "population")
+    assert "the population" in population.stdout
+
+
+def test_text_labels(tmp_path):
+    path = artifact(tmp_path, TEXT_SPEC)
+    labels = ["red"] * 1500 + ["blue"] * 500
+    for column in (lambda c: c, lambda c: c.dictionary_encode()):
+        written = tmp_path / "private.parquet"
+        private = table(path, labels)
+        pq.write_table(pa.table({"y": column(private["y"].combine_chunks())}), written)
+        found = json.loads(labeldp("estimate", path, written, "--json").stdout)
+        assert found["classes"] == [["red"], ["green"], ["blue"]]
+        shares = [entry["estimate"] for entry in found["groups"][0]["histogram"]]
+        assert shares == pytest.approx([0.75, 0, 0.25], abs=0.08)
+        assert set(found["refused"]) == {"mean", "quantiles"}
+
+
+def test_rr_on_bins_reports_bins_and_no_mean(tmp_path):
+    path = artifact(tmp_path, INTEGER_SPEC)
+    written = tmp_path / "private.parquet"
+    pq.write_table(table(path, np.arange(N) % 10), written)
+    result = labeldp("estimate", path, written)
+    assert result.exit_code == 0
+    assert "no mean: the artifact is biased" in result.stdout
+    assert " … " in result.stdout
+
+
+def column(values):
+    return {"y": values}
+
+
+@pytest.mark.parametrize(
+    ("columns", "arguments", "message"),
+    [
+        (column([1.0, None]), [], "has nulls"),
+        (column([1.0, 2.5]), [], "such as 2.5"),
+        (column([1.0, float("nan")]), [], "such as nan"),
+        (column([1.0, 10.0]), [], "such as 10.0"),
+        (column(pa.array([], pa.float64())), [], "has no rows"),
+        (column([1.0]), ["--by", "yy"], "did you mean 'y'"),
+        (column([1.0]), ["--column", "z"], "has no column 'z'"),
+        ({"y": [1.0], "g": [[1]]}, ["--by", "g"], "cannot group by 'g'"),
+        (column([1.0]), ["--plot", "x.svg"], "ends in .png"),
+        (column(["a"]), [], "needs numbers"),
+    ],
+)
+def test_wrong_input_is_explained(tmp_path, columns, arguments, message):
+    path, written = artifact(tmp_path), tmp_path / "private.parquet"
+    pq.write_table(pa.table(columns), written)
+    result = labeldp("estimate", path, written, *arguments)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_an_artifact_that_says_nothing_is_refused(tmp_path):
+    text = INTEGER_SPEC.replace("rr_on_bins", "rr_top_k, k: 4")
+    path, written = artifact(tmp_path, text), tmp_path / "private.parquet"
+    pq.write_table(table(path, np.arange(10)), written)
+    result = labeldp("estimate", path, written)
+    assert result.exit_code == 2
+    assert "support no estimate" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_file_that_does_not_verify_is_not_used(tmp_path):
+    path, written = artifact(tmp_path), tmp_path / "private.parquet"
+    pq.write_table(table(path, np.arange(10)), written)
+    data = bytearray(path.read_bytes())
+    data[-40] ^= 1
+    path.write_bytes(bytes(data))
+    result = labeldp("estimate", path, written)
+    assert result.exit_code == 1 and "does not verify" in result.stderr

@@ -1,0 +1,176 @@
+"""Estimates from counts: unbiased, with intervals that cover; refused where the table says nothing.
+
+benchmarks/estimate.py measures the coverage of two thousand releases.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from labeldp_runtime import Randomizer
+
+from labeldp_compile.estimate import Estimation, GroupCounts, NotEstimableError
+from labeldp_compile.estimate.intervals import Estimates
+from labeldp_compile.estimate.private_counts import output_indices
+from labeldp_compile.estimate.quantiles import SHARES, quantiles
+from labeldp_compile.estimate.simplex import project_to_simplex
+from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.randomizer.probabilities import row
+from tests.helpers import INTEGER_SPEC, compile_text
+
+ROWS = np.array([300, 0, 120, 80, 7, 40, 1, 0, 0, 52])
+INVERTIBLE = [
+    "randomized_response",
+    "debiased_rr",
+    "laplace",
+    "laplace, clip: true",
+    "staircase",
+    "optimal_unbiased",
+]
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    def make(mechanism, epsilon="2.0", text=INTEGER_SPEC):
+        text = text.replace("kind: rr_on_bins", f"kind: {mechanism}").replace("1.0", epsilon)
+        path = tmp_path / "x.onnx"
+        path.write_bytes(compile_text(text).model)
+        return decode_artifact(path), Randomizer.load(path)
+
+    return make
+
+
+def expected_counts(decoded, rows):
+    """Counts in exact proportion to what the labels are expected to give, and their number."""
+    total = [0] * decoded.randomizer.outputs
+    for label, times in enumerate(rows.tolist()):
+        if times:
+            counts = row(decoded.randomizer, label)
+            total = [t + times * c for t, c in zip(total, counts, strict=True)]
+    scale = sum(total) // 10**15 or 1  # of 2^62 or 2^128 words
+    counts = np.array([round(t / scale) for t in total])
+    return GroupCounts("all", np.arange(len(counts)), counts)
+
+
+@pytest.mark.parametrize("mechanism", INVERTIBLE)
+def test_estimates_are_right_on_average(compiled, mechanism):
+    decoded, _ = compiled(mechanism)
+    estimation = Estimation.of(decoded)
+    (group,) = estimation([expected_counts(decoded, ROWS)], "rows")
+    shares = ROWS / ROWS.sum()
+    assert group.mean.value[0] == pytest.approx((shares * np.arange(10)).sum(), abs=1e-6)
+    if mechanism == "optimal_unbiased":
+        return
+    assert estimation.refused == {}
+    assert group.histogram.value == pytest.approx(shares, abs=1e-6)
+    assert group.projected == pytest.approx(shares, abs=1e-5)
+    at_most = shares.cumsum()
+    for q in group.quantiles:
+        assert abs(at_most[q.estimate] - q.share) < 1e-5 or q.estimate == np.searchsorted(
+            at_most, q.share
+        )
+
+
+@pytest.mark.parametrize("target", ["rows", "population"])
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [("randomized_response", "2.0"), ("laplace", "2.0"), ("randomized_response", "7.0")],
+)
+def test_intervals_cover(compiled, mechanism, epsilon, target):
+    # 250 releases of 1,200 rows, from words that are the same in every run of this test.
+    decoded, randomizer = compiled(mechanism, epsilon)
+    estimation, generator = Estimation.of(decoded), np.random.default_rng(11)
+    labels = np.repeat(np.arange(10), 2 * ROWS)
+    shares = np.bincount(labels, minlength=10) / len(labels)
+    hits = {"histogram": [], "mean": [], "quantiles": []}
+    for _ in range(250):
+        drawn = labels if target == "rows" else generator.choice(labels, len(labels))
+        shape = (len(drawn), 2) if mechanism == "laplace" else len(drawn)
+        words = generator.integers(0, 2**64, shape, np.uint64)
+        private = pa.array(randomizer.apply_words(drawn, words))
+        outputs = output_indices(Path("x"), "y", decoded.randomizer, private)
+        counts = GroupCounts("all", *np.unique(outputs, return_counts=True))
+        (group,) = estimation([counts], target)
+        h, mean = group.histogram, group.mean
+        hits["histogram"].append((h.low <= shares) & (shares <= h.high))
+        hits["mean"].append(mean.low[0] <= labels.mean() <= mean.high[0])
+        true = [int(np.searchsorted(shares.cumsum(), q)) for q in SHARES]
+        found = [
+            q.interval[0] <= y <= q.interval[1] for q, y in zip(group.quantiles, true, strict=True)
+        ]
+        hits["quantiles"].append(found)
+    assert 0.92 <= np.mean(hits["mean"]) <= 0.985
+    assert np.mean(hits["histogram"]) >= 0.93
+    assert min(np.mean(hits["histogram"], axis=0)) >= 0.89
+    assert min(np.mean(hits["quantiles"], axis=0)) >= 0.93
+    if epsilon == "2.0":
+        assert np.mean(hits["histogram"]) <= 0.97
+
+
+def test_a_population_has_wider_intervals_than_its_rows(compiled):
+    decoded, _ = compiled("laplace")
+    estimation, counts = Estimation.of(decoded), expected_counts(decoded, ROWS)
+    few = GroupCounts("few", counts.outputs, np.round(counts.counts / 1e11).astype(int))
+    rows, population = (estimation([few], target)[0] for target in ("rows", "population"))
+    assert (population.histogram.error >= rows.histogram.error * 0.999).all()
+    assert population.mean.error[0] > rows.mean.error[0]
+    assert population.mean.value[0] == rows.mean.value[0]
+
+
+def test_bins_are_what_rr_on_bins_says(compiled):
+    decoded, _ = compiled("rr_on_bins")
+    estimation = Estimation.of(decoded)
+    assert 1 < estimation.classes.count == decoded.randomizer.outputs < 10
+    assert set(estimation.refused) == {"mean"}
+    assert "the same outputs" in estimation.refused["mean"]
+    (group,) = estimation([expected_counts(decoded, ROWS)], "rows")
+    shares = np.bincount(estimation.classes.of_label, weights=ROWS) / ROWS.sum()
+    assert group.histogram.value == pytest.approx(shares, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "reason"),
+    [
+        # Labels outside the top have the mean of its rows: one mixture, two histograms.
+        ("rr_top_k, k: 4", "2.0", "4 outputs for 5 labels"),
+        ("rr_top_k, k: 1", "2.0", "every label has the same outputs"),
+        ("exponential", "0.1", "nearly the same outputs"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(compiled, mechanism, epsilon, reason):
+    decoded, _ = compiled(mechanism, epsilon)
+    with pytest.raises(NotEstimableError, match=reason):
+        Estimation.of(decoded)
+
+
+def test_too_few_rows_have_no_interval(compiled):
+    decoded, _ = compiled("randomized_response")
+    small = GroupCounts("small", np.array([0, 3]), np.array([4, 5]))
+    (group,) = Estimation.of(decoded)([small], "rows")
+    assert np.isnan(group.histogram.low).all() and np.isnan(group.mean.high).all()
+    assert np.isfinite(group.histogram.value).all()
+    assert all(q.interval is None for q in group.quantiles)
+    assert group.mean.at(0)["low"] is None
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=12))
+def test_the_projection_is_the_nearest_distribution(numbers):
+    shares = np.array(numbers)
+    projected = project_to_simplex(shares)
+    assert projected.min() >= 0 and projected.sum() == pytest.approx(1)
+    # The condition of optimality: shares − projected has its largest value where projected > 0.
+    rest = shares - projected
+    assert (rest[projected > 1e-9] >= rest.max() - 1e-9).all()
+
+
+def test_quantiles_are_the_hull_of_what_is_not_excluded():
+    value = np.array([0.1, 0.3, 0.28, 0.6, 0.9])
+    cumulative = Estimates(value, 0 * value, value - 0.1, value + 0.1, value < 0)
+    found = quantiles(cumulative, np.diff(np.array([0.1, 0.3, 0.3, 0.6, 0.9, 1]), prepend=0))
+    middle = next(q for q in found if q.share == 0.5)
+    assert (middle.estimate, middle.interval) == (3, (3, 3))
+    quarter = next(q for q in found if q.share == 0.25)
+    assert (quarter.estimate, quarter.interval) == (1, (1, 3))

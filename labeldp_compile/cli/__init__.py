@@ -20,6 +20,7 @@ _COMMANDS = (
     "train",
     "keygen",
     "inspect",
+    "report",
     "schema",
 )
 

@@ -53,7 +53,7 @@ def table(
 def figure(svg: str, caption: str) -> list[str]:
     """A picture with its caption."""
     return [
-        f'<figure><div class="wide">{svg}</div>',
+        f'<figure><div class="wide" tabindex="0">{svg}</div>',
         f"<figcaption>{caption}</figcaption></figure>",
     ]
 

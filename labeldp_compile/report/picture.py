@@ -41,10 +41,10 @@ def save_picture(findings: Findings, path: Path) -> None:
 
 def _figure(findings: Findings, decoded: Decoded) -> Figure:
     certificate = decoded.certificate
-    layout = ConstrainedLayoutEngine(rect=(0.005, 0.01, 0.99, 0.86), wspace=0.04, hspace=0.05)
+    layout = ConstrainedLayoutEngine(rect=(0.005, 0.01, 0.99, 0.86), wspace=0.01, hspace=0.05)
     figure = Figure(figsize=_SIZE, layout=layout)
     figure.text(0.02, 0.945, _title(certificate), fontsize=17, fontweight="bold", color=INK)
-    figure.text(0.02, 0.9, _line(findings, certificate), fontsize=11, color=LIGHT["soft"])
+    figure.text(0.02, 0.9, _line(findings, certificate), fontsize=10, color=LIGHT["soft"])
     halves: Any = figure.subfigures(1, 2, width_ratios=[1, 1])
     left, right = halves
     heat = left.subplots(2, 2, width_ratios=[30, 1], height_ratios=[5, 2])
@@ -62,7 +62,9 @@ def _figure(findings: Findings, decoded: Decoded) -> Figure:
         drawn_bound(certificate),
         LOSSES[certificate["utility"]["loss"]],
     )
-    below.set_title("Loss, same ε and prior (full: unbiased)", loc="left", color=INK)
+    numeric = certificate["utility"]["largest_bias"] is not None
+    dots = " (open: biased)" if numeric else ""
+    below.set_title(f"Loss at the same ε and prior{dots}", loc="left", color=INK)
     return figure
 
 
@@ -99,4 +101,4 @@ def _line(findings: Findings, certificate: dict[str, Any]) -> str:
     if utility["certified_gap"] is not None:
         parts.append(f"certified gap {plain(utility['certified_gap'], 2)}")
     parts.append(f"tables {certificate['digests']['tables'][:16]}")
-    return "   ·   ".join(parts)
+    return "  ·  ".join(parts)

@@ -30,6 +30,11 @@ class Standing:
     unbiased: bool
     own: bool
 
+    @property
+    def biased(self) -> bool:
+        """Whether it has a bias that is more than rounding; categories have none."""
+        return self.largest_bias is not None and not self.unbiased
+
 
 def standings(decoded: Decoded, comparison: Comparison) -> list[Standing]:
     """The file and all that it was compared with, least loss first; of equal ones the file."""

@@ -23,6 +23,7 @@ from typing import Any
 from tests.languages.harness import chromium
 
 SECONDS = 60  # the longest that one answer may take
+_SETTLE = 0.05
 _QUIET = "background-networking component-update default-apps extensions gpu sync dev-shm-usage"
 
 
@@ -57,7 +58,8 @@ class Page:
         self.call("Page.navigate", url=address)
         while "Page.loadEventFired" not in self._events:
             self._receive()
-        self.run("new Promise(done => setTimeout(done, 50))")  # what the load sets off
+        time.sleep(_SETTLE)
+        self.run("0")  # reads what the load set off
 
     def run(self, expression: str) -> Any:
         """The value of a JavaScript expression, as JSON."""

@@ -24,7 +24,7 @@ def comparison_figure(standings: Sequence[Standing], bound: float | None, loss: 
 def draw_comparison(
     axes: Any, standings: Sequence[Standing], bound: float | None, loss: str
 ) -> None:
-    """A dot for each loss, filled if unbiased, and the certified lower bound as a line."""
+    """A dot for each loss, open if biased, and the certified lower bound as a line."""
     losses = [standing.loss for standing in standings]
     logarithmic = min(losses) > 0 and max(losses) > 4 * min(losses)
     axes.set_xscale("log" if logarithmic else "linear")
@@ -35,7 +35,7 @@ def draw_comparison(
             row,
             marker="D" if standing.own else "o",
             color=colour,
-            markerfacecolor=colour if standing.unbiased else "none",
+            markerfacecolor="none" if standing.biased else colour,
             markeredgewidth=1.6,
             markersize=8 if standing.own else 7,
             linestyle="",
@@ -56,7 +56,9 @@ def draw_comparison(
     axes.set_ylim(len(standings) - 0.4, -0.6)
     axes.margins(x=0.12)
     if logarithmic:
-        axes.xaxis.set_major_locator(LogLocator(10))
+        axes.xaxis.set_major_locator(
+            LogLocator(10, subs=(1, 2, 5) if max(losses) < 100 * min(losses) else (1,))
+        )
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(lambda x, _: plain(x, 3))
     axes.set_xlabel(loss)

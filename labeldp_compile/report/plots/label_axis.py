@@ -15,6 +15,11 @@ NAME_COLUMNS = 16
 _LEVEL_COLUMNS = 72  # beyond, names are turned
 
 
+def round_steps(most: int, *, integer: bool = False) -> MaxNLocator:
+    """At most so many ticks, at steps that people count in."""
+    return MaxNLocator(most, integer=integer, steps=[1, 2, 2.5, 5, 10])
+
+
 def label_positions(decoded: Decoded, labels: list[int]) -> list[float]:
     """Where the labels of these indices stand: at their values, categories at their places."""
     domain = decoded.domain
@@ -41,13 +46,18 @@ def name_label_axis(axes: Any, decoded: Decoded) -> None:
         name_categories(axes.xaxis, [str(value) for value in domain.values])
         return
     axes.set_xlabel(f"true label: {column}")
-    axes.xaxis.set_major_locator(MaxNLocator(12, integer=domain.kind == "integer"))
+    axes.xaxis.set_major_locator(round_steps(12, integer=domain.kind == "integer"))
+
+
+def percentages(share: float, _: float = 0) -> str:
+    """A tick of an axis of probabilities."""
+    return f"{100 * share:.4g} %"
 
 
 def name_categories(axis: Any, names: list[str]) -> None:
     """Each category by its name, or places in their order where there are too many."""
     if len(names) > MAX_NAMES:
-        axis.set_major_locator(MaxNLocator(8, integer=True))
+        axis.set_major_locator(round_steps(8, integer=True))
         return
     shown = [clipped(name, NAME_COLUMNS) for name in names]
     turned = axis.axis_name == "x" and sum(width(name) + 2 for name in shown) > _LEVEL_COLUMNS

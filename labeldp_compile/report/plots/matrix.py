@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.page.axes import INK, tidy
@@ -17,7 +16,7 @@ from labeldp_compile.printable import clipped
 from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.heat_map import HeatMap
 from labeldp_compile.report.numbers import plain
-from labeldp_compile.report.plots.label_axis import name_categories, name_label_axis
+from labeldp_compile.report.plots.label_axis import name_categories, name_label_axis, round_steps
 
 # From rare to common. In a page the one that does not suit the colour scheme is hidden.
 SCHEMES = {
@@ -90,4 +89,4 @@ def _name_outputs(axes: Any, decoded: Decoded) -> None:
         name_categories(axes.yaxis, [clipped(str(value), 40) for value in values])
         return
     axes.set_ylabel("output (what leaves in the label's place)")
-    axes.yaxis.set_major_locator(MaxNLocator(10))
+    axes.yaxis.set_major_locator(round_steps(10))

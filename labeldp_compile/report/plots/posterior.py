@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.page.axes import INK, tidy
 from labeldp_compile.page.palette import LIGHT
-from labeldp_compile.report.plots.label_axis import bin_edges, name_label_axis
+from labeldp_compile.report.plots.label_axis import bin_edges, name_label_axis, percentages
 from labeldp_compile.report.posterior import Posteriors
 
 BELIEF = "belief-after"
@@ -58,7 +57,7 @@ def posterior_figure(
     name_label_axis(axes, decoded)
     each = posteriors.starts[1] - posteriors.starts[0]
     axes.set_ylabel("probability" if each == 1 else f"probability of {each:,} labels")
-    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    axes.yaxis.set_major_formatter(percentages)
     tidy(axes, grid="y")
     axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize="small", ncols=2)
     figure.draw_without_rendering()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.page.axes import tidy
 from labeldp_compile.page.palette import LIGHT
 from labeldp_compile.randomizer.probabilities import Floats
-from labeldp_compile.report.plots.label_axis import bin_edges, name_label_axis
+from labeldp_compile.report.plots.label_axis import bin_edges, name_label_axis, percentages
 
 
 def prior_figure(decoded: Decoded, starts: list[int], prior: Floats) -> Figure:
@@ -28,6 +27,6 @@ def draw_prior(axes: Any, decoded: Decoded, starts: list[int], prior: Floats) ->
     name_label_axis(axes, decoded)
     each = starts[1] - starts[0]
     axes.set_ylabel("share" if each == 1 else f"share of {each:,} labels")
-    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    axes.yaxis.set_major_formatter(percentages)
     axes.margins(x=0.01)
     tidy(axes, grid="y")

@@ -13,6 +13,11 @@ from labeldp_compile.report.plots.comparison import comparison_figure
 from labeldp_compile.report.standing import Standing, standings
 from labeldp_compile.report.wording import CLASSES, LOSSES, why_no_bound
 
+_DOTS = (
+    " A full dot is unbiased, an open one is not; the two answer different questions, for a bias "
+    "does not average out."
+)
+
 
 def comparison(decoded: Decoded, compared: Comparison) -> list[str]:
     """Bound, picture, table, and what was left out."""
@@ -25,17 +30,16 @@ def comparison(decoded: Decoded, compared: Comparison) -> list[str]:
             "comparison",
             "The loss of this file and of the other mechanisms; the numbers are in the table",
         )
-        dots = "a full dot is unbiased, an open one is not"
+        numeric = utility["largest_bias"] is not None
+        dots = _DOTS if numeric else ""
         line = "" if drawn_bound(certificate) is None else "; dashed: the certified lower bound"
         lines += figure(
             svg,
-            f"At the same ε of a label, under the same prior; {dots}{line}. Losses of biased and "
-            "unbiased mechanisms answer different questions: a bias does not average out.",
+            f"At the same ε of a label, under the same prior{line}.{dots}",
         )
         lines += _among_unbiased(ranked)
         own = next(i for i, standing in enumerate(ranked) if standing.own)
         header = ["mechanism", "noisy label loss", "times this file’s"]
-        numeric = utility["largest_bias"] is not None
         header += ["largest bias"] if numeric else []
         rows = [_row(standing, ranked[own].loss, numeric) for standing in ranked]
         lines += table("Noisy label loss, least first", header, rows, best=own)

@@ -46,8 +46,8 @@ def _privacy(decoded: Decoded) -> list[str]:
     return [
         f"This file replaces a person’s true value of <b>{column}</b> ({values}) by a random one.",
         "Whoever sees only the replacement (a team that trains on it, and everybody after them) "
-        "learns little about the true value, even if they know everything else about the person: "
-        "of two possible true values, neither becomes more than "
+        "and knows everything else about the person can learn no more of the true value than this: "
+        "of two possible values, neither becomes more than "
         f"<b>{data_above(ratio, field='exact.realised_ratio')} times</b> as likely, compared with "
         "the other, as it was before.",
         "Those who hold the true values or the random numbers are not kept out.",
@@ -65,8 +65,8 @@ def _spending(certificate: dict[str, Any]) -> list[str]:
     return [
         f"{each}; ε = {data(privacy['epsilon_prior'], field='privacy.epsilon_prior')} was spent "
         f"once, on a noisy count of how common each value is among {data(prior['rows'], 9)} "
-        "people or records; whoever is in both has spent "
-        f"{data(privacy['epsilon_total'], field='privacy.epsilon_total')}.",
+        "records; a value that is in both has spent "
+        f"{data(privacy['epsilon_total'], field='privacy.epsilon_total')} in all.",
     ]
 
 
@@ -74,13 +74,20 @@ def _error(decoded: Decoded) -> list[str]:
     utility = decoded.certificate["utility"]
     loss = utility["noisy_label_loss"]
     start = "Replacements are right on average, but a" if is_unbiased(decoded) else "A"
+    wrong = []
+    if not is_unbiased(decoded) and utility["largest_bias"] is not None:
+        worst = data(utility["largest_bias"], 3, field="utility.largest_bias")
+        wrong = [
+            "Replacements are not right on average: for some value the average of many is off by "
+            f"{worst}."
+        ]
     if utility["loss"] == "squared":
-        return [f"{start} single one is typically off by {data(math.sqrt(2 * loss), 3)}."]
+        return [f"{start} single one is typically off by {data(math.sqrt(2 * loss), 3)}.", *wrong]
     if utility["loss"] == "absolute":
-        return [f"{start} single one is off by {data(loss, 3)} on average."]
+        return [f"{start} single one is off by {data(loss, 3)} on average.", *wrong]
     if utility["loss"] == "zero_one":
-        return [f"The value is changed in {share_data(loss)} of all cases."]
-    return [f"Their mean loss (Poisson log loss) is {data(loss)}."]
+        return [f"The value is changed in {share_data(loss)} of all cases.", *wrong]
+    return [f"Their mean loss (Poisson log loss) is {data(loss)}.", *wrong]
 
 
 def _best(certificate: dict[str, Any]) -> str:
@@ -94,7 +101,7 @@ def _best(certificate: dict[str, Any]) -> str:
     worse = WORSE[over].format(error=_ERRORS[utility["loss"]])
     shown = data(gap, 2, field="utility.certified_gap")
     if gap <= _TINY_GAP:
-        return f"That is the best possible: {worse}. The file proves it, but for {shown} of it."
+        return f"That is the best possible: {worse} (the file proves it, to within {shown} of it)."
     return f"The file proves how good that is: {worse} by more than {shown} of it."
 
 
@@ -130,4 +137,4 @@ def _shown(certificate: dict[str, Any], field: str, value: Any) -> str:
 
 
 def _by(field: str) -> str:
-    return "proved by the file" if field in PROVED else "declared by its maker"
+    return "proved by the file" if field in PROVED else "only declared"

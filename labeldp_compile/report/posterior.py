@@ -23,7 +23,7 @@ class Seen:
         probability: of the output, under the prior.
         ratio: the largest Pr[output | label] over the least: the factor by which the odds between
             two labels can move.
-        belief: [bins] the posterior.
+        belief: [bins] the mean posterior probability of the labels in each.
         likeliest: index of the label with the largest posterior; ``before`` and ``after`` are its
             probabilities.
         risen: first, last and number of the indices of labels that became likelier.
@@ -45,7 +45,7 @@ class Posteriors:
 
     Attributes:
         starts: [bins + 1] first label index of each bin, and k.
-        prior: [bins].
+        prior: [bins] the mean prior probability of the labels in each.
         seen: the outputs.
     """
 
@@ -62,15 +62,16 @@ def prior_of(decoded: Decoded) -> Floats:
 
 
 def prior_shares(decoded: Decoded, starts: list[int]) -> Floats:
-    """[bins] the prior of each bin."""
-    shares: Floats = np.add.reduceat(prior_of(decoded), starts[:-1])
-    return shares
+    """[bins] the mean prior probability of the labels in each bin."""
+    return _means(prior_of(decoded), starts)
 
 
 def bin_starts(labels: int, most: int = MAX_BINS) -> list[int]:
-    """First index of each of at most so many bins of equally many labels, and k."""
-    group = -(-labels // most)
-    return [*range(0, labels, group), labels]
+    """First index of each of at most so many bins of equally many labels, and k.
+
+    The last may be smaller, which is why bins are shown by the mean of their labels.
+    """
+    return [*range(0, labels, -(-labels // most)), labels]
 
 
 def posteriors(decoded: Decoded, most: int = MAX_OUTPUTS) -> Posteriors:
@@ -92,7 +93,7 @@ def posteriors(decoded: Decoded, most: int = MAX_OUTPUTS) -> Posteriors:
                 value=value(r, output),
                 probability=total,
                 ratio=float(likelihood.max() / likelihood.min()),
-                belief=np.add.reduceat(belief, starts[:-1]),
+                belief=_means(belief, starts),
                 likeliest=best,
                 before=float(prior[best]),
                 after=float(belief[best]),
@@ -100,3 +101,8 @@ def posteriors(decoded: Decoded, most: int = MAX_OUTPUTS) -> Posteriors:
             )
         )
     return Posteriors(starts, prior_shares(decoded, starts), seen)
+
+
+def _means(numbers: Floats, starts: list[int]) -> Floats:
+    means: Floats = np.add.reduceat(numbers, starts[:-1]) / np.diff(starts)
+    return means

@@ -16,6 +16,7 @@ from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.report.findings import Findings, examine
 from labeldp_compile.report.page import report_page
+from labeldp_compile.report.posterior import bin_starts, prior_shares
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.verify import Check, Report
 from tests.helpers import INTEGER_SPEC, compile_text
@@ -175,6 +176,9 @@ def test_many_labels_are_summarised(tmp_path):
     assert len(page) < 500_000
     assert "160 of" in page and "would take more than a few seconds" in page
     assert "101 of 20,500 labels" in page
+    starts = bin_starts(20_500)
+    shares = prior_shares(decode_verified(artifact.model), starts)
+    assert shares == pytest.approx(1 / 20_500) and starts[-1] == 20_500 and len(starts) <= 121
 
 
 @pytest.mark.parametrize(

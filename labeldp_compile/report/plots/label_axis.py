@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.printable import clipped, width
 from labeldp_compile.randomizer import CategoricalDomain
+from labeldp_compile.report.numbers import plain
 
 MAX_NAMES = 24
 NAME_COLUMNS = 16
@@ -18,6 +19,12 @@ _LEVEL_COLUMNS = 72  # beyond, names are turned
 def round_steps(most: int, *, integer: bool = False) -> MaxNLocator:
     """At most so many ticks, at steps that people count in."""
     return MaxNLocator(most, integer=integer, steps=[1, 2, 2.5, 5, 10])
+
+
+def name_numbers(axis: Any, most: int, *, integer: bool = False) -> None:
+    """Ticks at round numbers, written as everywhere on the page."""
+    axis.set_major_locator(round_steps(most, integer=integer))
+    axis.set_major_formatter(lambda number, _: plain(number, 7))
 
 
 def label_positions(decoded: Decoded, labels: list[int]) -> list[float]:
@@ -46,7 +53,8 @@ def name_label_axis(axes: Any, decoded: Decoded) -> None:
         name_categories(axes.xaxis, [str(value) for value in domain.values])
         return
     axes.set_xlabel(f"true label: {column}")
-    axes.xaxis.set_major_locator(round_steps(12, integer=domain.kind == "integer"))
+    wide = max(abs(domain.min), abs(domain.max)) >= 10_000
+    name_numbers(axes.xaxis, 7 if wide else 12, integer=domain.kind == "integer")
 
 
 def percentages(share: float, _: float = 0) -> str:

@@ -16,7 +16,7 @@ from labeldp_compile.printable import clipped
 from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.heat_map import HeatMap
 from labeldp_compile.report.numbers import plain
-from labeldp_compile.report.plots.label_axis import name_categories, name_label_axis, round_steps
+from labeldp_compile.report.plots.label_axis import name_categories, name_label_axis, name_numbers
 
 # From rare to common. In a page the one that does not suit the colour scheme is hidden.
 SCHEMES = {
@@ -89,4 +89,4 @@ def _name_outputs(axes: Any, decoded: Decoded) -> None:
         name_categories(axes.yaxis, [clipped(str(value), 40) for value in values])
         return
     axes.set_ylabel("output (what leaves in the label's place)")
-    axes.yaxis.set_major_locator(round_steps(10))
+    name_numbers(axes.yaxis, 10)

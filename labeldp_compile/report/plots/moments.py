@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from labeldp_compile.inspection import Decoded, LabelFacts
 from labeldp_compile.page.axes import INK, tidy
 from labeldp_compile.page.palette import LIGHT
-from labeldp_compile.report.plots.label_axis import name_label_axis
+from labeldp_compile.report.plots.label_axis import name_label_axis, name_numbers
 
 _MARKED = 60  # labels that are shown as points, too
 
@@ -44,6 +44,7 @@ def draw_moments(axes: Any, decoded: Decoded, facts: Sequence[LabelFacts]) -> No
     )
     name_label_axis(axes, decoded)
     axes.set_ylabel("output")
+    name_numbers(axes.yaxis, 8)
     axes.margins(x=0.01)
     tidy(axes)
     axes.legend(loc="upper left", frameon=False, labelcolor=INK, fontsize="small", ncols=3)
@@ -59,6 +60,7 @@ def draw_bias(axes: Any, decoded: Decoded, facts: Sequence[LabelFacts]) -> None:
     axes.plot(labels, biases, color=LIGHT["mark"], linewidth=2, **_marks(facts))
     name_label_axis(axes, decoded)
     axes.set_ylabel("bias: mean output − label")
+    name_numbers(axes.yaxis, 5)
     axes.margins(x=0.01)
     tidy(axes)
 

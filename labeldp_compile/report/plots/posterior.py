@@ -56,7 +56,7 @@ def posterior_figure(
     axes.margins(x=0.01)
     name_label_axis(axes, decoded)
     each = posteriors.starts[1] - posteriors.starts[0]
-    axes.set_ylabel("probability" if each == 1 else f"probability of {each:,} labels")
+    axes.set_ylabel("probability" if each == 1 else "mean probability of a label")
     axes.yaxis.set_major_formatter(percentages)
     tidy(axes, grid="y")
     axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize="small", ncols=2)

@@ -21,12 +21,12 @@ def prior_figure(decoded: Decoded, starts: list[int], prior: Floats) -> Figure:
 
 
 def draw_prior(axes: Any, decoded: Decoded, starts: list[int], prior: Floats) -> None:
-    """Shares of bins of neighbouring labels."""
+    """The mean share of a label in bins of neighbours."""
     edges = bin_edges(decoded, starts)
     axes.stairs(prior, edges, fill=True, color=LIGHT["accent"], alpha=0.85, linewidth=0)
     name_label_axis(axes, decoded)
     each = starts[1] - starts[0]
-    axes.set_ylabel("share" if each == 1 else f"share of {each:,} labels")
+    axes.set_ylabel("share" if each == 1 else "mean share of a label")
     axes.yaxis.set_major_formatter(percentages)
     axes.margins(x=0.01)
     tidy(axes, grid="y")

@@ -73,7 +73,7 @@ def _spending(certificate: dict[str, Any]) -> list[str]:
 def _error(decoded: Decoded) -> list[str]:
     utility = decoded.certificate["utility"]
     loss = utility["noisy_label_loss"]
-    start = "Replacements are right on average, but a" if is_unbiased(decoded) else "A"
+    start = "Replacements are right on average, but one" if is_unbiased(decoded) else "One"
     wrong = []
     if not is_unbiased(decoded) and utility["largest_bias"] is not None:
         worst = data(utility["largest_bias"], 3, field="utility.largest_bias")
@@ -82,9 +82,9 @@ def _error(decoded: Decoded) -> list[str]:
             f"{worst}."
         ]
     if utility["loss"] == "squared":
-        return [f"{start} single one is typically off by {data(math.sqrt(2 * loss), 3)}.", *wrong]
+        return [f"{start} is typically off by {data(math.sqrt(2 * loss), 3)}.", *wrong]
     if utility["loss"] == "absolute":
-        return [f"{start} single one is off by {data(loss, 3)} on average.", *wrong]
+        return [f"{start} is off by {data(loss, 3)} on average.", *wrong]
     if utility["loss"] == "zero_one":
         return [f"The value is changed in {share_data(loss)} of all cases.", *wrong]
     return [f"Their mean loss (Poisson log loss) is {data(loss)}.", *wrong]

@@ -23,9 +23,8 @@ def prior(decoded: Decoded, posteriors: Posteriors) -> list[str]:
     never = sum(1 for weight in weights if not weight)
     caption = "The share of each label, as the certificate states it."
     if len(posteriors.prior) < len(weights):
-        caption += (
-            f" Labels are drawn together with their neighbours, in {len(posteriors.prior)} bars."
-        )
+        each = data(posteriors.starts[1], 9)
+        caption += f" A bar is the mean of {each} neighbouring labels."
     if never:
         caption += (
             f" {data(never, 9)} of {data(len(weights), 9)} labels have a share of 0; "

@@ -24,6 +24,7 @@ _COMMANDS = (
     "inspect",
     "compose",
     "ledger",
+    "report",
     "schema",
 )
 

@@ -29,7 +29,7 @@ from labeldp_compile.inspection import (
 )
 from labeldp_compile.inspection.document import FORMAT_VERSION
 from labeldp_compile.randomizer import AdditiveRandomizer, Randomizer, WindowRandomizer
-from labeldp_compile.randomizer.probabilities import matrix, noise_quantiles, value
+from labeldp_compile.randomizer.probabilities import likely_outputs, matrix, value
 from labeldp_compile.verify import VerificationError
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
@@ -124,13 +124,8 @@ def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
 
 def _visible_outputs(randomizer: Randomizer) -> tuple[int, int, str]:
     """First and last output to show: of unclipped noise, not the far tails."""
-    last = randomizer.outputs - 1
-    if not isinstance(randomizer, AdditiveRandomizer):
-        return 0, last, ""
-    reach = noise_quantiles(randomizer, [_SHOWN_NOISE])[0]
-    low = max(-reach - randomizer.low, 0)
-    high = min(randomizer.period + reach - randomizer.low, last)
-    hidden = (low, high) != (0, last)
+    low, high = likely_outputs(randomizer, _SHOWN_NOISE)
+    hidden = (low, high) != (0, randomizer.outputs - 1)
     return low, high, f"; outputs with {_SHOWN_NOISE:.0%} of the noise" if hidden else ""
 
 

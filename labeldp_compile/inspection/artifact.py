@@ -28,6 +28,11 @@ def decode_artifact(path: Path) -> Decoded:
     """
     data = read_artifact(path)
     check_bytes(data).require()
+    return decode_verified(data)
+
+
+def decode_verified(data: bytes) -> Decoded:
+    """What is in the bytes of a file that has passed every check."""
     model = read_model(data)
     certificate = read_certificate(model)
     domain = read_domain(certificate)

@@ -22,7 +22,8 @@ from labeldp_compile.randomizer.additive_utility import additive_moments
 from labeldp_compile.randomizer.domain import Category
 from labeldp_compile.randomizer.loss import Moments
 from labeldp_compile.randomizer.probabilities import (
-    column,
+    columns,
+    entries,
     equally_likely,
     index_of,
     noise_quantiles,
@@ -112,6 +113,8 @@ def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -
     exact = domain.labels()
     moments = None if isinstance(domain, CategoricalDomain) else _moments(randomizer)
     lines = _Line(randomizer) if isinstance(randomizer, WindowRandomizer) else None
+    same = {y: index_of(randomizer, exact[y]) for y in labels}
+    kept = entries(randomizer, ((y, i) for y in labels if (i := same[y]) is not None))
     facts = []
     for y in labels:
         mean = bias = deviation = None
@@ -119,8 +122,7 @@ def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -
             first, second = moments[0](y), moments[1](y)
             mean, bias = float(first), float(first - Fraction(exact[y]))
             deviation = math.sqrt(second - first**2)
-        same = index_of(randomizer, exact[y])
-        unchanged = 0.0 if same is None else float(column(randomizer, same)[y])
+        unchanged = 0.0 if same[y] is None else next(kept)
         window = None if lines is None else lines.window(y)
         facts.append(LabelFacts(label_at(domain, y), mean, bias, deviation, unchanged, window))
     return facts
@@ -129,8 +131,7 @@ def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -
 def output_facts(randomizer: Randomizer, outputs: Sequence[int]) -> list[OutputFacts]:
     """The facts of the outputs of these indices; the range is over all labels."""
     facts = []
-    for i in outputs:
-        over_labels = column(randomizer, i)
+    for i, over_labels in zip(outputs, columns(randomizer, outputs), strict=True):
         base = None
         if isinstance(randomizer, WindowRandomizer):
             base = randomizer.base[i] / randomizer.words

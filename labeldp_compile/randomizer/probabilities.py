@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 
@@ -40,30 +40,73 @@ def matrix(randomizer: Randomizer, labels: Sequence[int]) -> Floats:
     Correct to a few units in the last place.
     """
     result = np.empty((len(labels), randomizer.outputs))
+    for position, probabilities in enumerate(rows(randomizer, labels)):
+        result[position] = probabilities
+    return result
+
+
+def rows(randomizer: Randomizer, labels: Iterable[int]) -> Iterator[Floats]:
+    """The rows [m] of ``matrix``, one at a time."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        noise = _Noise(randomizer)
+        yield from (noise.row(label) for label in labels)
+    elif isinstance(randomizer, TableRandomizer):
+        for label in labels:
+            yield np.array(randomizer.counts[label], dtype=np.float64) / float(randomizer.words)
+    else:
+        lines = _WindowLines(randomizer)
+        yield from (lines.row(label) / float(randomizer.words) for label in labels)
+
+
+def range_sums(randomizer: Randomizer, labels: Sequence[int], starts: NDArray[np.int64]) -> Floats:
+    """[len(labels), n] probabilities of n ranges of outputs, for the labels of these indices.
+
+    Range j holds the outputs of the indices starts[j] … starts[j + 1] − 1; ``starts`` [n + 1] does
+    not decrease. Correct to about 1e-15 in absolute terms. One row of the matrix at a time is held,
+    and of additive noise none: there may be a hundred million outputs.
+    """
+    result = np.empty((len(labels), len(starts) - 1))
     if isinstance(randomizer, AdditiveRandomizer):
         noise = _Noise(randomizer)
         for position, label in enumerate(labels):
-            result[position] = noise.row(label)
-    elif isinstance(randomizer, TableRandomizer):
-        for position, label in enumerate(labels):
-            result[position] = np.array(randomizer.counts[label], dtype=np.float64)
-        result /= float(randomizer.words)
-    else:
-        lines = _WindowLines(randomizer)
-        for position, label in enumerate(labels):
-            result[position] = lines.row(label)
-        result /= float(randomizer.words)
+            result[position] = np.diff(noise.below(label, starts))
+        return result
+    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    for position, probabilities in enumerate(rows(randomizer, labels)):
+        inside = probabilities[starts[0] : starts[-1]]
+        result[position] = np.bincount(owners, inside, minlength=len(starts) - 1)
     return result
 
 
 def column(randomizer: Randomizer, output: int) -> Floats:
     """[k] the probability of the output of this index under every label."""
+    return next(columns(randomizer, [output]))
+
+
+def columns(randomizer: Randomizer, outputs: Iterable[int]) -> Iterator[Floats]:
+    """``column`` of each output, one at a time; what they share is computed once."""
     if isinstance(randomizer, AdditiveRandomizer):
-        return _Noise(randomizer).column(output)
-    if isinstance(randomizer, TableRandomizer):
-        counts = [float(counts[output]) for counts in randomizer.counts]
-        return np.array(counts) / float(randomizer.words)
-    return _WindowLines(randomizer).column(output) / float(randomizer.words)
+        noise, labels = _Noise(randomizer), np.arange(randomizer.labels)
+        yield from (noise.entries(labels, output) for output in outputs)
+    elif isinstance(randomizer, TableRandomizer):
+        for output in outputs:
+            counts = [float(counts[output]) for counts in randomizer.counts]
+            yield np.array(counts) / float(randomizer.words)
+    else:
+        lines = _WindowLines(randomizer)
+        yield from (lines.column(output) / float(randomizer.words) for output in outputs)
+
+
+def entries(randomizer: Randomizer, places: Iterable[tuple[int, int]]) -> Iterator[float]:
+    """Pr[output | label] for pairs (label, output) of indices; what they share is computed once."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        noise = _Noise(randomizer)
+        yield from (float(noise.entries(np.array([y]), i)[0]) for y, i in places)
+    elif isinstance(randomizer, TableRandomizer):
+        yield from (float(randomizer.counts[y][i]) / float(randomizer.words) for y, i in places)
+    else:
+        lines = _WindowLines(randomizer)
+        yield from (float(lines.row(y)[i]) / float(randomizer.words) for y, i in places)
 
 
 def at_most(randomizer: AdditiveRandomizer, label: int, outputs: NDArray[np.int64]) -> Floats:
@@ -101,6 +144,20 @@ def index_of(randomizer: Randomizer, wanted: Output | Fraction) -> int | None:
             return None
         wanted = number
     return randomizer.values.index(wanted) if wanted in randomizer.values else None
+
+
+def likely_outputs(randomizer: Randomizer, share: float) -> tuple[int, int]:
+    """The first and the last output worth showing: of additive noise, those within a share of it.
+
+    Every label's noise lies between them with at least this probability; other randomizers have no
+    tails, and all of their outputs are.
+    """
+    last = randomizer.outputs - 1
+    if not isinstance(randomizer, AdditiveRandomizer):
+        return 0, last
+    reach = noise_quantiles(randomizer, [share])[0]
+    low = max(-reach - randomizer.low, 0)
+    return low, min(randomizer.period + reach - randomizer.low, last)
 
 
 def noise_quantiles(randomizer: AdditiveRandomizer, shares: Sequence[float]) -> list[int]:
@@ -194,11 +251,20 @@ class _Noise:
         ends = self.at_most(np.array([r.low - at])), self.at_least(np.array([r.high - at]))
         return np.concatenate([ends[0], inner, ends[1]])
 
-    def column(self, output: int) -> Floats:
+    def below(self, label: int, outputs: NDArray[np.int64]) -> Floats:
+        """Pr[index of the output < i | label] for each i of ``outputs``, 0 … m."""
         r = self._r
-        noise = r.low + output - np.arange(r.labels) * r.spacing
+        inner = (outputs > 0) & (outputs < r.outputs)
+        total: Floats = np.where(outputs > 0, 1.0, 0.0)
+        total[inner] = self.at_most(r.low + outputs[inner] - 1 - label * r.spacing)
+        return total
+
+    def entries(self, labels: NDArray[np.int64], output: int) -> Floats:
+        """Pr[output | label] of each of the labels."""
+        r = self._r
+        noise = r.low + output - labels * r.spacing
         if r.low == r.high:
-            return np.ones(r.labels)
+            return np.ones(len(labels))
         if output == 0:
             return self.at_most(noise)
         return self.at_least(noise) if output == r.outputs - 1 else self._weights(noise)

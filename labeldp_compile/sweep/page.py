@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from labeldp_compile.sweep.plot import inline_svg
+from labeldp_compile.page.document import html_document
+from labeldp_compile.sweep.plot import sweep_svg
 from labeldp_compile.sweep.sweep import Sweep
 from labeldp_compile.sweep.table import (
     FRONTIER_HEADER,
@@ -17,49 +18,20 @@ from labeldp_compile.sweep.table import (
     missing_by_reason,
 )
 
-_STYLE = """
-:root { color-scheme: light dark; --page: #ffffff; --ink: #1a1a1a; --soft: #5a5a5a;
-  --grid: #c8c8c8; --best: #e6f2e8; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #14171a; --ink: #e8e8e8; --soft: #a8adb3; --grid: #4a5057; --best: #1e3a26; } }
-body { background: var(--page); color: var(--ink); max-width: 62rem; margin: 2rem auto;
-  padding: 0 1rem; font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.4rem; margin-bottom: .2rem; }
-h2 { font-size: 1.1rem; margin: 1.6rem 0 .4rem; }
-p { color: var(--soft); margin: .3rem 0; }
-svg { width: 100%; height: auto; margin: 1rem 0; color: var(--ink); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th, td { padding: .15rem .6rem; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-thead th { border-bottom: 1px solid var(--soft); vertical-align: bottom; white-space: normal; }
-tbody th { padding-top: .8rem; }
-tr.best td { background: var(--best); font-weight: 600; }
-.warning { color: #d6504a; font-weight: 600; }
-@media print {
-  :root { --page: #ffffff; --ink: #000000; --soft: #444444; --grid: #c8c8c8; --best: #eeeeee; }
-  body { max-width: none; margin: 0; font-size: 11px; } .wide { overflow: visible; }
-  svg, tr { break-inside: avoid; } }
-"""
-
 
 def sweep_page(sweep: Sweep) -> str:
     """The page: the picture, the table, and what could not be compiled."""
     title = f"{sweep.spec.name}: mechanisms compared"
-    return "\n".join(
+    return html_document(
+        title,
         [
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
             *_basis(sweep),
-            inline_svg(sweep),
+            f'<div class="wide">{sweep_svg(sweep)}</div>',
             *_table(sweep),
             *_frontier(sweep),
             *_missing(sweep),
-            "</body></html>",
-            "",
-        ]
+        ],
     )
 
 

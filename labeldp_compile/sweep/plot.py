@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from labeldp_compile.page.palette import LIGHT
+from labeldp_compile.page.svg import inline_svg, picture_settings, save_figure
 from labeldp_compile.sweep.sweep import Sweep
 
 # Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
@@ -32,7 +30,7 @@ COLOURS = (
 )
 _MARKERS = "osD^vPX*<>hd"
 _DASHES = ("-", "--", "-.", ":")
-_INK, _GRID = "#1a1a1a", "#c8c8c8"  # replaced in pages by colours of the scheme
+_INK, _GRID = LIGHT["ink"], LIGHT["grid"]
 LOSSES = {
     "squared": "noisy label loss (½ squared error)",
     "absolute": "noisy label loss (absolute error)",
@@ -40,29 +38,20 @@ LOSSES = {
     "zero_one": "noisy label loss (share of changed labels)",
 }
 FRONTIER = "optimal, bias priced"
-_DPI = 150
 _VISIBLE = 1e-3  # of the loss
 
 
 def save_png(sweep: Sweep, path: Path) -> None:
     """Write the picture on white; the caller chooses the name."""
-    with mpl.rc_context():
-        figure = _figure(sweep)
-        figure.set_canvas(FigureCanvasAgg(figure))
-        figure.savefig(path, format="png", dpi=_DPI, facecolor="white")
+    with picture_settings():
+        save_figure(_figure(sweep), path)
 
 
-def inline_svg(sweep: Sweep) -> str:
-    """An SVG element whose text and lines take ``currentColor``; the same for the same sweep."""
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "labeldp", "svg.fonttype": "path"}):
-        figure = _figure(sweep)
-        figure.set_canvas(FigureCanvasSVG(figure))
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :].replace(_INK, "currentColor").replace(_GRID, "var(--grid)")
+def sweep_svg(sweep: Sweep) -> str:
+    """The picture as an SVG element of a page."""
     label = f"Noisy label loss against ε for {sweep.spec.name}; the numbers are in the table"
-    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    with picture_settings():
+        return inline_svg(_figure(sweep), "sweep", label)
 
 
 def draw_losses(axes: Any, sweep: Sweep) -> None:

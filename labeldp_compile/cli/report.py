@@ -1,0 +1,112 @@
+"""``labeldp report``: one page, or one picture, of what an artifact does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.pipeline import require_folder_writable
+from labeldp_compile.tabular.writer import replaced_when_whole
+from labeldp_compile.verify.signature import read_signed, signature_path
+
+_SUFFIXES = {"html": (".html", ".htm"), "png": (".png",)}
+_EPILOG = """\b
+Example:
+  labeldp report build/doctor-visits.onnx --spec specs/doctor-visits.yaml -o report.html
+"""
+
+
+@click.command("report", epilog=_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The page (.html) or the picture (.png) to write.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_SUFFIXES)),
+    help="html: one page that needs nothing else; png: the main pictures on one slide. "
+    "Default: as the output's name says.",
+)
+@click.option(
+    "--spec",
+    type=click.Path(path_type=Path),
+    help="Also check FILE against this spec, and show it.",
+)
+@click.option(
+    "--public-key",
+    type=click.Path(path_type=Path),
+    help="Also check the Ed25519 signature of FILE with this key (PEM).",
+)
+@click.option(
+    "--signature",
+    type=click.Path(path_type=Path),
+    help="The signature, if it is not FILE.sig; needs --public-key.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+def report_command(
+    file: Path,
+    output: Path,
+    form: str | None,
+    spec: Path | None,
+    public_key: Path | None,
+    signature: Path | None,
+    overwrite: bool,
+) -> None:
+    """Show what the artifact FILE does and promises, on one page for people.
+
+    FILE is verified first. If a check fails, the page says so and shows nothing else of FILE, no
+    picture is written, and the exit code is 1; it is 2 if FILE cannot be read.
+    """
+    if signature is not None and public_key is None:
+        raise click.UsageError("--signature needs --public-key")
+    form = _format(output, form)
+    _require_output(output, overwrite=overwrite)
+    signed = None
+    if public_key is not None:
+        signed = read_signed(signature or signature_path(file), public_key)
+    # Loaded here, for pictures take half a second to import: usage errors come at once.
+    from labeldp_compile.report.findings import examine  # noqa: PLC0415
+    from labeldp_compile.report.page import report_page  # noqa: PLC0415
+    from labeldp_compile.report.picture import save_picture  # noqa: PLC0415
+
+    findings = examine(file, spec, signed)
+    if form == "html":
+        page = report_page(findings)
+        with replaced_when_whole(output) as part:
+            part.write_text(page, encoding="utf-8")
+    elif findings.report.ok:
+        with replaced_when_whole(output) as part:
+            save_picture(findings, part)
+    if not findings.report.ok:
+        failed = next(check for check in findings.report.checks if not check.ok)
+        message = f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}"
+        click.echo(f"labeldp: {message}", err=True)
+        sys.exit(1)
+    click.echo(str(output))
+
+
+def _format(output: Path, form: str | None) -> str:
+    suffix = output.suffix.lower()
+    named = next((name for name, suffixes in _SUFFIXES.items() if suffix in suffixes), None)
+    if named is None or form not in (None, named):
+        expected = _SUFFIXES[form][0] if form else ".html or .png"
+        raise InputError(f"{output}: expected a name that ends in {expected}")
+    return named
+
+
+def _require_output(output: Path, *, overwrite: bool) -> None:
+    if output.is_dir():
+        raise InputError(f"{output}: is a directory")
+    if output.exists() and not overwrite:
+        raise InputError(f"{output}: exists already; say --overwrite to replace it")
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"{output}: there is no directory {output.parent}")
+    require_folder_writable(output.absolute().parent)

@@ -1,0 +1,62 @@
+"""Colours by their part in a page, in the light and in the dark scheme.
+
+Text of every colour in ``TEXT`` stands out from every colour in ``GROUNDS`` by 4.5 to 1, and lines
+and marks of those in ``MARKS`` from the page by 3 to 1, as WCAG 2.2 AA asks (success criteria 1.4.3
+and 1.4.11). Grid lines are decoration.
+"""
+
+from __future__ import annotations
+
+LIGHT = {
+    "page": "#ffffff",
+    "panel": "#f3f5f7",
+    "ink": "#1a1a1a",
+    "soft": "#565c63",
+    "grid": "#cfd4d9",
+    "accent": "#1f5fa8",
+    "mark": "#b3470c",
+    "good": "#1b6a34",
+    "bad": "#b0241c",
+    "alarm": "#fdeceb",
+    "best": "#e4f1e7",
+}
+DARK = {
+    "page": "#14171a",
+    "panel": "#1e2328",
+    "ink": "#e9eaec",
+    "soft": "#abb2b9",
+    "grid": "#3d454d",
+    "accent": "#6fb3f7",
+    "mark": "#f2955c",
+    "good": "#74d08e",
+    "bad": "#ff9389",
+    "alarm": "#3c1a18",
+    "best": "#1d3926",
+}
+TEXT = ("ink", "soft", "accent", "mark", "good", "bad")
+GROUNDS = ("page", "panel", "alarm", "best")
+MARKS = ("ink", "soft", "accent", "mark")
+
+
+def css_variables() -> str:
+    """The rules that define one variable a colour; paper is light, whatever the screen is."""
+    light, dark = (
+        " ".join(f"--{name}: {colour};" for name, colour in scheme.items())
+        for scheme in (LIGHT, DARK)
+    )
+    return (
+        f":root {{ color-scheme: light dark; {light} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    )
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours #rrggbb, 1 … 21 (WCAG 2.2, relative luminance)."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

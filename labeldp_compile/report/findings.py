@@ -1,0 +1,44 @@
+"""What a report rests on: the verification of one file, and what was decoded from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from labeldp_compile.inspection import Decoded
+from labeldp_compile.inspection.artifact import decode_verified
+from labeldp_compile.verify import Report, check_bytes, read_artifact
+from labeldp_compile.verify.signature import Signed
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A file and what was found in it.
+
+    Attributes:
+        file: its name, without folders.
+        report: every check that was performed.
+        decoded: domain, integers and certificate; None unless all checks hold.
+        spec: the text of the spec that the file was checked against, or None.
+    """
+
+    file: str
+    report: Report
+    decoded: Decoded | None
+    spec: str | None
+
+
+def examine(path: Path, spec: Path | None = None, signed: Signed | None = None) -> Findings:
+    """Verify a file, against a spec and a signature if they are given, and decode it.
+
+    Raises InputError if the file or the spec cannot be read; a failed check is a finding.
+    """
+    data = read_artifact(path)
+    source = None if spec is None else read_artifact(spec)
+    report = check_bytes(data, source, signed)
+    return Findings(
+        file=path.name,
+        report=report,
+        decoded=decode_verified(data) if report.ok else None,
+        spec=None if source is None else source.decode("utf-8", errors="replace"),
+    )

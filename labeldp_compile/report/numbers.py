@@ -1,0 +1,61 @@
+"""Numbers as people read them, in pages always beside the number as it is."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from html import escape
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LEAST, _MOST = 1e-4, 1e9  # beyond, a power of ten is easier to read
+
+
+def plain(number: float | Fraction, digits: int = 5) -> str:
+    """``1,234.5``, ``0.00123`` or ``3.1 × 10⁻¹⁵``: at most so many significant digits."""
+    value = float(number)
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    mantissa, exponent = f"{abs(value):.{digits - 1}e}".split("e")
+    sign, power = "−" if value < 0 else "", int(exponent)
+    if _LEAST <= abs(value) < _MOST:
+        text = f"{abs(value):,.{max(digits - 1 - power, 0)}f}"
+        return sign + (text.rstrip("0").rstrip(".") if "." in text else text)
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{sign}{mantissa} × 10{str(power).translate(_SUPERSCRIPTS)}"
+
+
+def percent(share: float, digits: int = 3) -> str:
+    """A probability as a percentage."""
+    return f"{plain(100 * share, digits)} %"
+
+
+def rounded_up(bound: Fraction, digits: int) -> str:
+    """An upper bound ≥ 0 with at most so many significant digits, still an upper bound."""
+    if not bound:
+        return "0"
+    step = Fraction(10) ** (math.floor(math.log10(bound)) - digits + 1)
+    return plain(math.ceil(bound / step) * step, digits + 1)
+
+
+def data(number: float | Fraction, digits: int = 5, *, field: str | None = None) -> str:
+    """HTML: the number for people, and the whole of it for machines.
+
+    ``field`` is the path of the certificate's field that it is.
+    """
+    return _data(number, plain(number, digits), field)
+
+
+def share_data(share: float, digits: int = 3) -> str:
+    """HTML: a probability as a percentage, and the whole of it for machines."""
+    return _data(share, percent(share, digits), None)
+
+
+def data_above(bound: Fraction, digits: int = 5, *, field: str | None = None) -> str:
+    """HTML: an upper bound > 0, rounded up, so that what people read is a bound, too."""
+    return _data(bound, rounded_up(bound, digits), field)
+
+
+def _data(number: float | Fraction, text: str, field: str | None) -> str:
+    value = number if isinstance(number, Fraction) else repr(number)
+    name = "" if field is None else f' data-field="{escape(field)}"'
+    return f'<data value="{value}"{name}>{text}</data>'

@@ -1,0 +1,104 @@
+"""The report as one PNG, in the shape of a slide: what it is, and the four main pictures."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from labeldp_compile.inspection import Decoded, label_facts, sample
+from labeldp_compile.page.axes import INK, tidy
+from labeldp_compile.page.palette import LIGHT
+from labeldp_compile.page.svg import picture_settings, save_figure
+from labeldp_compile.printable import clipped
+from labeldp_compile.report.comparison import compare
+from labeldp_compile.report.findings import Findings
+from labeldp_compile.report.heat_map import heat_map
+from labeldp_compile.report.numbers import plain, rounded_up
+from labeldp_compile.report.plots.comparison import draw_comparison
+from labeldp_compile.report.plots.label_axis import label_positions, name_label_axis
+from labeldp_compile.report.plots.matrix import draw_matrix
+from labeldp_compile.report.plots.moments import draw_moments
+from labeldp_compile.report.plots.prior import draw_prior
+from labeldp_compile.report.posterior import bin_starts, prior_shares
+from labeldp_compile.report.sections.comparison import drawn_bound
+from labeldp_compile.report.standing import standings
+from labeldp_compile.report.wording import LOSSES
+
+_SIZE = (13.6, 7.65)  # inches, 16:9
+_LABELS = 101
+
+
+def save_picture(findings: Findings, path: Path) -> None:
+    """Write the picture of a file that verified; the caller chooses the name."""
+    assert findings.decoded is not None
+    with picture_settings():
+        save_figure(_figure(findings, findings.decoded), path)
+
+
+def _figure(findings: Findings, decoded: Decoded) -> Figure:
+    certificate = decoded.certificate
+    layout = ConstrainedLayoutEngine(rect=(0.005, 0.01, 0.99, 0.86), wspace=0.01, hspace=0.05)
+    figure = Figure(figsize=_SIZE, layout=layout)
+    figure.text(0.02, 0.945, _title(certificate), fontsize=17, fontweight="bold", color=INK)
+    figure.text(0.02, 0.9, _line(findings, certificate), fontsize=10, color=LIGHT["soft"])
+    halves: Any = figure.subfigures(1, 2, width_ratios=[1, 1])
+    left, right = halves
+    heat = left.subplots(2, 2, width_ratios=[30, 1], height_ratios=[5, 2])
+    draw_matrix(heat[0, 0], heat[0, 1], decoded, heat_map(decoded))
+    heat[0, 0].set_title("Pr[output | label]", loc="left", color=INK)
+    starts = bin_starts(decoded.domain.size)
+    draw_prior(heat[1, 0], decoded, starts, prior_shares(decoded, starts))
+    heat[1, 0].set_title("Prior", loc="left", color=INK)
+    heat[1, 1].set_axis_off()
+    above, below = right.subplots(2, 1, height_ratios=[1, 1])
+    _moments(above, decoded)
+    draw_comparison(
+        below,
+        standings(decoded, compare(decoded)),
+        drawn_bound(certificate),
+        LOSSES[certificate["utility"]["loss"]],
+    )
+    numeric = certificate["utility"]["largest_bias"] is not None
+    dots = " (open: biased)" if numeric else ""
+    below.set_title(f"Loss at the same ε and prior{dots}", loc="left", color=INK)
+    return figure
+
+
+def _moments(axes: Any, decoded: Decoded) -> None:
+    labels = sample(decoded.domain.size, _LABELS)
+    facts = label_facts(decoded.domain, decoded.randomizer, labels)
+    if facts[0].mean is not None:
+        draw_moments(axes, decoded, facts)
+        axes.set_title("Mean ± sd of the output", loc="left", color=INK)
+        return
+    places, kept = label_positions(decoded, labels), [row.unchanged for row in facts]
+    axes.plot(places, kept, "o", color=LIGHT["accent"])
+    name_label_axis(axes, decoded)
+    axes.set_ylim(0, 1)
+    axes.set_title("Pr[output = label]", loc="left", color=INK)
+    tidy(axes, grid="y")
+
+
+def _title(certificate: dict[str, Any]) -> str:
+    bound = rounded_up(Fraction(certificate["exact"]["epsilon_label_bound"]), 5)
+    return f"{clipped(certificate['name'], 60)}: ε ≤ {bound} for each label"
+
+
+def _line(findings: Findings, certificate: dict[str, Any]) -> str:
+    utility, prior = certificate["utility"], certificate["privacy"]["epsilon_prior"]
+    parts = [
+        f"verified, {len(findings.report.checks)} checks",
+        certificate["mechanism"],
+        f"{certificate['labels']:,} labels",
+        f"{certificate['outputs']:,} outputs",
+        *([f"prior ε = {plain(prior)}"] if prior else []),
+        f"noisy label loss {plain(utility['noisy_label_loss'])} ({utility['loss']})",
+    ]
+    if utility["certified_gap"] is not None:
+        parts.append(f"certified gap {plain(utility['certified_gap'], 2)}")
+    parts.append(f"tables {certificate['digests']['tables'][:16]}")
+    return "  ·  ".join(parts)

@@ -1,0 +1,166 @@
+"""The report in headless Chromium: no request, no complaint, readable in both schemes, on paper."""
+
+import os
+
+import pytest
+
+from labeldp_compile.report.findings import examine
+from labeldp_compile.report.page import report_page
+from tests.helpers import INTEGER_SPEC, compile_text
+from tests.languages.browser import browser_page
+from tests.languages.harness import chromium
+from tests.report.conftest import HOSTILE_SPEC
+
+SPECS = {
+    "unbiased": INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased"),
+    "biased": INTEGER_SPEC,
+    "hostile": HOSTILE_SPEC,
+}
+NARROW = 390
+
+# Every visible text whose colour stands out from what is behind it by less than 4.5 to 1.
+FAINT = """
+(() => {
+  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const luminance = (rgb) => rgb.slice(0, 3).map((v) => v / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = parse(getComputedStyle(e).backgroundColor);
+      if (colour.length === 3 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let seen = 0;
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.getClientRects().length) continue;
+    const style = getComputedStyle(element);
+    const colour = element.closest('svg') ? style.fill : style.color;
+    const pair = [luminance(parse(colour)), luminance(ground(element))];
+    const [one, other] = pair.sort((a, b) => a - b);
+    seen += 1;
+    if ((other + 0.05) / (one + 0.05) < 4.5) faint.push(walker.currentNode.data.trim());
+  }
+  return {seen, faint};
+})()
+"""
+# Pairs of level texts in a picture that lie on each other.
+OVERLAPS = """
+[...document.querySelectorAll('svg')].flatMap((svg) => {
+  const level = [...svg.querySelectorAll('text')].filter((t) => !/rotate\\(-?[1-9]/.test(
+    t.getAttribute('transform') || ''));
+  const boxes = level.map((t) => [t.textContent, t.getBoundingClientRect()]);
+  return boxes.flatMap(([one, a], i) => boxes.slice(i + 1).filter(([, b]) =>
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2)
+    .map(([other]) => [one, other]));
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def tab():
+    if chromium() is None:
+        if os.environ.get("LABELDP_ALL"):
+            pytest.fail("no Chromium: see build/languages/install.log")
+        pytest.skip("no Chromium: run tests/languages/install")
+    with browser_page() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    for name, spec in SPECS.items():
+        (folder / f"{name}.onnx").write_bytes(compile_text(spec).model)
+        page = report_page(examine(folder / f"{name}.onnx"))
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in SPECS}
+
+
+def test_the_recorder_sees_requests_errors_and_faint_text(tab, tmp_path):
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        '<body><img src="http://127.0.0.1:9/x.png"><p style="color: #999; background: #fff">faint'
+        "</p><script>console.error('said'); null.x</script>"
+    )
+    tab.open(bad.as_uri())
+    assert "http://127.0.0.1:9/x.png" in tab.requests
+    assert any("said" in text for text in tab.complaints)
+    assert any("TypeError" in text for text in tab.complaints)
+    assert tab.run(FAINT)["faint"] == ["faint"]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", list(SPECS))
+def test_no_request_no_complaint_and_readable(tab, addresses, name, dark):
+    tab.open(addresses[name], dark=dark)
+    assert [url for url in tab.requests if not url.startswith("data:")] == [addresses[name]]
+    assert tab.complaints == []
+    ink = tab.run("getComputedStyle(document.body).color")
+    assert ink == ("rgb(233, 234, 236)" if dark else "rgb(26, 26, 26)")
+    result = tab.run(FAINT)
+    assert result["seen"] > 200 and result["faint"] == []
+    assert tab.run(OVERLAPS) == []
+    shown = "id => getComputedStyle(document.getElementById(id)).display"
+    schemes = [tab.run(f"({shown})('matrix-in-{scheme}')") for scheme in ("light", "dark")]
+    assert schemes == (["none", "inline"] if dark else ["inline", "none"])
+    assert tab.run("document.querySelectorAll('img, iframe, object').length") == 0
+    tab.open(addresses[name], dark=dark, width=NARROW)
+    assert tab.run("document.documentElement.scrollWidth") == NARROW
+
+
+def test_the_slider_shows_another_output(tab, addresses):
+    tab.open(addresses["biased"])
+    look = """[document.querySelector('#belief-after path, path#belief-after').getAttribute('d'),
+        document.getElementById('output-said').textContent]"""
+    assert tab.run("document.getElementById('output-control').hidden") is False
+    first = tab.run(look)
+    tab.run("""(() => { const slider = document.getElementById('output-slider');
+        slider.value = slider.value === '0' ? 1 : 0;
+        slider.dispatchEvent(new Event('input')); })()""")
+    second = tab.run(look)
+    assert first[0] != second[0] and first[1] != second[1] and "likeliest" in second[1]
+    assert tab.complaints == []
+
+
+def test_without_scripts_everything_is_still_there(tab, addresses):
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        tab.open(addresses["biased"])
+    finally:
+        tab.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert tab.run("document.getElementById('output-control').hidden") is True
+    assert "likeliest" in tab.run("document.getElementById('output-said').textContent")
+    assert tab.run("document.querySelectorAll('#posterior table tbody tr').length") == 2
+
+
+def test_the_curve_of_the_script_is_that_of_the_page(tab, addresses):
+    """Before and after the script has redrawn the first output."""
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    box = """(() => { const b = document.querySelector('#belief-after path, path#belief-after')
+        .getBBox(); return [b.x, b.y, b.width, b.height]; })()"""
+    try:
+        tab.open(addresses["unbiased"])
+        drawn = tab.run(box)
+    finally:
+        tab.call("Emulation.setScriptExecutionDisabled", value=False)
+    tab.open(addresses["unbiased"])
+    assert tab.run(box) == pytest.approx(drawn, abs=0.1)
+
+
+def test_it_prints(tab, addresses):
+    tab.open(addresses["biased"], dark=True)
+    assert tab.pdf().startswith(b"%PDF")
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert tab.run("getComputedStyle(document.body).color") == "rgb(26, 26, 26)"
+        assert tab.run(FAINT)["faint"] == []
+        assert tab.run("getComputedStyle(document.getElementById('output-control')).display") == (
+            "none"
+        )
+    finally:
+        tab.call("Emulation.setEmulatedMedia", media="")

@@ -1,0 +1,78 @@
+"""Artifacts of every form, small enough to compile for each session, and their pages."""
+
+from functools import cache
+
+import pytest
+
+from labeldp_compile.report.findings import examine
+from labeldp_compile.report.page import report_page
+from tests.helpers import INTEGER_SPEC, compile_text
+
+REAL_SPEC = """
+version: 1
+name: share
+label:
+  column: share
+  domain: {kind: real, min: 0.5, max: 3.0, points: 11}
+loss: squared
+privacy: {epsilon: 1.0}
+prior: {kind: uniform}
+mechanism: {kind: laplace, lattice: 0.05}
+"""
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "$\\frac{1}{0}$",
+    "日本",
+    "#1a1a1a",
+    "]]>",
+    "a\u202eb",
+    "&amp;",
+    '"><script>alert(2)</script>',
+    "</script>",
+    "a name that goes on and on, much further than any picture has room for",
+]
+HOSTILE_SPEC = f"""
+version: 1
+name: hostile
+label:
+  column: "</title></script><script>alert(3)</script>"
+  domain: {{kind: categorical, values: {HOSTILE!r}}}
+  out_of_domain: {{default: "日本"}}
+loss: zero_one
+privacy: {{epsilon: 1.5}}
+prior: {{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}}
+mechanism: {{kind: rr_with_prior}}
+""".replace(r"'$\\frac", r"'$\frac").replace(r"\u202e", "�")
+SPECS = {
+    "bins": INTEGER_SPEC,
+    "unbiased": INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased"),
+    "table": INTEGER_SPEC.replace("rr_on_bins", "exponential"),
+    "additive": REAL_SPEC,
+    "clipped": INTEGER_SPEC.replace("rr_on_bins", "staircase, clip: true, lattice: 0.25"),
+    "penalty": INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased, bias: {penalty: 2}"),
+    "poisson": INTEGER_SPEC.replace("squared", "poisson").replace(
+        "min: 0, max: 9", "min: 1, max: 10"
+    ),
+    "hostile": HOSTILE_SPEC,
+}
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Paths of the artifacts by name."""
+    folder = tmp_path_factory.mktemp("artifacts")
+    for name, text in SPECS.items():
+        (folder / f"{name}.onnx").write_bytes(compile_text(text).model)
+    return {name: folder / f"{name}.onnx" for name in SPECS}
+
+
+@pytest.fixture(scope="session")
+def found(files):
+    """What is found in each."""
+    return {name: examine(path) for name, path in files.items()}
+
+
+@pytest.fixture(scope="session")
+def pages(found):
+    """The page of each, made once."""
+    return cache(lambda name: report_page(found[name]))

@@ -1,0 +1,173 @@
+"""Every number on a page is that of the certificate, or of the integers in the file."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from labeldp_compile.inspection import label_facts
+from labeldp_compile.randomizer.probabilities import (
+    columns,
+    entries,
+    equally_likely,
+    range_sums,
+    row,
+    value,
+)
+from labeldp_compile.report.comparison import compare
+from labeldp_compile.report.composition import pure_composition
+from labeldp_compile.report.heat_map import heat_map
+from labeldp_compile.report.numbers import plain, rounded_up
+from labeldp_compile.report.posterior import posteriors
+from tests.report.conftest import SPECS
+from tests.report.reading import Reader
+
+
+def stated(certificate, field):
+    for key in field.split("."):
+        certificate = certificate[key]
+    return certificate
+
+
+def exact_matrix(decoded):
+    """[k][m] as fractions, by the row."""
+    words = equally_likely(decoded.randomizer)
+    size = decoded.domain.size
+    return [[Fraction(c, words) for c in row(decoded.randomizer, y)] for y in range(size)]
+
+
+@pytest.mark.parametrize("name", ["bins", "unbiased", "additive", "hostile", "penalty"])
+def test_fields_are_those_of_the_certificate(found, pages, name):
+    decoded = found[name].decoded
+    page = Reader(pages(name))
+    named = {field for field, _ in page.fields}
+    assert {
+        "privacy.epsilon_label",
+        "privacy.epsilon_label_bound",
+        "utility.noisy_label_loss",
+    } <= named
+    assert ("utility.largest_bias" in named) == (name != "hostile")
+    exact = {"privacy.epsilon_label_bound": "exact.epsilon_label_bound"}
+    for field, text in page.fields:
+        wanted = stated(decoded.certificate, exact.get(field, field))
+        same = (
+            Fraction(text) == Fraction(wanted) if isinstance(wanted, str) else float(text) == wanted
+        )
+        assert same, field
+
+
+def test_the_table_of_labels_is_that_of_the_integers(found, pages):
+    decoded = found["clipped"].decoded
+    page = Reader(pages("clipped"))
+    shown = [cells for section, cells in page.rows if section == "moments" and cells]
+    facts = label_facts(decoded.domain, decoded.randomizer, range(decoded.domain.size))
+    assert len(shown) == len(facts) == 10
+    for cells, label in zip(shown, facts, strict=True):
+        wanted = [label.label, label.mean, label.bias, label.deviation, label.unchanged]
+        assert [float(cell) for cell in cells] == wanted
+
+
+@pytest.mark.parametrize("name", list(SPECS))
+def test_the_heat_map_adds_up_the_matrix(found, name):
+    decoded = found[name].decoded
+    r, heat = decoded.randomizer, heat_map(decoded)
+    exact = exact_matrix(decoded)
+    assert heat.labels == list(range(decoded.domain.size))
+    low, high = heat.output_axis
+    bins = len(heat.shares)
+    first, last = heat.outputs
+    for y, shares in enumerate(heat.shares.T):
+        wanted = [Fraction(0)] * bins
+        for i, p in enumerate(exact[y]):
+            output = value(r, i)
+            if name == "hostile":
+                wanted[i] += p
+            elif first <= output <= last:
+                wanted[math.floor((output - low) / (high - low) * bins)] += p
+        assert np.allclose(shares, [float(p) for p in wanted], atol=1e-14)
+        assert sum(shares) >= 0.999 and (heat.tails or sum(shares) == pytest.approx(1))
+
+
+@pytest.mark.parametrize("name", list(SPECS))
+def test_sums_columns_and_entries_agree_with_exact_rows(found, name):
+    r, exact = found[name].decoded.randomizer, exact_matrix(found[name].decoded)
+    starts = np.array(sorted({0, 1, 1 + r.outputs // 3, r.outputs - 1, r.outputs}))
+    starts = np.insert(starts, 1, starts[1])  # an empty range
+    labels = [0, len(exact) - 1]
+    sums = range_sums(r, labels, starts)
+    for position, y in enumerate(labels):
+        wanted = [float(sum(exact[y][a:b])) for a, b in pairwise(starts)]
+        assert np.allclose(sums[position], wanted, atol=1e-14)
+    shown = [0, r.outputs // 2, r.outputs - 1]
+    for i, column in zip(shown, columns(r, shown), strict=True):
+        assert np.allclose(column, [float(p[i]) for p in exact], rtol=1e-12)
+    places = [(y, i) for y in labels for i in shown]
+    for (y, i), entry in zip(places, entries(r, places), strict=True):
+        assert entry == pytest.approx(float(exact[y][i]), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["bins", "unbiased", "table", "additive", "hostile"])
+def test_posteriors_follow_bayes_and_keep_to_the_bound(found, name):
+    decoded = found[name].decoded
+    exact, result = exact_matrix(decoded), posteriors(decoded)
+    weights = decoded.certificate["prior"]["weights"]
+    ratio = Fraction(decoded.certificate["exact"]["realised_ratio"])
+    by_value = {value(decoded.randomizer, i): i for i in range(decoded.randomizer.outputs)}
+    assert result.prior.tolist() == pytest.approx([w / sum(weights) for w in weights])
+    for seen in result.seen:
+        column = [p[by_value[seen.value]] for p in exact]
+        joint = [w * p for w, p in zip(weights, column, strict=True)]
+        belief = [float(j / sum(joint)) for j in joint]
+        assert seen.belief.tolist() == pytest.approx(belief)
+        assert seen.probability == pytest.approx(float(sum(joint) / sum(weights)))
+        assert seen.ratio == pytest.approx(float(max(column) / min(column)))
+        assert seen.ratio <= float(ratio) * (1 + 1e-9)
+        assert seen.after == pytest.approx(max(belief))
+
+
+def test_others_are_compared_at_the_same_epsilon_and_prior(found):
+    certificate = found["bins"].decoded.certificate
+    points = {point.mechanism: point for point in compare(found["bins"].decoded).points}
+    assert "rr_on_bins" not in points  # compiled again it is the same
+    unbiased = found["unbiased"].decoded.certificate["utility"]["noisy_label_loss"]
+    assert points["optimal_unbiased"].loss == unbiased
+    assert all(p.epsilon_label == certificate["privacy"]["epsilon_label"] for p in points.values())
+    assert min(p.loss for p in points.values()) >= certificate["utility"]["loss_lower_bound"]
+    again = {point.mechanism: point for point in compare(found["penalty"].decoded).points}
+    assert again["optimal_unbiased"].loss == unbiased  # other options: worth showing
+
+
+def test_composition_adds_up_exactly(found):
+    certificate = found["bins"].decoded.certificate | {
+        "exact": {"epsilon_label": "1/3", "epsilon_total": "1/2"}
+    }
+    payments = pure_composition(certificate)
+    assert [p.labels for p in payments] == list(range(1, 11))
+    assert [p.label for p in payments] == [Fraction(n, 3) for n in range(1, 11)]
+    assert [p.total for p in payments] == [Fraction(n, 2) for n in range(1, 11)]
+
+
+def test_how_numbers_are_written():
+    written = {
+        0: "0",
+        1234.5: "1,234.5",
+        -0.25: "−0.25",
+        682959.123: "682,959",
+        3.14159265: "3.1416",
+        9.99994e-5: "9.9999 × 10⁻⁵",
+        -3.1e-15: "−3.1 × 10⁻¹⁵",
+        99999.96: "100,000",
+        2e12: "2 × 10¹²",
+    }
+    assert {number: plain(number) for number in written} == written
+
+
+@pytest.mark.parametrize("bound", ["1", "2.0000001", "7.26960384", "0.00001234567", "123456.7"])
+def test_bounds_are_rounded_up(bound):
+    text = rounded_up(Fraction(bound), 5)
+    mantissa, _, power = text.replace(",", "").partition(" × 10")
+    digits = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    shown = Fraction(mantissa) * Fraction(10) ** int(power.translate(digits) or 0)
+    assert Fraction(bound) <= shown <= Fraction(bound) * Fraction("1.0001")

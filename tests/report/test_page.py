@@ -1,0 +1,219 @@
+"""The page as a whole: order, safety of what others wrote, files that do not verify."""
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+from labeldp_compile.inspection.artifact import decode_verified
+from labeldp_compile.page.palette import DARK, GROUNDS, LIGHT, MARKS, TEXT, contrast
+from labeldp_compile.pipeline import assemble
+from labeldp_compile.prior import estimate_prior
+from labeldp_compile.report.findings import Findings, examine
+from labeldp_compile.report.page import report_page
+from labeldp_compile.report.posterior import bin_starts, prior_shares
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.verify import Check, Report
+from tests.helpers import INTEGER_SPEC, compile_text
+from tests.report.conftest import HOSTILE, SPECS
+from tests.report.reading import Reader
+
+ORDER = [
+    "summary",
+    "checks",
+    "matrix",
+    "moments",
+    "prior",
+    "posterior",
+    "loss",
+    "composition",
+    "spec",
+]
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("name", list(SPECS))
+def test_every_form_has_a_page_that_needs_nothing_else(found, pages, name):
+    page = Reader(pages(name))
+    assert [section for section in page.sections if section] == ORDER
+    assert all(link.startswith(("data:", "#")) for link in page.links)
+    assert page.handlers == []
+    assert "img" not in page.tags and "iframe" not in page.tags and "object" not in page.tags
+    assert page.tags.count("script") == 2 and page.tags.count("style") <= 7
+    assert "Verified: all 11 checks hold." in page.sections[""]
+    for check in found[name].report.checks:
+        assert check.detail in page.sections["checks"]
+
+
+def test_the_policy_allows_our_script_and_nothing_else(pages):
+    text = pages("bins")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:; ")
+    assert f"script-src 'sha256-{digest}';" in policy
+
+
+def test_names_of_others_are_shown_and_never_obeyed(pages):
+    text = pages("hostile")
+    page = Reader(text)
+    for name in HOSTILE[:9]:
+        assert name.replace("\u202e", "\N{REPLACEMENT CHARACTER}") in page.sections["moments"]
+    assert "</title></script><script>alert(3)</script>" in page.sections["summary"]
+    assert "\u202e" not in text
+    assert not any("alert(" in script and "<" in script for script in page.scripts)
+    assert ">#1a1a1a<" in text and "var(--ink)" not in re.sub(
+        r'(style|class)="[^"]*"|<style>.*?</style>', "", text, flags=re.DOTALL
+    )
+
+
+def test_a_hostile_name_of_file_and_spec(tmp_path):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(INTEGER_SPEC + "# <script>alert(4)</script> \u202e\n", encoding="utf-8")
+    artifact = compile_text(INTEGER_SPEC)
+    path = tmp_path / "<b>&.onnx"
+    path.write_bytes(artifact.model)
+    page = Reader(report_page(examine(path, spec)))  # the digest differs: it does not verify
+    assert "<b>&.onnx" in page.sections[""] and "b" not in page.tags
+    assert "another spec" in page.sections["checks"]
+
+
+def test_the_same_file_gives_the_same_bytes(files, tmp_path):
+    page, picture = ["report", files["bins"], "-o"], ["report", files["hostile"], "-o"]
+    one = tmp_path / "one.html", tmp_path / "one.png"
+    other = tmp_path / "other.html", tmp_path / "other.png"
+    for command, output in zip((page, picture), one, strict=True):
+        assert labeldp(*command, output).exit_code == 0
+    # In another process, whose hashes of strings differ.
+    code = "import sys; from labeldp_compile.cli import main\n"
+    for command, output in zip((page, picture), other, strict=True):
+        arguments = [str(argument) for argument in (*command, output)]
+        code += f"main({arguments!r}, standalone_mode=False)\n"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+    assert one[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_that_does_not_verify(files, tmp_path):
+    damaged = tmp_path / "damaged.onnx"
+    data = bytearray(files["bins"].read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    output = tmp_path / "report.html"
+    result = labeldp("report", damaged, "-o", output)
+    assert result.exit_code == 1 and "DOES NOT VERIFY" in result.stderr and result.stdout == ""
+    page = Reader(output.read_text(encoding="utf-8"))
+    assert "DOES NOT VERIFY. Do not use this file." in page.sections[""]
+    assert "FAILED" in page.sections["checks"]
+    assert (
+        "svg" not in page.tags and "data" not in page.tags and list(page.sections) == ["", "checks"]
+    )
+    picture = tmp_path / "report.png"
+    assert labeldp("report", damaged, "-o", picture).exit_code == 1
+    assert not picture.exists()
+
+
+def test_an_artifact_made_with_a_test_seed_does_not_verify(tmp_path):
+    spec = parse_spec(INTEGER_SPEC)
+    insecure = assemble(spec, estimate_prior(spec, tmp_path), "0" * 64, insecure="INSECURE: test")
+    (tmp_path / "x.onnx").write_bytes(insecure.model)
+    result = labeldp("report", tmp_path / "x.onnx", "-o", tmp_path / "x.html")
+    assert result.exit_code == 1
+    assert "INSECURE: test" in (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+def test_the_spec_is_checked_and_shown(tmp_path):
+    spec = tmp_path / "example.yaml"
+    spec.write_text(INTEGER_SPEC + "# why: 2 < 3 & <b>so</b>\n", encoding="utf-8")
+    assert labeldp("compile", spec, "-o", tmp_path).exit_code == 0
+    output = tmp_path / "out.html"
+    result = labeldp("report", tmp_path / "example.onnx", "--spec", spec, "-o", output)
+    assert result.exit_code == 0, result.output
+    page = Reader(output.read_text(encoding="utf-8"))
+    assert "# why: 2 < 3 & <b>so</b>" in page.sections["spec"]
+    assert "all 12 checks hold" in page.sections[""]
+    other = tmp_path / "other.yaml"
+    other.write_text(INTEGER_SPEC.replace("1.0", "0.5"), encoding="utf-8")
+    arguments = ("report", tmp_path / "example.onnx", "--spec", other, "-o", output, "--overwrite")
+    assert labeldp(*arguments).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    {
+        "bins": "no equally private way whatever has a smaller mean squared error",
+        "unbiased": "right on average for every value has a smaller mean squared error",
+        "table": "not known: the mechanism exponential comes without a lower bound",
+        "poisson": "not known: labeldp proves lower bounds for the squared, absolute and 0-1",
+        "penalty": "once bias is charged for as the spec says",
+        "hostile": "no equally private way whatever has a smaller share of changed values",
+    }.items(),
+)
+def test_how_far_from_the_best_possible(pages, name, words):
+    page = Reader(pages(name))
+    assert words in page.sections["summary"]
+    right = "right on average, but" in page.sections["summary"]
+    assert right == (name == "unbiased")
+
+
+def test_many_labels_are_summarised(tmp_path):
+    text = re.sub(r"weights: \[.*\]", "data: none", INTEGER_SPEC.replace("max: 9", "max: 20_499"))
+    text = text.replace("{kind: public, data: none}", "{kind: uniform}")
+    spec = parse_spec(text.replace("20_499", "20499").replace("rr_on_bins", "randomized_response"))
+    artifact = assemble(
+        spec, estimate_prior(spec, tmp_path), "0" * 64, insecure="not verified here"
+    )
+    report = Report((Check("model", True, "taken for granted"),), artifact.certificate)
+    page = report_page(Findings("many.onnx", report, decode_verified(artifact.model), None))
+    assert len(page) < 500_000
+    assert "160 of" in page and "would take more than a few seconds" in page
+    assert "101 of 20,500 labels" in page
+    starts = bin_starts(20_500)
+    shares = prior_shares(decode_verified(artifact.model), starts)
+    assert shares == pytest.approx(1 / 20_500) and starts[-1] == 20_500 and len(starts) <= 121
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    {
+        "suffix": (["-o", "out.pdf"], "ends in .html or .png"),
+        "format": (["-o", "out.html", "--format", "png"], "ends in .png"),
+        "folder": (["-o", "none/out.html"], "there is no directory"),
+        "exists": (["-o", "there.html"], "say --overwrite"),
+        "signature": (["-o", "out.html", "--signature", "x"], "needs --public-key"),
+        "no output": ([], "Missing option"),
+        "no file": (["-o", "out.html"], "cannot be read"),
+    }.values(),
+)
+def test_usage(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.html").write_text("mine")
+    result = labeldp("report", "none.onnx", *arguments)
+    assert result.exit_code == 2 and message in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["there.html"]
+    assert (tmp_path / "there.html").read_text() == "mine"
+
+
+def test_help_ends_with_an_example():
+    text = labeldp("report", "--help").stdout
+    assert "labeldp report build/doctor-visits.onnx" in text.splitlines()[-1]
+
+
+@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
+def test_contrast_is_accessible(scheme):
+    assert set(LIGHT) == set(DARK) and len(set(LIGHT.values())) == len(LIGHT)
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+    for text in TEXT:
+        for ground in GROUNDS:
+            assert contrast(scheme[text], scheme[ground]) >= 4.5, (text, ground)
+    for mark in MARKS:
+        assert contrast(scheme[mark], scheme["page"]) >= 3, mark

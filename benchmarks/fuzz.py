@@ -7,6 +7,7 @@ each kind is shown, and kept in the folder ``--keep``.
 """
 
 import argparse
+import hashlib
 import re
 import resource
 import sys
@@ -30,6 +31,7 @@ from tests.fuzz.spec_cases import spec_files
 def fuzz(name, cases, run, count, first_seed, keep):
     """Run so many cases, print what became of them; returns the number that must not happen."""
     became, found, slowest, start = Counter(), Counter(), 0.0, time.perf_counter()
+    distinct = set()
 
     @seed(first_seed)
     @settings(
@@ -42,6 +44,7 @@ def fuzz(name, cases, run, count, first_seed, keep):
     @given(cases)
     def every(case):
         nonlocal slowest
+        distinct.add(hashlib.sha256(case if isinstance(case, bytes) else case.altered).digest())
         began = time.process_time()
         try:
             became[run(case)] += 1
@@ -59,7 +62,8 @@ def fuzz(name, cases, run, count, first_seed, keep):
     every()
     words = ", ".join(f"{key}: {value:,}" for key, value in became.most_common())
     seconds = time.perf_counter() - start
-    print(f"| {name} | {became.total():,} | {words} | {slowest:.1f} | {seconds:.0f} |", flush=True)
+    counts = f"{became.total():,} | {len(distinct):,}"
+    print(f"| {name} | {counts} | {words} | {slowest:.1f} | {seconds:.0f} |", flush=True)
     return became["FOUND"]
 
 
@@ -70,8 +74,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="folder for what must not happen")
     options = parser.parse_args()
-    print("| | cases | what became of them | slowest (s of processor time) | seconds |")
-    print("|---|---:|---|---:|---:|", flush=True)
+    print("| | cases | distinct | what became of them | slowest (s of processor time) | seconds |")
+    print("|---|---:|---:|---|---:|---:|", flush=True)
     found = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

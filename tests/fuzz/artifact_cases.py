@@ -8,6 +8,7 @@ import json
 import math
 import re
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -45,7 +46,7 @@ class AlteredFile:
 @st.composite
 def altered_files(draw: Any) -> AlteredFile:
     """An artifact of tests/artifacts, altered; mostly with a checksum that is right again."""
-    random = draw(st.randoms(use_true_random=False))
+    random = draw(st.randoms(use_true_random=True))
     index = random.randrange(len(FILES))
     data = original(index)
     alter = random.choice([_bytes, _initializer, _initializer, _graph, _model, _metadata, _forged])
@@ -234,7 +235,10 @@ def _forged(data: bytes, random: Random) -> bytes:
     certificate = read_certificate(model)
     domain = read_domain(certificate)
     form = read_form(certificate["form"], model, domain)
-    if random.random() < 0.7:
+    choice = random.random()
+    if choice < 0.1:
+        _restate_epsilon(certificate, random)
+    elif choice < 0.6:
         for _ in range(random.choice([1, 1, 1, 2])):
             _change_certificate(certificate, random)
     else:
@@ -249,6 +253,16 @@ def _forged(data: bytes, random: Random) -> bytes:
         return data
 
 
+def _restate_epsilon(certificate: dict[str, Any], random: Random) -> None:
+    """Another ε of the label, in all places where it is stated, and the sum with it."""
+    exact, stated = certificate["exact"], certificate["privacy"]
+    change = Fraction(random.randrange(-1000, 1000), 10 ** random.randrange(3, 15))
+    label = Fraction(exact["epsilon_label"]) * (1 + change)
+    total = label + Fraction(exact["epsilon_prior"])
+    exact["epsilon_label"], exact["epsilon_total"] = str(label), str(total)
+    stated["epsilon_label"], stated["epsilon_total"] = float(label), float(total)
+
+
 def _near(value: Any, random: Random) -> Any:
     """A number a little changed, or a tuple with one item changed, moved or exchanged."""
     if isinstance(value, tuple) and value:
@@ -257,7 +271,8 @@ def _near(value: Any, random: Random) -> Any:
         if kind == 0:
             items[i], items[j] = items[j], items[i]
         elif kind == 1 and isinstance(items[i], int) and isinstance(items[j], int):
-            items[i], items[j] = items[i] + 1, items[j] - 1
+            step = random.choice([1, 1 << random.randrange(62)])
+            items[i], items[j] = items[i] + step, items[j] - step
         elif kind == 2:
             items[i] = items[j]
         else:

@@ -58,7 +58,7 @@ KEYS += ["lattice", "goal", "loss", "mechanism", "version", "name", "column", "d
 @st.composite
 def spec_files(draw: Any) -> bytes:
     """The bytes of a spec file: altered bytes, altered trees, or made of valid parts."""
-    random = draw(st.randoms(use_true_random=False))
+    random = draw(st.randoms(use_true_random=True))
     make = random.choice([_bytes, _text, _tree, _tree, _tree, _parts, _parts, _parts])
     result: bytes = make(random)
     return result

@@ -1,10 +1,10 @@
 """The pictures of docs/mechanisms.md: what each mechanism does to a label.
 
-    python benchmarks/pictures.py [docs/images]
+    python benchmarks/pictures.py [FOLDER]       (docs/images)
 
 Compiles (and verifies) every mechanism for doctor visits of the quickstart data, clamped to
 0 … 20, with the histogram as a public prior, at ε = 2. Prints a markdown table of what the
-certificates say, and draws two pictures from the exact tables.
+certificates say, and draws two pictures from the exact tables into FOLDER.
 """
 
 import sys
@@ -124,9 +124,10 @@ def main(folder):
             f"| {name} | {utility['noisy_label_loss']:.4g} | {float(bias):.2g} | {sd[0]:.3g} "
             f"| {sd[10]:.3g} | {certificate['outputs']} |"
         )
-    draw_matrices(found, folder / "matrices.png")
-    draw_moments(found, folder / "moments.png")
+    if folder is not None:
+        draw_matrices(found, folder / "matrices.png")
+        draw_moments(found, folder / "moments.png")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "docs" / "images")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

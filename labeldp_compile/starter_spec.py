@@ -33,7 +33,7 @@ _NAMED = """\
 
 
 @dataclass(frozen=True)
-class Domain:
+class DomainAnswers:
     """The labels: exactly one of ``ends`` (with ``points`` for real labels) and ``values``.
 
     Numbers are kept as the text that the user wrote.
@@ -52,7 +52,7 @@ class Answers:
 
     name: str
     column: str
-    domain: Domain
+    domain: DomainAnswers
     loss: str
     epsilon: str
     mechanism: str
@@ -103,7 +103,7 @@ def scalar(value: str | int) -> str:
     return quoted.strip()
 
 
-def _label(column: str, domain: Domain) -> list[str]:
+def _label(column: str, domain: DomainAnswers) -> list[str]:
     lines = ["# The secret column, and every label that it may hold.", "label:"]
     lines.append(f"  column: {scalar(column)}")
     if domain.values is not None:

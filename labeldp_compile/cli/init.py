@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.starter_spec import Answers, Domain, starter_spec
+from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
 
 KINDS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
@@ -103,7 +103,7 @@ def init_command(
     kind = kind or ask("What are the labels?", header.kind, "--kind", KINDS)
     if kind == "categorical":
         _refuse("--range and --points are for numbers", ends, points)
-        domain = _categories(values, default, header.type, ask)
+        domain = _categories(values, default, header.kind == "categorical", ask)
     else:
         _refuse("--values and --default are for --kind categorical", values, default)
         domain = _numbers(kind, ends, points, ask)
@@ -166,30 +166,34 @@ def _refuse_loss(path: Path) -> None:
         raise InputError(f"{path}: there is no directory {path.parent}")
 
 
-def _numbers(kind: str, ends: str | None, points: int | None, ask: _Asker) -> Domain:
+def _numbers(kind: str, ends: str | None, points: int | None, ask: _Asker) -> DomainAnswers:
     text = ends or ask("Lowest and highest label (LO..HI), from what they mean", None, "--range")
     low, dots, high = (part.strip() for part in text.partition(".."))
     if not dots or not (_NUMBER.fullmatch(low) and _NUMBER.fullmatch(high)):
         raise InputError(f"--range: expected LO..HI, as in 0..20, got {text!r}")
     if kind == "integer":
         _refuse("--points is for --kind real", points)
-        return Domain(kind, (low, high))
+        return DomainAnswers(kind, (low, high))
     asked = points or ask("To how many evenly spaced points are they rounded?", POINTS, "--points")
     if not str(asked).isdecimal():
         raise InputError(f"--points: expected a whole number, got {asked!r}")
-    return Domain(kind, (low, high), int(asked))
+    return DomainAnswers(kind, (low, high), int(asked))
 
 
-def _categories(values: str | None, default: str | None, column_type: Any, ask: _Asker) -> Domain:
+def _categories(
+    values: str | None, default: str | None, is_text: bool, ask: _Asker
+) -> DomainAnswers:
     text = values or ask("All categories, with commas between them", None, "--values")
-    listed = [part.strip() for part in next(csv.reader([text]), [])]
+    try:
+        listed = [part.strip() for part in next(csv.reader([text]), [])]
+    except csv.Error as error:
+        raise InputError(f"--values: expected A,B,…: {error}") from None
     default = default or ask("Where do nulls and all other values go?", None, "--default")
     if default not in listed:
         raise InputError(f"--default: {default!r} is not one of {', '.join(listed)}")
-    whole = all(map(_WHOLE.fullmatch, listed))
-    if whole and (column_type is None or "int" in str(column_type)):
-        return Domain("categorical", values=tuple(map(int, listed)), default=int(default))
-    return Domain("categorical", values=tuple(listed), default=default)
+    if not is_text and all(map(_WHOLE.fullmatch, listed)):
+        return DomainAnswers("categorical", values=tuple(map(int, listed)), default=int(default))
+    return DomainAnswers("categorical", values=tuple(listed), default=default)
 
 
 def _require_valid(text: str, column_type: Any, rows: int | None) -> None:

@@ -20,6 +20,7 @@ TABLE = pa.table(
         "cost": pa.array(GENERATOR.random(ROWS) * 100),
         "answer": pa.array(GENERATOR.choice(["yes", "no", "it depends"], ROWS)),
         "code": pa.array(GENERATOR.choice([10, 20, 30], ROWS)),
+        "grade": pa.array(GENERATOR.choice(["1", "2"], ROWS)).dictionary_encode(),
         "when": pa.array([0] * ROWS, pa.timestamp("s")),
     }
 )
@@ -29,6 +30,7 @@ PARQUET = {
     "real": ["--column", "cost", "--range", "0..100.5", "--points", "11", "--epsilon", "0.5"],
     "integer from floats": ["--column", "cost", "--kind", "integer", "--range", "-3..100"],
     "text": ["--column", "answer", "--values", 'yes,no,"it depends"', "--default", "no"],
+    "grades": ["--column", "grade", "--values", "1,2,3", "--default", "3"],
     "codes": [
         *("--column", "code", "--kind", "categorical", "--values", "10,20,30"),
         *("--default", "20"),
@@ -65,6 +67,7 @@ def test_the_spec_compiles(place, case):
 @pytest.mark.parametrize("case", sorted(CSV))
 def test_the_spec_of_a_csv_file_compiles(place, case):
     kinds = {"visits": "integer", "cost": "real", "answer": "categorical", "code": "categorical"}
+    kinds["grade"] = "categorical"
     arguments = CSV[case]
     if "--kind" not in arguments:
         arguments = [*arguments, "--kind", kinds[arguments[1]]]
@@ -139,6 +142,7 @@ BAD = {
     "Two ways out": [*PARQUET["integer"], "--epsilon", "0.01"],
     "needs numbers": ["--column", "answer", "--kind", "integer", "--range", "0..9"],
     "labels are numbers or text": ["--column", "when", "--range", "0..9"],
+    "--values: expected A,B": ["--column", "answer", "--values", "a\rb", "--default", "a"],
     "is not one of": ["--column", "answer", "--values", "yes,no", "--default", "maybe"],
     "stands here twice": ["--column", "answer", "--values", "yes,yes", "--default", "yes"],
     "--points is for": [*PARQUET["integer"], "--points", "5"],

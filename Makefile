@@ -7,14 +7,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
 
-.PHONY: demo test lint unit languages bench schema clean
+.PHONY: demo test lint unit languages docs bench schema clean
 
 $(STAMP): pyproject.toml runtime/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "labeldp needs Python 3.11 or newer; say make PYTHON=python3.12, for instance"; exit 1; }
 	@echo "installing into $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -qq --disable-pip-version-check -e ./runtime -e '.[dev]' -e ./trainer
+	@$(BIN)/pip install -qq --disable-pip-version-check -e ./runtime -e '.[dev,docs]' -e ./trainer
 	@touch $@
 
 demo: $(STAMP)
@@ -36,6 +36,10 @@ unit: $(STAMP)
 languages: $(STAMP)
 	@tests/languages/install
 	@$(BIN)/pytest -rs tests/languages
+
+# The site of docs/, in build/site; a broken link is an error.
+docs: $(STAMP)
+	@$(BIN)/mkdocs build --quiet --strict && echo build/site/index.html
 
 bench: $(STAMP)
 	@for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -34,7 +34,7 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 
 @click.command(
     "audit",
-    epilog="Example: labeldp audit build/doctor-visits.onnx --samples 1000000",
+    epilog="\b\nExample:\n  labeldp audit build/doctor-visits.onnx --samples 1000000",
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option(

@@ -16,7 +16,10 @@ from labeldp_compile.verify.optimality import OVER
 WIDE_GAP = 1e-4
 
 
-@click.command("compile")
+@click.command(
+    "compile",
+    epilog="\b\nExample:\n  labeldp compile specs/doctor-visits.yaml -o build/",
+)
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option(
     "-o",

@@ -39,7 +39,7 @@ class _Use:
 
 @click.command(
     "compose",
-    epilog="\b\nExample: labeldp compose build/visits.onnx build/rating.onnx:1 --labels-per-user 9",
+    epilog="\b\nExample:\n  labeldp compose build/visits.onnx:9 build/rating.onnx:1",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE[:L]...")
 @click.option(

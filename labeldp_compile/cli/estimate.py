@@ -38,7 +38,7 @@ _WHOSE = {
 
 @click.command(
     "estimate",
-    epilog="Example: labeldp estimate build/x.onnx private.parquet --column y --by region",
+    epilog="\b\nExample:\n  labeldp estimate build/x.onnx private.parquet --column y --by region",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("table", type=click.Path(path_type=Path))

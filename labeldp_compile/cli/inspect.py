@@ -40,7 +40,10 @@ _LISTED_OUTPUTS = 3
 _SHOWN_NOISE = 0.99
 
 
-@click.command("inspect")
+@click.command(
+    "inspect",
+    epilog="\b\nExample:\n  labeldp inspect build/doctor-visits.onnx --label 0 --label 5",
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--label", "asked", multiple=True, metavar="Y", help="Show this label (repeatable).")
 @click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix, whatever its size.")

@@ -10,7 +10,7 @@ from labeldp_runtime import Key, KeyFileError
 from labeldp_compile.errors import InputError
 
 
-@click.command("keygen")
+@click.command("keygen", epilog="\b\nExample:\n  labeldp keygen labels.key")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--quiet", is_flag=True, help="Say nothing.")
 def keygen_command(file: Path, quiet: bool) -> None:

@@ -31,16 +31,16 @@ _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
 _COLUMNS = 40
 
 
-@click.group("ledger", epilog="\b\nExample: labeldp ledger show budget.ledger")
+@click.group("ledger", epilog="\b\nExample:\n  labeldp ledger show budget.ledger")
 def ledger_command() -> None:
-    """Keep the budget of data sets: every private prior is paid here before a label is read.
+    """Keep the budget of data sets: a private prior is paid before a label is read.
 
     A spec names its ledger (privacy: {ledger: FILE}). FILE belongs to its owner alone, who may set
     budgets; whatever is done stays in a chain of hashes.
     """
 
 
-@ledger_command.command("init", epilog="\b\nExample: labeldp ledger init budget.ledger")
+@ledger_command.command("init", epilog="\b\nExample:\n  labeldp ledger init budget.ledger")
 @_FILE
 def init_command(file: Path) -> None:
     """Make an empty ledger, FILE, of mode 0600."""
@@ -52,7 +52,7 @@ def init_command(file: Path) -> None:
 
 @ledger_command.command(
     "set-budget",
-    epilog="\b\nExample: labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1",
+    epilog="\b\nExample:\n  labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1",
 )
 @_FILE
 @click.option("--data-set", required=True, metavar="NAME", help="As in the spec's prior.")
@@ -68,7 +68,7 @@ def set_budget_command(file: Path, data_set: str, epsilon: str, reason: str | No
     click.echo(f"{file}: entry {entry.number}: {data_set} may spend ε = {epsilon}", err=True)
 
 
-@ledger_command.command("show", epilog="\b\nExample: labeldp ledger show budget.ledger --json")
+@ledger_command.command("show", epilog="\b\nExample:\n  labeldp ledger show budget.ledger --json")
 @_FILE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show_command(file: Path, as_json: bool) -> None:
@@ -80,7 +80,7 @@ def show_command(file: Path, as_json: bool) -> None:
         click.echo("\n".join(_in_words(entries)))
 
 
-@ledger_command.command("head", epilog="\b\nExample: labeldp ledger head budget.ledger")
+@ledger_command.command("head", epilog="\b\nExample:\n  labeldp ledger head budget.ledger")
 @_FILE
 def head_command(file: Path) -> None:
     """Print the hash of the last entry, to note where the ledger's owner cannot change it."""
@@ -88,7 +88,7 @@ def head_command(file: Path) -> None:
 
 
 @ledger_command.command(
-    "verify", epilog="\b\nExample: labeldp ledger verify budget.ledger --head $(cat noted-head)"
+    "verify", epilog="\b\nExample:\n  labeldp ledger verify budget.ledger --head $(cat noted-head)"
 )
 @_FILE
 @click.option("--head", metavar="HASH", help="Noted earlier: must still be in the chain.")

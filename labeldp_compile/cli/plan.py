@@ -18,7 +18,7 @@ from labeldp_compile.spec.title import mechanism_title
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
 
-@click.command("plan")
+@click.command("plan", epilog="\b\nExample:\n  labeldp plan specs/doctor-visits.yaml")
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def plan_command(spec: Path, as_json: bool) -> None:

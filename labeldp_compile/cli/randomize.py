@@ -14,8 +14,19 @@ from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.verify import VerificationError, check_bytes, read_artifact
 from labeldp_compile.verify.decode import read_domain
 
+_EXAMPLE = """\b
+Example:
+  labeldp randomize build/doctor-visits.onnx visits.parquet -o private.parquet
 
-@click.command("randomize")
+\b
+Example, repeatable without spending ε again:
+  labeldp keygen labels.key
+  labeldp randomize build/doctor-visits.onnx visits.parquet -o private.parquet \\
+    --key labels.key --id-column visit_id
+"""
+
+
+@click.command("randomize", epilog=_EXAMPLE)
 @click.argument("artifact", type=click.Path(path_type=Path))
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option(

@@ -18,6 +18,7 @@ from labeldp_compile.ledger import account_of
 from labeldp_compile.pipeline import INSECURE, require_folder_writable
 from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
+from labeldp_compile.spec.validity import MECHANISMS
 from labeldp_compile.sweep import (
     Sweep,
     find_candidates,
@@ -42,11 +43,18 @@ _EPSILON_HELP = f"Default: {DEFAULT_EPSILONS} and that of the spec."
 _MAX_EPSILON = 60
 
 
-@click.command("sweep")
+@click.command(
+    "sweep",
+    epilog="\b\nExample:\n"
+    "  labeldp sweep specs/doctor-visits.yaml --epsilon 1,4 --spend-prior -o sweep.html",
+)
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--epsilon", "epsilons", metavar="ε,ε,…", help=_EPSILON_HELP)
 @click.option(
-    "--mechanisms", metavar="NAME,…", help="Default: all that apply; rr_top_k:K names its k."
+    "--mechanisms",
+    metavar="NAME,…",
+    shell_complete=lambda ctx, parameter, start: _mechanisms_after(start),
+    help="Default: all that apply; rr_top_k:K names its k.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
@@ -137,6 +145,12 @@ def sweep_command(
 
 def _say(line: str) -> None:
     click.echo(f"labeldp: {line}", err=True)
+
+
+def _mechanisms_after(start: str) -> list[str]:
+    """The lists that a list of mechanisms can become, with one name more."""
+    before, comma, last = start.rpartition(",")
+    return [before + comma + name for name in MECHANISMS if name.startswith(last)]
 
 
 def _numbers(text: str) -> list[Fraction]:

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 
 import click
+from click.shell_completion import CompletionItem
 
 from labeldp_compile.errors import InputError
 
@@ -15,7 +16,12 @@ from labeldp_compile.errors import InputError
     context_settings={"ignore_unknown_options": True, "help_option_names": []},
     short_help="Train a JAX model on private labels (needs labeldp-trainer).",
 )
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.argument(
+    "arguments",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    shell_complete=lambda ctx, parameter, start: [CompletionItem(start, type="file")],
+)
 def train_command(arguments: tuple[str, ...]) -> None:
     """Everything after the name belongs to the trainer, ``--help`` too."""
     # Asked for when used: JAX takes seconds to load.

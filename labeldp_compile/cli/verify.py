@@ -12,7 +12,11 @@ from labeldp_compile.verify import Report, check_file
 from labeldp_compile.verify.signature import read_signed, signature_path
 
 
-@click.command("verify")
+@click.command(
+    "verify",
+    epilog="\b\nExample:\n"
+    "  labeldp verify build/doctor-visits.onnx --spec specs/doctor-visits.yaml",
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--spec", type=click.Path(path_type=Path), help="Also check that FILE was made from this spec."

@@ -10,7 +10,6 @@ from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.randomizer.randomized_response import randomized_response
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
-from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins
 
 MAX_CERTIFIED_LABELS = 20_000  # beyond, the duals would outweigh the tables
 
@@ -28,6 +27,9 @@ def build(problem: Problem) -> Solved:
     randomizer = randomized_response(values, bins.tolist(), problem.epsilon, problem.word_bits)
     if loss == "poisson" or domain.size > MAX_CERTIFIED_LABELS:
         return Solved(randomizer)
+    # SciPy takes a third of a second to import: only those who want the proof wait for it.
+    from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins  # noqa: PLC0415
+
     alpha = dual_of_rr_on_bins(labels, prior, float(problem.epsilon), loss, solution)
     # Without slopes the bound speaks of every ε-DP randomizer, biased or not.
     return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(labels), BiasRule("any")))

@@ -13,10 +13,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_laplace
-from opendp.metrics import l1_distance
-from opendp.mod import enable_features
 
 L1_SENSITIVITY = 2
 NOISE = "discrete Laplace"
@@ -36,6 +32,12 @@ def noisy_histogram(counts: NDArray[np.int64], epsilon: Fraction) -> NoisyHistog
     The scale is the least float64 from 2/ε upwards for which OpenDP's privacy map, which rounds up,
     certifies at most ``epsilon``.
     """
+    # Imported where it is used: a public prior needs no OpenDP.
+    from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
+    from opendp.measurements import make_laplace  # noqa: PLC0415
+    from opendp.metrics import l1_distance  # noqa: PLC0415
+    from opendp.mod import enable_features  # noqa: PLC0415
+
     enable_features("contrib")
     space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
     scale = float(L1_SENSITIVITY / epsilon)

@@ -53,8 +53,13 @@ def read_yaml(text: str) -> YamlSource:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlError(mark.line + 1 if mark else 1, f"not valid YAML: {error.problem}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise YamlError(
+            line, f"not valid YAML: the character U+{error.character:04X} is not allowed"
+        ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise YamlError(1, f"not valid YAML: {error}") from error
+        raise YamlError(1, f"not valid YAML: {' '.join(str(error).split())}") from error
     return YamlSource(data, lines)
 
 

@@ -66,7 +66,7 @@ class TableReader:
 
     def require_column(self, name: str) -> None:
         """Raise DataError unless the table, opened with all columns, has this one, once."""
-        _require_column(self.path, name, list(self.schema.names))
+        require_column(self.path, name, list(self.schema.names))
 
     def ids(self) -> Iterator[Ids]:
         """The ids in order; reads no other column. Raises DataError."""
@@ -131,7 +131,7 @@ def open_table(
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         kind = "CSV file in UTF-8, with commas and a header" if is_csv else "Parquet file"
         raise DataError(f"{path}: is empty, or not a {kind}") from None
-    _require_column(path, column, names)
+    require_column(path, column, names)
     if is_csv:
         repeated = sorted({name for name in inferred.names if inferred.names.count(name) > 1})
         if repeated:
@@ -144,7 +144,7 @@ def open_table(
         check_type(domain, column, schema.field(column).type)
     csv_columns = len(names) if is_csv else 0
     if count_column is not None:
-        _require_column(path, count_column, names)
+        require_column(path, count_column, names)
         if not is_csv:
             check_count_type(path, count_column, inferred.field(count_column).type)
         rows = None  # the file's own rows are labels that occur, not occurrences
@@ -152,7 +152,7 @@ def open_table(
         path, column, schema, rows, csv_columns, all_columns, domain, id_column, count_column
     )
     if id_column is not None:
-        _require_column(path, id_column, names)
+        require_column(path, id_column, names)
         if id_column == column:
             raise DataError(f"{path}: {column!r} cannot be both the label and its id")
         table.ids_of(
@@ -161,7 +161,8 @@ def open_table(
     return table
 
 
-def _require_column(path: Path, column: str, names: list[str]) -> None:
+def require_column(path: Path, column: str, names: list[str]) -> None:
+    """Raise DataError, with the nearest name, unless exactly one column has this name."""
     if names.count(column) > 1:
         raise DataError(f"{path}: has several columns called {column!r}")
     if column not in names:

@@ -156,3 +156,10 @@ def test_the_lines_of_a_long_spec_are_right():
     text = re.sub(r"^", "# comment\n", GOOD, count=1)
     with pytest.raises(SpecError, match=r"^s:8: loss"):
         parse_spec(text.replace("loss: squared", "loss: x"), "s")
+
+
+@pytest.mark.parametrize("character", ["\x03", "\ud800", "\x7f"])
+def test_characters_that_yaml_forbids_give_one_line(character):
+    with pytest.raises(SpecError) as error:
+        parse_spec(GOOD.replace("mdvis", f"md{character}vis"))
+    assert re.fullmatch(r"spec:4: not valid YAML: .*", str(error.value))

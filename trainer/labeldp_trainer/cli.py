@@ -13,7 +13,11 @@ from labeldp_trainer.progress import epoch_progress
 from labeldp_trainer.train import train
 
 
-@click.command("train", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "train",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  labeldp train train.yaml -o runs/first",
+)
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option(
     "-o",

@@ -1,0 +1,99 @@
+"""Fuzzed specs and altered artifacts: no traceback, no hang, one message, no false pass.
+
+    python benchmarks/fuzz.py [--specs 10000] [--artifacts 10000] [--seed 1]
+
+Prints what became of the cases. Exit code 1 if something happened that must not; the first case of
+each kind is shown, and kept in the folder ``--keep``.
+"""
+
+import argparse
+import hashlib
+import re
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.fuzz.artifact_cases import altered_files
+from tests.fuzz.guard import FoundError
+from tests.fuzz.run_artifacts import try_artifact
+from tests.fuzz.run_specs import try_spec, write_tables
+from tests.fuzz.spec_cases import spec_files
+
+
+def fuzz(name, cases, run, count, first_seed, keep):
+    """Run so many cases, print what became of them; returns the number that must not happen."""
+    became, found, slowest, start = Counter(), Counter(), 0.0, time.perf_counter()
+    distinct = set()
+
+    @seed(first_seed)
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(cases)
+    def every(case):
+        nonlocal slowest
+        distinct.add(hashlib.sha256(case if isinstance(case, bytes) else case.altered).digest())
+        began = time.process_time()
+        try:
+            became[run(case)] += 1
+        except FoundError as error:
+            became["FOUND"] += 1
+            text = re.sub("[0-9]+", "0", str(error))[-160:]
+            found[text] += 1
+            if found[text] == 1:
+                print(f"{error}\n    {case!r:.1500}", file=sys.stderr, flush=True)
+                if keep is not None:
+                    data = case if isinstance(case, bytes) else case.altered
+                    (keep / f"{name}-{len(found)}").write_bytes(data)
+        slowest = max(slowest, time.process_time() - began)
+
+    every()
+    words = ", ".join(f"{key}: {value:,}" for key, value in became.most_common())
+    seconds = time.perf_counter() - start
+    counts = f"{became.total():,} | {len(distinct):,}"
+    print(f"| {name} | {counts} | {words} | {slowest:.1f} | {seconds:.0f} |", flush=True)
+    return became["FOUND"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--specs", type=int, default=10_000)
+    parser.add_argument("--artifacts", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder for what must not happen")
+    options = parser.parse_args()
+    print("| | cases | distinct | what became of them | slowest (s of processor time) | seconds |")
+    print("|---|---:|---:|---|---:|---:|", flush=True)
+    found = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_tables(folder)
+        for what, cases, run, count in (
+            ("specs", spec_files(), try_spec, options.specs),
+            ("artifacts", altered_files(), try_artifact, options.artifacts),
+        ):
+            if count:
+                each = partial(_in_folder, run, folder)
+                found += fuzz(what, cases, each, count, options.seed, options.keep)
+    print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    sys.exit(1 if found else 0)
+
+
+def _in_folder(run, folder, case):
+    return run(case, folder)
+
+
+if __name__ == "__main__":
+    main()

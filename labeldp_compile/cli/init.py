@@ -1,0 +1,213 @@
+"""``labeldp init``: a first spec, from the type of a column and the user's answers."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
+
+KINDS = ("integer", "real", "categorical")
+LOSSES = ("squared", "absolute", "poisson", "zero_one")
+# rr_top_k needs a k, which nobody can choose before a first sweep.
+MECHANISMS = (
+    "auto",
+    "optimal_unbiased",
+    "rr_on_bins",
+    "rr_with_prior",
+    "randomized_response",
+    "debiased_rr",
+    "laplace",
+    "staircase",
+    "exponential",
+)
+GOALS = ("training", "labels")
+PRIORS = ("private", "uniform")
+POINTS = "101"
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+
+
+@click.command(
+    "init",
+    epilog="\b\nExample:\n"
+    "  labeldp init visits.parquet --column visits --epsilon 1 --range 0..20\n"
+    "  labeldp init answers.csv --column answer --kind categorical --values yes,no,unsure \\\n"
+    "    --default unsure --yes",
+)
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option("--column", required=True, help="The label column.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The spec to write (default: COLUMN.yaml in this directory).",
+)
+@click.option("--kind", type=click.Choice(KINDS), help="What the labels are.")
+@click.option("--range", "ends", metavar="LO..HI", help="The lowest and the highest label.")
+@click.option(
+    "--points",
+    type=click.IntRange(min=2),
+    help=f"Real labels: points of the grid (default: {POINTS}).",
+)
+@click.option("--values", metavar="A,B,…", help="Categories: all that there are.")
+@click.option("--default", metavar="A", help="Categories: where nulls and all others go.")
+@click.option("--loss", type=click.Choice(LOSSES), help="What an error costs.")
+@click.option("--epsilon", help="The privacy budget ε (default: 1).")
+@click.option("--mechanism", type=click.Choice(MECHANISMS), help="Default: auto.")
+@click.option("--goal", type=click.Choice(GOALS), help="Of auto (default: training).")
+@click.option("--prior", type=click.Choice(PRIORS), help="Default: private, from TABLE.")
+@click.option("--rows", type=click.IntRange(min=1), help="CSV: the number of rows, if it is known.")
+@click.option("--yes", is_flag=True, help="Ask nothing: take the defaults for what is not given.")
+def init_command(
+    table: Path,
+    column: str,
+    output: Path | None,
+    kind: str | None,
+    ends: str | None,
+    points: int | None,
+    values: str | None,
+    default: str | None,
+    loss: str | None,
+    epsilon: str | None,
+    mechanism: str | None,
+    goal: str | None,
+    prior: str | None,
+    rows: int | None,
+    yes: bool,
+) -> None:
+    """Write a commented spec for a column of TABLE.
+
+    No label is read: of a Parquet file the names, types and the number of rows, of a CSV file its
+    first line. On a terminal the command asks for what the options leave open. Prints the path of
+    the spec on stdout.
+    """
+    # Arrow and pydantic take half a second to import: --help and completion need neither.
+    from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
+    from labeldp_compile.tabular.writer import replaced_when_whole  # noqa: PLC0415
+
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-._")[:100] or "labels"
+    path = output or Path(f"{name}.yaml")
+    _refuse_loss(path)
+    header = read_header(table, column)
+    ask = _Asker(not yes and _is_terminal())
+    if header.type is not None and ask.interactive:
+        click.echo(f"{column} has the type {header.type}; no label is read", err=True)
+    kind = kind or ask("What are the labels?", header.kind, "--kind", KINDS)
+    if kind == "categorical":
+        _refuse("--range and --points are for numbers", ends, points)
+        domain = _categories(values, default, header.kind == "categorical", ask)
+    else:
+        _refuse("--values and --default are for --kind categorical", values, default)
+        domain = _numbers(kind, ends, points, ask)
+    usual = "zero_one" if kind == "categorical" else "squared"
+    loss = loss or ask("What does an error cost?", usual, "--loss", LOSSES)
+    epsilon = epsilon or ask("Privacy budget ε", "1", "--epsilon")
+    if not _NUMBER.fullmatch(epsilon):
+        raise InputError(f"--epsilon: expected a number, got {epsilon!r}")
+    mechanism = mechanism or ask("Which mechanism?", "auto", "--mechanism", MECHANISMS)
+    if mechanism == "auto":
+        goal = goal or ask("What are the private labels for?", "training", "--goal", GOALS)
+    else:
+        _refuse("--goal is for --mechanism auto", goal)
+    prior = prior or ask("Which prior?", "private", "--prior", PRIORS)
+    if header.rows is not None or prior == "uniform":
+        _refuse("--rows is for the private prior of a CSV file", rows)
+    data = Path(os.path.relpath(table, path.parent)).as_posix() if prior == "private" else None
+    text = starter_spec(Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows))
+    _require_valid(text, header.type, header.rows or rows)
+    with replaced_when_whole(path) as part:
+        part.write_text(text, encoding="utf-8")
+    click.echo(f"{path}: read it, change it, then: labeldp plan {path}", err=True)
+    click.echo(str(path))
+
+
+class _Asker:
+    """Asks on a terminal; elsewhere takes the default, or says which option is missing."""
+
+    def __init__(self, interactive: bool) -> None:
+        self.interactive = interactive
+
+    def __call__(
+        self, question: str, default: str | None, option: str, choices: tuple[str, ...] = ()
+    ) -> str:
+        if self.interactive:
+            kind = click.Choice(choices) if choices else click.STRING
+            answer: str = click.prompt(question, default=default, type=kind, err=True)
+            return answer
+        if default is None:
+            expected = f": one of {', '.join(choices)}" if choices else ""
+            raise InputError(
+                f"{option} is missing{expected}; its answer is not read off the labels"
+            )
+        return default
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _refuse(message: str, *given: object) -> None:
+    if any(value is not None for value in given):
+        raise InputError(message)
+
+
+def _refuse_loss(path: Path) -> None:
+    if os.path.lexists(path):
+        raise InputError(f"{path}: exists already; give another name with -o")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: there is no directory {path.parent}")
+
+
+def _numbers(kind: str, ends: str | None, points: int | None, ask: _Asker) -> DomainAnswers:
+    text = ends or ask("Lowest and highest label (LO..HI), from what they mean", None, "--range")
+    low, dots, high = (part.strip() for part in text.partition(".."))
+    if not dots or not (_NUMBER.fullmatch(low) and _NUMBER.fullmatch(high)):
+        raise InputError(f"--range: expected LO..HI, as in 0..20, got {text!r}")
+    if kind == "integer":
+        _refuse("--points is for --kind real", points)
+        return DomainAnswers(kind, (low, high))
+    asked = points or ask("To how many evenly spaced points are they rounded?", POINTS, "--points")
+    if not str(asked).isdecimal():
+        raise InputError(f"--points: expected a whole number, got {asked!r}")
+    return DomainAnswers(kind, (low, high), int(asked))
+
+
+def _categories(
+    values: str | None, default: str | None, is_text: bool, ask: _Asker
+) -> DomainAnswers:
+    text = values or ask("All categories, with commas between them", None, "--values")
+    try:
+        listed = [part.strip() for part in next(csv.reader([text]), [])]
+    except csv.Error as error:
+        raise InputError(f"--values: expected A,B,…: {error}") from None
+    default = default or ask("Where do nulls and all other values go?", None, "--default")
+    if default not in listed:
+        raise InputError(f"--default: {default!r} is not one of {', '.join(listed)}")
+    if not is_text and all(map(_WHOLE.fullmatch, listed)):
+        return DomainAnswers("categorical", values=tuple(map(int, listed)), default=int(default))
+    return DomainAnswers("categorical", values=tuple(listed), default=default)
+
+
+def _require_valid(text: str, column_type: Any, rows: int | None) -> None:
+    """Raise InputError unless the spec is valid, fits the column, and ε pays for its prior."""
+    from labeldp_compile.prior.split import split_epsilon  # noqa: PLC0415
+    from labeldp_compile.spec import parse_spec  # noqa: PLC0415
+    from labeldp_compile.tabular.label_column import check_type  # noqa: PLC0415
+
+    try:
+        spec = parse_spec(text, "answers")
+    except SpecError as error:  # its line is that of a file which does not exist
+        reason = re.sub(r"^answers:[0-9]+: ", "", str(error))
+        raise InputError(f"these answers make no spec: {reason}") from None
+    if column_type is not None:
+        check_type(spec.domain, spec.label.column, column_type)
+    if spec.prior.kind == "private" and rows is not None:
+        split_epsilon(spec.privacy, rows, spec.domain.size)

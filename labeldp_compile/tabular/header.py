@@ -1,0 +1,76 @@
+"""What a table says about itself without its cells: names, types and the number of rows."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from labeldp_runtime.columns.arrow import is_text
+
+from labeldp_compile.errors import DataError
+from labeldp_compile.tabular.reader import require_column
+
+Kind = Literal["integer", "real", "categorical"]
+_CSV, _PARQUET = (".csv",), (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class ColumnHeader:
+    """One column of a table, seen from outside.
+
+    Attributes:
+        type: of its cells; None for CSV, which states no types.
+        kind: of the labels that the type suggests; None for CSV.
+        rows: number of rows, which is public, if the file states it.
+    """
+
+    type: pa.DataType | None
+    kind: Kind | None
+    rows: int | None
+
+
+def read_header(path: Path, column: str) -> ColumnHeader:
+    """What the footer of a Parquet file or the first line of a CSV file says about a column.
+
+    Reads no cell, and does not look at the minima and maxima that a footer may hold. Raises
+    DataError if the file or the column is missing, or of a type that cannot hold labels.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (*_CSV, *_PARQUET):
+        raise DataError(f"{path}: expected a .parquet or .csv file")
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    if suffix in _CSV:
+        require_column(path, column, _csv_names(path))
+        return ColumnHeader(None, None, None)
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+    except (pa.ArrowException, OSError):
+        raise DataError(f"{path}: is empty, or not a Parquet file") from None
+    require_column(path, column, schema.names)
+    arrow_type = schema.field(column).type
+    return ColumnHeader(arrow_type, _kind(path, column, arrow_type), rows)
+
+
+def _csv_names(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise DataError(f"{path}: is not a CSV file in UTF-8 with a header") from None
+
+
+def _kind(path: Path, column: str, arrow_type: pa.DataType) -> Kind:
+    value = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+    if is_text(value):
+        return "categorical"
+    if pa.types.is_integer(value) or pa.types.is_boolean(value):
+        return "integer"
+    if pa.types.is_floating(value) or pa.types.is_decimal(value):
+        return "real"
+    raise DataError(f"{path}: {column!r} has the type {arrow_type}, but labels are numbers or text")

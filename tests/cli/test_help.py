@@ -1,0 +1,161 @@
+"""What a newcomer meets first: the list of commands, at once, and an example for each."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import _COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+HEAVY = [
+    *("numpy", "pyarrow", "onnx", "onnxruntime", "scipy", "clarabel", "opendp", "mpmath"),
+    *("pydantic", "yaml", "cryptography", "matplotlib", "jax", "labeldp_runtime"),
+    "labeldp_compile.pipeline",
+]
+LOADED = """
+import json, sys
+from labeldp_compile.cli import main
+try:
+    main(prog_name="labeldp")
+except SystemExit:
+    pass
+print(json.dumps(sorted(set(sys.argv.pop().split()) & set(sys.modules))), file=sys.stderr)
+"""
+
+
+def heavy_modules(*arguments, candidates=HEAVY):
+    """The heavy modules that a command leaves loaded."""
+    script = LOADED.replace("sys.argv.pop()", repr(" ".join(candidates)))
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stderr.splitlines()[-1])
+
+
+def leaves(command, path):
+    """All commands below a group, with the words that lead to them."""
+    if not isinstance(command, click.Group):
+        return [(path, command)]
+    context = click.Context(command)
+    names = command.list_commands(context)
+    return [
+        leaf for name in names for leaf in leaves(command.get_command(context, name), (*path, name))
+    ]
+
+
+def every_command():
+    """The trainer's own command in the place of the one that hands over to it."""
+    for path, command in leaves(main, ("labeldp",)):
+        if path == ("labeldp", "train"):
+            cli = pytest.importorskip("labeldp_trainer.cli")
+            yield path, cli.train_command
+        else:
+            yield path, command
+
+
+def test_the_list_of_commands_imports_none_of_them():
+    assert heavy_modules("--help") == []
+    assert heavy_modules("--version") == []
+
+
+def test_help_of_init_and_completion_imports_nothing_heavy():
+    assert heavy_modules("init", "--help") == ["yaml"]  # 10 ms
+    assert heavy_modules("completion", "bash") == []
+
+
+def test_nothing_loads_a_solver_that_it_does_not_use():
+    solvers = ["scipy", "clarabel", "opendp", "matplotlib", "jax", "pydantic"]
+    for name in ("verify", "randomize", "inspect"):
+        assert heavy_modules(name, "--help", candidates=solvers) == [], name
+    spec = ROOT / "specs" / "health-rating.yaml"
+    solvers = ["scipy", "clarabel", "opendp", "matplotlib", "jax"]
+    assert heavy_modules("plan", spec, candidates=solvers) == []
+
+
+def test_the_short_helps_are_those_of_the_commands():
+    context = click.Context(main)
+    for name, short in _COMMANDS.items():
+        assert main.get_command(context, name).get_short_help_str(1000) == short, name
+
+
+def test_every_command_has_an_example_that_names_it():
+    for path, command in every_command():
+        help_text = command.get_help(click.Context(command, info_name=" ".join(path)))
+        examples = re.split(r"^ *Examples?\b.*:$", help_text, flags=re.M)[1:]
+        assert examples, path
+        assert any(" ".join(path) in example for example in examples), path
+
+
+def test_examples_use_options_that_exist():
+    for path, command in every_command():
+        context = click.Context(command, info_name=" ".join(path))
+        known = {opt for parameter in command.get_params(context) for opt in parameter.opts}
+        text = command.get_help(context).replace("\\\n", " ")
+        for line in re.findall(rf"^ +{' '.join(path)} (.*)$", text, re.M):
+            for option in re.findall(r"(?<!\S)-{1,2}[a-z][a-z-]*", line.split("  #")[0]):
+                assert option in known, (path, option)
+
+
+def complete(*words):
+    """What the shell is told for the words after ``labeldp``, the last of them unfinished."""
+    environment = {
+        "_LABELDP_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(("labeldp", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    result = CliRunner().invoke(main, [], env=environment, prog_name="labeldp")
+    return [tuple(line.split(",", 1)) for line in result.stdout.splitlines()]
+
+
+def test_completion_of_commands_options_files_and_mechanisms():
+    assert complete("ver") == [("plain", "verify")]
+    assert complete("randomize", "--k") == [("plain", "--key")]
+    assert complete("verify", "build/x") == [("file", "build/x")]
+    assert complete("train", "t") == [("file", "t")]
+    assert complete("init", "t.csv", "--mechanism", "rr_") == [
+        ("plain", "rr_on_bins"),
+        ("plain", "rr_with_prior"),
+    ]
+    assert complete("sweep", "s.yaml", "--mechanisms", "laplace,stair") == [
+        ("plain", "laplace,staircase")
+    ]
+    assert complete("completion", "z") == [("plain", "zsh")]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_the_variable(shell):
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert f"_LABELDP_COMPLETE={shell}_complete" in result.stdout
+
+
+def test_an_unknown_shell_is_refused():
+    result = CliRunner().invoke(main, ["completion", "powershell"])
+    assert result.exit_code == 2
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes(tmp_path):
+    program = tmp_path / "labeldp"
+    program.write_text(f"#!{sys.executable}\nfrom labeldp_compile.cli import main\nmain()\n")
+    program.chmod(0o755)
+    script = (
+        'eval "$(labeldp completion bash)"; COMP_WORDS=(labeldp rand); COMP_CWORD=1; '
+        '_labeldp_completion labeldp; echo "${COMPREPLY[@]}"'
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "randomize", done.stderr

@@ -1,0 +1,207 @@
+"""``labeldp init``: a spec that compiles, from types and answers, without a look at a label."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import init as init_module
+from labeldp_compile.cli import main
+from labeldp_compile.spec import load_spec
+from labeldp_compile.starter_spec import scalar
+
+ROWS = 2000
+GENERATOR = np.random.default_rng(1)
+TABLE = pa.table(
+    {
+        "visits": pa.array(GENERATOR.poisson(2.0, ROWS)),
+        "cost": pa.array(GENERATOR.random(ROWS) * 100),
+        "answer": pa.array(GENERATOR.choice(["yes", "no", "it depends"], ROWS)),
+        "code": pa.array(GENERATOR.choice([10, 20, 30], ROWS)),
+        "grade": pa.array(GENERATOR.choice(["1", "2"], ROWS)).dictionary_encode(),
+        "when": pa.array([0] * ROWS, pa.timestamp("s")),
+    }
+)
+PARQUET = {
+    "integer": ["--column", "visits", "--range", "0..20"],
+    "zero-one": ["--column", "visits", "--range", "0..9", "--loss", "zero_one"],
+    "real": ["--column", "cost", "--range", "0..100.5", "--points", "11", "--epsilon", "0.5"],
+    "integer from floats": ["--column", "cost", "--kind", "integer", "--range", "-3..100"],
+    "text": ["--column", "answer", "--values", 'yes,no,"it depends"', "--default", "no"],
+    "grades": ["--column", "grade", "--values", "1,2,3", "--default", "3"],
+    "codes": [
+        *("--column", "code", "--kind", "categorical", "--values", "10,20,30"),
+        *("--default", "20"),
+    ],
+    "named": ["--column", "visits", "--range", "0..20", "--mechanism", "laplace"],
+    "goal": ["--column", "visits", "--range", "0..20", "--goal", "labels", "--loss", "absolute"],
+    "uniform": ["--column", "visits", "--range", "0..20", "--prior", "uniform"],
+}
+CSV = {name: arguments for name, arguments in PARQUET.items() if name not in ("named", "uniform")}
+
+
+def labeldp(*arguments, **keywords):
+    return CliRunner().invoke(main, [str(a) for a in arguments], **keywords)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(TABLE, tmp_path / "table.parquet")
+    pa_csv.write_csv(TABLE, tmp_path / "table.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", sorted(PARQUET))
+def test_the_spec_compiles(place, case):
+    result = labeldp("init", "table.parquet", *PARQUET[case], "-o", "spec.yaml")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "spec.yaml\n"
+    assert labeldp("plan", "spec.yaml").exit_code == 0
+    compiled = labeldp("compile", "spec.yaml", "-o", "build")
+    assert compiled.exit_code == 0, compiled.output
+
+
+@pytest.mark.parametrize("case", sorted(CSV))
+def test_the_spec_of_a_csv_file_compiles(place, case):
+    kinds = {"visits": "integer", "cost": "real", "answer": "categorical", "code": "categorical"}
+    kinds["grade"] = "categorical"
+    arguments = CSV[case]
+    if "--kind" not in arguments:
+        arguments = [*arguments, "--kind", kinds[arguments[1]]]
+    result = labeldp("init", "table.csv", *arguments, "--rows", ROWS, "-o", "spec.yaml")
+    assert result.exit_code == 0, result.output
+    assert labeldp("plan", "spec.yaml").exit_code == 0
+    compiled = labeldp("compile", "spec.yaml", "-o", "build")
+    assert compiled.exit_code == 0, compiled.output
+
+
+def test_the_answers_are_in_the_spec(place):
+    labeldp("init", "table.parquet", *PARQUET["real"], "--loss", "absolute", "-o", "spec.yaml")
+    spec, _ = load_spec(place / "spec.yaml")
+    assert spec.label.column == "cost" and spec.domain.points == 11
+    assert float(spec.domain.max) == 100.5
+    assert spec.loss == "absolute" and str(spec.privacy.epsilon) == "0.5"
+    assert spec.prior.data == "table.parquet"
+
+
+def test_no_label_of_a_parquet_file_is_read(place):
+    # Nothing is left of the file but its footer, and of that the statistics are absent.
+    pq.write_table(TABLE, place / "table.parquet", write_statistics=False)
+    data = (place / "table.parquet").read_bytes()
+    footer = 8 + int.from_bytes(data[-8:-4], "little")
+    (place / "blank.parquet").write_bytes(b"\0" * (len(data) - footer) + data[-footer:])
+    result = labeldp("init", "blank.parquet", *PARQUET["integer"], "-o", "blank.yaml")
+    assert result.exit_code == 0, result.output
+    labeldp("init", "table.parquet", *PARQUET["integer"], "-o", "table.yaml")
+    blank = (place / "blank.yaml").read_text().replace("blank.parquet", "table.parquet")
+    assert blank == (place / "table.yaml").read_text()
+
+
+def test_statistics_in_the_footer_change_nothing(place):
+    specs = []
+    for low, high in ((0, 9), (5, 900)):
+        column = pa.array([low, high] * 1000)
+        pq.write_table(pa.table({"visits": column}), place / "table.parquet")
+        result = labeldp("init", "table.parquet", *PARQUET["integer"], "-o", f"{low}.yaml")
+        assert result.exit_code == 0
+        specs.append((place / f"{low}.yaml").read_text())
+    assert specs[0] == specs[1]
+
+
+def test_of_a_csv_file_only_the_header_is_read(place):
+    # Bytes behind the header that no reader of CSV in UTF-8 would take.
+    arguments = [*PARQUET["integer"], "--kind", "integer", "-o", "spec.yaml"]
+    (place / "odd.csv").write_bytes(b'visits,"co\nst"\n' + b"1,2\n" * 100_000 + b'\xff"\0,,,')
+    result = labeldp("init", "odd.csv", *arguments)
+    assert result.exit_code == 0, result.output
+
+
+def test_what_is_missing_is_asked_for_by_name(place):
+    cases = {
+        ("table.parquet", "--column", "visits"): "--range is missing",
+        ("table.csv", "--column", "visits"): "--kind is missing: one of integer",
+        ("table.parquet", "--column", "answer"): "--values is missing",
+        ("table.parquet", "--column", "answer", "--values", "a,b"): "--default is missing",
+    }
+    for arguments, message in cases.items():
+        for more in ([], ["--yes"]):
+            result = labeldp("init", *arguments, *more)
+            assert result.exit_code == 2 and message in result.stderr, result.output
+    assert not list(place.glob("*.yaml"))
+
+
+BAD = {
+    "did you mean 'visits'?": ["--column", "visit", "--range", "0..9"],
+    "is above max": ["--column", "visits", "--range", "9..0"],
+    "expected LO..HI": ["--column", "visits", "--range", "0-9"],
+    "--epsilon: expected a number": [*PARQUET["integer"], "--epsilon", "1\nloss: zero_one"],
+    "privacy.epsilon: expected less": [*PARQUET["integer"], "--epsilon", "100"],
+    "Two ways out": [*PARQUET["integer"], "--epsilon", "0.01"],
+    "needs numbers": ["--column", "answer", "--kind", "integer", "--range", "0..9"],
+    "labels are numbers or text": ["--column", "when", "--range", "0..9"],
+    "--values: expected A,B": ["--column", "answer", "--values", "a\rb", "--default", "a"],
+    "is not one of": ["--column", "answer", "--values", "yes,no", "--default", "maybe"],
+    "stands here twice": ["--column", "answer", "--values", "yes,yes", "--default", "yes"],
+    "--points is for": [*PARQUET["integer"], "--points", "5"],
+    "--goal is for": [*PARQUET["named"], "--goal", "labels"],
+    "--values and --default are for": [*PARQUET["integer"], "--values", "1,2"],
+    "--range and --points are for": [*PARQUET["text"], "--range", "0..1"],
+    "--rows is for": [*PARQUET["integer"], "--rows", "5"],
+    "needs labels with an order": [*PARQUET["text"], "--mechanism", "laplace"],
+    "there is no directory": [*PARQUET["integer"], "-o", "no/spec.yaml"],
+}
+
+
+@pytest.mark.parametrize("message", sorted(BAD))
+def test_bad_answers_exit_2_with_one_message_and_no_file(place, message):
+    result = labeldp("init", "table.parquet", *BAD[message])
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr and result.stderr.count("\n") == 1
+    assert not list(place.rglob("*.yaml")) and not list(place.glob(".*partial"))
+
+
+def test_bad_files(place):
+    (place / "empty.csv").write_bytes(b"")
+    (place / "latin.csv").write_bytes(b"caf\xe9,b\n")
+    (place / "not.parquet").write_bytes(b"junk")
+    for name in ("empty.csv", "latin.csv", "not.parquet", "missing.csv", "x.xlsx"):
+        result = labeldp("init", name, *PARQUET["integer"])
+        assert result.exit_code == 2 and result.stderr.count("\n") == 1, name
+
+
+def test_nothing_is_overwritten(place):
+    (place / "visits.yaml").write_text("mine")
+    result = labeldp("init", "table.parquet", *PARQUET["integer"])
+    assert result.exit_code == 2 and "exists already" in result.stderr
+    assert (place / "visits.yaml").read_text() == "mine"
+
+
+def test_on_a_terminal_it_asks(place, monkeypatch):
+    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+    answers = "\n".join(["real", "0..100", "21", "absolute", "2", "rr_on_bins", "uniform", ""])
+    result = labeldp("init", "table.parquet", "--column", "cost", input=answers)
+    assert result.exit_code == 0, result.output
+    spec, _ = load_spec(place / "cost.yaml")
+    assert (spec.loss, spec.domain.points, spec.prior.kind) == ("absolute", 21, "uniform")
+    assert spec.named_mechanism.kind == "rr_on_bins"
+    given = labeldp("init", "table.parquet", *PARQUET["integer"], "--yes")
+    assert given.exit_code == 0 and "?" not in given.stderr
+
+
+@pytest.mark.parametrize("column", ["a: b", "#", "'", '"', "null", "true", "12", "ÿ é\u0085", "π"])
+def test_any_column_name(place, column):
+    table = pa.table({column: pa.array([1, 2, 3] * 100)})
+    pq.write_table(table, place / "odd.parquet")
+    arguments = ["--column", column, "--range", "1..3", "-o", "odd.yaml"]
+    result = labeldp("init", "odd.parquet", *arguments)
+    assert result.exit_code == 0, result.output
+    spec, _ = load_spec(place / "odd.yaml")
+    assert spec.label.column == column
+
+
+def test_scalars_stay_text():
+    assert scalar("plain") == "plain" and scalar(3) == "3"
+    assert scalar("3") == '"3"' and scalar("true") == '"true"'

@@ -1,0 +1,124 @@
+"""A reader of artifacts, written from docs/artifact-format.md and nothing else.
+
+It imports nothing of labeldp: ``onnx`` parses the protobuf, the rest is the standard library.
+"""
+
+import hashlib
+import json
+import struct
+from itertools import pairwise
+from math import prod
+
+import onnx
+
+INT64, STRING, DOUBLE, UINT64 = 7, 8, 11, 13
+
+
+class Artifact:
+    """The certificate, and for every label the exact weight of every output."""
+
+    def __init__(self, data):
+        model = onnx.load_from_string(data)
+        metadata = {entry.key: entry.value for entry in model.metadata_props}
+        self.certificate = json.loads(metadata["labeldp.certificate"])
+        self.constants = {t.name: _decode(t) for t in model.graph.initializer}
+        read = {"window": self._window, "table": self._table, "additive": self._additive}
+        # weights: [k][m] in units of 1/total; values: [m]; tables: what digests.tables is about
+        self.weights, self.total, self.values, self.tables = read[self.certificate["form"]]()
+
+    def digest(self):
+        domain, form = self.certificate["label"]["domain"], self.certificate["form"]
+        document = {"domain": domain, "form": form, **self.tables}
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _window(self):
+        c = self.constants
+        bits, T, offsets = 64 - c["word_shift"], c["base_total"], c["offsets"]
+        end, H, values = 2**bits + max(offsets), c["segment_shift"], c["segment_values"]
+        if "bucket_shift" in c:
+            lines = [(0, end, c["bucket_shift"], 0)]
+        else:
+            far = c.get("far_point", end)
+            lines = [(0, T, c["base_bucket_shift"], 0)]
+            lines += [(T, far, c["extra_bucket_shift"], c["extra_start"])]
+            if "far_point" in c:
+                lines += [(far, end, c["far_bucket_shift"], c["far_start"])]
+        starts = {0: 0}  # segment → its first integer
+        for low, high, shift, start in lines:
+            for bucket in range(low >> shift, ((high - 1) >> shift) + 1):
+                q = c["grid"][bucket + start]
+                first, last = max(bucket << shift, low), min((bucket + 1) << shift, high) - 1
+                here, there = (first + q) >> H, (last + q) >> H
+                starts.setdefault(here, first)
+                if there != here:
+                    starts[there] = (there << H) - q
+        edges = [*(starts[i] for i in range(len(values))), end]
+        m = edges.index(T)
+        lengths = [b - a for a, b in pairwise(edges)]
+        outputs = [values[:m].index(value) for value in values]
+        weights = []
+        for offset in offsets:
+            row = lengths[:m].copy()
+            for i in range(m, len(values)):
+                low, high = max(edges[i], T + offset), min(edges[i + 1], 2**bits + offset)
+                row[outputs[i]] += max(high - low, 0)
+            weights.append(row)
+        extra = [[length, i] for length, i in zip(lengths[m:], outputs[m:], strict=True)]
+        base = {"word_bits": bits, "base": lengths[:m], "extra": extra, "offsets": offsets}
+        return weights, 2**bits, values[:m], {**base, "values": _hexadecimal(values[:m])}
+
+    def _table(self):
+        c = self.constants
+        bits, values = 64 - c.get("table_word_shift", 0), c["values"]
+        size, entries = c["columns"], c["table_entries"]
+        tables = [entries[i : i + size] for i in range(0, len(entries), size)]
+        weights = [_alias_weights(table, bits)[: len(values)] for table in tables]
+        stated = {"word_bits": bits, "counts": weights, "values": _hexadecimal(values)}
+        return weights, 2**bits, values, stated
+
+    def _additive(self):
+        c = self.constants
+        bits, D, S = 64 - c.get("block_word_shift", 0), c["period"], c["spacing"]
+        J, size = c["zero_block"] - 1, c["shape_start_1"]
+        blocks = _alias_weights(c["block_entries"], bits)[: 2 * J + 2]
+        halves = c["shape_entries"][:size], c["shape_entries"][size:]
+        shapes = [_alias_weights(half, bits)[:D] for half in halves]
+        low, high, labels = c["low"], c["high"], D // S + 1
+        weights = []
+        for row in range(labels):
+            weights.append([0] * (high - low + 1))
+            for j, block in enumerate(blocks):
+                b = j - (J + 1)
+                for i, place in enumerate(shapes[b >= 0]):
+                    t = min(max(row * S + b * D + i, low), high)
+                    weights[-1][t - low] += block * place
+        values = [t * c["unit"] + c["origin"] for t in range(low, high + 1)]
+        stated = {"word_bits": bits, "labels": labels, "spacing": S, "blocks": blocks}
+        ends = {"low": low, "high": high, "origin": c["origin"].hex(), "unit": c["unit"].hex()}
+        return weights, 4**bits, values, {**stated, "shapes": shapes, **ends}
+
+
+def _alias_weights(entries, bits):
+    """[2^c] how many of the 2^bits words lead to each item."""
+    columns = len(entries)
+    c, H = columns.bit_length() - 1, 2**bits // columns
+    weights = [0] * columns
+    for j, entry in enumerate(entries):
+        q, a = entry >> c, entry % columns
+        own = H if a == j else min(q + (j < a), H)
+        weights[j] += own
+        weights[a] += H - own
+    return weights
+
+
+def _decode(tensor):
+    if tensor.data_type == STRING:
+        return [text.decode() for text in tensor.string_data]
+    code = {INT64: "q", UINT64: "Q", DOUBLE: "d"}[tensor.data_type]
+    numbers = list(struct.unpack(f"<{prod(tensor.dims)}{code}", tensor.raw_data))
+    return numbers if tensor.dims else numbers[0]
+
+
+def _hexadecimal(values):
+    return [value.hex() if isinstance(value, float) else value for value in values]

@@ -1,0 +1,48 @@
+"""docs/artifact-format.md is enough for another reader: tests/docs/reader.py is one."""
+
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import onnx
+import pytest
+
+from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.randomizer.probabilities import row, value
+from labeldp_compile.verify.shape import CERTIFICATE, OPTIMALITY, PRIOR
+from tests.docs.reader import Artifact
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "artifact-format.md").read_text(encoding="utf-8")
+FILES = sorted((ROOT / "tests" / "artifacts" / "v1").glob("*.onnx"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_reader_decodes_what_the_library_does(path):
+    read, decoded = Artifact(path.read_bytes()), decode_artifact(path)
+    r, k = decoded.randomizer, decoded.domain.size
+    assert read.digest() == read.certificate["digests"]["tables"]
+    assert [len(weights) for weights in read.weights] == [r.outputs] * k
+    step = max(k // 20, 1)
+    for label in range(0, k, step):
+        assert read.weights[label] == row(r, label)
+        assert sum(read.weights[label]) == read.total
+    assert read.values == [value(r, i) for i in range(r.outputs)]
+    if read.certificate["form"] != "window":
+        columns = list(zip(*read.weights, strict=True))
+        ratio = max(Fraction(max(column), min(column)) for column in columns)
+        assert str(ratio) == read.certificate["exact"]["realised_ratio"]
+
+
+def test_every_constant_field_and_metadata_key_is_on_the_page():
+    named = set(re.findall(r"`([a-z_0-9.]+)`", PAGE))
+    for path in FILES:
+        model = onnx.load(path)
+        label_part = {"label_max", "label_default", "half", "rounding_shift", "rounding_unit"}
+        constants = {t.name for t in model.graph.initializer} - label_part - {"words_per_label"}
+        assert constants <= named, constants - named
+        assert {entry.key for entry in model.metadata_props} <= named
+    for section, inner in CERTIFICATE.items():
+        for name in inner if isinstance(inner, dict) else [section]:
+            assert name in named or f"{section}.{name}" in named, (section, name)
+    assert {*OPTIMALITY, *PRIOR} <= named

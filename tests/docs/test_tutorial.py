@@ -1,0 +1,60 @@
+"""docs/tutorial.md, from the first block to the last, in an empty folder."""
+
+import csv
+import json
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+from tests.docs.blocks import blocks_of
+
+
+def labeldp(words):
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, (words, result.output, result.exception)
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder after all blocks have run."""
+    pytest.importorskip("labeldp_trainer")
+    folder = tmp_path_factory.mktemp("tutorial")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for block in blocks_of("tutorial.md"):
+            if block.file_name:
+                (folder / block.file_name).write_text(block.text, encoding="utf-8")
+            elif block.language == "sh":
+                for line in block.text.splitlines():
+                    program, *words = shlex.split(line)
+                    if program == "python":
+                        (script,) = words
+                        exec(compile((folder / script).read_text(), script, "exec"), {})
+                    else:
+                        assert program == "labeldp", line
+                        labeldp(words)
+            else:
+                assert block.language == "console", block
+                command, _, output = block.text.partition("\n")
+                assert labeldp(shlex.split(command.removeprefix("$ labeldp "))) == output
+    return folder
+
+
+def test_it_ends_with_two_models_and_a_statement(folder):
+    losses = {}
+    for run in ("run", "baseline"):
+        losses[run] = json.loads((folder / run / "result.json").read_text())["test_loss"]
+    # The labels scatter with a variance of 4 around a mean that itself has a variance of about 6.
+    assert losses["baseline"] < 3 and losses["run"] < 4.5
+    assert "ε = 3" in (folder / "run" / "privacy.txt").read_text(encoding="utf-8")
+
+
+def test_the_true_labels_are_not_in_what_leaves_the_owner(folder):
+    files = [(folder / name).read_text() for name in ("train.csv", "private.csv")]
+    true, private = (list(csv.reader(text.splitlines()))[1:] for text in files)
+    assert [row[:3] for row in true] == [row[:3] for row in private]
+    same = sum(float(a[3]) == float(b[3]) for a, b in zip(true, private, strict=True))
+    assert same < len(true) / 2

@@ -1,0 +1,61 @@
+"""Run one command in this process: no traceback, one message, and never more than 5 seconds."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from labeldp_compile.cli import main
+
+SECONDS = 5  # of processor time, so that a busy machine is not taken for a hang
+
+
+class HangError(BaseException):
+    """The command took too long. No ``except Exception`` may swallow it."""
+
+
+class FoundError(AssertionError):
+    """The command did what it must never do."""
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise HangError after ``SECONDS`` of processor time."""
+
+    def stop(*_: Any) -> None:
+        raise HangError(f"more than {SECONDS} s")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def labeldp(*arguments: object, codes: tuple[int, ...]) -> Result:
+    """The result of a command, after a look at its manners.
+
+    Raises FoundError for a traceback, an exit code that is not among ``codes``, an error without
+    exactly one message, or a hang.
+    """
+    words = [str(argument) for argument in arguments]
+    try:
+        with limited():
+            result = CliRunner().invoke(main, words)
+    except HangError as error:
+        raise FoundError(f"{words}: {error}") from None
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise FoundError(f"{words}: {result.exception!r}") from result.exception
+    if result.exit_code not in codes or "Traceback" in result.output:
+        raise FoundError(f"{words}: exit code {result.exit_code}: {result.output}")
+    if result.exit_code == 2:
+        lines = result.stderr.splitlines()
+        if len(lines) != 1 or not lines[0].startswith("labeldp: ") or result.stdout:
+            raise FoundError(f"{words}: not one message: {result.stdout!r} {result.stderr!r}")
+    return result

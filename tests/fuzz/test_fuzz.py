@@ -1,0 +1,72 @@
+"""A few of the cases of benchmarks/fuzz.py, and that what they look for would be found."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from labeldp_compile.cli import plan as plan_module
+from labeldp_compile.cli import verify as verify_module
+from labeldp_compile.errors import InputError
+from labeldp_compile.verify import Report
+from tests.fuzz import guard
+from tests.fuzz.artifact_cases import AlteredFile, altered_files, original, with_checksum
+from tests.fuzz.guard import FoundError, labeldp
+from tests.fuzz.run_artifacts import try_artifact
+from tests.fuzz.run_specs import try_spec, write_tables
+from tests.fuzz.spec_cases import BASES, spec_files
+
+FEW = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fuzz")
+    write_tables(folder)
+    return folder
+
+
+@settings(max_examples=60, **FEW)
+@given(spec_files())
+def test_specs(folder, data):
+    try_spec(data, folder)
+
+
+@settings(max_examples=100, **FEW)
+@given(altered_files())
+def test_altered_artifacts(folder, case):
+    try_artifact(case, folder)
+
+
+def test_unaltered_specs_are_planned_and_originals_verify(folder):
+    assert {try_spec(text.encode(), folder) for text in BASES[:3]} == {"verified"}
+    assert try_artifact(AlteredFile("x", "", original(0), original(0)), folder) == "same"
+    (folder / "x.onnx").write_bytes(with_checksum(original(0)))
+    labeldp("verify", folder / "x.onnx", codes=(0,))
+
+
+def test_a_false_pass_is_found(folder, monkeypatch):
+    honest = verify_module.check_file
+    monkeypatch.setattr(verify_module, "check_file", lambda *a: Report(honest(*a).checks[:1], None))
+    altered = with_checksum(original(1).replace(b'"labels":12', b'"labels":13'))
+    with pytest.raises(FoundError, match="a false pass: labels"):
+        try_artifact(AlteredFile("x", "", original(1), altered), folder)
+
+
+def test_tracebacks_hangs_and_bad_messages_are_found(folder, monkeypatch):
+    def crash(path):
+        raise RuntimeError("a bug")
+
+    def hang(path):
+        try:
+            while True:
+                pass
+        except Exception:
+            pass
+
+    def two_lines(path):
+        raise InputError("one\ntwo")
+
+    monkeypatch.setattr(guard, "SECONDS", 0.05)
+    for bad, message in ((crash, "a bug"), (hang, "more than"), (two_lines, "not one message")):
+        monkeypatch.setattr(plan_module, "plan_spec", bad)
+        with pytest.raises(FoundError, match=message):
+            try_spec(BASES[0].encode(), folder)

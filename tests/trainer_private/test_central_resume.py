@@ -21,7 +21,7 @@ from tests.trainer_private.central_helpers import (
 )
 
 TEXT = with_method(
-    "kind: labeldp_pro, epsilon: 8, delta: 1e-5, denoiser: alt_conv, hull_units: 8"
+    "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, centre_units: 8"
 ).replace("epochs: 2", "epochs: 60, checkpoint_every: 7")
 PATIENCE = 120  # seconds until a test gives up, never measured
 

@@ -133,7 +133,7 @@ def test_one_label_moves_the_estimate_by_at_most_2c_over_qn(clipping):
 
 
 def test_both_projections_give_the_same_step():
-    choices = {"denoiser": "alt_conv", "clipping": "label_free", "sigma": 0.5, "smoothing": 0.9}
+    choices = {"denoiser": "alt_conv", "sigma": 0.5, "smoothing": 0.9}
     with jax.enable_x64(True):
         params = jax.tree.map(lambda p: p.astype(jnp.float64), PARAMS)
         x = X.astype(jnp.float64)

@@ -22,7 +22,7 @@ _COMMANDS = {
     "verify": "Re-derive every provable claim of an artifact from FILE alone.",
     "audit": "Randomize made-up labels, and test the outputs against what FILE certifies.",
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",
-    "estimate": "Estimate histogram, mean and quantiles of the true labels behind a private column.",
+    "estimate": "Estimate histogram, mean and quantiles of what is behind private labels.",
     "train": "Train a JAX model on private labels (needs labeldp-trainer).",
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
     "inspect": "Show the matrix Pr[output | label] of an artifact, its outputs and its labels.",

@@ -66,7 +66,7 @@ def estimate_command(
     overwrite: bool,
     quiet: bool,
 ) -> None:
-    """Estimate histogram, mean and quantiles of the true labels behind a private column.
+    """Estimate histogram, mean and quantiles of what is behind private labels.
 
     FILE is the artifact that randomized the column of TABLE (Parquet or CSV), and is verified
     first. This is post-processing: it spends nothing. Exit code 1 if FILE does not verify, 2 if the

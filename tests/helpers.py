@@ -34,7 +34,13 @@ mechanism: {kind: rr_on_bins}
 def compile_text(text: str, word_bits: int | None = None, directory: Any = None) -> Artifact:
     """Compile a spec's text in memory."""
     spec = parse_spec(text)
-    return assemble(spec, estimate_prior(spec, directory), "0" * 64, word_bits=word_bits)
+    return assemble(
+        spec,
+        estimate_prior(spec, directory),
+        "0" * 64,
+        word_bits=word_bits,
+        labels_per_user=spec.privacy.labels_per_user,
+    )
 
 
 def write(

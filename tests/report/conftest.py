@@ -54,6 +54,7 @@ SPECS = {
         "min: 0, max: 9", "min: 1, max: 10"
     ),
     "hostile": HOSTILE_SPEC,
+    "users": INTEGER_SPEC.replace("privacy: {", "privacy: {labels_per_user: 20, "),
 }
 
 

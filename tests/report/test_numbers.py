@@ -1,6 +1,7 @@
 """Every number on a page is that of the certificate, or of the integers in the file."""
 
 import math
+import re
 from fractions import Fraction
 from itertools import pairwise
 
@@ -147,6 +148,18 @@ def test_composition_adds_up_exactly(found):
     assert [p.labels for p in payments] == list(range(1, 11))
     assert [p.label for p in payments] == [Fraction(n, 3) for n in range(1, 11)]
     assert [p.total for p in payments] == [Fraction(n, 2) for n in range(1, 11)]
+
+
+def test_what_many_labels_cost_is_the_certificate_s(found, pages):
+    assert "labeldp compose" in pages("bins")
+    stated = found["users"].decoded.certificate["composition"]
+    page = pages("users")
+    assert "labeldp compose" not in page
+    assert "all 20 labels of one person" in page
+    for index, line in enumerate(stated["epsilon_at_delta"]):
+        field = f'data-field="composition.epsilon_at_delta.{index}"'
+        (value,) = re.findall(rf'<data value="([^"]*)" {field}>', page)
+        assert Fraction(value) == Fraction(line["epsilon"])
 
 
 def test_how_numbers_are_written():

@@ -63,13 +63,3 @@ def test_a_file_that_does_not_verify(files, tmp_path):
 def test_input_that_makes_no_sense(files, arguments, message):
     result = run(*(argument.format(file=files[0]) for argument in arguments))
     assert result.exit_code == 2 and message in result.stderr
-
-
-def test_help_ends_with_an_example():
-    assert (
-        run("--help")
-        .stdout.rstrip()
-        .splitlines()[-1]
-        .strip()
-        .startswith("Example: labeldp compose")
-    )

@@ -153,10 +153,3 @@ def test_a_ledger_is_never_replaced(used):
 )
 def test_input_that_makes_no_sense(used, flags):
     assert used.run("ledger", flags[0], used.ledger, *flags[1:]).exit_code == 2
-
-
-@pytest.mark.parametrize("command", ["", "init", "set-budget", "show", "head", "verify"])
-def test_help_ends_with_an_example(bench, command):
-    arguments = [command] if command else []
-    lines = bench.run("ledger", *arguments, "--help").stdout.rstrip().splitlines()
-    assert any(line.strip().startswith("Example: labeldp ledger") for line in lines[-2:])

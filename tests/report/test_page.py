@@ -203,11 +203,6 @@ def test_usage(tmp_path, monkeypatch, arguments, message):
     assert (tmp_path / "there.html").read_text() == "mine"
 
 
-def test_help_ends_with_an_example():
-    text = labeldp("report", "--help").stdout
-    assert "labeldp report build/doctor-visits.onnx" in text.splitlines()[-1]
-
-
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
 def test_contrast_is_accessible(scheme):
     assert set(LIGHT) == set(DARK) and len(set(LIGHT.values())) == len(LIGHT)

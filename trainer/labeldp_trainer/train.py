@@ -22,6 +22,7 @@ from labeldp_trainer.run import create_run, find_run, save_params
 from labeldp_trainer.run.files import write_json
 from labeldp_trainer.run.metrics import Line, draw_curve
 from labeldp_trainer.run.params import describe
+from labeldp_trainer.run.program import environment, program_digest
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.stages import run_stages
 
@@ -80,6 +81,9 @@ def train(
     method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))
     _check_early_stopping(loaded, method)
     facts = _facts(loaded, dataset, params, devices)
+    if method.repeats_noise:
+        digest = program_digest(model, params, dataset.train.features)
+        facts |= {"environment": environment(), "program_sha256": digest}
     if folder is None:
         folder = create_run(output, loaded.text, facts, method.statement, method.keep)
     else:

@@ -94,8 +94,8 @@ class RunFolder:
     def require_same(self, facts: Mapping[str, Any], *, machine: bool = False) -> None:
         """Raise RunFolderError if the run was started with other inputs.
 
-        With ``machine`` also if it was on other devices, with other versions of packages or options,
-        or if the same parameters belong to another function.
+        With ``machine`` also if it was on other devices, with other versions of packages or other
+        options, or if the same parameters belong to another function.
         """
         old = self.facts()
         words = {

@@ -24,8 +24,9 @@ from labeldp_trainer.methods.certificate import (
 from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import kept_rows, take_rows, user_adjacency, user_groups
+from labeldp_trainer.randomize.ratio import exact
 
 KEPT = "private_labels"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
@@ -122,10 +123,11 @@ class PrivatizedBuilder:
         certificate, method = self._certificate, self._method
         here = method.private_column is None
         where = f"randomized once with {certificate.mechanism} ({certificate.name})"
+        parts = certificate.epsilon_label, certificate.epsilon_prior, certificate.epsilon_total
+        label, prior, total = (written(part) for part in parts)
         mechanism = (
-            f"each of {len(private):,} labels was {where}, ε = {certificate.epsilon_label:.6g} a "
-            f"label; the label distribution behind it cost ε = {certificate.epsilon_prior:.6g}, "
-            f"{certificate.epsilon_total:.6g} in all for a label in both"
+            f"each of {len(private):,} labels was {where}, ε = {label} a label; the label "
+            f"distribution behind it cost ε = {prior}, {total} in all for a label in both"
         )
         secret = ["the true labels"]
         remarks = [
@@ -143,7 +145,7 @@ class PrivatizedBuilder:
         if here and method.key is None:
             remarks.append(
                 f"Starting another run randomizes again and spends ε = "
-                f"{certificate.epsilon_label:.6g} again; resuming this one does not."
+                f"{label} again; resuming this one does not."
             )
         if method.key is not None:
             secret.append("the key file: with ids and private labels it undoes the noise")
@@ -172,7 +174,7 @@ class PrivatizedBuilder:
         }
         return Statement(
             method="privatized",
-            epsilon=certificate.epsilon_total * (1 if most is None else most),
+            epsilon=float(exact(certificate.epsilon_total) * (most or 1)),
             delta=0.0,
             mechanism=mechanism,
             details=details,

@@ -224,7 +224,7 @@ def test_a_model_from_python(tmp_path):
         (CLASSES, "data.classes: cross_entropy needs the classes"),
         (
             CLASSES.replace("label: colour", "label: colour\n  classes: [red, green]"),
-            "of 200 labels are none of the 2 classes",
+            "some labels are none of the 2 classes",
         ),
         (with_method("privatized, artifact: nothing.onnx"), "nothing.onnx"),
         (with_method("privatized, artifact: train.parquet"), "train.parquet"),

@@ -187,7 +187,7 @@ def test_the_seed_is_not_the_key(tmp_path):
                 "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, label_range: [0, 8]",
                 REGRESSION,
             ),
-            "t.yaml:6: method.label_range: ",
+            "t.yaml:6: method.label_range: some labels in",
         ),
         (
             CONFIG.replace("30}", "30, early_stopping: {}}"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 from labeldp_runtime import IdError, LabelError
 from numpy.typing import NDArray
 
@@ -28,7 +29,7 @@ from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement,
 from labeldp_trainer.methods.users import kept_rows, take_rows, user_adjacency, user_groups
 from labeldp_trainer.randomize.ratio import exact
 
-KEPT = "private_labels"
+KEPT, SOURCE = "private_labels", "certificate_sha256"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
 
 
@@ -58,14 +59,16 @@ class PrivatizedBuilder:
         whole = setting.dataset.train.rows
         if self._method.user_column is not None:
             setting = self._limited(setting)
+        self._require_same_source(setting)
         private = self._private(setting)
         targets = self._targets(setting, private)
         randomized_here = self._method.private_column is None
+        source = {SOURCE: np.array(self._certificate.sha256)}
         return minibatch_method(
             setting,
             targets,
             self._statement(setting, private, whole),
-            keep={KEPT: private} if randomized_here else {},
+            keep=source | {KEPT: private} if randomized_here else source,
             notes=_notes(self._certificate, regression=setting.loss.task.classes is None),
         )
 
@@ -80,6 +83,18 @@ class PrivatizedBuilder:
         return dataclasses.replace(
             setting, dataset=dataclasses.replace(setting.dataset, train=part)
         )
+
+    def _require_same_source(self, setting: Setting) -> None:
+        """The statement and the debiasing weights are those of the file that labels went through.
+
+        Raises RunFolderError.
+        """
+        found = self._certificate
+        if setting.stored is not None and str(setting.stored.get(SOURCE)) != found.sha256:
+            raise RunFolderError(
+                f"{found.source}: is not the file that the run was started with: put that one "
+                "back, or start another run"
+            )
 
     def _private(self, setting: Setting) -> NDArray[Any]:
         train, method = setting.dataset.train, self._method

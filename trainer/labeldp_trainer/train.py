@@ -20,7 +20,7 @@ from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, o
 from labeldp_trainer.models import Model, Params, build_model
 from labeldp_trainer.run import create_run, find_run, save_params
 from labeldp_trainer.run.files import write_json
-from labeldp_trainer.run.metrics import Line, draw_curve
+from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.params import describe
 from labeldp_trainer.run.program import environment, program_digest
 from labeldp_trainer.sharding import Devices
@@ -99,7 +99,7 @@ def train(
     metrics: Line = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
     save_params(folder.params, params)
     draw_curve(folder.path / "learning_curve.png", lines)
-    write_json(folder.result, {"format_version": "1.0", **metrics})
+    write_json(folder.result, {"format_version": "1.0", **for_json(metrics)})
     return Result(params, metrics, model, method.statement, output, method.notes)
 
 

@@ -13,6 +13,7 @@ import pytest
 from labeldp_trainer import RunFolderError
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.models.dense import Linear
+from labeldp_trainer.sharding import Devices
 
 from tests.trainer_private.central_helpers import (
     lines_of,
@@ -111,20 +112,36 @@ class Tilted(Linear):
 def test_another_model_of_the_same_shapes(tmp_path):
     write_tables(tmp_path)
     shape = FeatureShape(numeric=2)
-    run(tmp_path, model=Linear(shape, 3))
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
+    run(tmp_path, text, model=Linear(shape, 3))
     for name in ("result.json", "params.npz"):
         (tmp_path / "run" / name).unlink()
     shutil.rmtree(tmp_path / "run" / "checkpoints")  # as if it had been killed in the first epoch
     before = lines_of(tmp_path / "run")
     with pytest.raises(RunFolderError, match="was started with program_sha256"):
-        run(tmp_path, model=Tilted(shape, 3), resume=True)
+        run(tmp_path, text, model=Tilted(shape, 3), resume=True)
     with (
         jax.default_matmul_precision("bfloat16"),
         pytest.raises(RunFolderError, match="was started with environment"),
     ):
-        run(tmp_path, model=Linear(shape, 3), resume=True)
-    run(tmp_path, model=Linear(shape, 3), resume=True)
+        run(tmp_path, text, model=Linear(shape, 3), resume=True)
+    run(tmp_path, text, model=Linear(shape, 3), resume=True)
     assert lines_of(tmp_path / "run") == before
+
+
+def test_a_gpu_that_need_not_repeat_bits(tmp_path, monkeypatch):
+    write_tables(tmp_path)
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
+    monkeypatch.setattr(Devices, "kind", "gpu: one")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true")
+    run(tmp_path, text)
+    run(tmp_path, text, resume=True)
+    monkeypatch.delenv("XLA_FLAGS")
+    with pytest.raises(RunFolderError, match="was started with environment"):
+        run(tmp_path, text, resume=True)
+    run(tmp_path, text, "other")
+    with pytest.raises(RunFolderError, match="without XLA_FLAGS=--xla_gpu_deterministic_ops=true"):
+        run(tmp_path, text, "other", resume=True)
 
 
 def test_two_devices(tmp_path):

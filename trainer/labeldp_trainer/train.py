@@ -14,6 +14,7 @@ import jax
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import Dataset, Task, load_data
 from labeldp_trainer.epochs import Run
+from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import make_evaluation
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, open_method
@@ -22,7 +23,7 @@ from labeldp_trainer.run import create_run, find_run, save_params
 from labeldp_trainer.run.files import write_json
 from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.params import describe
-from labeldp_trainer.run.program import environment, program_digest
+from labeldp_trainer.run.program import environment, program_digest, repeats_bits
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.stages import run_stages
 
@@ -88,6 +89,12 @@ def train(
         folder = create_run(output, loaded.text, facts, method.statement, method.keep)
     else:
         folder.require_same(facts, machine=method.repeats_noise)
+        if method.repeats_noise and not repeats_bits(devices.kind) and folder.metrics.exists():
+            raise RunFolderError(
+                f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
+                "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
+                "and the same noise on other sums shows labels; start another run"
+            )
     evaluate = make_evaluation(model, loss)
 
     def test(params: Params) -> Line:

@@ -50,6 +50,12 @@ def environment() -> dict[str, Any]:
     return {**options, **flags, "processor": _processor(), "cores": os.cpu_count()}
 
 
+def repeats_bits(kind: str) -> bool:
+    """Whether a device of this kind gives the same sums twice (GPUs do only if told to)."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    return kind.startswith(("cpu", "tpu")) or "--xla_gpu_deterministic_ops=true" in flags
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -100,9 +100,12 @@ def test_text_as_number_and_fractions_as_category(tmp_path):
 
 
 def test_labels_without_a_class_are_not_quoted():
-    with pytest.raises(DataError, match="2 of 3 labels are none of the 2 classes") as caught:
+    with pytest.raises(DataError, match="some labels are none of the 2 classes") as caught:
         Task(("a", "b")).targets(["a", "secret", None], "t", "y")
     assert "secret" not in str(caught.value)
+    with pytest.raises(DataError) as other:
+        Task(("a", "b")).targets(["a", "b", "c"], "t", "y")
+    assert str(other.value) == str(caught.value)  # nor are they counted
     assert Task((0, 1, 2)).targets(np.array([2.0, 0.0]), "t", "y").tolist() == [2, 0]
     with pytest.raises(DataError, match="missing, NaN or infinite"):
         Task().targets(np.array([1.0, np.nan]), "t", "y")

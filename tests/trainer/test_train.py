@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_runtime import Key, Randomizer
-from labeldp_trainer import load_config, load_params, parse_config, train
+from labeldp_trainer import RunFolderError, load_config, load_params, parse_config, train
 from labeldp_trainer.cli import train_command
 
 from labeldp_compile.cli import main
@@ -99,6 +99,17 @@ def test_an_artifact_randomizes_once(tmp_path):
     np.testing.assert_array_equal(kept(tmp_path), private)
     run(tmp_path, with_method("privatized, artifact: numbers.onnx"), "again")
     assert not np.array_equal(kept(tmp_path, "again"), private)
+
+
+def test_a_run_is_not_resumed_with_another_artifact(tmp_path):
+    write_tables(tmp_path)
+    write_artifact(tmp_path)
+    text = with_method("privatized, artifact: numbers.onnx")
+    run(tmp_path, text)
+    write_artifact(tmp_path / "new", INTEGERS.replace("epsilon: 3.0", "epsilon: 1.0"))
+    (tmp_path / "numbers.onnx").write_bytes((tmp_path / "new" / "numbers.onnx").read_bytes())
+    with pytest.raises(RunFolderError, match="is not the file that the run was started with"):
+        run(tmp_path, text, resume=True)
 
 
 def test_an_artifact_is_verified_where_the_verifier_is_at_hand(tmp_path, monkeypatch):
@@ -224,7 +235,7 @@ def test_a_model_from_python(tmp_path):
         (CLASSES, "data.classes: cross_entropy needs the classes"),
         (
             CLASSES.replace("label: colour", "label: colour\n  classes: [red, green]"),
-            "of 200 labels are none of the 2 classes",
+            "some labels are none of the 2 classes",
         ),
         (with_method("privatized, artifact: nothing.onnx"), "nothing.onnx"),
         (with_method("privatized, artifact: train.parquet"), "train.parquet"),

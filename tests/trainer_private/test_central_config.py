@@ -46,6 +46,8 @@ def test_defaults():
             "scales the hull by itself",
         ),
         (f"{PRO}, denoiser: alt_conv, smoothing: 1.5", "method.smoothing: expected less than or"),
+        (f"{DP_SGD}, clip_norm: 1e-40", "method.clip_norm: expected greater than or equal to"),
+        (f"{DP_SGD}, clip_norm: 1e39", "method.clip_norm: expected less than or equal to"),
     ],
 )
 def test_one_message(method, expected):

@@ -8,8 +8,12 @@ import subprocess
 import sys
 import time
 
+import jax
 import pytest
 from labeldp_trainer import RunFolderError
+from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.models.dense import Linear
+from labeldp_trainer.sharding import Devices
 
 from tests.trainer_private.central_helpers import (
     lines_of,
@@ -96,6 +100,52 @@ def test_kill_and_resume(tmp_path):
     (cut / "run.json").write_text(json.dumps(facts))
     with pytest.raises(RunFolderError, match="the same noise on other sums shows labels"):
         run(tmp_path, TEXT, "cut", resume=True)
+
+
+class Tilted(Linear):
+    """The parameters of a linear model, and other outputs."""
+
+    def apply(self, params, x, key=None):
+        return 2 * super().apply(params, x, key)
+
+
+def test_another_model_of_the_same_shapes(tmp_path):
+    write_tables(tmp_path)
+    shape = FeatureShape(numeric=2)
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
+    run(tmp_path, text, model=Linear(shape, 3))
+    for name in ("result.json", "params.npz"):
+        (tmp_path / "run" / name).unlink()
+    shutil.rmtree(tmp_path / "run" / "checkpoints")  # as if it had been killed in the first epoch
+    before = norms_of(tmp_path / "run")
+    with pytest.raises(RunFolderError, match="was started with program_sha256"):
+        run(tmp_path, text, model=Tilted(shape, 3), resume=True)
+    with (
+        jax.default_matmul_precision("bfloat16"),
+        pytest.raises(RunFolderError, match="was started with environment"),
+    ):
+        run(tmp_path, text, model=Linear(shape, 3), resume=True)
+    run(tmp_path, text, model=Linear(shape, 3), resume=True)
+    assert norms_of(tmp_path / "run") == before
+
+
+def norms_of(folder):
+    return [line["noisy_gradient_norm"] for line in lines_of(folder)]
+
+
+def test_a_gpu_that_need_not_repeat_bits(tmp_path, monkeypatch):
+    write_tables(tmp_path)
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
+    monkeypatch.setattr(Devices, "kind", "gpu: one")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true")
+    run(tmp_path, text)
+    run(tmp_path, text, resume=True)
+    monkeypatch.delenv("XLA_FLAGS")
+    with pytest.raises(RunFolderError, match="was started with environment"):
+        run(tmp_path, text, resume=True)
+    run(tmp_path, text, "other")
+    with pytest.raises(RunFolderError, match="without XLA_FLAGS=--xla_gpu_deterministic_ops=true"):
+        run(tmp_path, text, "other", resume=True)
 
 
 def test_two_devices(tmp_path):

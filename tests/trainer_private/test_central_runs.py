@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from dp_accounting import pld
-from labeldp_trainer import RunFolderError
+from labeldp_trainer import DivergedError, RunFolderError
 from labeldp_trainer.cli import train_command
 
 from tests.trainer.trainer_helpers import INTEGERS, table, write_artifact
@@ -187,7 +187,7 @@ def test_the_seed_is_not_the_key(tmp_path):
                 "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, label_range: [0, 8]",
                 REGRESSION,
             ),
-            "t.yaml:6: method.label_range: ",
+            "t.yaml:6: method.label_range: some labels in",
         ),
         (
             CONFIG.replace("30}", "30, early_stopping: {}}"),
@@ -217,3 +217,16 @@ def test_refused_with_one_message_and_nothing_left(tmp_path, text, expected):
     assert expected in result.stderr
     assert result.stderr.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_divergence_does_not_advise_early_stopping(tmp_path):
+    """It would look at the loss on the training labels, and is refused."""
+    write_tables(tmp_path)
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
+    text = text.replace("learning_rate: 2", "learning_rate: 1e38")
+    result = run(tmp_path, text)  # finite parameters, and a loss that is not
+    assert not math.isfinite(result.metrics["test_loss"])
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["test_loss"] is None
+    text = text.replace("epochs: 2", "epochs: 60")
+    with pytest.raises(DivergedError, match=r"lower optimizer\.learning_rate; this folder"):
+        run(tmp_path, text, "other")

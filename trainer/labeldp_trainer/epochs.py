@@ -65,15 +65,20 @@ class Run:
                 if not finite:
                     if int(state.best_epoch) > 0:
                         break  # whatever follows is NaN, too: the best parameters are known
-                    raise DivergedError(
-                        f"{self.folder.path}: training diverged in epoch {int(state.epoch)}: lower "
-                        "optimizer.learning_rate, or set training.early_stopping"
-                    )
+                    raise self._diverged(int(state.epoch))
                 if int(state.epoch) % training.checkpoint_every == 0 or self._finished(state):
                     checkpoints.save(state)
         if stopping:
             return state.best_params, int(state.best_epoch), lines
         return state.params, int(state.epoch), lines
+
+    def _diverged(self, epoch: int) -> DivergedError:
+        advice = "lower optimizer.learning_rate"
+        if self.method.training_loss is not None:
+            advice += ", or set training.early_stopping"
+        return DivergedError(
+            f"{self.folder.path}: training diverged in epoch {epoch}: {advice}; this folder may go"
+        )
 
     def _record(self, state: State, values: dict[str, jax.Array], seconds: float) -> Line:
         line = {

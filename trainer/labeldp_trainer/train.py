@@ -14,14 +14,16 @@ import jax
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import Dataset, Task, load_data
 from labeldp_trainer.epochs import Run
+from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import make_evaluation
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, open_method
 from labeldp_trainer.models import Model, Params, build_model
 from labeldp_trainer.run import create_run, find_run, save_params
 from labeldp_trainer.run.files import write_json
-from labeldp_trainer.run.metrics import Line, draw_curve
+from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.params import describe
+from labeldp_trainer.run.program import environment, program_digest, repeats_bits
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.stages import run_stages
 
@@ -80,10 +82,19 @@ def train(
     method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))
     _check_early_stopping(loaded, method)
     facts = _facts(loaded, dataset, params, devices)
+    if method.repeats_noise:
+        digest = program_digest(model, params, dataset.train.features)
+        facts |= {"environment": environment(), "program_sha256": digest}
     if folder is None:
         folder = create_run(output, loaded.text, facts, method.statement, method.keep)
     else:
         folder.require_same(facts, machine=method.repeats_noise)
+        if method.repeats_noise and not repeats_bits(devices.kind) and folder.metrics.exists():
+            raise RunFolderError(
+                f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
+                "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
+                "and the same noise on other sums shows labels; start another run"
+            )
     evaluate = make_evaluation(model, loss)
 
     def test(params: Params) -> Line:
@@ -95,7 +106,7 @@ def train(
     metrics: Line = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
     save_params(folder.params, params)
     draw_curve(folder.path / "learning_curve.png", lines)
-    write_json(folder.result, {"format_version": "1.0", **metrics})
+    write_json(folder.result, {"format_version": "1.0", **for_json(metrics)})
     return Result(params, metrics, model, method.statement, output, method.notes)
 
 

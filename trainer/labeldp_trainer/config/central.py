@@ -10,6 +10,7 @@ from labeldp_trainer.config.base import Number
 from labeldp_trainer.config.users import UserLevel
 
 Positive = Annotated[Number, Field(gt=0)]
+ClipNorm = Annotated[Number, Field(ge=1e-6, le=1e6)]  # far from where float32 noise rounds away
 Count = Annotated[StrictInt, Field(ge=1)]
 LabelRange = tuple[Number, Number]
 _CENTRED = ("centre", "centre_units", "radius_floor")
@@ -18,7 +19,7 @@ _CENTRED = ("centre", "centre_units", "radius_floor")
 class _Central(UserLevel):
     epsilon: Positive
     delta: Annotated[Number, Field(gt=0, lt=1)]
-    clip_norm: Positive = 1.0
+    clip_norm: ClipNorm = 1.0
     clipping: Literal["standard", "label_free"] = "standard"
     batches: Literal["secret", "public", "partition"] = "secret"
     max_batch: Count | None = Field(

@@ -1,6 +1,7 @@
 """From label columns to the targets of a loss.
 
-No message quotes a label or says which row it stands in.
+No message quotes a label, counts labels, or says which row one stands in: that a column is refused
+is all that a log may hold.
 """
 
 from __future__ import annotations
@@ -46,11 +47,10 @@ def class_indices(
     """int32 [n]: the place of every value among the classes. Raises DataError."""
     known = {value: index for index, value in enumerate(classes)}
     values = [_plain(value) for value in array.tolist()]
-    unknown = sum(value not in known for value in values)
-    if unknown:
+    if any(value not in known for value in values):
         raise DataError(
-            f"{source}: {column!r}: {unknown:,} of {len(values):,} labels are none of the "
-            f"{len(known)} classes: list every class, in the type that the column has"
+            f"{source}: {column!r}: some labels are none of the {len(known)} classes: list every "
+            "class, in the type that the column has"
         )
     return np.array([known[value] for value in values], np.int32)
 

@@ -25,7 +25,7 @@ from labeldp_trainer.methods.label_noise import (
 )
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.statement import Statement
+from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.randomize.one_hot import STEPS, WORD_BITS, NoisyOneHot
 from labeldp_trainer.randomize.ratio import exact
 
@@ -90,7 +90,7 @@ def _statement(setting: Setting, method: Alibi) -> Statement:
         mechanism=(
             f"each of {n:,} labels was written as {classes} entries 0 and 1, and discrete Laplace "
             f"noise of scale 2/ε = {2 / method.epsilon:.6g} was added to each entry, once; a label "
-            f"changes two entries by 1, and pays ε = {method.epsilon:.6g}"
+            f"changes two entries by 1, and pays ε = {written(method.epsilon)}"
         ),
         details={
             "epsilon_label": method.epsilon,

@@ -19,7 +19,7 @@ from labeldp_trainer.methods.cluster_randomizers import ClusterRandomizers, labe
 from labeldp_trainer.methods.label_noise import KEPT, require_mixable, statement, true_classes
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.statement import Statement
+from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.randomize.ratio import exact
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
@@ -84,8 +84,9 @@ def _statement(setting: Setting, method: Clusters, kept: Mapping[str, NDArray[An
         mechanism=(
             f"{n:,} labels were counted once, in one histogram a cluster of public features "
             f"({method.k:,} in all), with discrete Laplace noise of scale "
-            f"{float(kept[SCALE]):.6g} (ε = {method.epsilon_prior:.6g}); each label was randomized "
-            f"once with {kind} for its cluster's histogram (ε = {method.epsilon:.6g})"
+            f"{float(kept[SCALE]):.6g} (ε = {written(method.epsilon_prior)}); each label was "
+            f"randomized once with {kind} for its cluster's histogram "
+            f"(ε = {written(method.epsilon)})"
         ),
         details={
             "epsilon_prior": method.epsilon_prior,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.statement import TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import TEST_LABELS, Statement, written
 
 KEPT = "private_labels"
 
@@ -62,7 +62,7 @@ def statement(
             "Training only post-processes private labels and spends nothing more, however long it "
             "runs.",
             "A person with several labels pays for each of them.",
-            f"Starting another run randomizes again and spends ε = {epsilon:.6g} again; resuming "
-            "this one does not.",
+            f"Starting another run randomizes again and spends ε = {written(epsilon)} again; "
+            "resuming this one does not.",
         ),
     )

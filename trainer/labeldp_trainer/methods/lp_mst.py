@@ -27,7 +27,7 @@ from labeldp_trainer.methods.label_noise import (
 )
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.statement import Statement
+from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.models import Params
 from labeldp_trainer.randomize.ratio import exact
 from labeldp_trainer.randomize.rr_with_prior import WORD_BITS, RRWithPrior
@@ -138,8 +138,8 @@ class _Stages:
             epsilon=epsilon,
             mechanism=(
                 f"{n:,} labels were split over {stages} stages without a look at them, and each "
-                f"was randomized exactly once with RRWithPrior, ε = {epsilon:.6g}; the prior of a "
-                "stage is the model that the stages before it trained on private labels"
+                f"was randomized exactly once with RRWithPrior, ε = {written(epsilon)}; the prior "
+                "of a stage is the model that the stages before it trained on private labels"
             ),
             details={
                 "epsilon_label": epsilon,

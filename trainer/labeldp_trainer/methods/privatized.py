@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 from labeldp_runtime import IdError, LabelError
 from numpy.typing import NDArray
 
@@ -24,10 +25,11 @@ from labeldp_trainer.methods.certificate import (
 from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import kept_rows, take_rows, user_adjacency, user_groups
+from labeldp_trainer.randomize.ratio import exact
 
-KEPT = "private_labels"
+KEPT, SOURCE = "private_labels", "certificate_sha256"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
 
 
@@ -57,14 +59,16 @@ class PrivatizedBuilder:
         whole = setting.dataset.train.rows
         if self._method.user_column is not None:
             setting = self._limited(setting)
+        self._require_same_source(setting)
         private = self._private(setting)
         targets = self._targets(setting, private)
         randomized_here = self._method.private_column is None
+        source = {SOURCE: np.array(self._certificate.sha256)}
         return minibatch_method(
             setting,
             targets,
             self._statement(setting, private, whole),
-            keep={KEPT: private} if randomized_here else {},
+            keep=source | {KEPT: private} if randomized_here else source,
             notes=_notes(self._certificate, regression=setting.loss.task.classes is None),
         )
 
@@ -79,6 +83,18 @@ class PrivatizedBuilder:
         return dataclasses.replace(
             setting, dataset=dataclasses.replace(setting.dataset, train=part)
         )
+
+    def _require_same_source(self, setting: Setting) -> None:
+        """The statement and the debiasing weights are those of the file that labels went through.
+
+        Raises RunFolderError.
+        """
+        found = self._certificate
+        if setting.stored is not None and str(setting.stored.get(SOURCE)) != found.sha256:
+            raise RunFolderError(
+                f"{found.source}: is not the file that the run was started with: put that one "
+                "back, or start another run"
+            )
 
     def _private(self, setting: Setting) -> NDArray[Any]:
         train, method = setting.dataset.train, self._method
@@ -122,10 +138,11 @@ class PrivatizedBuilder:
         certificate, method = self._certificate, self._method
         here = method.private_column is None
         where = f"randomized once with {certificate.mechanism} ({certificate.name})"
+        parts = certificate.epsilon_label, certificate.epsilon_prior, certificate.epsilon_total
+        label, prior, total = (written(part) for part in parts)
         mechanism = (
-            f"each of {len(private):,} labels was {where}, ε = {certificate.epsilon_label:.6g} a "
-            f"label; the label distribution behind it cost ε = {certificate.epsilon_prior:.6g}, "
-            f"{certificate.epsilon_total:.6g} in all for a label in both"
+            f"each of {len(private):,} labels was {where}, ε = {label} a label; the label "
+            f"distribution behind it cost ε = {prior}, {total} in all for a label in both"
         )
         secret = ["the true labels"]
         remarks = [
@@ -143,7 +160,7 @@ class PrivatizedBuilder:
         if here and method.key is None:
             remarks.append(
                 f"Starting another run randomizes again and spends ε = "
-                f"{certificate.epsilon_label:.6g} again; resuming this one does not."
+                f"{label} again; resuming this one does not."
             )
         if method.key is not None:
             secret.append("the key file: with ids and private labels it undoes the noise")
@@ -172,7 +189,7 @@ class PrivatizedBuilder:
         }
         return Statement(
             method="privatized",
-            epsilon=certificate.epsilon_total * (1 if most is None else most),
+            epsilon=float(exact(certificate.epsilon_total) * (most or 1)),
             delta=0.0,
             mechanism=mechanism,
             details=details,

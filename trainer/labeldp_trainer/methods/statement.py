@@ -11,6 +11,11 @@ ADJACENCY = "replacing the label of one row; features and the number of rows are
 TEST_LABELS = "metrics on the test set, which are computed from its true labels"
 
 
+def written(number: float) -> str:
+    """ε or δ with all its digits: a rounded one may promise more than is kept."""
+    return repr(float(number)).removesuffix(".0")
+
+
 @dataclass(frozen=True)
 class Statement:
     """What a run promises.
@@ -63,8 +68,8 @@ class Statement:
         if self.epsilon is None:
             promise = f"There is no privacy: {self.mechanism}."
         else:
-            kind = f"(ε = {self.epsilon:.6g}"
-            kind += ")-label-DP" if self.delta == 0 else f", δ = {self.delta:g})-label-DP"
+            kind = f"(ε = {written(self.epsilon)}"
+            kind += ")-label-DP" if self.delta == 0 else f", δ = {written(self.delta)})-label-DP"
             promise = (
                 f"What is released is {kind} under this adjacency: {self.adjacency}. "
                 f"Mechanism: {self.mechanism}."

@@ -39,7 +39,7 @@ from labeldp_trainer.run.files import (
 
 FORMAT_VERSION = "1.0"
 IDENTITY = ("config_sha256", "features_sha256", "parameters")
-MACHINE = ("device", "devices", "versions")
+MACHINE = ("device", "devices", "versions", "environment", "program_sha256")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ class RunFolder:
     def require_same(self, facts: Mapping[str, Any], *, machine: bool = False) -> None:
         """Raise RunFolderError if the run was started with other inputs.
 
-        With ``machine`` also if it was on other devices or with other versions of packages.
+        With ``machine`` also if it was on other devices, with other versions of packages or other
+        options, or if the same parameters belong to another function.
         """
         old = self.facts()
         words = {

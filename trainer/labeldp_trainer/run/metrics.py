@@ -15,12 +15,17 @@ Line = dict[str, Any]
 _CURVES = ("batch_loss", "training_loss", "test_loss")
 
 
-def append_line(path: Path, values: Mapping[str, Any]) -> Line:
-    """Add a line; numbers that are not finite become null. Returns the line."""
-    line = {
+def for_json(values: Mapping[str, Any]) -> Line:
+    """Null in the place of numbers that are not finite."""
+    return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in values.items()
     }
+
+
+def append_line(path: Path, values: Mapping[str, Any]) -> Line:
+    """Add a line; numbers that are not finite become null. Returns the line."""
+    line = for_json(values)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line, allow_nan=False) + "\n")
     return line
@@ -32,9 +37,10 @@ def keep_lines(path: Path, epochs: int) -> list[Line]:
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
             line = json.loads(text)
-        except ValueError:
+            done = int(line["epoch"])
+        except (ValueError, KeyError, TypeError):
             break
-        if line["epoch"] <= epochs:
+        if done <= epochs:
             lines.append(line)
     write_bytes(path, "".join(json.dumps(line) + "\n" for line in lines).encode())
     return lines
@@ -44,6 +50,7 @@ def draw_curve(path: Path, lines: list[Line]) -> None:
     """Draw every loss over the epochs as a PNG."""
     # Only here: it takes a second to load.
     from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
@@ -52,10 +59,15 @@ def draw_curve(path: Path, lines: list[Line]) -> None:
         if points:
             axes.plot(*zip(*points, strict=True), marker=".", label=name.replace("_", " "))
     axes.set_xlabel("epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("loss")
     axes.grid(visible=True, alpha=0.3)
     if axes.get_lines():
         axes.legend()
+    else:
+        # A private run without a test set: the loss on its training labels stays secret.
+        note = "no loss may be shown without a test set"
+        axes.text(0.5, 0.5, note, ha="center", va="center", transform=axes.transAxes)
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=120)
     write_bytes(path, picture.getvalue())

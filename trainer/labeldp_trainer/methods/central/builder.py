@@ -187,7 +187,7 @@ def _notes(setting: Setting, config: StepConfig, *, chosen: bool) -> tuple[str, 
         notes.append(f"projection: {config.projection}, by the memory it needs")
     if not setting.devices.kind.startswith("cpu"):
         notes.append(
-            "resuming repeats steps bit by bit only if the device does: on a GPU set XLA_FLAGS="
-            "--xla_gpu_deterministic_ops=true"
+            "a run that has begun is resumed only where steps repeat bit by bit: on a GPU with "
+            "XLA_FLAGS=--xla_gpu_deterministic_ops=true"
         )
     return tuple(notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import user_adjacency
 from labeldp_trainer.private.accounting import Plan
 from labeldp_trainer.private.step import StepConfig
@@ -74,8 +74,9 @@ def central_statement(
         secret=tuple(secret),
         not_covered=(TEST_LABELS,) if has_test else (),
         remarks=(
-            f"Starting another run spends (ε = {epsilon:.6g}, δ = {delta:g}) again; resuming this "
-            "one does not: it repeats steps with the same batches and the same noise.",
+            f"Starting another run spends (ε = {written(epsilon)}, δ = {written(delta)}) again; "
+            "resuming this one does not: it repeats steps with the same batches and the same "
+            "noise.",
         ),
         adjacency=ADJACENCY if examples_per_user is None else user_adjacency(examples_per_user),
         limits=LIMITS,

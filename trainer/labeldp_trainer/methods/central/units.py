@@ -48,11 +48,9 @@ def make_units(setting: Setting, method: DpSgd | LabelDpPro) -> Units:
     targets = setting.loss.task.targets(train.columns[label], train.source, label)
     if method.label_range is not None:
         low, high = (np.float32(end) for end in method.label_range)
-        outside = int(np.count_nonzero((targets < low) | (targets > high)))
-        if outside:
+        if ((targets < low) | (targets > high)).any():
             raise loaded.error(
-                ("method", "label_range"),
-                f"{outside:,} of {len(targets):,} labels in {train.source} are outside",
+                ("method", "label_range"), f"some labels in {train.source} are outside"
             )
     if method.user_column is None:
         return Units(train.features, targets, 1, train.rows)

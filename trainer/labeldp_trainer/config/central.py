@@ -17,7 +17,7 @@ _CENTRED = ("centre", "centre_units", "radius_floor")
 
 
 class _Central(UserLevel):
-    epsilon: Positive
+    epsilon: Annotated[Number, Field(gt=0, le=60)]
     delta: Annotated[Number, Field(gt=0, lt=1)]
     clip_norm: ClipNorm = 1.0
     clipping: Literal["standard", "label_free"] = "standard"

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
 
 from labeldp_trainer.config.base import Strict
 
 Label = StrictInt | StrictStr
-Classes = (
-    Annotated[StrictInt, Field(ge=2, le=100_000)] | Annotated[list[Label], Field(min_length=2)]
-)
+MAX_CLASSES = 100_000
+
+
+def _classes(value: object) -> object:
+    """One message for all that is not a list of classes or their number."""
+    listed = isinstance(value, list) and all(type(label) in (int, str) for label in value)
+    count = len(value) if listed and isinstance(value, list) else value
+    if not (type(count) is int and 2 <= count <= MAX_CLASSES):
+        raise ValueError(
+            f"expected a list of labels (whole numbers or text), or their number K, 2 … "
+            f"{MAX_CLASSES:,}"
+        )
+    return value
+
+
+Classes = Annotated[StrictInt | list[Label], BeforeValidator(_classes)]
 
 
 class _Data(Strict):

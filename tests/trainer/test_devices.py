@@ -43,10 +43,10 @@ def test_two_devices(tmp_path):
     write_config(tmp_path)
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     one = [sys.executable, "-m", "labeldp_trainer", str(tmp_path / "train.yaml"), "--quiet"]
-    subprocess.run([*one, "-o", str(tmp_path / "one")], env=environment, check=True, timeout=120)
+    subprocess.run([*one, "-o", str(tmp_path / "one")], env=environment, check=True, timeout=600)
     environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
     subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], env=environment, check=True, timeout=120
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], env=environment, check=True, timeout=600
     )
     a, b = (np.load(tmp_path / run / "params.npz") for run in ("one", "two"))
     for name in a.files:

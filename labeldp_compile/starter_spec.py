@@ -59,6 +59,7 @@ class Answers:
     goal: str | None
     data: str | None
     rows: int | None = None
+    rows_known: bool = True  # Parquet states its number of rows
 
 
 def starter_spec(answers: Answers) -> str:
@@ -138,4 +139,6 @@ def _prior(answers: Answers) -> list[str]:
     rows = []
     if answers.rows is not None:
         rows = [f"  rows: {answers.rows}  # public; lets plan read no CSV file"]
+    elif not answers.rows_known:
+        rows = ["  # rows: N  # state the public number of rows: plan reads no CSV file"]
     return [_PRIVATE, "prior:", "  kind: private", f"  data: {scalar(answers.data)}", *rows]

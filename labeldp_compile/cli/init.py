@@ -121,11 +121,15 @@ def init_command(
     if header.rows is not None or prior == "uniform":
         _refuse("--rows is for the private prior of a CSV file", rows)
     data = Path(os.path.relpath(table, path.parent)).as_posix() if prior == "private" else None
-    text = starter_spec(Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows))
+    counted = header.rows is not None or rows is not None or prior == "uniform"
+    text = starter_spec(
+        Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows, counted)
+    )
     _require_valid(text, header.type, header.rows or rows)
     with replaced_when_whole(path) as part:
         part.write_text(text, encoding="utf-8")
-    click.echo(f"{path}: read it, change it, then: labeldp plan {path}", err=True)
+    first = "read it, change it" if counted else "read it, change it, state its rows"
+    click.echo(f"{path}: {first}, then: labeldp plan {path}", err=True)
     click.echo(str(path))
 
 
@@ -145,7 +149,7 @@ class _Asker:
         if default is None:
             expected = f": one of {', '.join(choices)}" if choices else ""
             raise InputError(
-                f"{option} is missing{expected}; its answer is not read off the labels"
+                f"{option} is missing{expected}; no label is read, so it must be given"
             )
         return default
 

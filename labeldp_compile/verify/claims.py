@@ -34,7 +34,7 @@ class Claims:
         demand(same, f"{name} is stated as {short(stated)}, the file gives {short(derived)}")
 
 
-def short(value: Any) -> str:
-    """A value for a message, cut after 60 characters."""
+def short(value: Any, length: int = 60) -> str:
+    """A value for a message, cut after ``length`` characters."""
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return text if len(text) <= length else f"{text[: length - 3]}…"

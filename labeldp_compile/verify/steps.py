@@ -238,7 +238,7 @@ class _Verification:
 
     def check_secure(self) -> str:  # 12
         reason = self.claims["insecure"]
-        demand(reason is None, f"INSECURE: {short(reason)}")
+        demand(reason is None, f"the certificate says: {short(reason, 120)}")
         return "declared to be made with secure randomness (a declaration: no file can prove it)"
 
     def check_spec(self) -> str:  # 13

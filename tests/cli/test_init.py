@@ -117,6 +117,13 @@ def test_of_a_csv_file_only_the_header_is_read(place):
     (place / "odd.csv").write_bytes(b'visits,"co\nst"\n' + b"1,2\n" * 100_000 + b'\xff"\0,,,')
     result = labeldp("init", "odd.csv", *arguments)
     assert result.exit_code == 0, result.output
+    # plan reads no CSV file either: who has to say the number of rows is told so, and where.
+    assert "state its rows, then: labeldp plan spec.yaml" in result.stderr
+    spec = (place / "spec.yaml").read_text()
+    assert labeldp("plan", "spec.yaml").exit_code == 2
+    assert spec.count("  # rows: N  #") == 1
+    (place / "spec.yaml").write_text(spec.replace("  # rows: N  #", "  rows: 100000  #"))
+    assert labeldp("plan", "spec.yaml").exit_code == 0
 
 
 def test_what_is_missing_is_asked_for_by_name(place):

@@ -73,9 +73,10 @@ def _spending(certificate: dict[str, Any]) -> list[str]:
 def _error(decoded: Decoded) -> list[str]:
     utility = decoded.certificate["utility"]
     loss = utility["noisy_label_loss"]
-    start = "Replacements are right on average, but one" if is_unbiased(decoded) else "One"
+    unbiased = is_unbiased(decoded)
+    start = "Replacements are right on average, but one" if unbiased else "A replacement"
     wrong = []
-    if not is_unbiased(decoded) and utility["largest_bias"] is not None:
+    if not unbiased and utility["largest_bias"] is not None:
         worst = data(utility["largest_bias"], 3, field="utility.largest_bias")
         wrong = [
             "Replacements are not right on average: for some value the average of many is off by "

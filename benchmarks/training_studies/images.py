@@ -102,7 +102,7 @@ data:
 model: {model}
 loss: cross_entropy
 method: {method}
-optimizer: {{kind: sgd, learning_rate: {rate}, schedule: cosine}}
+optimizer: {{kind: {optimizer}, learning_rate: {rate}, schedule: cosine}}
 training: {{epochs: {epochs}, batch_size: 1024, seed: {seed}, checkpoint_every: 1000}}
 """
 
@@ -127,6 +127,8 @@ class Runs:
         run = {"data": a.data_set, "model": a.model, "method": name, "epsilon": target}
         run |= {"accounting": a.accounting if METHODS[name].central else "label"}
         run |= {"epochs": a.epochs, "rate": rate, "seed": seed}
+        if a.optimizer != "sgd":
+            run["optimizer"] = a.optimizer
         if METHODS[name].central and "alt_conv" in name:
             run |= {"hull": a.hull}
         if key(run) not in self.done:
@@ -164,6 +166,7 @@ class Runs:
             labels="labels-idx1-ubyte.gz",
             model=MODELS[self.arguments.model],
             method=method,
+            optimizer=self.arguments.optimizer,
             rate=rate,
             epochs=self.arguments.epochs,
             seed=seed,
@@ -199,7 +202,7 @@ def show(runs, arguments):
     for target in arguments.epsilons:
         column = {name: runs.cell(name, target) for name in arguments.methods}
         columns.append((target, column))
-    title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs"
+    title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs, {arguments.optimizer}"
     print(f"{title}: test accuracy in percent, mean ± sd over {arguments.seeds} seeds (rate).")
     print(f"{hardware()}.\n")
     heads = []
@@ -241,6 +244,7 @@ def main(arguments=None):
     parser.add_argument("--epsilons", type=numbers, default=[0.1, 0.2, 0.5, 1.0, 2.0])
     parser.add_argument("--methods", type=lambda t: t.split(";"), default=list(METHODS))
     parser.add_argument("--rates", type=numbers, help="instead of each method's own")
+    parser.add_argument("--optimizer", choices=["sgd", "momentum", "adam"], default="sgd")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--hull", type=int, default=64, help="examples of alt_conv's hull")

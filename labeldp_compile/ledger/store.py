@@ -180,6 +180,8 @@ def _read(path: Path, connection: sqlite3.Connection) -> Ledger:
 def _require_private(path: Path) -> None:
     try:
         status = path.stat()
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"{str(path)!a}: is no name of a file: {error}") from error
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read: {error.strerror}; a new ledger is made by: "

@@ -239,6 +239,13 @@ def test_a_second_name_is_refused(used):
     assert used.run("ledger", "verify", used.folder / "link").exit_code == 0
 
 
+def test_a_name_that_no_file_can_have(bench):
+    spec = bench.spec()
+    spec.write_text(spec.read_text().replace("budget.ledger", r'"budget\0.ledger"'))
+    result = bench.run("compile", spec, "-o", bench.folder / "build")
+    assert result.exit_code == 2 and "is no name of a file" in result.stderr
+
+
 def test_a_ledger_that_was_deleted_is_not_made_anew(bench, monkeypatch):
     monkeypatch.setattr(store, "_require_private", lambda path: None)
     assert bench.run("ledger", "show", bench.ledger).exit_code == 2

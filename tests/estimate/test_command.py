@@ -82,6 +82,14 @@ def test_groups_that_json_has_no_number_for(tmp_path):
     assert [g["group"] for g in found] == ["all rows", "-inf", 1.5, "inf", "NaN", None]
 
 
+def test_names_in_the_picture_are_no_formulas(tmp_path):
+    path, file = artifact(tmp_path), tmp_path / "$\\private{$.parquet"
+    pq.write_table(table(path, np.zeros(60, int), g=["$\\bad{$", "$x_$", None] * 20), file)
+    picture = tmp_path / "estimate.png"
+    result = labeldp("estimate", path, file, "--by", "g", "--plot", picture)
+    assert result.exit_code == 0 and picture.read_bytes()[1:4] == b"PNG"
+
+
 def test_without_an_interval_nothing_was_widened(tmp_path):
     path, file = artifact(tmp_path), tmp_path / "private.parquet"
     pq.write_table(table(path, np.zeros(3, int)), file)

@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.printable import clipped
+
 MAX_VALUES = 4096
 _QUANTILES = 1024
 _LISTED = 4
+_NAME_COLUMNS = 40
 
 
 class Cells(ABC):
@@ -55,7 +58,7 @@ class ValueCells(Cells):
         if self._is_text:
             found = map(self._cells.get, outputs.tolist(), repeat(other))
             return np.fromiter(found, np.int64, len(outputs))
-        if outputs.dtype == object:
+        if outputs.dtype == object or not other:
             return np.full(len(outputs), other)
         place = np.minimum(np.searchsorted(self._values, outputs), other - 1)
         return np.where(self._values[place] == outputs, place, other)
@@ -65,7 +68,7 @@ class ValueCells(Cells):
         if cell == self.count - 1:
             return "any other output"
         value = self._values[cell]
-        return str(value) if self._is_text else f"{value:g}"
+        return clipped(str(value), _NAME_COLUMNS) if self._is_text else f"{value:g}"
 
 
 class IntervalCells(Cells):

@@ -79,6 +79,6 @@ def _answer(target: Target, draw: Draw | None, labels: NDArray[Any], sending: Co
     try:
         answer: Any = (draw or target.open())(labels)
     except Exception as error:
-        answer = f"{type(error).__name__}: {error}"
+        answer = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     sending.send(answer)
     sending.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable
@@ -14,9 +15,11 @@ from labeldp_runtime import Randomizer, RuntimeArtifactError
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.printable import clipped
 
 Draw = Callable[[NDArray[Any]], NDArray[Any]]
 _NUMBERS = "biuf"
+_REASON_COLUMNS = 200
 _PLAIN = {str, bytes, int, float, bool, type(None)}
 
 
@@ -68,10 +71,12 @@ class FunctionTarget:
         if here not in sys.path:
             sys.path.insert(0, here)
         try:
-            found: Any = importlib.import_module(module)
-        except Exception as error:
+            # Standard output is the report's.
+            with contextlib.redirect_stdout(sys.stderr):
+                found: Any = importlib.import_module(module)
+        except (Exception, SystemExit) as error:
             raise InputError(
-                f"--callable {self.name}: cannot import {module!r}: {type(error).__name__}: {error}"
+                f"--callable {self.name}: cannot import {module!r}: {_reason(error)}"
             ) from None
         for part in path.split("."):
             if not hasattr(found, part):
@@ -83,13 +88,18 @@ class FunctionTarget:
 
 
 def _checked(function: Callable[[Any], Any], source: str) -> Draw:
-    """The function, whose results are arrays [n] of numbers or of other values."""
+    """The function, whose results are arrays [n] of numbers or of other values.
+
+    It may write into the labels that it is given, and give the same buffer twice.
+    """
 
     def draw(labels: NDArray[Any]) -> NDArray[Any]:
         try:
-            outputs = np.asarray(function(labels))
-        except Exception as error:
-            raise InputError(f"{source}: raised {type(error).__name__}: {error}") from None
+            with contextlib.redirect_stdout(sys.stderr):
+                outputs = np.array(function(labels.copy()))
+        except (Exception, SystemExit) as error:
+            # An exit code of 0 would read as "nothing found".
+            raise InputError(f"{source}: raised {_reason(error)}") from None
         if outputs.shape != labels.shape:
             raise InputError(
                 f"{source}: gave an array of shape {outputs.shape} for {len(labels):,} labels; "
@@ -106,3 +116,7 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
         return outputs
 
     return draw
+
+
+def _reason(error: BaseException) -> str:
+    return clipped(f"{type(error).__name__}: {error}", _REASON_COLUMNS)

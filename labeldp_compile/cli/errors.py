@@ -34,6 +34,10 @@ def explained(command: click.Command) -> click.Command:
         except InputError as error:
             click.echo(f"labeldp: {error}", err=True)
             sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            # click would exit with 1, which says that the thing checked does not hold.
+            click.echo("\nlabeldp: interrupted", err=True)
+            sys.exit(128 + signal.SIGINT)
         except OSError as error:
             # Our own output cannot be written: its reader has gone, or the disk is full.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

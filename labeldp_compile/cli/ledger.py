@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -22,12 +21,11 @@ from labeldp_compile.ledger import (
     read_entries,
     set_budget,
 )
+from labeldp_compile.ledger.kinds import HASH, NAME
 from labeldp_compile.spec.strict import MAX_DIGITS, MAX_EXPONENT
 
 FORMAT_VERSION = "1.0"
 _FILE = click.argument("file", type=click.Path(path_type=Path))
-_HASH = re.compile(r"^[0-9a-f]{64}$")
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
 _COLUMNS = 40
 
 
@@ -60,10 +58,12 @@ def init_command(file: Path) -> None:
 @click.option("--reason", metavar="TEXT", help="Who decided it, and why; kept in the chain.")
 def set_budget_command(file: Path, data_set: str, epsilon: str, reason: str | None) -> None:
     """Say what may be spent on a data set in all its versions; it may be raised or lowered."""
-    if not _NAME.match(data_set):
+    if not NAME.fullmatch(data_set):
         raise InputError(
             "--data-set: expected letters, digits, dots, hyphens and underscores, at most 100"
         )
+    if reason is not None and any("\ud800" <= c <= "\udfff" for c in reason):
+        raise InputError("--reason: is not valid UTF-8")
     entry = set_budget(file, data_set, _epsilon(epsilon), reason)
     click.echo(f"{file}: entry {entry.number}: {data_set} may spend ε = {epsilon}", err=True)
 
@@ -97,7 +97,7 @@ def verify_command(file: Path, head: str | None) -> None:
 
     Exit code 1 if not. That nothing was cut off at the end only --head can show.
     """
-    if head is not None and not _HASH.match(head):
+    if head is not None and not HASH.fullmatch(head):
         raise InputError("--head: expected the 64 hexadecimal digits that labeldp ledger head gave")
     entries = read_entries(file, head)
     click.echo(f"ok     chain    {len(entries):,} entries, none of them altered or missing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,11 +74,15 @@ def _group(
             for q in group.quantiles
         ]
     return {
-        "group": group.name
-        if isinstance(group.name, str | int | float | None)
-        else str(group.name),
+        "group": _group_name(group.name),
         "rows": group.rows,
         "mean": None if group.mean is None else group.mean.at(0),
         "quantiles": found,
         "histogram": histogram,
     }
+
+
+def _group_name(name: Any) -> Any:
+    """As JSON can hold it: there are no infinite numbers."""
+    plain = isinstance(name, str | int | None) or (isinstance(name, float) and math.isfinite(name))
+    return name if plain else str(name)

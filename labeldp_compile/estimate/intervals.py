@@ -93,5 +93,5 @@ def estimates(
     t = stdtrit(max(n - 1, 1), (1 + CONFIDENCE) / 2)
     half = t * error + np.where(widened, _WIDENED_BY[target] * jump / n, 0.0)
     if n < MIN_ROWS:
-        half = np.full_like(half, np.nan)
+        half, widened = np.full_like(half, np.nan), np.zeros_like(widened)
     return Estimates(value, error, value - half, value + half, widened)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from labeldp_compile.estimate.document import class_name
 from labeldp_compile.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.estimate.intervals import Estimates
+from labeldp_compile.printable import clipped, printable
 
 _COLOUR, _INK, _DPI = "#1f77b4", "#1a1a1a", 150
 _MOST_TICKS, _MOST_GROUPS = 24, 40
@@ -21,7 +22,8 @@ _NAME_COLUMNS = 24
 
 def save_png(estimation: Estimation, found: list[GroupEstimates], title: str, path: Path) -> None:
     """Write the picture on white; the caller chooses the name."""
-    with mpl.rc_context():
+    # A name with two $ is not a formula.
+    with mpl.rc_context({"text.parse_math": False}):
         total, groups = found[0], [g for g in found[1:] if g.mean is not None][:_MOST_GROUPS]
         panels = int(total.histogram is not None) + int(bool(groups) or total.histogram is None)
         figure = Figure(figsize=(9.2, 4.6 * panels), layout="constrained")
@@ -30,7 +32,7 @@ def save_png(estimation: Estimation, found: list[GroupEstimates], title: str, pa
             _histogram(axes[0], estimation, total.histogram, total.projected)
         if groups or total.histogram is None:
             _means(axes[-1], groups or [total])
-        axes[0].set_title(title, loc="left", color=_INK)
+        axes[0].set_title(printable(title), loc="left", color=_INK)
         for part in axes:
             part.grid(visible=True, axis="y", color="#c8c8c8", linewidth=0.7, alpha=0.6)
             part.set_axisbelow(True)
@@ -46,7 +48,7 @@ def _histogram(axes: Any, estimation: Estimation, shares: Estimates, projected: 
     _draw(axes, places, shares, "unprojected, 95 % interval")
     shown = np.unique(np.linspace(0, count - 1, min(count, _MOST_TICKS)).round().astype(int))
     names = [class_name(estimation.decoded, estimation.classes, int(i)) for i in shown]
-    axes.set_xticks(shown, [name[:_NAME_COLUMNS] for name in names])
+    axes.set_xticks(shown, [clipped(name, _NAME_COLUMNS) for name in names])
     if max(map(len, names)) * len(names) > 80:
         axes.tick_params(axis="x", rotation=60)
     axes.set(xlabel="label", ylabel="share of rows")
@@ -57,8 +59,9 @@ def _means(axes: Any, groups: list[GroupEstimates]) -> None:
     for place, group in enumerate(groups):
         assert group.mean is not None
         _draw(axes, np.array([place]), group.mean, None)
-    axes.set_xticks(range(len(groups)), [str(g.name)[:_NAME_COLUMNS] for g in groups])
-    if sum(len(str(g.name)) for g in groups) > 80:
+    names = ["null" if g.name is None else clipped(str(g.name), _NAME_COLUMNS) for g in groups]
+    axes.set_xticks(range(len(groups)), names)
+    if sum(map(len, names)) > 80:
         axes.tick_params(axis="x", rotation=60)
     axes.set(xlabel="group", ylabel="mean label, 95 % interval")
 

@@ -7,6 +7,7 @@ import hmac
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from labeldp_compile.artifact import canonical_json
@@ -39,7 +40,7 @@ class Entry:
     previous: str
     hash: str
 
-    @property
+    @cached_property
     def facts(self) -> dict[str, Any]:
         """The body as it was given."""
         facts: dict[str, Any] = json.loads(self.body)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.chain import BrokenChainError, Entry, check_chain, next_entry
+from labeldp_compile.ledger.kinds import check_kinds
 
 FORMAT_VERSION = "1.0"
 _APPLICATION = 0x4C44504C  # "LDPL"
@@ -79,6 +80,8 @@ class Ledger:
 
 def create_ledger(path: Path) -> None:
     """Make an empty ledger of mode 0600, whole or not at all; InputError if the name is taken."""
+    if not path.name:
+        raise InputError(f"{path}: is a directory")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         # O_EXCL and the mode: from its first moment nobody else can read the file.
@@ -117,7 +120,12 @@ def transaction(path: Path) -> Iterator[Ledger]:
     Raises InputError if the file is no ledger or is not its owner's alone, and BrokenChainError.
     """
     _require_private(path)
-    connection = sqlite3.connect(path, timeout=_SECONDS_TO_WAIT, isolation_level=None)
+    # mode=rw: what was deleted a moment ago is not made anew.
+    name = f"{path.absolute().as_uri()}?mode=rw"
+    try:
+        connection = sqlite3.connect(name, timeout=_SECONDS_TO_WAIT, isolation_level=None, uri=True)
+    except sqlite3.Error as error:
+        raise InputError(f"{path}: cannot be opened: {error}") from error
     try:
         try:
             _set_up(connection)
@@ -160,12 +168,20 @@ def _read(path: Path, connection: sqlite3.Connection) -> Ledger:
         raise BrokenChainError(f"{path}: holds what no ledger of labeldp holds") from error
     if str(version).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
         raise InputError(f"{path}: has format {version!r}, this labeldp reads {FORMAT_VERSION!r}")
+    try:
+        check_kinds(entries)
+    except InputError as error:
+        raise type(error)(f"{path}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise BrokenChainError(f"{path}: holds what no ledger of labeldp holds") from error
     return Ledger(connection, entries)
 
 
 def _require_private(path: Path) -> None:
     try:
         status = path.stat()
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"{str(path)!a}: is no name of a file: {error}") from error
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read: {error.strerror}; a new ledger is made by: "
@@ -175,3 +191,6 @@ def _require_private(path: Path) -> None:
         raise InputError(f"{path}: is no ledger of labeldp")
     if status.st_mode & 0o077:
         raise InputError(f"{path}: others may open it; it holds a secret key: chmod 600 {path}")
+    if status.st_nlink > 1:
+        # SQLite names its journal after the file: under another name a crash is not undone.
+        raise InputError(f"{path}: has a second name (a hard link); keep one, or make a copy")

@@ -13,8 +13,8 @@ from typing import Any
 Shape = Any  # a type, a tuple of types, or a mapping from keys to shapes
 
 NUMBER = (float, int)
-RATIONAL = re.compile(r"^-?[0-9]{1,1000}(/[0-9]{1,1000})?$")
-DECIMAL = re.compile(r"^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?$")
+RATIONAL = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
+DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
 
 CERTIFICATE: Shape = {
     "format_version": str,
@@ -114,14 +114,14 @@ OPTIMALITY: Shape = {"over": str, "amount": str, "alpha": list, "beta": list}
 
 def rational(text: str) -> Fraction:
     """A rational number "p/q" of bounded length; ValueError for anything else."""
-    if not RATIONAL.match(text):
+    if not RATIONAL.fullmatch(text):
         raise ValueError("not a rational number")
     return Fraction(text)
 
 
 def decimal(text: Any) -> Fraction:
     """A decimal number of bounded length and exponent; ValueError for anything else."""
-    if not isinstance(text, str) or not DECIMAL.match(text):
+    if not isinstance(text, str) or not DECIMAL.fullmatch(text):
         raise ValueError("not a decimal number")
     return Fraction(text)
 

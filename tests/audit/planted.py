@@ -5,6 +5,7 @@ by at least 0.1, or are no randomizer that treats each row by itself.
 """
 
 import os
+import sys
 
 import numpy as np
 
@@ -162,3 +163,40 @@ VIOLATIONS = {
     "repeated_by_restarts": "processes",
 }
 FAULTLESS = ("faultless_response", "faultless_noise", "faultless_clamped_noise")
+
+
+# What says nothing about privacy, and must neither be accused nor trip the audit.
+
+
+def faultless_in_place(labels):
+    labels[:] = _response(labels.copy(), _words(len(labels)))
+    return labels
+
+
+_BUFFER = np.empty(1 << 20, dtype=np.int64)
+
+
+def faultless_with_a_buffer(labels):
+    sys.stdout.write("text that is no part of a report")
+    _BUFFER[: len(labels)] = _response(labels, _words(len(labels)))
+    return _BUFFER[: len(labels)]
+
+
+def only_nan(labels):
+    return np.full(len(labels), np.nan)
+
+
+def text_for_the_terminal(labels):
+    return [f"\x1b[2J{label}" for label in labels]
+
+
+def raises_for_the_terminal(labels):
+    raise ValueError("\x1b[2Jno")
+
+
+def ends_the_process(labels):
+    raise SystemExit(0)
+
+
+def interrupted(labels):
+    raise KeyboardInterrupt

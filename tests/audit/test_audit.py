@@ -194,3 +194,34 @@ def test_labels_are_read_as_numbers_or_text():
     assert parse_labels("a, b").tolist() == ["a", "b"]
     with pytest.raises(InputError):
         parse_labels("a")
+
+
+@pytest.mark.parametrize("name", ["faultless_in_place", "faultless_with_a_buffer", "only_nan"])
+def test_arrays_that_a_function_keeps_or_changes_accuse_nobody(name):
+    report = audited(name, 100_000)
+    assert report.ok and report.epsilon_lower_bound <= planted.EPSILON
+
+
+def audit_of(name):
+    flags = ("--labels", planted.LABELS, "--epsilon", "1", "--samples", "100000", "--no-processes")
+    return labeldp("audit", "--callable", f"tests.audit.planted:{name}", *flags, "--json")
+
+
+@pytest.mark.parametrize(
+    "name, code, message",
+    [
+        ("ends_the_process", 2, "raised SystemExit: 0"),
+        ("raises_for_the_terminal", 2, "raised ValueError"),
+        ("interrupted", 130, "interrupted"),
+    ],
+)
+def test_a_function_that_does_not_answer_is_not_passed(name, code, message):
+    result = audit_of(name)
+    assert result.exit_code == code and message in result.stderr
+    assert "\x1b" not in result.stderr and result.stdout == ""
+
+
+def test_only_the_report_is_on_standard_output_and_it_is_printable():
+    assert json.loads(audit_of("faultless_with_a_buffer").stdout)["ok"] is True
+    found = json.loads(audit_of("text_for_the_terminal").stdout)["findings"][0]
+    assert found["ok"] is False and "\x1b" not in found["detail"]

@@ -83,6 +83,12 @@ def test_a_better_story_than_the_integers_tell_fails(artifact, change):
 
 def test_a_larger_epsilon_than_needed_is_true(artifact):
     assert failed_step(artifact, restate(0, "39.9")) is None
+    assert failed_step(artifact, restate(0, "40.00000000000000000000000000001")) is None
+
+
+@pytest.mark.parametrize("epsilon", ["40.1", "1e999", "39.9\n"])
+def test_what_is_no_sensible_number_fails(artifact, epsilon):
+    assert failed_step(artifact, restate(0, epsilon)) == "composition"
 
 
 @pytest.mark.parametrize(

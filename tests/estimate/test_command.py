@@ -73,6 +73,31 @@ def test_groups_and_histogram(private):
     assert middle["estimate"] == [2, 2] and middle["interval"] == [2, 2]
 
 
+def test_groups_that_json_has_no_number_for(tmp_path):
+    path, file = artifact(tmp_path), tmp_path / "private.parquet"
+    groups = [1.5, float("inf"), float("-inf"), float("nan"), None]
+    pq.write_table(table(path, np.zeros(100, int), g=groups * 20), file)
+    printed = labeldp("estimate", path, file, "--by", "g", "--json").stdout
+    found = json.loads(printed, parse_constant=pytest.fail)["groups"]
+    assert [g["group"] for g in found] == ["all rows", "-inf", 1.5, "inf", "NaN", None]
+
+
+def test_names_in_the_picture_are_no_formulas(tmp_path):
+    path, file = artifact(tmp_path), tmp_path / "$\\private{$.parquet"
+    pq.write_table(table(path, np.zeros(60, int), g=["$\\bad{$", "$x_$", None] * 20), file)
+    picture = tmp_path / "estimate.png"
+    result = labeldp("estimate", path, file, "--by", "g", "--plot", picture)
+    assert result.exit_code == 0 and picture.read_bytes()[1:4] == b"PNG"
+
+
+def test_without_an_interval_nothing_was_widened(tmp_path):
+    path, file = artifact(tmp_path), tmp_path / "private.parquet"
+    pq.write_table(table(path, np.zeros(3, int)), file)
+    for target in ("rows", "population"):
+        result = labeldp("estimate", path, file, "--target", target)
+        assert "too few rows for an interval" in result.stdout and "*" not in result.stdout
+
+
 def test_csv_says_the_same_as_parquet(private, tmp_path):
     path, written = private
     copy = tmp_path / "private.csv"

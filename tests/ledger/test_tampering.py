@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from labeldp_compile.ledger import store
 from labeldp_compile.ledger.chain import next_entry
 
 
@@ -148,8 +149,104 @@ def test_a_ledger_is_never_replaced(used):
         ("set-budget", "--data-set", "a", "--epsilon", "-1"),
         ("set-budget", "--data-set", "a", "--epsilon", "nan"),
         ("set-budget", "--data-set", "a", "--epsilon", "one"),
+        ("set-budget", "--data-set", "a\n", "--epsilon", "1"),
+        ("set-budget", "--data-set", "a", "--epsilon", "1", "--reason", "\udcff"),
         ("verify", "--head", "12"),
+        ("verify", "--head", "0" * 64 + "\n"),
     ],
 )
 def test_input_that_makes_no_sense(used, flags):
     assert used.run("ledger", flags[0], used.ledger, *flags[1:]).exit_code == 2
+
+
+@pytest.mark.parametrize("name", [".", "/", "nowhere/x"])
+def test_where_no_ledger_can_be_made(used, monkeypatch, name):
+    monkeypatch.chdir(used.folder)
+    assert used.run("ledger", "init", name).exit_code == 2
+
+
+def append(bench, kind, **facts):
+    """An entry with a hash that is right, written by hand."""
+    entry = next_entry(bench.entries(), kind, facts)
+    connection = sqlite3.connect(bench.ledger)
+    values = (entry.number, entry.kind, entry.body, entry.previous, entry.hash)
+    connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", values)
+    connection.commit()
+    connection.close()
+
+
+def test_a_kind_that_a_later_version_may_spend_by_is_not_passed_over(used):
+    append(used, "group_spend", data_set="visits", epsilon="1/2", time="2026-01-01T00:00:00Z")
+    for result in (verify(used), used.compile(), used.compile("other", last="9")):
+        assert result.exit_code == 2 and "does not know ('group_spend')" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": "1/0"},
+        {"epsilon": "-1"},
+        {"epsilon": "1e9"},
+        {"epsilon": 1},
+        {"epsilon": None},
+        {"data_set": "visits\x1b[2J"},
+        {"data_set": "visits\n"},
+        {"data_version": ["a"]},
+        {"time": "\x1b[31mnow"},
+        {"command": "\x1b[31mcompile"},
+        {"spec": 3},
+    ],
+)
+def test_entries_that_no_labeldp_writes(used, change):
+    append(used, "spend", **{**used.entries()[2].facts, **change})
+    for command in ("verify", "show", "head"):
+        result = used.run("ledger", command, used.ledger)
+        assert result.exit_code == 1 and "entry 4 holds what no labeldp writes" in result.stderr
+    assert used.compile("other", last="9").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spend": 1},
+        {"spend": 9},
+        {"spend": -1},
+        {"data_version": "other"},
+        {"question_sha256": "0" * 64},
+    ],
+)
+def test_a_prior_that_nobody_paid_is_not_recalled(used, change):
+    append(used, "prior", **{**used.entries()[3].facts, **change})
+    result = verify(used)
+    assert (
+        result.exit_code == 1 and "entry 4 is a prior that no entry before it paid" in result.stderr
+    )
+    assert used.compile().exit_code == 1
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"rows": 1, "weights": []}, {"weights": ["a"]}])
+def test_an_answer_that_is_no_prior(used, answer):
+    append(used, "prior", **{**used.entries()[3].facts, "answer": answer})
+    assert used.compile().exit_code == verify(used).exit_code == 1
+
+
+def test_a_second_name_is_refused(used):
+    (used.folder / "second").hardlink_to(used.ledger)
+    result = used.compile("other", last="9")
+    assert result.exit_code == 2 and "hard link" in result.stderr
+    (used.folder / "second").unlink()
+    (used.folder / "link").symlink_to(used.ledger)  # the same file under the same name
+    assert used.run("ledger", "verify", used.folder / "link").exit_code == 0
+
+
+def test_a_name_that_no_file_can_have(bench):
+    spec = bench.spec()
+    spec.write_text(spec.read_text().replace("budget.ledger", r'"budget\0.ledger"'))
+    result = bench.run("compile", spec, "-o", bench.folder / "build")
+    assert result.exit_code == 2 and "is no name of a file" in result.stderr
+
+
+def test_a_ledger_that_was_deleted_is_not_made_anew(bench, monkeypatch):
+    monkeypatch.setattr(store, "_require_private", lambda path: None)
+    assert bench.run("ledger", "show", bench.ledger).exit_code == 2
+    assert not bench.ledger.exists()

@@ -9,6 +9,7 @@ from labeldp_compile.verify.claims import Claims, demand, short
 from labeldp_compile.verify.composition.compose import MAX_LABELS_PER_USER, Part, compose_parts
 from labeldp_compile.verify.shape import decimal, rational
 
+_ROUNDED_UP = 1 + Fraction(1, 10**20)
 DELTAS = ("1e-6", "1e-7", "1e-8", "1e-9", "1e-10")
 
 
@@ -36,6 +37,8 @@ def check_composition(claims: Claims, randomizer: Randomizer, ratio: Fraction) -
     for row in at:
         delta, epsilon = decimal(row["delta"]), decimal(row["epsilon"])
         demand(epsilon >= 0, "composition states a negative ε")
+        # L·ε₂ has no end as a decimal: it may be rounded up.
+        demand(epsilon <= pure * _ROUNDED_UP, "composition states more than without δ")
         # L·ε₂-DP is (L·ε₂, 0)-DP; everything smaller needs its proof.
         holds = epsilon >= pure or composed.delta(epsilon) <= delta
         pair = f"({short(row['epsilon'])}, {short(row['delta'])})"

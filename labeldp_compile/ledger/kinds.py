@@ -1,0 +1,87 @@
+"""What an entry of each kind holds. A hash says that an entry is as it was written, not by whom.
+
+Nothing is added up that is not understood: a kind that a later version of labeldp added could be a
+spend. And no answer stands in a ledger for which nobody paid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.chain import BrokenChainError, Entry
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+HASH = re.compile(r"[0-9a-f]{64}")
+_EPSILON = re.compile(r"[0-9]{1,300}(/[1-9][0-9]{0,999})?")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_PAID_FOR = ("data_set", "data_version", "question_sha256")
+
+Holds = Callable[[Any], bool]
+
+
+def _matches(pattern: re.Pattern[str]) -> Holds:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_answer(value: Any) -> bool:
+    weights = value.get("weights") if isinstance(value, dict) else None
+    if not isinstance(weights, list) or not weights or type(value.get("rows")) is not int:
+        return False
+    return all(type(weight) is int and weight >= 0 for weight in weights)
+
+
+_NAMED = {"data_set": _matches(NAME), "data_version": _matches(NAME)}
+_KINDS: dict[str, dict[str, Holds]] = {
+    "ledger": {"format_version": _matches(NAME), "key_sha256": _matches(HASH)},
+    "budget": {"data_set": _matches(NAME), "epsilon": _matches(_EPSILON)},
+    "spend": {
+        **_NAMED,
+        "epsilon": _matches(_EPSILON),
+        "spec": lambda value: isinstance(value, str),
+        "spec_sha256": _matches(HASH),
+        "command": _matches(NAME),
+        "question_sha256": _matches(HASH),
+    },
+    "prior": {
+        **_NAMED,
+        "spend": lambda value: type(value) is int,
+        "question_sha256": _matches(HASH),
+        "data_hmac": _matches(HASH),
+        "answer": _is_answer,
+    },
+}
+
+
+def check_kinds(entries: Sequence[Entry]) -> None:
+    """Raise BrokenChainError unless all entries hold what their kind says, and priors are paid.
+
+    Raises InputError for a kind that this labeldp does not know.
+    """
+    for entry in entries:
+        fields = _KINDS.get(entry.kind)
+        if fields is None:
+            raise InputError(
+                f"entry {entry.number} is of a kind that this labeldp does not know "
+                f"({entry.kind[:40]!a}): use the version that wrote it"
+            )
+        facts = entry.facts if isinstance(entry.facts, dict) else {}
+        fields = {"time": _matches(_TIME), **fields}
+        reason = facts.get("reason", "")
+        if (
+            not all(holds(facts.get(key)) for key, holds in fields.items())
+            or not isinstance(reason, str)
+            or (entry.kind == "ledger") != (entry.number == 0)
+        ):
+            raise BrokenChainError(f"entry {entry.number} holds what no labeldp writes")
+        if entry.kind == "prior" and not _is_paid(entry, entries):
+            raise BrokenChainError(f"entry {entry.number} is a prior that no entry before it paid")
+
+
+def _is_paid(prior: Entry, entries: Sequence[Entry]) -> bool:
+    number = prior.facts["spend"]
+    if not 0 <= number < prior.number or entries[number].kind != "spend":
+        return False
+    return all(entries[number].facts[key] == prior.facts[key] for key in _PAID_FOR)

@@ -202,7 +202,8 @@ def show(runs, arguments):
     for target in arguments.epsilons:
         column = {name: runs.cell(name, target) for name in arguments.methods}
         columns.append((target, column))
-    title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs, {arguments.optimizer}"
+    title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs"
+    title += f", {arguments.optimizer}"
     print(f"{title}: test accuracy in percent, mean ± sd over {arguments.seeds} seeds (rate).")
     print(f"{hardware()}.\n")
     heads = []

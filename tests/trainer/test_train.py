@@ -209,6 +209,16 @@ def test_divergence_is_an_error_without_early_stopping(tmp_path):
     assert "training diverged in epoch 1: lower optimizer.learning_rate" in result.stderr
 
 
+def test_a_loss_that_is_not_finite_is_null_in_the_result(tmp_path):
+    write_tables(tmp_path)
+    test = pq.read_table(tmp_path / "test.parquet")
+    far = pa.array(np.full(test.num_rows, 1e30))
+    pq.write_table(test.set_column(0, "a", far), tmp_path / "test.parquet")
+    result = run(tmp_path, CONFIG.replace("kind: mlp, hidden: [8], embedding: 2", "kind: linear"))
+    assert result.metrics["test_mse"] == np.inf
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["test_mse"] is None
+
+
 def test_a_model_from_python(tmp_path):
     class Constant:
         def init(self, key):

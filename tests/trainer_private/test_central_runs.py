@@ -223,10 +223,8 @@ def test_divergence_does_not_advise_early_stopping(tmp_path):
     """It would look at the loss on the training labels, and is refused."""
     write_tables(tmp_path)
     text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
-    text = text.replace("learning_rate: 2", "learning_rate: 1e38")
-    result = run(tmp_path, text)  # finite parameters, and a loss that is not
-    assert not math.isfinite(result.metrics["test_loss"])
-    assert json.loads((tmp_path / "run" / "result.json").read_text())["test_loss"] is None
-    text = text.replace("epochs: 2", "epochs: 60")
+    text = text.replace("learning_rate: 2", "learning_rate: 1e38").replace(
+        "epochs: 2", "epochs: 60"
+    )
     with pytest.raises(DivergedError, match=r"lower optimizer\.learning_rate; this folder"):
         run(tmp_path, text, "other")

@@ -49,6 +49,7 @@ _KINDS: dict[str, dict[str, Holds]] = {
         **_NAMED,
         "spend": lambda value: type(value) is int,
         "question_sha256": _matches(HASH),
+        "column": lambda value: isinstance(value, str),
         "data_hmac": _matches(HASH),
         "answer": _is_answer,
     },

@@ -23,10 +23,12 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.chain import BrokenChainError, Entry
 from labeldp_compile.ledger.store import Ledger, transaction
+from labeldp_compile.printable import printable
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 
 _BLOCK = 1 << 20
+_IN_VAIN = "Nothing was computed from it, but the ε of this attempt stays in the ledger"
 
 
 @dataclass(frozen=True)
@@ -101,22 +103,31 @@ class PriorAccount:
         self._say(f"{self.path}: entry {spent.number} spends ε₁ = {float(epsilon):g}")
         return spent.number
 
-    def require_same_data(self, file: Path) -> str:
-        """The keyed digest of a file; raises DataError if other data had this version before."""
+    def require_same_data(self, file: Path, column: str) -> str:
+        """The keyed digest of a file of labels in this column.
+
+        Raises DataError if other data had this version before, or another data set these labels:
+        they would have two budgets.
+        """
         with transaction(self.path) as ledger:
             key = ledger.key()
-            digests = {
-                entry.facts["data_hmac"]
-                for entry in ledger.entries
-                if entry.kind == "prior" and self._is_ours(entry)
-            }
+            priors = [entry for entry in ledger.entries if entry.kind == "prior"]
         digest = _keyed_digest(key, file)
-        if digests - {digest}:
+        if any(self._is_ours(entry) and entry.facts["data_hmac"] != digest for entry in priors):
             raise DataError(
-                f"{file}: is not the file that was called {self._names['data_version']!r} before: "
-                f"other data need another data_version. Nothing was computed from it, but the ε "
-                "of this attempt stays in the ledger"
+                f"{printable(str(file))}: is not the file that was called "
+                f"{self._names['data_version']!r} before: other data need another data_version. "
+                f"{_IN_VAIN}"
             )
+        for entry in priors:
+            facts = entry.facts
+            same = facts["data_hmac"] == digest and facts["column"] == column
+            if same and facts["data_set"] != self._names["data_set"]:
+                raise DataError(
+                    f"{printable(str(file))}: its column {column!r} is the data set "
+                    f"{facts['data_set']!r} in entry {entry.number}, and not "
+                    f"{self._names['data_set']!r}: the same labels have one budget. {_IN_VAIN}"
+                )
         return digest
 
     def keep(self, spent: int, question: Question, digest: str, answer: dict[str, Any]) -> None:
@@ -125,6 +136,7 @@ class PriorAccount:
             **self._names,
             "spend": spent,
             "question_sha256": question.digest(),
+            "column": question.column,
             "data_hmac": digest,
             "answer": answer,
         }
@@ -182,5 +194,5 @@ def _keyed_digest(key: bytes, file: Path) -> str:
             while block := stream.read(_BLOCK):
                 mac.update(block)
     except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
+        raise DataError(f"{printable(str(file))}: cannot be read: {error.strerror}") from error
     return mac.hexdigest()

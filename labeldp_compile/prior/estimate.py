@@ -141,7 +141,7 @@ def _accounted(
     if statement is None:
         before_spending(epsilon_label)
         spent = account.spend(question)
-        digest = account.require_same_data(table.path)
+        digest = account.require_same_data(table.path, spec.label.column)
         counts = _counts(table, progress)
         require_rows(table.path, rows, int(counts.sum()))
         noisy = noisy_histogram(counts, epsilon_prior)

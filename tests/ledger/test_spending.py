@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 
 from labeldp_compile.ledger import data_sets
@@ -90,6 +91,29 @@ def test_other_data_need_another_version(bench):
     assert bench.compile("wider", last="4", version="2026-02").exit_code == 0
     versions = data_sets(bench.entries())["visits"].versions
     assert versions == {"2026-01": Fraction(1, 5), "2026-02": Fraction(1, 10)}
+
+
+def test_the_same_labels_have_one_budget(bench):
+    bench.open_budget("0.1")
+    bench.set_budget("1", "again")
+    pq.write_table(pa.table({"y": [0, 1] * 70, "z": [1, 2] * 70}), bench.folder / "labels.parquet")
+    assert bench.compile().exit_code == 0
+    path = bench.spec("again", version="another")
+    path.write_text(path.read_text().replace("data_set: visits", "data_set: again"))
+    out = ("-o", bench.folder / "build")
+    result = bench.run("compile", path, *out)
+    assert (
+        result.exit_code == 2 and "column 'y' is the data set 'visits' in entry 4" in result.stderr
+    )
+    assert not (bench.folder / "build" / "again.onnx").exists()
+    # What was attempted is paid, from the second budget, and is no answer to recall.
+    assert data_sets(bench.entries())["again"].spent == Fraction(1, 10)
+    assert spent(bench) == Fraction(1, 10) and len(bench.entries("prior")) == 1
+    assert bench.run("compile", path, *out).exit_code == 2
+    # Another column of the file holds other labels.
+    path.write_text(path.read_text().replace("column: y", "column: z"))
+    assert bench.run("compile", path, *out).exit_code == 0
+    assert [entry.facts["column"] for entry in bench.entries("prior")] == ["y", "z"]
 
 
 def test_another_number_of_rows_is_noticed_even_where_nothing_is_read(bench):

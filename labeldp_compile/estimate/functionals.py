@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,7 @@ from labeldp_compile.estimate.intervals import Estimates, NoiseBounds, Target, e
 from labeldp_compile.estimate.inversion import Inverse, NotEstimableError
 from labeldp_compile.estimate.private_counts import GroupCounts
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.randomizer import CategoricalDomain
-from labeldp_compile.randomizer.probabilities import value
+from labeldp_compile.randomizer import AdditiveRandomizer, CategoricalDomain, Randomizer
 from labeldp_compile.randomizer.utility import variances
 
 Floats = NDArray[np.float64]
@@ -53,13 +53,13 @@ class UnbiasedMean:
     """The mean of the labels by the mean of the outputs, where E[output | y] = y.
 
     Attributes:
-        decoded: the artifact.
+        values: gives the outputs [u] of indices [u].
         weights: [m] estimates Var[output | y], or slightly more, from an output; or None: then the
             largest is taken.
         bounds: of the noise.
     """
 
-    decoded: Decoded
+    values: Callable[[NDArray[np.int64]], Floats]
     weights: Floats | None
     bounds: NoiseBounds
 
@@ -67,23 +67,23 @@ class UnbiasedMean:
     def of(cls, decoded: Decoded, classes: LabelClasses, inverse: Inverse | None) -> UnbiasedMean:
         """The estimator; its noise is bounded by that of the worst label in too large a table."""
         variance = np.array([float(v) for v in variances(decoded.randomizer)])
-        m = decoded.randomizer.outputs
+        m, values = decoded.randomizer.outputs, _values(decoded.randomizer)
         if inverse is None and len(variance) * m > _SMALL_TABLE:
             least, most = np.array([variance.min()]), np.array([variance.max()])
-            return cls(decoded, None, NoiseBounds(least, most, _HEAVY * np.sqrt(most)))
+            return cls(values, None, NoiseBounds(least, most, _HEAVY * np.sqrt(most)))
         table = class_matrix(decoded, classes) if inverse is None else inverse.table
-        g = _values(decoded, np.arange(m))[:, None]
+        g = values(np.arange(m))[:, None]
         labels = np.array([float(y) for y in decoded.domain.labels()])[:, None]
         _, bounds = _noise_of(table, g, labels)
         if inverse is not None:
-            return cls(decoded, inverse.weights @ variance, bounds)
+            return cls(values, inverse.weights @ variance, bounds)
         # What no weights reach is added as its largest value.
         weights = np.linalg.lstsq(table, variance, rcond=_SMALLEST_SINGULAR)[0]
-        return cls(decoded, weights + max(float((variance - table @ weights).max()), 0.0), bounds)
+        return cls(values, weights + max(float((variance - table @ weights).max()), 0.0), bounds)
 
     def __call__(self, group: GroupCounts, target: Target) -> Estimates:
         """The estimate [1] of one group."""
-        g = _values(self.decoded, group.outputs)[:, None]
+        g = self.values(group.outputs)[:, None]
         if self.weights is None:
             noise = np.broadcast_to(self.bounds.most, g.shape)
         else:
@@ -141,5 +141,11 @@ def _noise_of(table: Floats, g: Floats, functionals: Floats) -> tuple[Floats, No
     return variance * scale**2, bounds
 
 
-def _values(decoded: Decoded, outputs: NDArray[np.int64]) -> Floats:
-    return np.array([float(value(decoded.randomizer, int(o))) for o in outputs])
+def _values(randomizer: Randomizer) -> Callable[[NDArray[np.int64]], Floats]:
+    """Numbers of all groups' outputs, converted once: additive noise may have too many to keep."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        # The float64 operations of AdditiveRandomizer.value.
+        r = randomizer
+        return lambda outputs: (r.low + outputs).astype(np.float64) * r.unit + r.origin
+    numbers = np.array([float(output) for output in randomizer.values])
+    return lambda outputs: numbers[outputs]

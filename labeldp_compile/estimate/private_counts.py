@@ -73,9 +73,11 @@ def count_outputs(
     totals = np.zeros(len(seen), np.int64)
     np.add.at(totals, places, counts)
     result = [GroupCounts("all rows", seen, totals)]
+    # Keys are in order, so each group is a range of them.
+    ends = np.searchsorted(keys, np.arange(len(names) + 1) * m)
     for name, group in sorted(names.items(), key=_by_name):
-        here = keys // m == group
-        result.append(GroupCounts(name, keys[here] % m, counts[here]))
+        here = slice(ends[group], ends[group + 1])
+        result.append(GroupCounts(name, keys[here] - group * m, counts[here]))
     return result
 
 

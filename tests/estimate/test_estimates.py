@@ -3,22 +3,27 @@
 benchmarks/estimate.py measures the coverage of two thousand releases.
 """
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_runtime import Randomizer
 
-from labeldp_compile.estimate import Estimation, GroupCounts, NotEstimableError
+from labeldp_compile.estimate import Estimation, GroupCounts, NotEstimableError, count_outputs
+from labeldp_compile.estimate.classes import label_classes
+from labeldp_compile.estimate.functionals import mean_estimator
 from labeldp_compile.estimate.intervals import Estimates
 from labeldp_compile.estimate.private_counts import output_indices
 from labeldp_compile.estimate.quantiles import SHARES, quantiles
 from labeldp_compile.estimate.simplex import project_to_simplex
 from labeldp_compile.inspection import decode_artifact
-from labeldp_compile.randomizer.probabilities import row
+from labeldp_compile.randomizer.probabilities import row, value
+from labeldp_compile.tabular import open_table, reader
 from tests.helpers import INTEGER_SPEC, compile_text
 
 ROWS = np.array([300, 0, 120, 80, 7, 40, 1, 0, 0, 52])
@@ -118,6 +123,35 @@ def test_a_population_has_wider_intervals_than_its_rows(compiled):
     assert (population.histogram.error >= rows.histogram.error * 0.999).all()
     assert population.mean.error[0] > rows.mean.error[0]
     assert population.mean.value[0] == rows.mean.value[0]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "optimal_unbiased"])
+def test_the_mean_reads_the_values_of_the_artifact(compiled, mechanism):
+    decoded, _ = compiled(mechanism)
+    estimator = mean_estimator(decoded, label_classes(decoded), None)
+    outputs = np.arange(decoded.randomizer.outputs)
+    wanted = [float(value(decoded.randomizer, output)) for output in outputs.tolist()]
+    assert estimator.values(outputs).tolist() == wanted
+    assert estimator.values(outputs[::-3]).tolist() == wanted[::-3]
+
+
+def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "BATCH_ROWS", (3_000, 3_000))
+    decoded, randomizer = compiled("laplace")
+    generator, path = np.random.default_rng(3), tmp_path / "private.parquet"
+    groups = np.sort(generator.integers(0, 40, 20_000))[::-1] * 7  # named in falling order
+    private = randomizer(generator.integers(0, 10, 20_000))
+    pq.write_table(pa.table({"y": private, "g": groups}), path)
+    table = open_table(path, "y", decoded.domain, all_columns=True)
+    batches: list[int] = []
+    first, *others = count_outputs(table, decoded.randomizer, "g", batches.append)
+    assert len(batches) > 1  # so later ones have new names
+    assert [group.name for group in others] == sorted(set(groups.tolist()))
+    for group in (first, *others):
+        values = private if group is first else private[groups == group.name]
+        counted = zip(group.outputs.tolist(), group.counts.tolist(), strict=True)
+        assert {value(decoded.randomizer, o): n for o, n in counted} == Counter(values.tolist())
+        assert (np.diff(group.outputs) > 0).all()
 
 
 def test_bins_are_what_rr_on_bins_says(compiled):

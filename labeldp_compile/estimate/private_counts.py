@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import DataError
 from labeldp_compile.randomizer import AdditiveRandomizer, Randomizer
-from labeldp_compile.tabular import TableReader
+from labeldp_compile.tabular import TableReader, refused
 
 MAX_GROUPS = 10_000
 
@@ -68,7 +67,7 @@ def count_outputs(
         keys, counts = merged, totals
         progress(len(batch))
     if not len(keys):
-        raise DataError(f"{table.path}: has no rows")
+        raise refused(table.path, "has no rows")
     seen, places = np.unique(keys % m, return_inverse=True)
     totals = np.zeros(len(seen), np.int64)
     np.add.at(totals, places, counts)
@@ -88,8 +87,8 @@ def output_indices(
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if values.null_count:
-        raise DataError(
-            f"{path}: {column!r} has nulls, which no randomizer gives: is it the private column?"
+        raise refused(
+            path, f"{column!r} has nulls, which no randomizer gives: is it the private column?"
         )
     if not isinstance(randomizer, AdditiveRandomizer) and isinstance(randomizer.values[0], str):
         cells = values.to_pylist() if is_text(values.type) else [None] * len(values)
@@ -98,9 +97,10 @@ def output_indices(
     else:
         indices = _numbers(randomizer, values)
     if (wrong := np.flatnonzero(indices < 0)).size:
-        raise DataError(
-            f"{path}: {column!r} holds values that this artifact does not give, such as "
-            f"{values[int(wrong[0])].as_py()!r}: is it the private column of this artifact?"
+        raise refused(
+            path,
+            f"{column!r} holds values that this artifact does not give, such as "
+            f"{values[int(wrong[0])].as_py()!r}: is it the private column of this artifact?",
         )
     return indices
 
@@ -134,13 +134,13 @@ def _groups(path: Path, column: str, values: pa.Array, names: dict[Any, int]) ->
         try:
             encoded = pc.dictionary_encode(values, null_encoding="encode")
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            raise DataError(f"{path}: cannot group by {column!r}, a {values.type}") from None
+            raise refused(path, f"cannot group by {column!r}, a {values.type}") from None
     else:
         encoded = pc.dictionary_encode(values.dictionary_decode(), null_encoding="encode")
     here = encoded.dictionary.to_pylist()
     numbers = np.array([names.setdefault(_name(value), len(names)) for value in here], np.int64)
     if len(names) > MAX_GROUPS:
-        raise DataError(f"{path}: {column!r} has more than {MAX_GROUPS:,} groups")
+        raise refused(path, f"{column!r} has more than {MAX_GROUPS:,} groups")
     result: NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
     return result
 

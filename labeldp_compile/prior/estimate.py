@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from labeldp_compile.errors import DataError, InputError
+from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import PriorAccount, Question
 from labeldp_compile.prior.discrete_laplace import (
     L1_SENSITIVITY,
@@ -25,7 +25,7 @@ from labeldp_compile.prior.rows import require_rows
 from labeldp_compile.prior.split import split_epsilon
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
-from labeldp_compile.tabular import TableReader, open_table
+from labeldp_compile.tabular import TableReader, open_table, refused
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,11 @@ def _accounted(
     assert isinstance(spec.prior, PrivatePrior)
     rows = spec.prior.rows if table.rows is None else table.rows
     if rows is None and spec.privacy.split == "auto":
-        raise DataError(
-            f"{table.path}: the ledger is paid before the file is read, and split: auto needs its "
+        raise refused(
+            table.path,
+            "the ledger is paid before the file is read, and split: auto needs its "
             "number of rows: say rows: N beside data (the number is public), or give the parts "
-            "yourself, as in split: {prior: …, label: …}"
+            "yourself, as in split: {prior: …, label: …}",
         )
     epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows or 0, spec.domain.size)
     question = Question.of(spec, epsilon_prior)
@@ -148,10 +149,11 @@ def _accounted(
         statement = _statement(spec, noisy, int(counts.sum()))
         account.keep(spent, question, digest, statement)
     elif rows is not None and rows != statement["rows"]:
-        raise DataError(
-            f"{table.path}: has {rows:,} rows, but the data that were called "
+        raise refused(
+            table.path,
+            f"has {rows:,} rows, but the data that were called "
             f"{spec.prior.data_version!r} had {statement['rows']:,}: other data need another "
-            "data_version"
+            "data_version",
         )
     statement = {**statement, "split": _split(spec)}
     return Prior(statement["weights"], epsilon_prior, epsilon_label, statement)

@@ -11,9 +11,8 @@ from labeldp_runtime.entropy import random_words
 from numpy.typing import NDArray
 
 from labeldp_compile.artifact import write_index_model
-from labeldp_compile.errors import DataError
 from labeldp_compile.randomizer import Domain
-from labeldp_compile.tabular import TableReader, label_array
+from labeldp_compile.tabular import TableReader, label_array, refused
 from labeldp_compile.tabular.count_column import MAX_TOTAL
 
 _CHUNK = 1 << 16  # rows
@@ -44,7 +43,7 @@ def count_labels(
         counted = sum(times.tolist())  # in Python's integers: a sum in int64 could overflow
         rows += counted
         if rows > MAX_TOTAL:
-            raise DataError(f"{table.path}: counts more than 2^53 rows")
+            raise refused(table.path, "counts more than 2^53 rows")
         if domain.words_per_label == 1:
             np.add.at(counts, indexes(labels), times)
             progress(counted)

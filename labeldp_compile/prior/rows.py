@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from labeldp_compile.errors import DataError
+from labeldp_compile.tabular import refused
 
 
 def require_rows(path: Path, stated: int | None, rows: int) -> None:
     """Raise DataError if the file has no rows, or not the number that the spec states."""
     if not rows:
-        raise DataError(f"{path}: has no rows")
+        raise refused(path, "has no rows")
     if stated is not None and stated != rows:
-        raise DataError(f"{path}: has {rows:,} rows, but the spec says rows: {stated}")
+        raise refused(path, f"has {rows:,} rows, but the spec says rows: {stated}")

@@ -11,6 +11,7 @@ from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
+from labeldp_compile.tabular.refusal import refused
 
 MAX_TOTAL = 2**53  # rows that a histogram file may count
 _WHOLE = r"^[0-9]{1,16}(\.0*)?$"
@@ -24,7 +25,7 @@ def check_count_type(path: Path, column: str, arrow_type: pa.DataType) -> None:
         or pa.types.is_decimal(arrow_type)
     )
     if not number:
-        raise DataError(f"{path}: counts: {column!r} has the type {arrow_type}, expected integers")
+        raise refused(path, f"counts: {column!r} has the type {arrow_type}, expected integers")
 
 
 def count_array(path: Path, column: str, values: pa.Array) -> NDArray[np.int64]:
@@ -49,6 +50,4 @@ def count_array(path: Path, column: str, values: pa.Array) -> NDArray[np.int64]:
 
 
 def _unusable(path: Path, column: str) -> DataError:
-    return DataError(
-        f"{path}: counts: {column!r} must hold a whole number from 0 to 2^53 in every row"
-    )
+    return refused(path, f"counts: {column!r} must hold a whole number from 0 to 2^53 in every row")

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_runtime.columns.arrow import is_text
 
-from labeldp_compile.errors import DataError
 from labeldp_compile.tabular.reader import require_column
+from labeldp_compile.tabular.refusal import refused
 
 Kind = Literal["integer", "real", "categorical"]
 _CSV, _PARQUET = (".csv",), (".parquet", ".pq")
@@ -41,9 +41,9 @@ def read_header(path: Path, column: str) -> ColumnHeader:
     """
     suffix = path.suffix.lower()
     if suffix not in (*_CSV, *_PARQUET):
-        raise DataError(f"{path}: expected a .parquet or .csv file")
+        raise refused(path, "expected a .parquet or .csv file")
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise refused(path, "there is no such file")
     if suffix in _CSV:
         require_column(path, column, _csv_names(path))
         return ColumnHeader(None, None, None)
@@ -51,7 +51,7 @@ def read_header(path: Path, column: str) -> ColumnHeader:
         with pq.ParquetFile(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowException, OSError):
-        raise DataError(f"{path}: is empty, or not a Parquet file") from None
+        raise refused(path, "is empty, or not a Parquet file") from None
     require_column(path, column, schema.names)
     arrow_type = schema.field(column).type
     return ColumnHeader(arrow_type, _kind(path, column, arrow_type), rows)
@@ -62,7 +62,7 @@ def _csv_names(path: Path) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise DataError(f"{path}: is not a CSV file in UTF-8 with a header") from None
+        raise refused(path, "is not a CSV file in UTF-8 with a header") from None
 
 
 def _kind(path: Path, column: str, arrow_type: pa.DataType) -> Kind:
@@ -73,4 +73,4 @@ def _kind(path: Path, column: str, arrow_type: pa.DataType) -> Kind:
         return "integer"
     if pa.types.is_floating(value) or pa.types.is_decimal(value):
         return "real"
-    raise DataError(f"{path}: {column!r} has the type {arrow_type}, but labels are numbers or text")
+    raise refused(path, f"{column!r} has the type {arrow_type}, but labels are numbers or text")

@@ -15,6 +15,7 @@ from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
+from labeldp_compile.printable import printable
 from labeldp_compile.randomizer import CategoricalDomain, Domain, RealDomain
 from labeldp_compile.randomizer.domain import missing_label
 
@@ -37,7 +38,7 @@ def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
         fits, wanted = number, "numbers"
     if not fits:
         raise DataError(
-            f"the label column {column!r} has the type {arrow_type}, "
+            f"the label column {column!r} has the type {printable(str(arrow_type))}, "
             f"but the {domain.kind} domain of the spec needs {wanted}"
         )
 

@@ -17,10 +17,10 @@ from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import DataError
 from labeldp_compile.randomizer import CategoricalDomain, Domain
 from labeldp_compile.tabular.count_column import check_count_type, count_array
 from labeldp_compile.tabular.label_column import check_type
+from labeldp_compile.tabular.refusal import refused
 
 BATCH_BYTES = 1 << 25  # of Parquet data without compression; arrays may be several times larger
 BATCH_ROWS = (1 << 13, 1 << 20)  # least and most
@@ -81,7 +81,7 @@ class TableReader:
         try:
             return read_ids(column)
         except IdError as error:
-            raise DataError(f"{self.path}: {self.id_column!r}: {error}") from None
+            raise refused(self.path, f"{self.id_column!r}: {error}") from None
 
     def counts_of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """How many rows have the labels of one batch. Raises DataError for what is no count."""
@@ -98,7 +98,7 @@ class TableReader:
                     yield from file.iter_batches(_batch_rows(file.metadata), columns=columns)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             # The message of Arrow may quote a label: say only that something is wrong.
-            raise DataError(f"{self.path}: is damaged, and cannot be read to the end") from None
+            raise refused(self.path, "is damaged, and cannot be read to the end") from None
 
 
 def open_table(
@@ -117,9 +117,9 @@ def open_table(
     """
     suffix = path.suffix.lower()
     if suffix not in (*_CSV_SUFFIXES, *_PARQUET_SUFFIXES):
-        raise DataError(f"{path}: expected a .parquet or .csv file")
+        raise refused(path, "expected a .parquet or .csv file")
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise refused(path, "there is no such file")
     is_csv = suffix in _CSV_SUFFIXES
     try:
         if is_csv:
@@ -130,12 +130,12 @@ def open_table(
         names = list(inferred.names)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         kind = "CSV file in UTF-8, with commas and a header" if is_csv else "Parquet file"
-        raise DataError(f"{path}: is empty, or not a {kind}") from None
+        raise refused(path, f"is empty, or not a {kind}") from None
     require_column(path, column, names)
     if is_csv:
         repeated = sorted({name for name in inferred.names if inferred.names.count(name) > 1})
         if repeated:
-            raise DataError(f"{path}: has several columns called {repeated[0]!r}")
+            raise refused(path, f"has several columns called {repeated[0]!r}")
         _check_csv_type(domain, column, inferred.field(column).type)
         # Cells are kept as the text that they are; the label is parsed in label_column.
         inferred = pa.schema([(name, pa.string()) for name in inferred.names])
@@ -154,7 +154,7 @@ def open_table(
     if id_column is not None:
         require_column(path, id_column, names)
         if id_column == column:
-            raise DataError(f"{path}: {column!r} cannot be both the label and its id")
+            raise refused(path, f"{column!r} cannot be both the label and its id")
         table.ids_of(
             pa.RecordBatch.from_pylist([], schema=inferred)
         )  # refuses the type, if it is wrong
@@ -164,12 +164,12 @@ def open_table(
 def require_column(path: Path, column: str, names: list[str]) -> None:
     """Raise DataError, with the nearest name, unless exactly one column has this name."""
     if names.count(column) > 1:
-        raise DataError(f"{path}: has several columns called {column!r}")
+        raise refused(path, f"has several columns called {column!r}")
     if column not in names:
         close = difflib.get_close_matches(column, names, n=1)
         known = ", ".join(map(repr, names[:12])) or "none"
         hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
-        raise DataError(f"{path}: has no column {column!r}; {hint}")
+        raise refused(path, f"has no column {column!r}; {hint}")
 
 
 def _check_csv_type(domain: Domain, column: str, inferred: pa.DataType) -> None:

@@ -19,10 +19,10 @@ from labeldp_runtime.duplicates import UniqueIds
 from labeldp_runtime.ids import Ids
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import DataError
 from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.label_column import label_array
 from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.tabular.refusal import refused
 
 Randomize = Callable[..., NDArray[Any]]
 
@@ -45,7 +45,7 @@ def rewrite_table(
     if an id is null or stands in the table twice: finding that out needs 8 bytes a row.
     """
     if add_as is not None and add_as in table.schema.names:
-        raise DataError(f"{table.path}: has a column {add_as!r} already")
+        raise refused(table.path, f"has a column {add_as!r} already")
     _check_format(table, output)
     rows, unique = 0, UniqueIds()
     with (
@@ -86,7 +86,7 @@ def _refuse_duplicates(table: TableReader, unique: UniqueIds) -> None:
     try:
         unique.check(table.ids)
     except DuplicateIdError as error:
-        raise DataError(f"{table.path}: {table.id_column!r}: {error}") from None
+        raise refused(table.path, f"{table.id_column!r}: {error}") from None
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def replaced_when_whole(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as error:
         reason = error.strerror or "the disk or the folder refuses it"
-        raise DataError(f"{path}: cannot be written: {reason}") from None
+        raise refused(path, f"cannot be written: {reason}") from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -139,11 +139,11 @@ def _check_format(table: TableReader, output: Path) -> None:
     """Raise DataError, before anything is drawn, if the output's format cannot hold the columns."""
     suffix = output.suffix.lower()
     if suffix not in (".csv", ".parquet", ".pq"):
-        raise DataError(f"{output}: expected a .parquet or .csv name for the output")
+        raise refused(output, "expected a .parquet or .csv name for the output")
     if suffix == ".csv":
         for field in table.schema:
             if pa.types.is_nested(field.type) and field.name != table.column:
-                raise DataError(f"{output}: CSV cannot hold {field.name!r}, a {field.type}")
+                raise refused(output, f"CSV cannot hold {field.name!r}, a {field.type}")
 
 
 def _at_least_one(table: TableReader) -> Iterator[pa.RecordBatch]:

@@ -23,7 +23,7 @@ from labeldp_compile.estimate.quantiles import SHARES, quantiles
 from labeldp_compile.estimate.simplex import project_to_simplex
 from labeldp_compile.inspection import decode_artifact
 from labeldp_compile.randomizer.probabilities import row, value
-from labeldp_compile.tabular import open_table
+from labeldp_compile.tabular import open_table, reader
 from tests.helpers import INTEGER_SPEC, compile_text
 
 ROWS = np.array([300, 0, 120, 80, 7, 40, 1, 0, 0, 52])
@@ -135,12 +135,13 @@ def test_the_mean_reads_the_values_of_the_artifact(compiled, mechanism):
     assert estimator.values(outputs[::-3]).tolist() == wanted[::-3]
 
 
-def test_groups_are_counted_one_by_one(compiled, tmp_path):
+def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "BATCH_ROWS", (3_000, 3_000))
     decoded, randomizer = compiled("laplace")
     generator, path = np.random.default_rng(3), tmp_path / "private.parquet"
     groups = np.sort(generator.integers(0, 40, 20_000))[::-1] * 7  # named in falling order
     private = randomizer(generator.integers(0, 10, 20_000))
-    pq.write_table(pa.table({"y": private, "g": groups}), path, row_group_size=3_000)
+    pq.write_table(pa.table({"y": private, "g": groups}), path)
     table = open_table(path, "y", decoded.domain, all_columns=True)
     batches: list[int] = []
     first, *others = count_outputs(table, decoded.randomizer, "g", batches.append)

@@ -9,8 +9,10 @@ from labeldp_runtime import Randomizer
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels
+from labeldp_compile.prior.rows import require_rows
 from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain
 from labeldp_compile.tabular import open_table, rewrite_table
+from labeldp_compile.tabular.header import read_header
 from tests.helpers import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 2)
@@ -54,6 +56,38 @@ def test_unusable_csv(tmp_path, content, message):
         open_table(path, "y", DOMAIN, all_columns=True)
     assert message in str(caught.value)
     assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
+HOSTILE = "\x1b]0;owned\x07\x00\u202e"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda path: open_table(path, "y", DOMAIN, all_columns=True), lambda p: read_header(p, "y")],
+)
+@pytest.mark.parametrize("name", [f"{HOSTILE}.csv", f"{HOSTILE}.txt", f"{HOSTILE}/a.parquet"])
+def test_a_path_is_shown_and_not_obeyed(tmp_path, use, name):
+    with pytest.raises(DataError) as caught:
+        use(tmp_path / name)
+    assert "\N{REPLACEMENT CHARACTER}]0;owned" in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_neither_are_names_in_a_file_that_is_there(tmp_path):
+    path = tmp_path / "\x1b[2J.parquet"
+    nested = pa.array([{"\x1b[31m": 1}])
+    pq.write_table(pa.table({"y": nested, "z": [0], "\x1b[0m": nested}), path)
+    for column, message in [("y", "needs numbers"), ("x", "has no column 'x'")]:
+        with pytest.raises(DataError, match=message) as caught:
+            open_table(path, column, DOMAIN, all_columns=True)
+        assert str(caught.value).isprintable()
+    table = open_table(path, "z", DOMAIN, all_columns=True)
+    with pytest.raises(DataError, match="CSV cannot hold") as caught:
+        rewrite_table(table, tmp_path / "\x1b.csv", lambda labels: labels)
+    assert str(caught.value).isprintable()
+    with pytest.raises(DataError, match="has 1 rows") as caught:
+        require_rows(path, 2, 1)
+    assert str(caught.value).isprintable()
 
 
 def test_a_ragged_row_is_an_error_that_quotes_nothing(tmp_path):

@@ -28,8 +28,11 @@ lint: $(STAMP)
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
 
+# JAX has threads, and the tests of forks must not share a process with them.
+JAX_TESTS := tests/trainer tests/trainer_private tests/docs/test_tutorial.py
 unit: $(STAMP)
-	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages
+	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages $(addprefix --ignore=,$(JAX_TESTS))
+	@$(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)
 
 # Node, Chromium and C++, as far as they can be had: what is left out is named, and with
 # LABELDP_ALL=1 it is a failure.

@@ -74,7 +74,7 @@ def test_a_faultless_function_is_not_accused():
         ("neighbours_of_the_call", 5_000_000),
         ("word_for_two_rows", 100_000),
         ("words_of_a_block", 1_000_000),
-        ("opposite_words", 100_000),
+        ("opposite_words", 1_000_000),
         ("repeated_by_forks", 100_000),
         ("repeated_by_restarts", 100_000),
     ],

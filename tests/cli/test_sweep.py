@@ -255,7 +255,7 @@ def test_an_interrupted_run_leaves_nothing_half_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr(plot, "save_png", interrupted)
     result = labeldp("sweep", spec_in(tmp_path), *FEW, "-o", tmp_path / "sweep.png")
-    assert result.exit_code == 1
+    assert result.exit_code == 130
     assert [path.name for path in tmp_path.iterdir()] == ["spec.yaml"]
 
 

@@ -182,7 +182,8 @@ def test_an_enlarged_window_is_not_private():
 def test_insecure_artifacts_fail_and_say_so(model):
     report = check_bytes(rebuilt(model, lambda c: c.update(insecure="made with a test seed")))
     assert not report.ok
-    assert report.checks[-1].detail.startswith("INSECURE")
+    assert report.checks[-1].name == "secure"
+    assert report.checks[-1].detail == "the certificate says: 'made with a test seed'"
 
 
 def test_declared_fields_can_be_restated_and_are_listed_as_declared(model):

@@ -9,10 +9,13 @@ from labeldp_compile.page.palette import LIGHT
 INK, GRID = LIGHT["ink"], LIGHT["grid"]
 
 
-def tidy(axes: Any, *, grid: str | None = "both") -> None:
-    """Ink for what is read, a light grid (``both``, ``x``, ``y`` or None), two spines."""
+def tidy(axes: Any, *, grid: str | None = "both", **line: Any) -> None:
+    """Ink for what is read, a light grid (``both``, ``x``, ``y`` or None), two spines.
+
+    ``line`` are further properties of the grid's lines.
+    """
     if grid is not None:
-        axes.grid(visible=True, which="major", axis=grid, color=GRID, linewidth=0.7)
+        axes.grid(visible=True, which="major", axis=grid, color=GRID, linewidth=0.7, **line)
     axes.set_axisbelow(True)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))

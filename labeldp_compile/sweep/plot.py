@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from labeldp_compile.page.palette import LIGHT
+from labeldp_compile.page.axes import INK, tidy
 from labeldp_compile.page.svg import inline_svg, picture_settings, save_figure
 from labeldp_compile.sweep.sweep import Sweep
 
@@ -30,7 +30,6 @@ COLOURS = (
 )
 _MARKERS = "osD^vPX*<>hd"
 _DASHES = ("-", "--", "-.", ":")
-_INK, _GRID = LIGHT["ink"], LIGHT["grid"]
 LOSSES = {
     "squared": "noisy label loss (½ squared error)",
     "absolute": "noisy label loss (absolute error)",
@@ -71,7 +70,7 @@ def draw_losses(axes: Any, sweep: Sweep) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.set_yscale(_scale([point.loss for point in sweep.points]))
     axes.set(xlabel="ε, for a label in both parts", ylabel=LOSSES[sweep.spec.loss])
-    axes.set_title(f"{sweep.spec.name}: noisy label loss", loc="left", color=_INK)
+    axes.set_title(f"{sweep.spec.name}: noisy label loss", loc="left", color=INK)
 
 
 def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> None:
@@ -82,7 +81,7 @@ def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> 
     edge = _edge([x for line in lines for x, _ in line])
     for line in lines:
         x, y = [max(x, edge) for x, _ in line], [y for _, y in line]
-        axes.plot(x, y, "o-", color=_INK, ms=4, label=FRONTIER if line is lines[0] else None)
+        axes.plot(x, y, "o-", color=INK, ms=4, label=FRONTIER if line is lines[0] else None)
     axes.set_xscale("log")
     axes.set_yscale(_scale([y for line in lines for _, y in line]))
     axes.set(xlabel="root-mean-square bias", ylabel="noisy label loss")
@@ -112,8 +111,8 @@ def _figure(sweep: Sweep) -> Figure:
     if sweep.frontier:
         _draw_frontier_panel(axes[1], sweep)
     for part in axes:
-        _finish(part)
-        part.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, labelcolor=_INK)
+        tidy(part, alpha=0.6)
+        part.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, labelcolor=INK)
     return figure
 
 
@@ -129,7 +128,7 @@ def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
             (max(first.rms_bias or 0.0, least), first.loss),
             xytext=(6, 6),
             textcoords="offset points",
-            color=_INK,
+            color=INK,
         )
     epsilons = {line[0].epsilon for line in sweep.frontier}
     for index, mechanism in enumerate(sweep.mechanisms()):
@@ -139,7 +138,7 @@ def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
             axes.plot(
                 x, [p.loss for p in here], label=mechanism, **style(index) | {"linestyle": ""}
             )
-    axes.set_title("The price of unbiasedness (left edge: unbiased)", loc="left", color=_INK)
+    axes.set_title("The price of unbiasedness (left edge: unbiased)", loc="left", color=INK)
 
 
 def _visible(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -153,14 +152,3 @@ def _edge(biases: Sequence[float]) -> float:
     largest = max(biases, default=1.0) or 1.0
     real = [bias for bias in biases if bias > 1e-9 * largest]
     return min(real, default=1.0) / 3
-
-
-def _finish(axes: Any) -> None:
-    axes.grid(visible=True, which="major", color=_GRID, linewidth=0.7, alpha=0.6)
-    axes.set_axisbelow(True)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(_INK)
-    axes.tick_params(colors=_INK, which="both")
-    for text in (axes.xaxis.label, axes.yaxis.label):
-        text.set_color(_INK)

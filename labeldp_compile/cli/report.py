@@ -7,10 +7,14 @@ from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.signature_options import (
+    require_public_key,
+    signature_options,
+    signed_of,
+)
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import require_folder_writable
 from labeldp_compile.tabular.writer import replaced_when_whole
-from labeldp_compile.verify.signature import read_signed, signature_path
 
 _SUFFIXES = {"html": (".html", ".htm"), "png": (".png",)}
 _EPILOG = """\b
@@ -40,16 +44,7 @@ Example:
     type=click.Path(path_type=Path),
     help="Also check FILE against this spec, and show it.",
 )
-@click.option(
-    "--public-key",
-    type=click.Path(path_type=Path),
-    help="Also check the Ed25519 signature of FILE with this key (PEM).",
-)
-@click.option(
-    "--signature",
-    type=click.Path(path_type=Path),
-    help="The signature, if it is not FILE.sig; needs --public-key.",
-)
+@signature_options
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 def report_command(
     file: Path,
@@ -65,13 +60,10 @@ def report_command(
     FILE is verified first. If a check fails, the page says so and shows nothing else of FILE, no
     picture is written, and the exit code is 1; it is 2 if FILE cannot be read.
     """
-    if signature is not None and public_key is None:
-        raise click.UsageError("--signature needs --public-key")
+    require_public_key(public_key, signature)
     form = _format(output, form)
     _require_output(output, overwrite=overwrite)
-    signed = None
-    if public_key is not None:
-        signed = read_signed(signature or signature_path(file), public_key)
+    signed = signed_of(file, public_key, signature)
     # Loaded here, for pictures take half a second to import: usage errors come at once.
     from labeldp_compile.report.findings import examine  # noqa: PLC0415
     from labeldp_compile.report.page import report_page  # noqa: PLC0415

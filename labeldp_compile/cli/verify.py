@@ -8,8 +8,12 @@ from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.signature_options import (
+    require_public_key,
+    signature_options,
+    signed_of,
+)
 from labeldp_compile.verify import Report, check_file
-from labeldp_compile.verify.signature import read_signed, signature_path
 
 
 @click.command(
@@ -21,16 +25,7 @@ from labeldp_compile.verify.signature import read_signed, signature_path
 @click.option(
     "--spec", type=click.Path(path_type=Path), help="Also check that FILE was made from this spec."
 )
-@click.option(
-    "--public-key",
-    type=click.Path(path_type=Path),
-    help="Also check the Ed25519 signature of FILE with this key (PEM).",
-)
-@click.option(
-    "--signature",
-    type=click.Path(path_type=Path),
-    help="The signature, if it is not FILE.sig; needs --public-key.",
-)
+@signature_options
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def verify_command(
     file: Path,
@@ -43,11 +38,8 @@ def verify_command(
 
     Exit code 0 if all checks hold, 1 if one fails, 2 if FILE or the spec cannot be read.
     """
-    if signature is not None and public_key is None:
-        raise click.UsageError("--signature needs --public-key")
-    signed = None
-    if public_key is not None:
-        signed = read_signed(signature or signature_path(file), public_key)
+    require_public_key(public_key, signature)
+    signed = signed_of(file, public_key, signature)
     report = check_file(file, spec, signed)
     if as_json:
         click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))

@@ -54,7 +54,7 @@ def invert(decoded: Decoded, classes: LabelClasses) -> Inverse:
             "of labels give the same outputs"
         )
     table = class_matrix(decoded, classes)
-    weights = _weights(table)
+    weights = least_variance_inverse(table)
     if weights is None:
         raise NotEstimableError(
             "several labels have nearly the same outputs: no number of rows would bring the noise "
@@ -63,7 +63,12 @@ def invert(decoded: Decoded, classes: LabelClasses) -> Inverse:
     return Inverse(table, weights)
 
 
-def _weights(table: Floats) -> Floats | None:
+def least_variance_inverse(table: Floats) -> Floats | None:
+    """W [m, c] with P·W = I for P [c, m], of least variance under uniform classes: D⁻¹Pᵀ(PD⁻¹Pᵀ)⁻¹.
+
+    D has the mean probabilities of the outputs on its diagonal. None if there is no W, or only one
+    that is too large to be useful.
+    """
     scaled = table / np.maximum(table.mean(axis=0), np.finfo(float).tiny)
     try:
         weights: Floats = np.linalg.solve(scaled @ table.T, scaled).T

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from labeldp_trainer.errors import ArtifactError
 
 Floats = NDArray[np.float64]
-_LARGEST_NORM = 1e6  # of W: beyond it, the noise of float32 sums is larger than any signal
 _NEEDS_LABELDP = (
     "debiased needs Pr[output | label], which the package labeldp reads from an artifact: "
     "pip install 'labeldp-trainer[debias]'"
@@ -58,12 +57,9 @@ def debiasing_weights(matrix: Floats, source: str) -> Floats:
             f"{source}: has {m} outputs for {k} labels, so that no weights undo its bias: "
             "leave debiased out, or compile randomized_response"
         )
-    scaled = matrix / np.maximum(matrix.mean(axis=0), np.finfo(float).tiny)[None, :]
-    weights: Floats = np.full((m, k), np.inf)
-    if np.linalg.matrix_rank(matrix) == k:
-        weights = np.linalg.solve((scaled @ matrix.T).T, scaled).T
-    residual = np.abs(matrix @ weights - np.eye(k)).max() if np.isfinite(weights).all() else np.inf
-    if residual > 1e-6 or np.abs(weights).max() > _LARGEST_NORM:
+    inversion = importlib.import_module("labeldp_compile.estimate.inversion")
+    weights: Floats | None = inversion.least_variance_inverse(matrix)
+    if weights is None:
         raise ArtifactError(
             f"{source}: several labels have nearly the same outputs, so that no useful weights "
             "undo its bias: leave debiased out, or compile with a larger ε"

@@ -76,13 +76,20 @@ class Bench:
     def tamper(self, *statements: str) -> None:
         """What the owner of the file can do to it on purpose."""
         connection = sqlite3.connect(self.ledger)
+        before = _rows(connection)
         triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
         for (trigger,) in triggers.fetchall():
             connection.execute(f"DROP TRIGGER {trigger}")
         for statement in statements:
             connection.execute(statement)
+        assert _rows(connection) != before, "the statements changed nothing"
         connection.commit()
         connection.close()
+
+
+def _rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    tables = ("entries", "secret")
+    return [row for table in tables for row in connection.execute(f"SELECT * FROM {table}")]
 
 
 @pytest.fixture

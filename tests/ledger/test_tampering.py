@@ -36,7 +36,8 @@ def test_a_ledger_as_it_was_written(used):
     [
         "UPDATE entries SET body = replace(body, '1/10', '1/99') WHERE number = 2",
         "UPDATE entries SET kind = 'note' WHERE number = 2",
-        "UPDATE entries SET hash = replace(hash, 'a', 'b') WHERE number = 3",
+        "UPDATE entries SET hash = iif(hash LIKE '0%', '1', '0') || substr(hash, 2) "
+        "WHERE number = 3",
         "UPDATE entries SET body = x'00' WHERE number = 1",
         "DELETE FROM entries WHERE number = 2",
         "DELETE FROM entries",

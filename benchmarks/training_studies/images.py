@@ -34,6 +34,7 @@ from training_studies.hardware import hardware
 
 DELTA = 1e-5
 ROWS = 60_000
+BATCH = 1024
 PRIVATE_RATES = (0.5, 1.0, 2.0, 4.0, 8.0)
 RATES = (0.02, 0.1, 0.5)
 
@@ -103,7 +104,7 @@ model: {model}
 loss: cross_entropy
 method: {method}
 optimizer: {{kind: {optimizer}, learning_rate: {rate}, schedule: cosine}}
-training: {{epochs: {epochs}, batch_size: 1024, seed: {seed}, checkpoint_every: 1000}}
+training: {{epochs: {epochs}, batch_size: {batch}, seed: {seed}, checkpoint_every: 1000}}
 """
 
 MODELS = {"cnn": "{kind: cnn, variant: mnist}", "linear": "{kind: linear}"}
@@ -127,6 +128,8 @@ class Runs:
         run = {"data": a.data_set, "model": a.model, "method": name, "epsilon": target}
         run |= {"accounting": a.accounting if METHODS[name].central else "label"}
         run |= {"epochs": a.epochs, "rate": rate, "seed": seed}
+        if a.batch != BATCH:
+            run["batch"] = a.batch
         if a.optimizer != "sgd":
             run["optimizer"] = a.optimizer
         if METHODS[name].central and "alt_conv" in name:
@@ -151,7 +154,7 @@ class Runs:
     def _train(self, name, target, rate, seed):
         spent = target
         if METHODS[name].central and self.arguments.accounting == "add_remove":
-            spent = honest_epsilon(target, self.arguments.epochs)
+            spent = honest_epsilon(target, self.arguments.epochs, self.arguments.batch)
         method = METHODS[name].config.format(
             epsilon=spent, delta=DELTA, hull=self.arguments.hull, artifact="artifact.onnx"
         )
@@ -169,6 +172,7 @@ class Runs:
             optimizer=self.arguments.optimizer,
             rate=rate,
             epochs=self.arguments.epochs,
+            batch=self.arguments.batch,
             seed=seed,
         )
         with tempfile.TemporaryDirectory(dir=self.directory) as folder:
@@ -189,10 +193,10 @@ def key(run):
 MEASURED = ("accuracy", "seconds", "hardware")
 
 
-def honest_epsilon(target, epochs):
+def honest_epsilon(target, epochs, batch):
     """The ε of label DP of the noise that add/remove accounting chooses for ``target``."""
-    steps = epochs * (ROWS // 1024)
-    plan = Plan(ROWS, 1024, steps, padded_batch(ROWS, 1024, steps, DELTA, 32))
+    steps = epochs * (ROWS // batch)
+    plan = Plan(ROWS, batch, steps, padded_batch(ROWS, batch, steps, DELTA, 32))
     return epsilon(add_remove_noise_for_comparison_only(target, plan, DELTA), plan, DELTA)
 
 
@@ -203,14 +207,15 @@ def show(runs, arguments):
         column = {name: runs.cell(name, target) for name in arguments.methods}
         columns.append((target, column))
     title = f"{arguments.data_set}, {arguments.model}, {arguments.epochs} epochs"
-    title += f", {arguments.optimizer}"
+    title += f" of batches of {arguments.batch:,}, {arguments.optimizer}"
     print(f"{title}: test accuracy in percent, mean ± sd over {arguments.seeds} seeds (rate).")
     print(f"{hardware()}.\n")
     heads = []
     for target in arguments.epsilons:
         head = f"ε = {target:g}"
         if arguments.accounting == "add_remove":
-            head += f" (add/remove; in truth {honest_epsilon(target, arguments.epochs):.3g})"
+            spent = honest_epsilon(target, arguments.epochs, arguments.batch)
+            head += f" (add/remove; in truth {spent:.3g})"
         heads.append(head)
     print("| method | " + " | ".join(heads) + " |")
     print("|---" + "|---:" * len(heads) + "|")
@@ -248,6 +253,7 @@ def main(arguments=None):
     parser.add_argument("--optimizer", choices=["sgd", "momentum", "adam"], default="sgd")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--hull", type=int, default=64, help="examples of alt_conv's hull")
     parser.add_argument("--accounting", choices=["label", "add_remove"], default="label")
     parser.add_argument("--results", type=Path, default=Path("training_images.jsonl"))

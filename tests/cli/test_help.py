@@ -79,6 +79,14 @@ def test_nothing_loads_a_solver_that_it_does_not_use():
     assert heavy_modules("plan", spec, candidates=solvers) == []
 
 
+def test_help_of_train_and_a_wrong_config_wait_for_no_jax(tmp_path):
+    pytest.importorskip("labeldp_trainer")
+    wrong = tmp_path / "train.yaml"
+    wrong.write_text("version: 1\n", encoding="utf-8")
+    for arguments in (("--help",), (wrong,)):
+        assert heavy_modules("train", *arguments, candidates=["jax", "scipy", "optax"]) == []
+
+
 def test_the_short_helps_are_those_of_the_commands():
     context = click.Context(main)
     for name, short in _COMMANDS.items():

@@ -1,18 +1,40 @@
 """Trains JAX models on labels under label differential privacy."""
 
-from labeldp_trainer.config import LoadedConfig, load_config, parse_config
-from labeldp_trainer.data import FeatureShape
-from labeldp_trainer.errors import (
-    ArtifactError,
-    ConfigError,
-    DataError,
-    DivergedError,
-    RunFolderError,
-    TrainerError,
-)
-from labeldp_trainer.models import Model
-from labeldp_trainer.run import load_params
-from labeldp_trainer.train import Result, train
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from labeldp_trainer.config import LoadedConfig, load_config, parse_config
+    from labeldp_trainer.data import FeatureShape
+    from labeldp_trainer.errors import (
+        ArtifactError,
+        ConfigError,
+        DataError,
+        DivergedError,
+        RunFolderError,
+        TrainerError,
+    )
+    from labeldp_trainer.models import Model
+    from labeldp_trainer.run import load_params
+    from labeldp_trainer.training import Result, train
+
+# Loaded when asked for: JAX takes seconds, which help and a wrong config should not cost.
+_HOMES = {
+    "ArtifactError": "errors",
+    "ConfigError": "errors",
+    "DataError": "errors",
+    "DivergedError": "errors",
+    "FeatureShape": "data",
+    "LoadedConfig": "config",
+    "Model": "models",
+    "Result": "training",
+    "RunFolderError": "errors",
+    "TrainerError": "errors",
+    "load_config": "config",
+    "load_params": "run",
+    "parse_config": "config",
+    "train": "training",
+}
 
 __all__ = [
     "ArtifactError",
@@ -30,3 +52,16 @@ __all__ = [
     "parse_config",
     "train",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load what is exported (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,8 +9,6 @@ import click
 
 from labeldp_trainer.config import load_config
 from labeldp_trainer.errors import TrainerError
-from labeldp_trainer.progress import epoch_progress
-from labeldp_trainer.train import train
 
 
 @click.command(
@@ -35,6 +33,10 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     """
     try:
         loaded = load_config(config)
+        # Not before the config is right: JAX takes seconds to load.
+        from labeldp_trainer.progress import epoch_progress  # noqa: PLC0415
+        from labeldp_trainer.training import train  # noqa: PLC0415
+
         output = output or Path("runs") / loaded.config.name
         progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
         result = train(loaded, output, resume=resume, progress=progress)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
 Floats = NDArray[np.float64]
-_BELOW, _WINDOW = 28, 64  # of a standard deviation of four or less: seven below, nine above
+_BELOW, _WINDOW = 36, 80  # of a standard deviation of six or less: six below, seven above
 SPAN = 2 * _WINDOW
 
 

@@ -17,13 +17,13 @@ _TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
-class Spread:
-    """How much g varies, as a functional of the label, which the outputs estimate too.
+class Moment:
+    """A moment of g as a functional of the label, which the outputs estimate too.
 
     Attributes:
-        of_label: [c, f] Var[g | y] if labels are fixed, E[g² | y] if they are drawn.
-        of_output: [m, f] unbiased estimators s of it.
-        with_g: [c, f] E[s·g | y].
+        of_label: [c, f] the moment under each label: central if labels are fixed, else raw.
+        of_output: [m, f] unbiased estimators h of it.
+        with_g: [c, f] E[h·g | y].
     """
 
     of_label: Floats
@@ -45,7 +45,7 @@ class LinearEstimators:
         return result
 
     def variance(self, group: GroupCounts, target: Target, shares: Floats) -> Variance:
-        """The variance of g(o), of one row.
+        """The variance of g(o), of one row, for each value of the functional.
 
         It is estimated without bias. That estimate is off where the functional's is, and by how
         much for each unit is the regression of the one on the other, by which it is corrected for
@@ -54,35 +54,51 @@ class LinearEstimators:
         Args:
             group: the outputs.
             target: what is random, the noise alone or the labels too.
-            shares: [c] of the classes, a distribution, for the regression.
+            shares: [c] of the classes, a distribution near theirs, for the regression.
         """
         value = self.estimate(group)
-        spread, f = self._of_rows if target == "rows" else self._of_population, self.functionals
-        squares, mean = shares @ spread.of_label, shares @ f
+        moment, f = self._variance if target == "rows" else self._second, self.functionals
+        size, mean = shares @ moment.of_label, shares @ f
         if target == "rows":
-            common, random = shares @ (spread.with_g - spread.of_label * f), squares
+            common, random = shares @ (moment.with_g - moment.of_label * f), size
         else:
-            common, random = shares @ spread.with_g - squares * mean, squares - mean**2
+            common, random = shares @ moment.with_g - size * mean, size - mean**2
         slope = common / np.maximum(random, _TINY)
         # At the nearest value of the functional that is possible, it is one that labels can have.
         beyond = np.clip(value, f.min(axis=0), f.max(axis=0)) - value
-        found = group.counts @ spread.of_output[group.outputs] / group.rows + slope * beyond
-        found = np.clip(found, spread.of_label.min(axis=0), spread.of_label.max(axis=0))
+        found = group.counts @ moment.of_output[group.outputs] / group.rows + slope * beyond
+        found = np.clip(found, moment.of_label.min(axis=0), moment.of_label.max(axis=0))
         found = found - slope * beyond
         if target == "rows":
             return Variance(found, slope, 0.0)
         return Variance(found - value**2, slope - 2 * value, 1.0)
 
+    def jump(self, shares: Floats) -> Floats:
+        """[f] the size of the noise that decides where it is rare: √(fourth moment/variance)."""
+        spread = np.maximum(shares @ self._variance.of_label, _TINY)
+        result: Floats = np.sqrt(shares @ self._fourth / spread)
+        return result
+
     @cached_property
-    def _of_rows(self) -> Spread:
+    def _variance(self) -> Moment:
         f, scale = self.functionals, np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
         scaled = self.inverse.table @ (self.of_output / scale) ** 2 - (f / scale) ** 2
-        return self._spread(np.maximum(scaled, 0.0) * scale**2)
+        return self._moment(np.maximum(scaled, 0.0) * scale**2)
 
     @cached_property
-    def _of_population(self) -> Spread:
-        return self._spread(self.inverse.table @ self.of_output**2)
+    def _second(self) -> Moment:
+        return self._moment(self.inverse.table @ self.of_output**2)
 
-    def _spread(self, of_label: Floats) -> Spread:
+    @cached_property
+    def _fourth(self) -> Floats:
+        """[c, f] E[(g − f)⁴ | y]."""
+        scale = np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
+        f, g = self.functionals / scale, self.of_output / scale
+        second, third, fourth = (self.inverse.table @ g**power for power in (2, 3, 4))
+        central = np.maximum(fourth - 4 * f * third + 6 * f**2 * second - 3 * f**4, 0.0)
+        result: Floats = central * scale**4
+        return result
+
+    def _moment(self, of_label: Floats) -> Moment:
         of_output = self.inverse.weights @ of_label
-        return Spread(of_label, of_output, self.inverse.table @ (of_output * self.of_output))
+        return Moment(of_label, of_output, self.inverse.table @ (of_output * self.of_output))

@@ -25,9 +25,9 @@ from labeldp_compile.estimate.intervals import CONFIDENCE, MIN_ROWS, Estimates, 
 
 Floats = NDArray[np.float64]
 _TWO_VALUES = 1e-9  # of their difference, by which equal ones may differ
-_RARE = 9.0  # the variance of the hits up to which the distribution is computed
-_LARGEST_MISS = 0.075
-_COARSE, _FINE = 65, 17
+_RARE = 16.0  # the variance of the hits up to which the distribution is computed
+_MISSED, _LARGEST_MISS = 1 - CONFIDENCE, 0.075
+_COARSE, _FINE = 49, 17
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ class _Law:
         with_label = Binomials(np.where(inside, labels, n), np.where(inside, a, expected / n))
         others = Binomials(np.where(inside, n - labels, 0), np.full(len(expected), b))
         starts, probabilities = sums(with_label, others)
-        accepted = _tails(probabilities) if self.each_tail else _nearest(probabilities)
         place = hits - starts
-        here = accepted[np.arange(len(expected)), np.clip(place, 0, SPAN - 1)]
-        return expected, here & (place >= 0) & (place < SPAN)
+        seen = np.clip(place, 0, SPAN - 1)[:, None]
+        accepted = (_tails if self.each_tail else _nearest)(probabilities, seen)
+        return expected, accepted & (place >= 0) & (place < SPAN)
 
 
 def _variance(hits: Any, n: int, a: Any, b: Any, target: Target) -> Any:
@@ -116,36 +116,40 @@ def _interval(hits: int, law: _Law) -> tuple[float, float]:
     inside = np.flatnonzero(accepted)
     first, last = int(inside[0]), int(inside[-1])
     low, high = float(grid[first]), float(grid[last])
-    # Each end lies between the last that is refused and the first that accepts.
+    # Each end lies between the first that accepts and the last that is refused, close to that.
     if first > 0:
         finer, accepted = law.accepts(hits, np.linspace(grid[first - 1], low, _FINE))
         at = int(np.argmax(accepted))
-        low = float(finer[max(at - 1, 0) : at + 1].mean())
+        low = _between(finer[at], finer[max(at - 1, 0)])
     if last < len(grid) - 1:
         finer, accepted = law.accepts(hits, np.linspace(high, grid[last + 1], _FINE))
         at = len(finer) - 1 - int(np.argmax(accepted[::-1]))
-        high = float(finer[at : at + 2].mean())
+        high = _between(finer[at], finer[min(at + 1, len(finer) - 1)])
     return (low / n - b) / (a - b), (high / n - b) / (a - b)
 
 
-def _tails(probabilities: Floats) -> NDArray[np.bool_]:
-    """[h, s] the numbers of hits that each of h distributions accepts, 2.5 % missed either side."""
+def _between(accepted: float, refused: float) -> float:
+    return 0.1 * accepted + 0.9 * refused
+
+
+def _tails(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[h] whether distributions [h, s] accept what is seen [h, 1]: 2.5 % are not, either side."""
     up_to = probabilities.cumsum(axis=1)
-    from_it = probabilities[:, ::-1].cumsum(axis=1)[:, ::-1]
-    result: NDArray[np.bool_] = np.minimum(up_to, from_it) > (1 - CONFIDENCE) / 2
+    from_it = up_to[:, -1:] - up_to + probabilities
+    tail = np.take_along_axis(np.minimum(up_to, from_it), seen, axis=1)[:, 0]
+    result: NDArray[np.bool_] = tail > _MISSED / 2
     return result
 
 
-def _nearest(probabilities: Floats) -> NDArray[np.bool_]:
-    """[h, s] the numbers of hits that each of h distributions accepts, about 5 % missed."""
+def _nearest(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[h] whether distributions [h, s] accept what is seen [h, 1]: about 5 % are not."""
     up_to = probabilities.cumsum(axis=1) - probabilities / 2
-    tail = np.minimum(up_to, probabilities.sum(axis=1, keepdims=True) - up_to)
-    order = np.argsort(tail, axis=1, kind="stable")
-    missed = np.take_along_axis(probabilities, order, axis=1).cumsum(axis=1)
-    missed = np.concatenate([np.zeros((len(missed), 1)), missed], axis=1)
-    off = np.where(missed <= _LARGEST_MISS, np.abs(missed - (1 - CONFIDENCE)), np.inf)
-    # Of equally good ones the last, as numbers that are never seen need not be accepted.
-    taken = SPAN - np.argmin(off[:, ::-1], axis=1)
-    rank = np.argsort(order, axis=1, kind="stable")
-    result: NDArray[np.bool_] = rank >= taken[:, None]
+    tail = np.minimum(up_to, up_to[:, -1:] + probabilities[:, -1:] / 2 - up_to)
+    mine = np.take_along_axis(tail, seen, axis=1)
+    before = (tail < mine) | ((tail == mine) & (np.arange(SPAN) < seen))
+    without = np.where(before, probabilities, 0.0).sum(axis=1)
+    with_it = without + np.take_along_axis(probabilities, seen, axis=1)[:, 0]
+    # What is seen stays if 5 % are away already, or will be nearer so than with it away as well.
+    nearer = (with_it > _LARGEST_MISS) | (without + with_it > 2 * _MISSED)
+    result: NDArray[np.bool_] = (without >= _MISSED) | ((with_it > _MISSED) & nearer)
     return result

@@ -25,6 +25,8 @@ Target = Literal["rows", "population"]
 CONFIDENCE = 0.95
 MIN_ROWS = 10
 Z = float(ndtri((1 + CONFIDENCE) / 2))
+_FEW, _FEWER = 0.8, 1.0  # between 1.6 jumps and one, their size is taken into account
+_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -65,27 +67,52 @@ class Variance:
     slope: Floats
     curvature: float
 
+    def around(self, by: Floats) -> Variance:
+        """The same as a function of the distance from estimate + ``by``."""
+        at = self.at_estimate + (self.slope - self.curvature * by) * by
+        return Variance(at, self.slope - 2 * self.curvature * by, self.curvature)
 
-def score_estimates(value: Floats, variance: Variance, n: int, quantile: float) -> Estimates:
+
+def score_estimates(
+    value: Floats, variance: Variance, n: int, quantile: float, jump: Floats | None = None
+) -> Estimates:
     """Estimates [f] whose intervals are {θ : n·(θ − value)² ≤ quantile²·variance(θ)}.
+
+    Where the variance of an end is that of few rare jumps, the end is one of a value that lies
+    (quantile² − 1)/6 jumps further: by so much jumps that come as a Poisson number, if they all
+    have one sign, move the quantiles of their sum (Cornish and Fisher 1938).
 
     Args:
         value: [f] unbiased estimates, means over n rows.
         variance: of one row.
         n: rows.
         quantile: of the standardized estimate, 1 − (1 − ``CONFIDENCE``)/2.
+        jump: [f] of one row, the size of the noise that decides where it is rare.
     """
-    at_estimate = np.maximum(variance.at_estimate, 0.0)
-    error = np.sqrt(at_estimate / n)
+    error = np.sqrt(np.maximum(variance.at_estimate, 0.0) / n)
     if n < MIN_ROWS:
         missing = np.full_like(value, np.nan)
         return Estimates(value, error, missing, missing)
-    ratio = quantile**2 / n
+    ends = []
+    for side in (-1, 1):
+        end = _end(value, variance, quantile**2 / n, side)
+        if jump is not None:
+            # One by the root of the number of jumps that the variance of this end is worth.
+            most = quantile * jump / n
+            rarity = most / np.maximum(np.abs(end - value), 1e-3 * most + _TINY)
+            phase = np.clip((rarity - _FEW) / (_FEWER - _FEW), 0.0, 1.0)
+            by = side * phase * (quantile**2 - 1) / 6 * jump / n
+            end = _end(value + by, variance.around(by), quantile**2 / n, side)
+        ends.append(end)
+    return Estimates(value, error, *ends)
+
+
+def _end(value: Floats, variance: Variance, ratio: float, side: int) -> Floats:
+    """The lesser or the greater root of (θ − value)² = ratio·variance(θ)."""
     scale, middle = 1 + ratio * variance.curvature, ratio * variance.slope / 2
-    reach = np.sqrt(middle**2 + scale * ratio * at_estimate)
-    return Estimates(
-        value, error, value + (middle - reach) / scale, value + (middle + reach) / scale
-    )
+    reach = np.sqrt(middle**2 + scale * ratio * np.maximum(variance.at_estimate, 0.0))
+    result: Floats = value + (middle + side * reach) / scale
+    return result
 
 
 def student(n: int) -> float:

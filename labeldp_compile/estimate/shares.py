@@ -34,8 +34,11 @@ class Shares:
     def __call__(self, group: GroupCounts, target: Target, projected: Floats) -> Estimates:
         """The estimates [f] of one group, near whose labels [c] the noise is taken."""
         value, n = self.linear.estimate(group), group.rows
-        found = score_estimates(value, self.linear.variance(group, target, projected), n, Z)
-        return found if self.hits is None else self.hits.where_rare(found, n, target)
+        variance = self.linear.variance(group, target, projected)
+        if self.hits is not None:
+            found = score_estimates(value, variance, n, Z)
+            return self.hits.where_rare(found, n, target)
+        return score_estimates(value, variance, n, Z, self.linear.jump(projected))
 
 
 def share_estimators(inverse: Inverse) -> Shares:

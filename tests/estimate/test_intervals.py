@@ -72,14 +72,16 @@ def exact_coverage(k, epsilon, n, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
-    ("k", "epsilon", "n"), [(10, 1, 40), (10, 4, 40), (53, 1, 40), (10, 4, 400), (53, 6, 400)]
+    ("k", "epsilon", "n"),
+    [(10, 1, 40), (10, 4, 40), (53, 1, 40), (2, 2, 64), (53, 6, 64), (10, 4, 400), (53, 6, 400)],
 )
 def test_every_share_is_covered_as_often_as_promised(k, epsilon, n, target):
     truths, covered = exact_coverage(k, epsilon, n, target)
-    assert covered.min() >= (0.92 if n > 40 else 0.9249)  # of 40 rows, all are exact
+    # Every interval is exact if the number of hits cannot vary by more than 16.
+    assert covered.min() >= (0.925 - 1e-4 if n <= 64 else 0.92)
     assert 0.945 <= covered.mean() <= 0.965
     # Labels that nobody has, or few, as most of many labels are.
-    assert 0.93 <= covered[truths <= 0.1].mean() <= 0.97
+    assert 0.93 <= covered[truths <= 0.1].mean() <= 0.975
 
 
 @pytest.mark.parametrize("target", TARGETS)

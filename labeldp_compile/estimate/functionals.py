@@ -23,7 +23,7 @@ class Moment:
     Attributes:
         of_label: [c, f] the moment under each label: central if labels are fixed, else raw.
         of_output: [m, f] unbiased estimators h of it.
-        with_g: [c, f] E[h·g | y].
+        with_g: [c, f] Cov[h, g | y] if labels are fixed, else E[h·g | y].
     """
 
     of_label: Floats
@@ -58,11 +58,10 @@ class LinearEstimators:
         """
         value = self.estimate(group)
         moment, f = self._variance if target == "rows" else self._second, self.functionals
-        size, mean = shares @ moment.of_label, shares @ f
-        if target == "rows":
-            common, random = shares @ (moment.with_g - moment.of_label * f), size
-        else:
-            common, random = shares @ moment.with_g - size * mean, size - mean**2
+        common, random = shares @ moment.with_g, shares @ moment.of_label
+        if target == "population":
+            mean = shares @ f
+            common, random = common - random * mean, random - mean**2
         slope = common / np.maximum(random, _TINY)
         # At the nearest value of the functional that is possible, it is one that labels can have.
         beyond = np.clip(value, f.min(axis=0), f.max(axis=0)) - value
@@ -83,7 +82,8 @@ class LinearEstimators:
     def _variance(self) -> Moment:
         f, scale = self.functionals, np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
         scaled = self.inverse.table @ (self.of_output / scale) ** 2 - (f / scale) ** 2
-        return self._moment(np.maximum(scaled, 0.0) * scale**2)
+        moment = self._moment(np.maximum(scaled, 0.0) * scale**2)
+        return Moment(moment.of_label, moment.of_output, moment.with_g - moment.of_label * f)
 
     @cached_property
     def _second(self) -> Moment:

@@ -96,6 +96,11 @@ class _Law:
         accepted = (_tails if self.each_tail else _nearest)(probabilities, seen)
         return expected, accepted & (place >= 0) & (place < SPAN)
 
+    def end(self, accepted: float, refused: float) -> float:
+        """Of the interval: the last whole label that accepts, else nearly where refusal begins."""
+        next_label = self.target == "rows" and abs(refused - accepted) < 1.5 * (self.a - self.b)
+        return accepted + (1e-6 if next_label else 0.9) * (refused - accepted)
+
 
 def _variance(hits: Any, n: int, a: Any, b: Any, target: Target) -> Any:
     """Of the hits, numbers or vectors, if as many are expected."""
@@ -116,20 +121,15 @@ def _interval(hits: int, law: _Law) -> tuple[float, float]:
     inside = np.flatnonzero(accepted)
     first, last = int(inside[0]), int(inside[-1])
     low, high = float(grid[first]), float(grid[last])
-    # Each end lies between the first that accepts and the last that is refused, close to that.
     if first > 0:
         finer, accepted = law.accepts(hits, np.linspace(grid[first - 1], low, _FINE))
         at = int(np.argmax(accepted))
-        low = _between(finer[at], finer[max(at - 1, 0)])
+        low = law.end(finer[at], finer[max(at - 1, 0)])
     if last < len(grid) - 1:
         finer, accepted = law.accepts(hits, np.linspace(high, grid[last + 1], _FINE))
         at = len(finer) - 1 - int(np.argmax(accepted[::-1]))
-        high = _between(finer[at], finer[min(at + 1, len(finer) - 1)])
+        high = law.end(finer[at], finer[min(at + 1, len(finer) - 1)])
     return (low / n - b) / (a - b), (high / n - b) / (a - b)
-
-
-def _between(accepted: float, refused: float) -> float:
-    return 0.1 * accepted + 0.9 * refused
 
 
 def _tails(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -4,8 +4,8 @@ The labels are the first rows of the doctor visits data, cut off at k − 1, in 
 400 and 4,560 rows. Each release randomizes them through labeldp-runtime; an interval covers if the
 true value of these rows (or of the population, from which each release draws its rows anew) lies
 inside.
-Histograms: the mean over labels, and the labels with the least and the largest coverage. Prints a
-markdown table.
+Histograms: the mean over labels, and the labels with the least and the largest coverage. Quantiles:
+the least and the largest coverage of five shares and all sizes. Prints a markdown table.
 
     python benchmarks/estimate.py [RELEASES]
 """
@@ -133,7 +133,7 @@ def line(case, target, releases):
     for part in range(4):
         cells.append(per_cent(np.mean([r[1][part] for r in runs])) if runs[0][1] else "–")
     if runs[0][2]:
-        q = np.array([run[2][0] for run in runs]).mean(axis=0)
+        q = np.array([run[2] for run in runs]).mean(axis=0)
         cells.append(f"{per_cent(q.min())}–{per_cent(q.max())}")
     else:
         cells.append("–")

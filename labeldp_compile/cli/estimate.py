@@ -126,8 +126,6 @@ def _in_words(estimation: Estimation, found: list[GroupEstimates], target: str) 
     small = sum(group.rows < MIN_ROWS for group in found)
     if small:
         lines.append(f"{small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval")
-    if any(h is not None and h.widened.any() for g in found for h in (g.mean, g.histogram)):
-        lines.append("* widened: few rows decide, so the normal distribution is not relied upon")
     return lines
 
 
@@ -174,6 +172,5 @@ def _histogram(estimation: Estimation, total: GroupEstimates) -> list[str]:
 
 
 def _interval(entry: dict[str, Any]) -> list[str]:
-    mark = "*" if entry["widened"] else ""
     ends = ["–" if entry[end] is None else f"{entry[end]:.6g}" for end in ("low", "high")]
-    return [f"{entry['estimate']:.6g}", ends[0], ends[1] + mark]
+    return [f"{entry['estimate']:.6g}", *ends]

@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.estimate.classes import LabelClasses, label_classes
-from labeldp_compile.estimate.functionals import (
-    LinearEstimators,
-    Mean,
-    cumulative_estimators,
-    mean_estimator,
-)
 from labeldp_compile.estimate.intervals import Estimates, Target
 from labeldp_compile.estimate.inversion import Inverse, NotEstimableError, invert
+from labeldp_compile.estimate.means import Mean, mean_estimator
 from labeldp_compile.estimate.private_counts import GroupCounts
 from labeldp_compile.estimate.quantiles import Quantile, quantiles
+from labeldp_compile.estimate.shares import Shares, cumulative_estimators, share_estimators
 from labeldp_compile.estimate.simplex import project_to_simplex
 from labeldp_compile.inspection import Decoded
 
@@ -60,8 +56,8 @@ class Estimation:
     classes: LabelClasses
     refused: dict[str, str] = field(default_factory=dict)
     _mean: Mean | None = None
-    _histogram: LinearEstimators | None = None
-    _cumulative: LinearEstimators | None = None
+    _histogram: Shares | None = None
+    _cumulative: Shares | None = None
 
     @classmethod
     def of(cls, decoded: Decoded) -> Estimation:
@@ -70,7 +66,7 @@ class Estimation:
         inverse: Inverse | None = None
         try:
             inverse = invert(decoded, self.classes)
-            self._histogram = LinearEstimators.of(inverse, np.eye(self.classes.count), 1.0)
+            self._histogram = share_estimators(inverse)
         except NotEstimableError as error:
             self.refused["histogram"] = self.refused["quantiles"] = str(error)
         try:
@@ -93,12 +89,14 @@ class Estimation:
         return [self._of_group(group, target) for group in groups]
 
     def _of_group(self, group: GroupCounts, target: Target) -> GroupEstimates:
-        mean = None if self._mean is None else self._mean(group, target)
-        if self._histogram is None:
+        projected = None
+        if self._histogram is not None:
+            projected = project_to_simplex(self._histogram.linear.estimate(group))
+        mean = None if self._mean is None else self._mean(group, target, projected)
+        if self._histogram is None or projected is None:
             return GroupEstimates(group.name, group.rows, mean, None, None, None)
-        histogram = self._histogram(group, target)
-        projected = project_to_simplex(histogram.value)
+        histogram = self._histogram(group, target, projected)
         found = None
         if self._cumulative is not None:
-            found = quantiles(self._cumulative(group, target), projected)
+            found = quantiles(self._cumulative(group, target, projected), projected)
         return GroupEstimates(group.name, group.rows, mean, histogram, projected, found)

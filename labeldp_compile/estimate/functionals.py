@@ -1,151 +1,104 @@
-"""What is estimated, as functionals of a label, and the estimators that the outputs give."""
+"""Functionals of a label that outputs estimate linearly, and the variance of such estimates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.estimate.classes import LabelClasses, class_matrix
-from labeldp_compile.estimate.intervals import Estimates, NoiseBounds, Target, estimates
-from labeldp_compile.estimate.inversion import Inverse, NotEstimableError
+from labeldp_compile.estimate.intervals import Target, Variance
+from labeldp_compile.estimate.inversion import Inverse
 from labeldp_compile.estimate.private_counts import GroupCounts
-from labeldp_compile.inspection import Decoded
-from labeldp_compile.randomizer import AdditiveRandomizer, CategoricalDomain, Randomizer
-from labeldp_compile.randomizer.utility import variances
 
 Floats = NDArray[np.float64]
-_UNBIASED = 1e-9  # of the labels' range
-_HEAVY = 3.0  # a jump in standard deviations, where no table says it
-_SMALL_TABLE = 1_000_000  # probabilities, that are worth a least-squares problem
-_SMALLEST_SINGULAR = 1e-6
+_TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of g as a functional of the label, which the outputs estimate too.
+
+    Attributes:
+        of_label: [c, f] the moment under each label: central if labels are fixed, else raw.
+        of_output: [m, f] unbiased estimators h of it.
+        with_g: [c, f] Cov[h, g | y] if labels are fixed, else E[h·g | y].
+    """
+
+    of_label: Floats
+    of_output: Floats
+    with_g: Floats
 
 
 @dataclass(frozen=True)
 class LinearEstimators:
-    """Estimators of functionals [c, f] of the classes, by the weights of an inverted table.
+    """Unbiased estimators g [m, f] of functionals [c, f] of the classes, for an inverted table."""
 
-    Var[g | y] is itself a functional of y, which the same weights estimate.
-    """
-
+    inverse: Inverse
+    functionals: Floats
     of_output: Floats
-    noise: Floats
-    bounds: NoiseBounds
 
-    @classmethod
-    def of(cls, inverse: Inverse, functionals: Floats, step: float = 0.0) -> LinearEstimators:
-        """The estimators of these functionals; ``step`` is 1 if they are indicators of labels."""
-        g = inverse.weights @ functionals
-        variance, bounds = _noise_of(inverse.table, g, functionals)
-        bounds = NoiseBounds(bounds.least, bounds.most, bounds.jump, step)
-        return cls(g, inverse.weights @ variance, bounds)
+    def estimate(self, group: GroupCounts) -> Floats:
+        """Estimates [f] of the functionals' means."""
+        result: Floats = group.counts @ self.of_output[group.outputs] / group.rows
+        return result
 
-    def __call__(self, group: GroupCounts, target: Target) -> Estimates:
-        """The estimates [f] of one group."""
-        g, noise = self.of_output[group.outputs], self.noise[group.outputs]
-        return estimates(g, noise, group.counts, self.bounds, target)
+    def variance(self, group: GroupCounts, target: Target, shares: Floats) -> Variance:
+        """The variance of g(o), of one row, for each value of the functional.
 
+        It is estimated without bias. That estimate is off where the functional's is, and by how
+        much for each unit is the regression of the one on the other, by which it is corrected for
+        every value of the functional. In randomized response that gives the variance exactly.
 
-@dataclass(frozen=True)
-class UnbiasedMean:
-    """The mean of the labels by the mean of the outputs, where E[output | y] = y.
+        Args:
+            group: the outputs.
+            target: what is random, the noise alone or the labels too.
+            shares: [c] of the classes, a distribution near theirs, for the regression.
+        """
+        value = self.estimate(group)
+        moment, f = self._variance if target == "rows" else self._second, self.functionals
+        common, random = shares @ moment.with_g, shares @ moment.of_label
+        if target == "population":
+            mean = shares @ f
+            common, random = common - random * mean, random - mean**2
+        slope = common / np.maximum(random, _TINY)
+        # At the nearest value of the functional that is possible, it is one that labels can have.
+        beyond = np.clip(value, f.min(axis=0), f.max(axis=0)) - value
+        found = group.counts @ moment.of_output[group.outputs] / group.rows + slope * beyond
+        found = np.clip(found, moment.of_label.min(axis=0), moment.of_label.max(axis=0))
+        found = found - slope * beyond
+        if target == "rows":
+            return Variance(found, slope, 0.0)
+        return Variance(found - value**2, slope - 2 * value, 1.0)
 
-    Attributes:
-        values: gives the outputs [u] of indices [u].
-        weights: [m] estimates Var[output | y], or slightly more, from an output; or None: then the
-            largest is taken.
-        bounds: of the noise.
-    """
+    def jump(self, shares: Floats) -> Floats:
+        """[f] the size of the noise that decides where it is rare: √(fourth moment/variance)."""
+        spread = np.maximum(shares @ self._variance.of_label, _TINY)
+        result: Floats = np.sqrt(shares @ self._fourth / spread)
+        return result
 
-    values: Callable[[NDArray[np.int64]], Floats]
-    weights: Floats | None
-    bounds: NoiseBounds
+    @cached_property
+    def _variance(self) -> Moment:
+        f, scale = self.functionals, np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
+        scaled = self.inverse.table @ (self.of_output / scale) ** 2 - (f / scale) ** 2
+        moment = self._moment(np.maximum(scaled, 0.0) * scale**2)
+        return Moment(moment.of_label, moment.of_output, moment.with_g - moment.of_label * f)
 
-    @classmethod
-    def of(cls, decoded: Decoded, classes: LabelClasses, inverse: Inverse | None) -> UnbiasedMean:
-        """The estimator; its noise is bounded by that of the worst label in too large a table."""
-        variance = np.array([float(v) for v in variances(decoded.randomizer)])
-        m, values = decoded.randomizer.outputs, _values(decoded.randomizer)
-        if inverse is None and len(variance) * m > _SMALL_TABLE:
-            least, most = np.array([variance.min()]), np.array([variance.max()])
-            return cls(values, None, NoiseBounds(least, most, _HEAVY * np.sqrt(most)))
-        table = class_matrix(decoded, classes) if inverse is None else inverse.table
-        g = values(np.arange(m))[:, None]
-        labels = np.array([float(y) for y in decoded.domain.labels()])[:, None]
-        _, bounds = _noise_of(table, g, labels)
-        if inverse is not None:
-            return cls(values, inverse.weights @ variance, bounds)
-        # What no weights reach is added as its largest value.
-        weights = np.linalg.lstsq(table, variance, rcond=_SMALLEST_SINGULAR)[0]
-        return cls(values, weights + max(float((variance - table @ weights).max()), 0.0), bounds)
+    @cached_property
+    def _second(self) -> Moment:
+        return self._moment(self.inverse.table @ self.of_output**2)
 
-    def __call__(self, group: GroupCounts, target: Target) -> Estimates:
-        """The estimate [1] of one group."""
-        g = self.values(group.outputs)[:, None]
-        if self.weights is None:
-            noise = np.broadcast_to(self.bounds.most, g.shape)
-        else:
-            noise = self.weights[group.outputs][:, None]
-        return estimates(g, noise, group.counts, self.bounds, target)
+    @cached_property
+    def _fourth(self) -> Floats:
+        """[c, f] E[(g − f)⁴ | y]."""
+        scale = np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
+        f, g = self.functionals / scale, self.of_output / scale
+        second, third, fourth = (self.inverse.table @ g**power for power in (2, 3, 4))
+        central = np.maximum(fourth - 4 * f * third + 6 * f**2 * second - 3 * f**4, 0.0)
+        result: Floats = central * scale**4
+        return result
 
-
-Mean = LinearEstimators | UnbiasedMean
-
-
-def mean_estimator(decoded: Decoded, classes: LabelClasses, inverse: Inverse | None) -> Mean:
-    """Raises NotEstimableError."""
-    domain = decoded.domain
-    if isinstance(domain, CategoricalDomain):
-        raise NotEstimableError("categories have none")
-    bias = decoded.certificate["utility"]["largest_bias"]
-    if bias <= _UNBIASED * float(domain.max - domain.min):
-        return UnbiasedMean.of(decoded, classes, inverse)
-    if not classes.are_single:
-        raise NotEstimableError(
-            f"the artifact is biased and tells only {classes.count:,} classes of its "
-            f"{len(classes.of_label):,} labels apart: labels of one class have different values "
-            "and the same outputs"
-        )
-    if inverse is None:
-        raise NotEstimableError("the artifact is biased, and its table cannot be inverted")
-    labels = np.array([float(y) for y in domain.labels()])
-    return LinearEstimators.of(inverse, labels[:, None])
-
-
-def cumulative_estimators(
-    decoded: Decoded, classes: LabelClasses, inverse: Inverse
-) -> LinearEstimators:
-    """Of Pr[class ≤ j], j = 0 … c − 2, for quantiles. Raises NotEstimableError."""
-    if isinstance(decoded.domain, CategoricalDomain):
-        raise NotEstimableError("categories have none")
-    if not classes.are_intervals:
-        raise NotEstimableError("labels that are not told apart do not lie side by side")
-    return LinearEstimators.of(inverse, np.triu(np.ones((classes.count,) * 2))[:, :-1], 1.0)
-
-
-def _noise_of(table: Floats, g: Floats, functionals: Floats) -> tuple[Floats, NoiseBounds]:
-    """Var[g | y] [c, f], and its bounds."""
-    f = functionals
-    scale = np.maximum(np.abs(g).max(axis=0), np.finfo(float).tiny)
-    g, f = g / scale, f / scale
-    second, third, fourth = (table @ g**power for power in (2, 3, 4))
-    variance = np.maximum(second - f**2, 0.0)
-    central = np.maximum(fourth - 4 * f * third + 6 * f**2 * second - 3 * f**4, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        jump = np.sqrt(np.where(variance > 1e-15, central / variance, 0.0)).max(axis=0)
-    bounds = NoiseBounds(
-        variance.min(axis=0) * scale**2, variance.max(axis=0) * scale**2, jump * scale
-    )
-    return variance * scale**2, bounds
-
-
-def _values(randomizer: Randomizer) -> Callable[[NDArray[np.int64]], Floats]:
-    """Numbers of all groups' outputs, converted once: additive noise may have too many to keep."""
-    if isinstance(randomizer, AdditiveRandomizer):
-        # The float64 operations of AdditiveRandomizer.value.
-        r = randomizer
-        return lambda outputs: (r.low + outputs).astype(np.float64) * r.unit + r.origin
-    numbers = np.array([float(output) for output in randomizer.values])
-    return lambda outputs: numbers[outputs]
+    def _moment(self, of_label: Floats) -> Moment:
+        of_output = self.inverse.weights @ of_label
+        return Moment(of_label, of_output, self.inverse.table @ (of_output * self.of_output))

@@ -1,6 +1,7 @@
 """Estimates from counts: unbiased, with intervals that cover; refused where the table says nothing.
 
-benchmarks/estimate.py measures the coverage of two thousand releases.
+benchmarks/estimate.py measures the coverage of two thousand releases; test_intervals.py enumerates
+that of small groups.
 """
 
 from collections import Counter
@@ -16,8 +17,8 @@ from labeldp_runtime import Randomizer
 
 from labeldp_compile.estimate import Estimation, GroupCounts, NotEstimableError, count_outputs
 from labeldp_compile.estimate.classes import label_classes
-from labeldp_compile.estimate.functionals import mean_estimator
 from labeldp_compile.estimate.intervals import Estimates
+from labeldp_compile.estimate.means import mean_estimator
 from labeldp_compile.estimate.private_counts import output_indices
 from labeldp_compile.estimate.quantiles import SHARES, quantiles
 from labeldp_compile.estimate.simplex import project_to_simplex
@@ -108,11 +109,9 @@ def test_intervals_cover(compiled, mechanism, epsilon, target):
         ]
         hits["quantiles"].append(found)
     assert 0.92 <= np.mean(hits["mean"]) <= 0.985
-    assert np.mean(hits["histogram"]) >= 0.93
-    assert min(np.mean(hits["histogram"], axis=0)) >= 0.89
+    assert 0.93 <= np.mean(hits["histogram"]) <= 0.97
+    assert min(np.mean(hits["histogram"], axis=0)) >= 0.9
     assert min(np.mean(hits["quantiles"], axis=0)) >= 0.93
-    if epsilon == "2.0":
-        assert np.mean(hits["histogram"]) <= 0.97
 
 
 def test_a_population_has_wider_intervals_than_its_rows(compiled):
@@ -202,7 +201,7 @@ def test_the_projection_is_the_nearest_distribution(numbers):
 
 def test_quantiles_are_the_hull_of_what_is_not_excluded():
     value = np.array([0.1, 0.3, 0.28, 0.6, 0.9])
-    cumulative = Estimates(value, 0 * value, value - 0.1, value + 0.1, value < 0)
+    cumulative = Estimates(value, 0 * value, value - 0.1, value + 0.1)
     found = quantiles(cumulative, np.diff(np.array([0.1, 0.3, 0.3, 0.6, 0.9, 1]), prepend=0))
     middle = next(q for q in found if q.share == 0.5)
     assert (middle.estimate, middle.interval) == (3, (3, 3))

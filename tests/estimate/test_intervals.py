@@ -1,0 +1,179 @@
+"""Coverage of the intervals: enumerated from the binomial law for one label's share, and simulated.
+
+Nothing is random where a count decides: the interval of every number of hits, and its probability.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from labeldp_compile.estimate import GroupCounts
+from labeldp_compile.estimate.functionals import LinearEstimators
+from labeldp_compile.estimate.hits import Hits
+from labeldp_compile.estimate.intervals import Z
+from labeldp_compile.estimate.inversion import Inverse, least_variance_inverse
+from labeldp_compile.estimate.means import LinearMean
+from labeldp_compile.estimate.shares import Shares, share_estimators
+from labeldp_compile.estimate.simplex import project_to_simplex
+
+TARGETS = ["rows", "population"]
+
+
+def randomized_response(k, epsilon):
+    table = np.ones((k, k)) + (np.exp(epsilon) - 1) * np.eye(k)
+    table /= table.sum(axis=1, keepdims=True)
+    return Inverse(table, least_variance_inverse(table))
+
+
+def clipped_geometric(k, epsilon):
+    """A table whose estimators have more than two values."""
+    ends = np.exp(-epsilon * np.abs(np.subtract.outer(np.arange(k), np.arange(-40, k + 40))))
+    table = np.concatenate(
+        [ends[:, :41].sum(1)[:, None], ends[:, 41:-41], ends[:, -41:].sum(1)[:, None]], axis=1
+    )
+    table /= table.sum(axis=1, keepdims=True)
+    return Inverse(table, least_variance_inverse(table))
+
+
+def group(counts):
+    outputs = np.flatnonzero(counts)
+    return GroupCounts("all", outputs, np.asarray(counts)[outputs])
+
+
+def found(estimator, counts, target):
+    of_group = group(counts)
+    shares = project_to_simplex(estimator.linear.estimate(of_group))
+    return estimator(of_group, target, shares)
+
+
+def hits_in(n, hits, k):
+    """Counts [k] with these hits of label 0, the rest spread over the others."""
+    return [hits, *((n - hits + i) // (k - 1) for i in range(k - 1))]
+
+
+def exact_coverage(k, epsilon, n, target):
+    """[t] true shares of label 0, and the probability with which each is covered."""
+    inverse = randomized_response(k, epsilon)
+    a, b = inverse.table[0, :2]
+    estimator, seen = share_estimators(inverse), np.arange(n + 1)
+    intervals = [found(estimator, hits_in(n, x, k), target) for x in seen]
+    low, high = (np.array([getattr(h, end)[0] for h in intervals]) for end in ("low", "high"))
+    truths = np.arange(n + 1) / n if target == "rows" else np.linspace(0, 1, 301)
+    covered = []
+    for share in truths:
+        if target == "population":
+            law = binom.pmf(seen, n, b + share * (a - b))
+        else:
+            labels = round(share * n)
+            law = np.convolve(binom.pmf(seen, labels, a), binom.pmf(seen, n - labels, b))[: n + 1]
+        covered.append(law[(low <= share) & (share <= high)].sum())
+    return truths, np.array(covered)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("k", "epsilon", "n"),
+    [(10, 1, 40), (10, 4, 40), (53, 1, 40), (2, 2, 64), (53, 6, 64), (10, 4, 400), (53, 6, 400)],
+)
+def test_every_share_is_covered_as_often_as_promised(k, epsilon, n, target):
+    truths, covered = exact_coverage(k, epsilon, n, target)
+    # Every interval is exact if the number of hits cannot vary by more than 16.
+    assert covered.min() >= (0.925 - 1e-4 if n <= 64 else 0.92)
+    assert 0.945 <= covered.mean() <= 0.965
+    # Labels that nobody has, or few, as most of many labels are.
+    assert 0.93 <= covered[truths <= 0.1].mean() <= 0.975
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_output_that_hardly_comes_is_covered_too_often_rather_than_too_rarely(target):
+    # Of 40 rows, 0.09 give the output of a label that nobody has: none comes in 91.6 % of releases,
+    # none or one in 99.6 %. There is nothing between.
+    _, covered = exact_coverage(53, 6, 40, target)
+    assert 0.995 < covered[0] < 0.997
+    assert covered.min() >= 0.92
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("hits", [3_000, 2_000, 40_000])
+def test_the_ends_are_as_far_as_their_own_standard_errors_say(hits, target):
+    n, k = 100_000, 10
+    inverse = randomized_response(k, 2.0)
+    a, b = inverse.table[0, :2]
+    estimates = found(share_estimators(inverse), hits_in(n, hits, k), target)
+    value = (hits / n - b) / (a - b)
+    assert estimates.value[0] == pytest.approx(value)
+    for end in (estimates.low[0], estimates.high[0]):
+        p = b + end * (a - b)
+        of_hit = p * (1 - p) if target == "population" else end * a * (1 - a)
+        of_hit += 0 if target == "population" else (1 - end) * b * (1 - b)
+        expected = Z * np.sqrt(of_hit / n) / (a - b)
+        assert abs(end - value) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_exact_intervals_pass_into_those_of_many_hits(target):
+    n, k = 2_000, 10
+    inverse = randomized_response(k, 5.0)
+    a, b = inverse.table[0, :2]
+    estimator = share_estimators(inverse)
+    found_ends = [found(estimator, hits_in(n, x, k), target) for x in range(1, 60)]
+    for end in ("low", "high"):
+        ends = np.array([getattr(h, end)[0] for h in found_ends]) * n * (a - b)
+        steps = np.diff(ends)
+        assert steps.min() >= 0 and steps.max() < 2.2  # one hit more moves an end by about one
+
+
+def test_either_end_misses_rarely_enough_for_quantiles():
+    n, inverse = 40, randomized_response(53, 6.0)
+    a, b = inverse.table[0, :2]
+    linear = share_estimators(inverse).linear
+    hits = Hits.of(linear.of_output, each_tail=True)
+    assert hits.of_label[0] == pytest.approx(a) and hits.of_others[0] == pytest.approx(b)
+    seen = np.arange(n + 1)
+    intervals = [found(Shares(linear, hits), hits_in(n, x, 53), "rows") for x in seen]
+    low, high = (np.array([getattr(h, end)[0] for h in intervals]) for end in ("low", "high"))
+    for labels in range(n + 1):
+        law = np.convolve(binom.pmf(seen, labels, a), binom.pmf(seen, n - labels, b))[: n + 1]
+        assert law[low > labels / n].sum() <= 0.0251
+        assert law[high < labels / n].sum() <= 0.0251
+
+
+def test_estimators_of_more_than_two_values_count_no_hits():
+    assert Hits.of(clipped_geometric(6, 1.0).weights, each_tail=False) is None
+
+
+def releases(inverse, labels, target, number):
+    """[r, m] how often each output comes."""
+    generator, table = np.random.default_rng(5), inverse.table
+    if target == "population":
+        return generator.multinomial(labels.sum(), labels / labels.sum() @ table, number)
+    drawn = [generator.multinomial(n, row, number) for n, row in zip(labels, table, strict=True)]
+    return sum(drawn)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("epsilon", [0.7, 3.0])
+def test_small_groups_of_an_additive_randomizer_are_covered(epsilon, target):
+    # At ε = 3 a step, single outputs decide: then too often rather than too rarely.
+    inverse, labels = clipped_geometric(8, epsilon), np.array([22, 8, 4, 2, 2, 1, 1, 0])
+    estimator, truth = share_estimators(inverse), labels / labels.sum()
+    intervals = [found(estimator, x, target) for x in releases(inverse, labels, target, 1000)]
+    covered = [(h.low <= truth) & (truth <= h.high) for h in intervals]
+    assert 0.935 <= np.mean(covered) <= (0.97 if epsilon < 1 else 0.985)
+    assert np.mean(covered, axis=0).min() >= 0.915
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_small_groups_have_means_that_are_covered(target):
+    inverse, labels = randomized_response(30, 6.0), np.zeros(30, int)
+    labels[[0, 1, 2, 5, 12, 29]] = [25, 6, 4, 3, 1, 1]
+    values = np.arange(30.0)[:, None]
+    estimator = LinearMean(LinearEstimators(inverse, values, inverse.weights @ values))
+    truth, covered = labels @ values[:, 0] / labels.sum(), []
+    for counts in releases(inverse, labels, target, 700):
+        of_group = group(counts)
+        shares = project_to_simplex(inverse.weights.T @ counts / counts.sum())
+        mean = estimator(of_group, target, shares)
+        assert mean.low[0] <= mean.value[0] <= mean.high[0]
+        covered.append(mean.low[0] <= truth <= mean.high[0])
+    assert 0.93 <= np.mean(covered) <= 0.98

@@ -34,7 +34,7 @@ def explained(command: click.Command) -> click.Command:
         except InputError as error:
             click.echo(f"labeldp: {error}", err=True)
             sys.exit(error.exit_code)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, click.Abort):  # the latter at a question
             # click would exit with 1, which says that the thing checked does not hold.
             click.echo("\nlabeldp: interrupted", err=True)
             sys.exit(128 + signal.SIGINT)

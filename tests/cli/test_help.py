@@ -93,6 +93,20 @@ def test_the_short_helps_are_those_of_the_commands():
         assert main.get_command(context, name).get_short_help_str(1000) == short, name
 
 
+def test_the_list_of_a_group_is_whole_and_in_the_order_of_use():
+    result = CliRunner().invoke(main, ["ledger", "--help"], prog_name="labeldp")
+    listed = result.stdout.split("Commands:")[1].split("Example:")[0]
+    assert "..." not in listed
+    names = re.findall(r"^  (\S+)", listed, re.M)
+    assert names == ["init", "set-budget", "show", "head", "verify"]
+
+
+def test_python_m_is_the_command():
+    command = [sys.executable, "-m", "labeldp_compile.cli", "ledger", "show", "no-such-file"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("labeldp: no-such-file: cannot be read")
+
+
 def test_every_command_has_an_example_that_names_it():
     for path, command in every_command():
         help_text = command.get_help(click.Context(command, info_name=" ".join(path)))

@@ -141,6 +141,7 @@ def test_completion_of_commands_options_files_and_mechanisms():
     assert complete("randomize", "--k") == [("plain", "--key")]
     assert complete("verify", "build/x") == [("file", "build/x")]
     assert complete("train", "t") == [("file", "t")]
+    assert complete("compose", "build/x.onnx:3", "build/y") == [("file", "build/y")]
     assert complete("init", "t.csv", "--mechanism", "rr_") == [
         ("plain", "rr_on_bins"),
         ("plain", "rr_with_prior"),

@@ -107,6 +107,15 @@ def test_python_m_is_the_command():
     assert done.returncode == 2 and done.stderr.startswith("labeldp: no-such-file: cannot be read")
 
 
+@pytest.mark.parametrize(
+    "words", [("plan",), ("verify",), ("compile", "-o", "x"), ("ledger", "show"), ("audit",)]
+)
+def test_a_message_is_one_line_that_no_terminal_obeys(words):
+    result = CliRunner().invoke(main, [*words, "no\x1b[31m\nfile"], color=True)
+    assert result.exit_code == 2 and "\x1b" not in result.stderr
+    assert result.stderr.count("\n") == 1 and "no\ufffd[31m\ufffdfile" in result.stderr
+
+
 def test_every_command_has_an_example_that_names_it():
     for path, command in every_command():
         help_text = command.get_help(click.Context(command, info_name=" ".join(path)))

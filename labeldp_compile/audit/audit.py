@@ -160,7 +160,7 @@ class _Audit:
     def outputs(self, known: NDArray[np.bool_], pilot: NDArray[Any]) -> Finding:
         if known.all():
             return Finding("outputs", True, f"all of {len(pilot):,} are outputs of the file")
-        stranger = pilot[~known][0]
+        stranger = np.asarray(pilot[~known][0]).item()  # 0.5 and not np.float64(0.5)
         return Finding(
             "outputs",
             False,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.composition import Composition, compose
@@ -41,7 +42,13 @@ class _Use:
     "compose",
     epilog="\b\nExample:\n  labeldp compose build/visits.onnx:9 build/rating.onnx:1",
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE[:L]...")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE[:L]...",
+    shell_complete=lambda ctx, parameter, start: [CompletionItem(start, type="file")],
+)
 @click.option(
     "--labels-per-user",
     "labels",

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.printable import printable
 
 
 def explained(command: click.Command) -> click.Command:
@@ -32,9 +33,10 @@ def explained(command: click.Command) -> click.Command:
         try:
             return run(*args, **kwargs)
         except InputError as error:
-            click.echo(f"labeldp: {error}", err=True)
+            # A name in it may hold what a terminal obeys, or a second line.
+            click.echo(f"labeldp: {printable(str(error))}", err=True)
             sys.exit(error.exit_code)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, click.Abort):  # the latter at a question
             # click would exit with 1, which says that the thing checked does not hold.
             click.echo("\nlabeldp: interrupted", err=True)
             sys.exit(128 + signal.SIGINT)

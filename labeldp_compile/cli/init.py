@@ -6,6 +6,8 @@ import csv
 import os
 import re
 import sys
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ MECHANISMS = (
 GOALS = ("training", "labels")
 PRIORS = ("private", "uniform")
 POINTS = "101"
+MIN_POINTS = 2
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 
@@ -54,7 +57,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option("--range", "ends", metavar="LO..HI", help="The lowest and the highest label.")
 @click.option(
     "--points",
-    type=click.IntRange(min=2),
+    type=click.IntRange(min=MIN_POINTS),
     help=f"Real labels: points of the grid (default: {POINTS}).",
 )
 @click.option("--values", metavar="A,B,…", help="Categories: all that there are.")
@@ -109,9 +112,8 @@ def init_command(
         domain = _numbers(kind, ends, points, ask)
     usual = "zero_one" if kind == "categorical" else "squared"
     loss = loss or ask("What does an error cost?", usual, "--loss", LOSSES)
-    epsilon = epsilon or ask("Privacy budget ε", "1", "--epsilon")
-    if not _NUMBER.fullmatch(epsilon):
-        raise InputError(f"--epsilon: expected a number, got {epsilon!r}")
+    epsilon = epsilon or ask("Privacy budget ε", "1", "--epsilon", check=_check_number)
+    _check_number(epsilon)
     mechanism = mechanism or ask("Which mechanism?", "auto", "--mechanism", MECHANISMS)
     if mechanism == "auto":
         goal = goal or ask("What are the private labels for?", "training", "--goal", GOALS)
@@ -140,12 +142,25 @@ class _Asker:
         self.interactive = interactive
 
     def __call__(
-        self, question: str, default: str | None, option: str, choices: tuple[str, ...] = ()
+        self,
+        question: str,
+        default: str | None,
+        option: str,
+        choices: tuple[str, ...] = (),
+        check: Callable[[str], object] | None = None,
     ) -> str:
+        """The answer; on a terminal the question comes again until ``check`` raises nothing."""
         if self.interactive:
             kind = click.Choice(choices) if choices else click.STRING
-            answer: str = click.prompt(question, default=default, type=kind, err=True)
-            return answer
+            while True:
+                answer: str = click.prompt(question, default=default, type=kind, err=True)
+                try:
+                    if check is not None:
+                        check(answer)
+                except InputError as error:
+                    click.echo(f"Error: {error}", err=True)
+                else:
+                    return answer
         if default is None:
             expected = f": one of {', '.join(choices)}" if choices else ""
             raise InputError(
@@ -171,33 +186,59 @@ def _refuse_loss(path: Path) -> None:
 
 
 def _numbers(kind: str, ends: str | None, points: int | None, ask: _Asker) -> DomainAnswers:
-    text = ends or ask("Lowest and highest label (LO..HI), from what they mean", None, "--range")
+    question = "Lowest and highest label (LO..HI), from what they mean"
+    pair = _ends(ends or ask(question, None, "--range", check=_ends))
+    if kind == "integer":
+        _refuse("--points is for --kind real", points)
+        return DomainAnswers(kind, pair)
+    question = "To how many evenly spaced points are they rounded?"
+    asked = _points(str(points) if points else ask(question, POINTS, "--points", check=_points))
+    return DomainAnswers(kind, pair, asked)
+
+
+def _ends(text: str) -> tuple[str, str]:
     low, dots, high = (part.strip() for part in text.partition(".."))
     if not dots or not (_NUMBER.fullmatch(low) and _NUMBER.fullmatch(high)):
         raise InputError(f"--range: expected LO..HI, as in 0..20, got {text!r}")
-    if kind == "integer":
-        _refuse("--points is for --kind real", points)
-        return DomainAnswers(kind, (low, high))
-    asked = points or ask("To how many evenly spaced points are they rounded?", POINTS, "--points")
-    if not str(asked).isdecimal():
-        raise InputError(f"--points: expected a whole number, got {asked!r}")
-    return DomainAnswers(kind, (low, high), int(asked))
+    if Decimal(low) > Decimal(high):
+        raise InputError(f"--range: min = {low} is above max = {high}")
+    return low, high
+
+
+def _points(text: str) -> int:
+    if not (_WHOLE.fullmatch(text) and len(text) < 20 and int(text) >= MIN_POINTS):
+        raise InputError(f"--points: expected a whole number of at least 2, got {text!r}")
+    return int(text)
+
+
+def _check_number(text: str) -> None:
+    if not _NUMBER.fullmatch(text):
+        raise InputError(f"--epsilon: expected a number, got {text!r}")
 
 
 def _categories(
     values: str | None, default: str | None, is_text: bool, ask: _Asker
 ) -> DomainAnswers:
-    text = values or ask("All categories, with commas between them", None, "--values")
-    try:
-        listed = [part.strip() for part in next(csv.reader([text]), [])]
-    except csv.Error as error:
-        raise InputError(f"--values: expected A,B,…: {error}") from None
-    default = default or ask("Where do nulls and all other values go?", None, "--default")
-    if default not in listed:
-        raise InputError(f"--default: {default!r} is not one of {', '.join(listed)}")
+    question = "All categories, with commas between them"
+    listed = _listed(values or ask(question, None, "--values", check=_listed))
+
+    def check(answer: str) -> None:
+        if answer not in listed:
+            raise InputError(f"--default: {answer!r} is not one of {', '.join(listed)}")
+
+    question = "Where do nulls and all other values go?"
+    default = default or ask(question, None, "--default", check=check)
+    check(default)
     if not is_text and all(map(_WHOLE.fullmatch, listed)):
         return DomainAnswers("categorical", values=tuple(map(int, listed)), default=int(default))
     return DomainAnswers("categorical", values=tuple(listed), default=default)
+
+
+def _listed(text: str) -> list[str]:
+    try:
+        return [part.strip() for part in next(csv.reader([text]), [])]
+    except csv.Error as error:
+        raise InputError(f"--values: expected A,B,…: {error}") from None
 
 
 def _require_valid(text: str, column_type: Any, rows: int | None) -> None:

@@ -29,7 +29,22 @@ _FILE = click.argument("file", type=click.Path(path_type=Path))
 _COLUMNS = 40
 
 
-@click.group("ledger", epilog="\b\nExample:\n  labeldp ledger show budget.ledger")
+class _Commands(click.Group):
+    """Lists its commands in the order in which they are used, with the whole of their helps."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, as they were added."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands; click would cut their helps off."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self.commands[name].get_short_help_str(1000)) for name in self.commands]
+            )
+
+
+@click.group("ledger", cls=_Commands, epilog="\b\nExample:\n  labeldp ledger show budget.ledger")
 def ledger_command() -> None:
     """Keep the budget of data sets: a private prior is paid before a label is read.
 

@@ -23,6 +23,7 @@ from labeldp_compile.ledger.kinds import check_kinds
 
 FORMAT_VERSION = "1.0"
 _APPLICATION = 0x4C44504C  # "LDPL"
+_SQLITE = b"SQLite format 3\0"  # how each of its files begins
 _SECONDS_TO_WAIT = 120.0
 _OWNER_ONLY = 0o600
 _SCHEMA = """
@@ -190,7 +191,17 @@ def _require_private(path: Path) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: is no ledger of labeldp")
     if status.st_mode & 0o077:
+        if not _is_sqlite(path):  # not one to change the mode of
+            raise InputError(f"{path}: is no ledger of labeldp")
         raise InputError(f"{path}: others may open it; it holds a secret key: chmod 600 {path}")
     if status.st_nlink > 1:
         # SQLite names its journal after the file: under another name a crash is not undone.
         raise InputError(f"{path}: has a second name (a hard link); keep one, or make a copy")
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return True  # who may not read it cannot tell

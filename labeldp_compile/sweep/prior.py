@@ -75,9 +75,10 @@ def _refusal(spec: Spec, directory: Path) -> str:
         cost = f"ε₁ = {float(find_budget(spec, directory).prior):g}"
     except RowsUnknownError:
         cost = "ε₁ = √(k/n)"
+    kept = "once: compile reuses it" if spec.privacy.ledger else "on top of what compile will spend"
     return (
-        f"{spec.name}: the prior is private, and estimating it for a sweep costs {cost} on top of "
-        "what compile will spend. Two ways out: sweep with a prior that costs nothing "
+        f"{spec.name}: the prior is private, and estimating it for a sweep costs {cost} {kept}. "
+        "Two ways out: sweep with a prior that costs nothing "
         "(prior: {kind: uniform} or {kind: public}), or say --spend-prior to estimate it once "
         "for all points"
     )

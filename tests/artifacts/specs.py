@@ -75,6 +75,9 @@ _SPECS = {
     "staircase-clipped-lattice": _spec("staircase, clip: true, lattice: 0.25", epsilon=2),
     "exponential": _spec("exponential", loss="absolute"),
     "exponential-real-nearest": _spec("exponential", _REAL, prior=_UNIFORM),
+    "users-window": _spec("rr_on_bins", epsilon="3, labels_per_user: 12"),
+    "users-table": _spec("exponential", epsilon="0.5, labels_per_user: 30"),
+    "users-additive": _spec("laplace", epsilon="1, labels_per_user: 5"),
     "exponential-text": _spec(
         "exponential", _COLOURS, "zero_one", prior=_UNIFORM, rule="{default: red}"
     ),

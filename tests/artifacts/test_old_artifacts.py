@@ -53,3 +53,12 @@ def test_nothing_is_missing():
         assert {entry["mechanism"] for entry in manifest.values()} == set(MECHANISMS)
         assert sum(path.stat().st_size for path in folder.iterdir()) < 1_000_000
         assert all(len(set(entry["words"])) > 1 for entry in manifest.values())
+        users = [entry for name, entry in manifest.items() if name.startswith("users-")]
+        assert {entry["form"] for entry in users} == {"window", "table", "additive"}
+
+
+def test_what_a_user_pays_is_among_what_is_checked():
+    for name in ("window", "table", "additive"):
+        report = check_file(HERE / "v1" / f"users-{name}.onnx")
+        assert "composition" in [check.name for check in report.checks]
+        assert len(report.certificate["composition"]["epsilon_at_delta"]) == 5

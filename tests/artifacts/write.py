@@ -1,7 +1,7 @@
 """Write the artifacts of a new format version: ``python -m tests.artifacts.write v2``.
 
-A folder that exists is never touched: v1 holds what the compiler of that time wrote, and later
-versions must verify and run exactly those bytes.
+A file that exists is never touched: v1 holds what the compilers of that time wrote, and later
+versions must verify and run exactly those bytes. Specs that are new are added.
 """
 
 import hashlib
@@ -57,13 +57,18 @@ def outputs_of(path: Path, labels: list) -> dict[str, list]:
 
 
 def main(folder: Path) -> None:
-    """Compile every spec into the folder, which must not exist."""
-    folder.mkdir()
-    manifest = {}
-    key = Ed25519PrivateKey.generate()  # forgotten when this process ends
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    (folder / "public.pem").write_bytes(public)
+    """Compile every spec of which the folder holds no artifact yet."""
+    listed, manifest, key = folder / "manifest.json", {}, None
+    if listed.exists():
+        manifest = json.loads(listed.read_text("utf-8"))
+    else:
+        folder.mkdir()
+        key = Ed25519PrivateKey.generate()  # forgotten when this process ends
+        public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        (folder / "public.pem").write_bytes(public)
     for name, text in SPECS.items():
+        if f"{name}.onnx" in manifest:
+            continue
         spec = folder / f"{name}.yaml"
         spec.write_text(text, encoding="utf-8")
         path = compile_spec(spec).write(folder, key=key if name == SIGNED else None)
@@ -81,7 +86,7 @@ def main(folder: Path) -> None:
         f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}"
         for name, entry in sorted(manifest.items())
     )
-    (folder / "manifest.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    listed.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

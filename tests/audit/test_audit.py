@@ -133,6 +133,7 @@ def test_a_function_beside_a_file(tmp_path, name, wrong):
     result = labeldp("audit", path, "--callable", function, "--samples", 600_000, "--no-processes")
     assert result.exit_code == (1 if wrong else 0)
     assert (f"FAILED {wrong}" in result.stdout) == bool(wrong)
+    assert "np." not in result.stdout
     assert ("VIOLATION" in result.stdout) == bool(wrong)
 
 

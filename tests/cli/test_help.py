@@ -93,6 +93,29 @@ def test_the_short_helps_are_those_of_the_commands():
         assert main.get_command(context, name).get_short_help_str(1000) == short, name
 
 
+def test_the_list_of_a_group_is_whole_and_in_the_order_of_use():
+    result = CliRunner().invoke(main, ["ledger", "--help"], prog_name="labeldp")
+    listed = result.stdout.split("Commands:")[1].split("Example:")[0]
+    assert "..." not in listed
+    names = re.findall(r"^  (\S+)", listed, re.M)
+    assert names == ["init", "set-budget", "show", "head", "verify"]
+
+
+def test_python_m_is_the_command():
+    command = [sys.executable, "-m", "labeldp_compile.cli", "ledger", "show", "no-such-file"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("labeldp: no-such-file: cannot be read")
+
+
+@pytest.mark.parametrize(
+    "words", [("plan",), ("verify",), ("compile", "-o", "x"), ("ledger", "show"), ("audit",)]
+)
+def test_a_message_is_one_line_that_no_terminal_obeys(words):
+    result = CliRunner().invoke(main, [*words, "no\x1b[31m\nfile"], color=True)
+    assert result.exit_code == 2 and "\x1b" not in result.stderr
+    assert result.stderr.count("\n") == 1 and "no\ufffd[31m\ufffdfile" in result.stderr
+
+
 def test_every_command_has_an_example_that_names_it():
     for path, command in every_command():
         help_text = command.get_help(click.Context(command, info_name=" ".join(path)))
@@ -127,6 +150,7 @@ def test_completion_of_commands_options_files_and_mechanisms():
     assert complete("randomize", "--k") == [("plain", "--key")]
     assert complete("verify", "build/x") == [("file", "build/x")]
     assert complete("train", "t") == [("file", "t")]
+    assert complete("compose", "build/x.onnx:3", "build/y") == [("file", "build/y")]
     assert complete("init", "t.csv", "--mechanism", "rr_") == [
         ("plain", "rr_on_bins"),
         ("plain", "rr_with_prior"),

@@ -198,6 +198,30 @@ def test_on_a_terminal_it_asks(place, monkeypatch):
     assert given.exit_code == 0 and "?" not in given.stderr
 
 
+WRONG_FIRST = {
+    "cost": ["real", "100", "9..0", "0..100", "1", "many", "21", "", "a lot", "2", "", "", ""],
+    "answer": ["", "yes,no", "maybe", "no", "", "one", "2", "", "", ""],
+}
+
+
+@pytest.mark.parametrize("column", sorted(WRONG_FIRST))
+def test_on_a_terminal_a_wrong_answer_is_asked_for_again(place, monkeypatch, column):
+    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+    answers = "\n".join([*WRONG_FIRST[column], ""])
+    result = labeldp("init", "table.parquet", "--column", column, input=answers)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("Error: --") == {"cost": 5, "answer": 2}[column]
+    spec, _ = load_spec(place / f"{column}.yaml")
+    assert str(spec.privacy.epsilon) == "2"
+
+
+def test_leaving_the_questions_writes_nothing_and_says_so(place, monkeypatch):
+    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+    result = labeldp("init", "table.parquet", "--column", "visits", input="integer\n")
+    assert result.exit_code == 130 and result.stderr.endswith("labeldp: interrupted\n")
+    assert not list(place.glob("*.yaml"))
+
+
 @pytest.mark.parametrize("column", ["a: b", "#", "'", '"', "null", "true", "12", "ÿ é\u0085", "π"])
 def test_any_column_name(place, column):
     table = pa.table({column: pa.array([1, 2, 3] * 100)})

@@ -1,5 +1,6 @@
 """A few of the cases of benchmarks/fuzz.py, and that what they look for would be found."""
 
+import click
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -63,7 +64,8 @@ def test_tracebacks_hangs_and_bad_messages_are_found(folder, monkeypatch):
             pass
 
     def two_lines(path):
-        raise InputError("one\ntwo")
+        click.echo("one", err=True)
+        raise InputError("two")
 
     monkeypatch.setattr(guard, "SECONDS", 0.05)
     for bad, message in ((crash, "a bug"), (hang, "more than"), (two_lines, "not one message")):

@@ -144,6 +144,7 @@ def test_a_sweep_leaves_its_prior_for_compile(bench):
     assert (
         refused.exit_code == 2 and "--spend-prior" in refused.stderr and not bench.entries("spend")
     )
+    assert "compile reuses it" in refused.stderr and "on top" not in refused.stderr
     paid = bench.run(*sweep, "--spend-prior")
     assert paid.exit_code == 0 and bench.entries("spend")[0].facts["command"] == "sweep"
     result = bench.compile()

@@ -125,6 +125,16 @@ def test_others_must_not_be_able_to_read_it(used):
     assert result.exit_code == 2 and "chmod 600" in result.stderr
 
 
+def test_nobody_is_told_to_close_a_file_that_is_no_ledger(bench):
+    table = bench.folder / "table.parquet"
+    table.write_bytes(b"PAR1 and more")
+    table.chmod(0o644)
+    result = bench.run("ledger", "show", table)
+    assert (
+        result.exit_code == 2 and "is no ledger" in result.stderr and "chmod" not in result.stderr
+    )
+
+
 def test_what_is_no_ledger(bench):
     sqlite3.connect(bench.folder / "other.db").close()
     (bench.folder / "text").write_text("not a database, but long enough to be read as one\n" * 50)

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -22,6 +23,7 @@ from labeldp_compile.report.composition import pure_composition
 from labeldp_compile.report.heat_map import heat_map
 from labeldp_compile.report.numbers import plain, rounded_up
 from labeldp_compile.report.posterior import posteriors
+from labeldp_compile.report.sections.composition import composition
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader
 
@@ -160,6 +162,22 @@ def test_what_many_labels_cost_is_the_certificate_s(found, pages):
         field = f'data-field="composition.epsilon_at_delta.{index}"'
         (value,) = re.findall(rf'<data value="([^"]*)" {field}>', page)
         assert Fraction(value) == Fraction(line["epsilon"])
+
+
+def test_where_delta_buys_nothing_the_page_says_so(found, pages):
+    decoded = found["users"].decoded
+    certificate = decoded.certificate
+    stated = certificate["composition"]
+    assert "cost less than" in pages("users") and "buys nothing" not in pages("users")
+    rows = [line | {"epsilon": stated["epsilon_pure"]} for line in stated["epsilon_at_delta"]]
+    same = certificate | {"composition": stated | {"epsilon_at_delta": rows}}
+    page = "".join(composition(replace(decoded, certificate=same)))
+    assert "buys nothing" in page and "cost less" not in page
+
+
+def test_the_declared_number_of_labels_is_among_what_the_certificate_says(pages):
+    assert 'labels_per_user</th><td><data value="20">' in pages("users")
+    assert "labels_per_user</th>" not in pages("bins")
 
 
 def test_how_numbers_are_written():

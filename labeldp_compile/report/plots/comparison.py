@@ -13,6 +13,8 @@ from labeldp_compile.page.palette import LIGHT
 from labeldp_compile.report.numbers import plain
 from labeldp_compile.report.standing import Standing
 
+_MOST_TICKS = 5  # of the powers of ten: 100,000,000 needs room
+
 
 def comparison_figure(standings: Sequence[Standing], bound: float | None, loss: str) -> Figure:
     """One line a mechanism."""
@@ -56,8 +58,9 @@ def draw_comparison(
     axes.set_ylim(len(standings) - 0.4, -0.6)
     axes.margins(x=0.12)
     if logarithmic:
+        near = max(losses) < 100 * min(losses)
         axes.xaxis.set_major_locator(
-            LogLocator(10, subs=(1, 2, 5) if max(losses) < 100 * min(losses) else (1,))
+            LogLocator(10, subs=(1, 2, 5) if near else (1,), numticks=_MOST_TICKS)
         )
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(lambda x, _: plain(x, 3))

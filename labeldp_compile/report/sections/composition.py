@@ -49,8 +49,21 @@ def _at_delta(stated: dict[str, Any] | None) -> list[str]:
         for index, row in enumerate(stated["epsilon_at_delta"])
     ]
     return [
-        f"<p>The spec declares that one person has up to {labels} labels. If a small probability δ "
-        "of more is allowed, all of them together cost less; the integers in the file prove every "
-        "line.</p>",
+        f"<p>The spec declares that one person has up to {labels} labels. {_gain(stated)} The "
+        "integers in the file prove every line.</p>",
         *table(f"Proved (ε, δ) for all {labels} labels of one person", ["δ", "ε at δ"], rows),
     ]
+
+
+def _gain(stated: dict[str, Any]) -> str:
+    """What δ buys: with few labels it may be nothing."""
+    pure = Fraction(stated["epsilon_pure"])
+    if all(Fraction(row["epsilon"]) >= pure for row in stated["epsilon_at_delta"]):
+        return (
+            "To allow a small probability δ of more buys nothing here: no smaller ε is proved for "
+            "all of them together."
+        )
+    return (
+        "If a small probability δ of more is allowed, all of them together cost less than "
+        f"{data_above(pure, 6)} where a line says so."
+    )

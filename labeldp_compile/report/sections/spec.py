@@ -22,7 +22,8 @@ def spec(findings: Findings) -> list[str]:
     if findings.spec is None:
         given = [
             f"<p>The file holds the SHA-256 of the spec, {digest}, and not its text. With "
-            "<code>--spec SPEC</code> this page checks a spec against it, and shows it.</p>"
+            '<code class="whole">--spec SPEC</code> this page checks a spec against it, and shows '
+            "it.</p>"
         ]
     else:
         shown = "\n".join(text(line) for line in findings.spec[:_MOST_TEXT].split("\n"))
@@ -41,6 +42,7 @@ def spec(findings: Findings) -> list[str]:
 def _rows(certificate: dict[str, Any]) -> list[list[str]]:
     domain = certificate["label"]["domain"]
     split = certificate["prior"].get("split")
+    users = certificate.get("composition", {}).get("labels_per_user")
     rows = [
         ["name", text(certificate["name"])],
         ["label.column", text(certificate["label"]["column"])],
@@ -49,6 +51,7 @@ def _rows(certificate: dict[str, Any]) -> list[list[str]]:
         ["privacy.epsilon", data(certificate["privacy"]["epsilon_total"], 9)],
         ["privacy.adjacency", text(certificate["privacy"]["adjacency"])],
         *([["privacy.split", text(split)]] if split else []),
+        *([["privacy.labels_per_user", data(users, 9)]] if users else []),
         ["prior.kind", text(certificate["prior"]["kind"])],
         ["mechanism", text(certificate["mechanism"])],
     ]

@@ -96,11 +96,12 @@ def output_indices(
         indices = np.fromiter(map(places.get, cells, repeat(-1)), np.int64, len(cells))
     else:
         indices = _numbers(randomizer, values)
-    if (wrong := np.flatnonzero(indices < 0)).size:
+    if (indices < 0).any():
+        # Which ones is not said: this may be the column of the true labels.
         raise refused(
             path,
-            f"{column!r} holds values that this artifact does not give, such as "
-            f"{values[int(wrong[0])].as_py()!r}: is it the private column of this artifact?",
+            f"{column!r} holds values that this artifact does not give: is it the private column "
+            "of this artifact?",
         )
     return indices
 

@@ -155,9 +155,9 @@ def column(values):
     ("columns", "arguments", "message"),
     [
         (column([1.0, None]), [], "has nulls"),
-        (column([1.0, 2.5]), [], "such as 2.5"),
-        (column([1.0, float("nan")]), [], "such as nan"),
-        (column([1.0, 10.0]), [], "such as 10.0"),
+        (column([1.0, 2.5]), [], "does not give"),
+        (column([1.0, float("nan")]), [], "does not give"),
+        (column([1.0, 10.0]), [], "does not give"),
         (column(pa.array([], pa.float64())), [], "has no rows"),
         (column([1.0]), ["--by", "yy"], "did you mean 'y'"),
         (column([1.0]), ["--column", "z"], "has no column 'z'"),
@@ -172,6 +172,7 @@ def test_wrong_input_is_explained(tmp_path, columns, arguments, message):
     result = labeldp("estimate", path, written, *arguments)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
+    assert "2.5" not in result.stderr  # it may be a true label
     assert result.stdout == ""
 
 

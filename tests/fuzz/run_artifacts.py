@@ -11,7 +11,7 @@ import onnx
 from labeldp_runtime import Randomizer, RuntimeArtifactError
 from mpmath import mp, mpf
 
-from labeldp_compile.artifact.certificate_fields import PROVED
+from labeldp_compile.artifact.certificate_fields import COMPOSITION_PROVED, PROVED
 from tests.fuzz.artifact_cases import AlteredFile
 from tests.fuzz.guard import FoundError, HangError, labeldp, limited
 
@@ -65,7 +65,10 @@ def _false(data: bytes, altered: bytes) -> str | None:
     models = [onnx.load_from_string(part) for part in (data, altered)]
     metadata = [{p.key: p.value for p in model.metadata_props} for model in models]
     before, after = (json.loads(part["labeldp.certificate"]) for part in metadata)
-    for field in PROVED:
+    users = "composition" in before
+    if users != ("composition" in after):
+        return "composition"
+    for field in (*PROVED, *(COMPOSITION_PROVED if users else ())):
         if _value(before, field) != _value(after, field):
             return field
     for key in metadata[0]:

@@ -17,7 +17,6 @@ from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.methods.certificate import (
-    Certificate,
     artifact_certificate,
     certificate_file,
     load_randomizer,
@@ -69,7 +68,7 @@ class PrivatizedBuilder:
             targets,
             self._statement(setting, private, whole),
             keep=source | {KEPT: private} if randomized_here else source,
-            notes=_notes(self._certificate, regression=setting.loss.task.classes is None),
+            notes=self._notes(regression=setting.loss.task.classes is None),
         )
 
     def _limited(self, setting: Setting) -> Setting:
@@ -158,12 +157,18 @@ class PrivatizedBuilder:
                 f"all: ε is {most:,} times that of a label (group privacy)."
             )
         if here and method.key is None:
+            again = written(float(exact(certificate.epsilon_label) * (most or 1)))
             remarks.append(
-                f"Starting another run randomizes again and spends ε = "
-                f"{label} again; resuming this one does not."
+                f"Starting another run randomizes again and spends ε = {again} again; resuming "
+                "this one does not."
             )
         if method.key is not None:
             secret.append("the key file: with ids and private labels it undoes the noise")
+        if not here and most is not None:
+            remarks.append(
+                f"ε is that of the labels that were used: if further ones of "
+                f"{method.private_column!r} are released, their users pay for these, too."
+            )
         if not here:
             remarks.append(
                 f"That {method.private_column!r} was made with this artifact is declared in the "
@@ -200,17 +205,23 @@ class PrivatizedBuilder:
             adjacency=ADJACENCY if most is None else user_adjacency(most),
         )
 
+    def _notes(self, *, regression: bool) -> tuple[str, ...]:
+        certificate, method, notes = self._certificate, self._method, []
+        chosen = method.column is not None or method.private_column is not None
+        if not chosen and certificate.column != self._column:
+            notes.append(
+                f"{certificate.name} was compiled for the column {certificate.column!r}, and "
+                f"randomizes {self._column!r}: is it the artifact of this label?"
+            )
+        bias = certificate.largest_bias
+        if regression and bias is not None and bias > _NEGLIGIBLE_BIAS:
+            notes.append(
+                f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
+                "which training cannot average out; optimal_unbiased is not"
+            )
+        return tuple(notes)
+
 
 def _storable(array: NDArray[Any]) -> NDArray[Any]:
     """Text as numpy's own, which needs no pickle."""
     return array.astype(str) if array.dtype == object else array
-
-
-def _notes(certificate: Certificate, *, regression: bool) -> tuple[str, ...]:
-    bias = certificate.largest_bias
-    if not regression or bias is None or bias <= _NEGLIGIBLE_BIAS:
-        return ()
-    return (
-        f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
-        "which training cannot average out; optimal_unbiased is not",
-    )

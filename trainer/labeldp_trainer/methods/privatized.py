@@ -6,7 +6,6 @@ before the first step and kept in the run folder, so that a resumed run draws no
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
-from labeldp_trainer.methods.users import kept_rows, take_rows, user_adjacency, user_groups
+from labeldp_trainer.methods.users import limited_to_users, user_adjacency
 from labeldp_trainer.randomize.ratio import exact
 
 KEPT, SOURCE = "private_labels", "certificate_sha256"
@@ -56,8 +55,7 @@ class PrivatizedBuilder:
     def build(self, setting: Setting) -> Method:
         """Plain minibatches on private labels. Raises TrainerError."""
         whole = setting.dataset.train.rows
-        if self._method.user_column is not None:
-            setting = self._limited(setting)
+        setting = limited_to_users(setting)
         self._require_same_source(setting)
         private = self._private(setting)
         targets = self._targets(setting, private)
@@ -69,18 +67,6 @@ class PrivatizedBuilder:
             self._statement(setting, private, whole),
             keep=source | {KEPT: private} if randomized_here else source,
             notes=self._notes(regression=setting.loss.task.classes is None),
-        )
-
-    def _limited(self, setting: Setting) -> Setting:
-        """Without the rows of a user beyond the most that are used."""
-        train = setting.dataset.train
-        part = take_rows(train, kept_rows(user_groups(self._loaded, train)))
-        batch = self._loaded.config.training.batch_size
-        if batch > part.rows:
-            reason = f"is larger than the {part.rows:,} examples that are left of all users"
-            raise self._loaded.error(("training", "batch_size"), f"{batch:,} {reason}")
-        return dataclasses.replace(
-            setting, dataset=dataclasses.replace(setting.dataset, train=part)
         )
 
     def _require_same_source(self, setting: Setting) -> None:

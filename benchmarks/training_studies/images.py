@@ -195,7 +195,7 @@ MEASURED = ("accuracy", "seconds", "hardware")
 
 def honest_epsilon(target, epochs, batch):
     """The ε of label DP of the noise that add/remove accounting chooses for ``target``."""
-    steps = epochs * (ROWS // batch)
+    steps = epochs * round(ROWS / batch)  # those of the trainer
     plan = Plan(ROWS, batch, steps, padded_batch(ROWS, batch, steps, DELTA, 32))
     return epsilon(add_remove_noise_for_comparison_only(target, plan, DELTA), plan, DELTA)
 

@@ -32,6 +32,11 @@ from labeldp_compile.pipeline import compile_spec
 MECHANISMS = {
     "rr_with_prior": ("{kind: rr_with_prior}", "{kind: private, data: train.parquet}"),
     "rr_on_bins": ("{kind: rr_on_bins}", "{kind: private, data: train.parquet}"),
+    "randomized_response": ("{kind: randomized_response}", "{kind: uniform}"),
+    "debiased_rr (unbiased)": ("{kind: debiased_rr}", "{kind: uniform}"),
+    "exponential": ("{kind: exponential}", "{kind: uniform}"),
+    "staircase, clipped": ("{kind: staircase, clip: true}", "{kind: uniform}"),
+    "staircase (unbiased)": ("{kind: staircase}", "{kind: uniform}"),
     "laplace, clipped": ("{kind: laplace, clip: true}", "{kind: uniform}"),
     "laplace (unbiased)": ("{kind: laplace}", "{kind: uniform}"),
     "optimal_unbiased": ("{kind: optimal_unbiased}", "{kind: private, data: train.parquet}"),
@@ -212,7 +217,7 @@ def compare(name, arguments):
         columns = []
         for epsilon in arguments.epsilons:
             column = {}
-            for mechanism in MECHANISMS:
+            for mechanism in arguments.mechanisms:
                 runs.artifact(mechanism, epsilon)
                 column[mechanism] = runs.losses("{kind: privatized, artifact: artifact.onnx}")
                 line = f"  ε = {epsilon} {mechanism}: {cell(column[mechanism], None)}"
@@ -227,7 +232,7 @@ def compare(name, arguments):
         )
         print("| mechanism | " + " | ".join(f"ε = {e}" for e in arguments.epsilons) + " |")
         print("|---" + "|---:" * len(columns) + "|")
-        for mechanism in MECHANISMS:
+        for mechanism in arguments.mechanisms:
             cells = [cell(c[mechanism], min(c.values())) for c in columns]
             print(f"| {mechanism} | " + " | ".join(cells) + " |")
         print("| none (no privacy) | " + " | ".join([cell(baseline, None)] * len(columns)) + " |\n")
@@ -241,6 +246,7 @@ def main(given=None):
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; default: all")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     parser.add_argument("--rows", type=int, help="train on a random subset of so many rows")
+    parser.add_argument("--mechanisms", type=lambda t: t.split(";"), default=list(MECHANISMS))
     parser.add_argument("--epsilons", type=numbers, default=["0.5", "1", "2", "4", "8"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rates", type=lambda t: [float(x) for x in numbers(t)], default=[1e-3])
@@ -250,6 +256,10 @@ def main(given=None):
     unknown = set(arguments.tasks) - set(TASKS)
     if unknown:
         parser.error(f"unknown task {sorted(unknown)[0]!r}: choose of {', '.join(TASKS)}")
+    unknown = set(arguments.mechanisms) - set(MECHANISMS)
+    if unknown:
+        listed = "; ".join(MECHANISMS)
+        parser.error(f"unknown mechanism {sorted(unknown)[0]!r}: choose of {listed}")
     if arguments.data is None:
         parser.error("say --data, or set LABELDP_DATA")
     with tempfile.TemporaryDirectory() as compiled:

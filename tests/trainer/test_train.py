@@ -141,6 +141,10 @@ def test_private_labels_alone_decide(tmp_path):
     second = run(tmp_path, text, "second")
     jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
     assert "is declared in the config" in second.statement.paragraph()
+    options = "certificate.json, user_column: id, max_examples_per_user: 1"
+    text = text.replace("certificate.json", options)
+    users = run(tmp_path, text, "users").statement.paragraph()
+    assert "if further ones of 'y_private' are released" in users
 
 
 def test_key_and_ids(tmp_path):
@@ -173,6 +177,16 @@ def test_biased_regression_says_so(tmp_path):
     write_artifact(tmp_path, INTEGERS.replace("optimal_unbiased", "rr_on_bins"))
     result = run(tmp_path, with_method("privatized, artifact: numbers.onnx"))
     assert "rr_on_bins is biased by up to" in result.notes[0]
+    assert len(result.notes) == 1
+
+
+def test_an_artifact_of_another_column_is_noted_unless_chosen(tmp_path):
+    write_tables(tmp_path)
+    write_artifact(tmp_path, INTEGERS.replace("column: y", "column: visits"))
+    (note,) = run(tmp_path, with_method("privatized, artifact: numbers.onnx")).notes
+    assert "compiled for the column 'visits', and randomizes 'y'" in note
+    text = with_method("privatized, artifact: numbers.onnx, column: y")
+    assert run(tmp_path, text, "chosen").notes == ()
 
 
 def test_early_stopping_keeps_the_best_and_stops(tmp_path):

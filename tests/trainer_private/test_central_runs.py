@@ -132,6 +132,7 @@ def test_group_privacy_of_randomizers(tmp_path):
     assert statement.epsilon == 2 * 3.0
     assert "at most 2 are used" in statement.adjacency
     assert "80 of 120" in statement.paragraph()
+    assert "Starting another run randomizes again and spends ε = 6 again" in statement.paragraph()
     with np.load(tmp_path / "run" / "kept.npz") as kept:
         assert kept["private_labels"].shape == (80,)
     text = text.replace("batch_size: 30", "batch_size: 81")
@@ -226,5 +227,5 @@ def test_divergence_does_not_advise_early_stopping(tmp_path):
     text = text.replace("learning_rate: 2", "learning_rate: 1e38").replace(
         "epochs: 2", "epochs: 60"
     )
-    with pytest.raises(DivergedError, match=r"lower optimizer\.learning_rate; this folder"):
+    with pytest.raises(DivergedError, match=r"lower optimizer\.learning_rate; what another run"):
         run(tmp_path, text, "other")

@@ -51,6 +51,15 @@ def test_sigma_of_the_paper_s_setting():
     assert method.training_loss is None
 
 
+@pytest.mark.parametrize(("delta", "said"), [("0.025", True), ("0.0249", False)])
+def test_a_delta_that_would_allow_to_publish_a_label(delta, said):
+    text = with_method(f"kind: dp_sgd, epsilon: 8, delta: {delta}, batches: public")
+    task = Task(("red", "green", "blue"))
+    given = setting(text, numbers(40), {"colour": np.array(["red"] * 40)}, task)
+    notes = open_method(given.loaded).build(given).notes
+    assert any("no less than 1/40: publishing the label of one row" in n for n in notes) == said
+
+
 @pytest.mark.parametrize("loss", ["squared", "poisson"])
 def test_with_standard_clipping_predictions_are_clamped_to_the_range(loss):
     """Else the gradients of all labels point one way beyond it, and a clipped hull is one point."""

@@ -76,9 +76,10 @@ class Run:
         advice = "lower optimizer.learning_rate"
         if self.method.training_loss is not None:
             advice += ", or set training.early_stopping"
-        return DivergedError(
-            f"{self.folder.path}: training diverged in epoch {epoch}: {advice}; this folder may go"
-        )
+        folder = f"{self.folder.path}: training diverged in epoch {epoch}: {advice}"
+        if self.method.statement.epsilon is None:
+            return DivergedError(f"{folder}; this folder may go")
+        return DivergedError(f"{folder}; what another run spends stands in privacy.txt")
 
     def _record(self, state: State, values: dict[str, jax.Array], seconds: float) -> Line:
         line = {

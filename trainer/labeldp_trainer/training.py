@@ -18,6 +18,7 @@ from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import make_evaluation
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, open_method
+from labeldp_trainer.methods.users import user_column, users_digest
 from labeldp_trainer.models import Model, Params, build_model
 from labeldp_trainer.run import create_run, find_run, save_params
 from labeldp_trainer.run.files import write_json
@@ -167,9 +168,12 @@ def _facts(
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
+    users = user_column(loaded)
+    owners = {} if users is None else {"users_sha256": users_digest(dataset.train, users)}
     return {
         "config_sha256": loaded.digest,
         "features_sha256": dataset.digest(),
+        **owners,
         "parameters": describe(params),
         "device": devices.kind,
         "devices": devices.count,

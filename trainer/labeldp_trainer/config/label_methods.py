@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StrictInt, StrictStr, model_validator
 
 from labeldp_trainer.config.base import Number, Strict
+from labeldp_trainer.config.users import UserLevel
 
 Epsilon = Annotated[Number, Field(ge=1e-6, le=60)]
 
 
-class _LabelMethod(Strict):
+class _LabelMethod(UserLevel):
     epsilon: Epsilon = Field(description="ε that each label pays when it is randomized")
     mixup: Annotated[Number, Field(gt=0)] | None = Field(
         None, description="α: each batch is mixed with itself, with a weight of Beta(α, α)"

@@ -26,6 +26,7 @@ from labeldp_trainer.methods.label_noise import (
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import Statement, written
+from labeldp_trainer.methods.users import limited_to_users, needed_columns
 from labeldp_trainer.randomize.one_hot import STEPS, WORD_BITS, NoisyOneHot
 from labeldp_trainer.randomize.ratio import exact
 
@@ -39,13 +40,14 @@ class AlibiBuilder:
         assert isinstance(method, Alibi)
         require_classes(loaded)
         self._method = method
-        self.columns: tuple[str, ...] = (loaded.config.data.label,)
+        self.columns: tuple[str, ...] = needed_columns(loaded)
         self.classes: tuple[int | str, ...] | None = None
 
     def build(self, setting: Setting) -> Method:
         """Minibatches on noisy one-hot labels, drawn here unless they are stored."""
         method = self._method
         require_mixable(setting, method.mixup)
+        setting = limited_to_users(setting)
         if setting.stored is None:
             randomizer = NoisyOneHot(exact(method.epsilon))
             noisy = randomizer.randomize(true_classes(setting), setting.loss.task.outputs)

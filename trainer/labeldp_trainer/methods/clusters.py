@@ -20,6 +20,12 @@ from labeldp_trainer.methods.label_noise import KEPT, require_mixable, statement
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import Statement, written
+from labeldp_trainer.methods.users import (
+    kept_rows,
+    limited_to_users,
+    needed_columns,
+    user_groups,
+)
 from labeldp_trainer.randomize.ratio import exact
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
@@ -42,13 +48,14 @@ class ClustersBuilder:
             raise loaded.error(("method",), reason)
         labeldp("pipeline")
         self._loaded, self._method = loaded, method
-        self.columns: tuple[str, ...] = (loaded.config.data.label,)
+        self.columns: tuple[str, ...] = needed_columns(loaded)
         self.classes: tuple[int | str, ...] | None = None
 
     def build(self, setting: Setting) -> Method:
         """Minibatches on private labels, drawn here unless they are stored. Raises TrainerError."""
         require_mixable(setting, self._method.mixup)
-        kept = self._drawn(setting) if setting.stored is None else dict(setting.stored)
+        whole, setting = setting, limited_to_users(setting)
+        kept = self._drawn(whole, setting) if setting.stored is None else dict(setting.stored)
         train, label = setting.dataset.train, self._loaded.config.data.label
         return minibatch_method(
             setting,
@@ -58,14 +65,17 @@ class ClustersBuilder:
             keep=kept,
         )
 
-    def _drawn(self, setting: Setting) -> dict[str, NDArray[Any]]:
+    def _drawn(self, whole: Setting, setting: Setting) -> dict[str, NDArray[Any]]:
         classes, train = setting.loss.task.classes, setting.dataset.train
         randomizers = ClusterRandomizers(self._loaded, classes)
         labels = train.columns[self._loaded.config.data.label]
         if classes is not None:
             # Refuses labels that are no class; and 3.0 is 3, as elsewhere.
             labels = np.array(classes)[true_classes(setting)]
-        cluster = cluster_of_examples(setting, self._method)
+        cluster = cluster_of_examples(whole, self._method)  # features are public: of all rows
+        if whole is not setting:
+            train_rows = user_groups(self._loaded, whole.dataset.train)
+            cluster = cluster[kept_rows(train_rows)]
         private = randomizers.randomize(labels, cluster, train.source)
         return {
             KEPT: private.labels,

@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.users import UserLevel
 from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.statement import TEST_LABELS, Statement, written
+from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
+from labeldp_trainer.methods.users import user_adjacency
+from labeldp_trainer.randomize.ratio import exact
 
 KEPT = "private_labels"
 
@@ -47,13 +50,31 @@ def statement(
     released: str = "the private labels",
     remarks: tuple[str, ...] = (),
 ) -> Statement:
-    """The promise of a run in which every label was randomized exactly once, with fresh words."""
+    """The promise of a run in which every label was randomized exactly once, with fresh words.
+
+    ``epsilon`` is that of a label; for a user it is that of all labels that are used (group
+    privacy, Theorem 7 (f)).
+    """
+    method, rows = setting.loaded.config.method, setting.dataset.train.rows
+    most = method.max_examples_per_user if isinstance(method, UserLevel) else None
+    several = "A person with several labels pays for each of them."
+    if most is not None:
+        several = (
+            f"At most {most:,} labels of a user were used, {rows:,} in all: ε is {most:,} times "
+            "that of a label (group privacy)."
+        )
+    promised = float(exact(epsilon) * (most or 1))
     return Statement(
-        method=setting.loaded.config.method.kind,
-        epsilon=epsilon,
+        method=method.kind,
+        epsilon=promised,
         delta=0.0,
         mechanism=mechanism,
-        details={**details, "labels": setting.dataset.train.rows},
+        details={
+            **details,
+            "labels": rows,
+            "unit": "label" if most is None else "user",
+            "max_examples_per_user": most,
+        },
         released=(released, "the parameters", "metrics on the private labels"),
         secret=("the true labels",),
         not_covered=() if setting.dataset.test is None else (TEST_LABELS,),
@@ -61,8 +82,9 @@ def statement(
             *remarks,
             "Training only post-processes private labels and spends nothing more, however long it "
             "runs.",
-            "A person with several labels pays for each of them.",
-            f"Starting another run randomizes again and spends ε = {written(epsilon)} again; "
+            several,
+            f"Starting another run randomizes again and spends ε = {written(promised)} again; "
             "resuming this one does not.",
         ),
+        adjacency=ADJACENCY if most is None else user_adjacency(most),
     )

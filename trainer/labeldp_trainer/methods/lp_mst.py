@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, LpMst
+from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.methods.label_noise import (
     KEPT,
@@ -28,6 +29,7 @@ from labeldp_trainer.methods.label_noise import (
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import Statement, written
+from labeldp_trainer.methods.users import limited_to_users, needed_columns
 from labeldp_trainer.models import Params
 from labeldp_trainer.randomize.ratio import exact
 from labeldp_trainer.randomize.rr_with_prior import WORD_BITS, RRWithPrior
@@ -46,19 +48,23 @@ class LpMstBuilder:
         assert isinstance(method, LpMst)
         require_classes(loaded)
         self._loaded, self._method = loaded, method
-        self.columns: tuple[str, ...] = (loaded.config.data.label,)
+        self.columns: tuple[str, ...] = needed_columns(loaded)
         self.classes: tuple[int | str, ...] | None = None
 
     def build(self, setting: Setting) -> Method:
         """The first stage, which leads to the others. Raises TrainerError."""
         method = self._method
         require_mixable(setting, method.mixup)
+        setting = limited_to_users(setting)
         truth = true_classes(setting)
         sizes = self._sizes(len(truth))
         if setting.stored is None:
             stage_of = split(sizes, self._loaded.config.training.seed)
         else:
             stage_of = setting.stored[STAGE]
+            if len(stage_of) != len(truth):
+                source = setting.dataset.train.source
+                raise RunFolderError(f"{source}: the run was started with other rows")
         randomizer = RRWithPrior(setting.loss.task.outputs, exact(method.epsilon))
         stages = _Stages(setting, method, truth, stage_of, randomizer, sizes)
         return stages.first(setting.stored)

@@ -6,7 +6,6 @@ before the first step and kept in the run folder, so that a resumed run draws no
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.methods.certificate import (
-    Certificate,
     artifact_certificate,
     certificate_file,
     load_randomizer,
@@ -26,7 +24,7 @@ from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
-from labeldp_trainer.methods.users import kept_rows, take_rows, user_adjacency, user_groups
+from labeldp_trainer.methods.users import limited_to_users, user_adjacency
 from labeldp_trainer.randomize.ratio import exact
 
 KEPT, SOURCE = "private_labels", "certificate_sha256"
@@ -57,8 +55,7 @@ class PrivatizedBuilder:
     def build(self, setting: Setting) -> Method:
         """Plain minibatches on private labels. Raises TrainerError."""
         whole = setting.dataset.train.rows
-        if self._method.user_column is not None:
-            setting = self._limited(setting)
+        setting = limited_to_users(setting)
         self._require_same_source(setting)
         private = self._private(setting)
         targets = self._targets(setting, private)
@@ -69,19 +66,7 @@ class PrivatizedBuilder:
             targets,
             self._statement(setting, private, whole),
             keep=source | {KEPT: private} if randomized_here else source,
-            notes=_notes(self._certificate, regression=setting.loss.task.classes is None),
-        )
-
-    def _limited(self, setting: Setting) -> Setting:
-        """Without the rows of a user beyond the most that are used."""
-        train = setting.dataset.train
-        part = take_rows(train, kept_rows(user_groups(self._loaded, train)))
-        batch = self._loaded.config.training.batch_size
-        if batch > part.rows:
-            reason = f"is larger than the {part.rows:,} examples that are left of all users"
-            raise self._loaded.error(("training", "batch_size"), f"{batch:,} {reason}")
-        return dataclasses.replace(
-            setting, dataset=dataclasses.replace(setting.dataset, train=part)
+            notes=self._notes(regression=setting.loss.task.classes is None),
         )
 
     def _require_same_source(self, setting: Setting) -> None:
@@ -158,12 +143,18 @@ class PrivatizedBuilder:
                 f"all: ε is {most:,} times that of a label (group privacy)."
             )
         if here and method.key is None:
+            again = written(float(exact(certificate.epsilon_label) * (most or 1)))
             remarks.append(
-                f"Starting another run randomizes again and spends ε = "
-                f"{label} again; resuming this one does not."
+                f"Starting another run randomizes again and spends ε = {again} again; resuming "
+                "this one does not."
             )
         if method.key is not None:
             secret.append("the key file: with ids and private labels it undoes the noise")
+        if not here and most is not None:
+            remarks.append(
+                f"ε is that of the labels that were used: if further ones of "
+                f"{method.private_column!r} are released, their users pay for these, too."
+            )
         if not here:
             remarks.append(
                 f"That {method.private_column!r} was made with this artifact is declared in the "
@@ -200,17 +191,23 @@ class PrivatizedBuilder:
             adjacency=ADJACENCY if most is None else user_adjacency(most),
         )
 
+    def _notes(self, *, regression: bool) -> tuple[str, ...]:
+        certificate, method, notes = self._certificate, self._method, []
+        chosen = method.column is not None or method.private_column is not None
+        if not chosen and certificate.column != self._column:
+            notes.append(
+                f"{certificate.name} was compiled for the column {certificate.column!r}, and "
+                f"randomizes {self._column!r}: is it the artifact of this label?"
+            )
+        bias = certificate.largest_bias
+        if regression and bias is not None and bias > _NEGLIGIBLE_BIAS:
+            notes.append(
+                f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
+                "which training cannot average out; optimal_unbiased is not"
+            )
+        return tuple(notes)
+
 
 def _storable(array: NDArray[Any]) -> NDArray[Any]:
     """Text as numpy's own, which needs no pickle."""
     return array.astype(str) if array.dtype == object else array
-
-
-def _notes(certificate: Certificate, *, regression: bool) -> tuple[str, ...]:
-    bias = certificate.largest_bias
-    if not regression or bias is None or bias <= _NEGLIGIBLE_BIAS:
-        return ()
-    return (
-        f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
-        "which training cannot average out; optimal_unbiased is not",
-    )

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.users import UserLevel
-from labeldp_trainer.data import Part
+from labeldp_trainer.data import Part, array_digest
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError
+from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.private.per_user import Groups, group_by_user
 
 
@@ -37,6 +38,39 @@ def user_groups(loaded: LoadedConfig, train: Part) -> Groups:
     largest = int(np.unique(users, return_counts=True)[1].max())
     most = min(method.max_examples_per_user, largest)
     return group_by_user(users, most, loaded.config.training.seed)
+
+
+def limited_to_users(setting: Setting) -> Setting:
+    """Without the rows of a user beyond the most that are used; the same if labels are the units.
+
+    Raises TrainerError.
+    """
+    loaded, train = setting.loaded, setting.dataset.train
+    if user_column(loaded) is None:
+        return setting
+    part = take_rows(train, kept_rows(user_groups(loaded, train)))
+    batch = loaded.config.training.batch_size
+    if batch > part.rows:
+        reason = f"is larger than the {part.rows:,} examples that are left of all users"
+        raise loaded.error(("training", "batch_size"), f"{batch:,} {reason}")
+    return dataclasses.replace(setting, dataset=dataclasses.replace(setting.dataset, train=part))
+
+
+def user_column(loaded: LoadedConfig) -> str | None:
+    """Who a row belongs to, or None if labels are the units."""
+    method = loaded.config.method
+    return method.user_column if isinstance(method, UserLevel) else None
+
+
+def users_digest(train: Part, column: str) -> str:
+    """SHA-256 of who owns which row, which is public: it decides which rows take part."""
+    return array_digest(as_numpy(train.columns[column]).astype(str))
+
+
+def needed_columns(loaded: LoadedConfig) -> tuple[str, ...]:
+    """The label column and, if users are protected, theirs."""
+    users = user_column(loaded)
+    return (loaded.config.data.label, *(() if users is None else (users,)))
 
 
 def user_adjacency(examples: int) -> str:

@@ -38,7 +38,7 @@ from labeldp_trainer.run.files import (
 )
 
 FORMAT_VERSION = "1.0"
-IDENTITY = ("config_sha256", "features_sha256", "parameters")
+IDENTITY = ("config_sha256", "features_sha256", "users_sha256", "parameters")
 MACHINE = ("device", "devices", "versions", "environment", "program_sha256")
 
 
@@ -101,6 +101,7 @@ class RunFolder:
         words = {
             "config_sha256": "another config",
             "features_sha256": "other features",
+            "users_sha256": "other users",
             "parameters": "another model",
         }
         for name in IDENTITY:

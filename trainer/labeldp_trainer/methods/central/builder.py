@@ -16,6 +16,7 @@ from labeldp_trainer.methods.central.kept import Kept
 from labeldp_trainer.methods.central.statement import central_statement
 from labeldp_trainer.methods.central.units import Units, make_problem, make_units
 from labeldp_trainer.methods.method import Method, Metrics, Setting
+from labeldp_trainer.methods.statement import written
 from labeldp_trainer.models import Params, count_parameters
 from labeldp_trainer.private.accounting import Plan, calibrate, padded_batch
 from labeldp_trainer.private.hull import gram_bytes
@@ -183,6 +184,14 @@ def _metrics(report: Report, config: StepConfig) -> Metrics:
 
 def _notes(setting: Setting, config: StepConfig, *, chosen: bool) -> tuple[str, ...]:
     notes = []
+    units, method = config.plan.units, setting.loaded.config.method
+    assert isinstance(method, DpSgd | LabelDpPro)
+    if method.delta * units >= 1:
+        lost = "the label of one row" if method.user_column is None else "the labels of one user"
+        notes.append(
+            f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} drawn at "
+            "random would be allowed, too; choose a far smaller δ"
+        )
     if config.denoiser != "noop" and not chosen:
         notes.append(f"projection: {config.projection}, by the memory it needs")
     if not setting.devices.kind.startswith("cpu"):

@@ -40,7 +40,7 @@ def draw_matrix(
 ) -> None:
     """The heat map, and beside it which colour means what."""
     most = float(heat.shares.max())
-    shares = np.ma.masked_less_equal(heat.shares, 0.0)  # no output: the page shows through
+    shares = np.ma.masked_less_equal(heat.picture(), 0.0)  # no output: the page shows through
     extent = (*heat.label_axis, *heat.output_axis)
     ramp = np.linspace(0, 1, 128)[:, None]
     for name in schemes:
@@ -58,9 +58,9 @@ def draw_matrix(
     ticks = _round_numbers(most)
     scale.set_xticks([])
     scale.set_yticks([(p / most) ** _POWER for p in ticks], [plain(p, 2) for p in ticks])
-    what = "probability of the output" if heat.bin_width is None else "probability in a cell"
+    what = "probability of the output" if heat.cell_height is None else "probability in a cell"
     scale.set_title(what, loc="right", fontsize="small", color=INK)
-    if heat.bin_width is not None:
+    if not isinstance(decoded.domain, CategoricalDomain):
         ends = (
             max(heat.label_axis[0], heat.output_axis[0]),
             min(heat.label_axis[1], heat.output_axis[1]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.page.svg import inline_svg
+from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.heat_map import SHOWN_NOISE, heat_map
 from labeldp_compile.report.markup import figure, name
 from labeldp_compile.report.numbers import data
@@ -22,14 +23,17 @@ def matrix(decoded: Decoded) -> list[str]:
         "Read upwards: a column is one true label, and shows how its outputs are spread. Colours "
         "follow the square root of the probability; blank means that no output lies there."
     ]
-    if heat.bin_width is not None:
+    if not isinstance(decoded.domain, CategoricalDomain):
         first, last = map(name, heat.outputs)
-        count, height = data(certificate["outputs"], 9), data(heat.bin_width, 4)
+        count = data(certificate["outputs"], 9)
         shown = f", of which those from {first} to {last} are shown," if heat.tails else ""
         range_ = "" if heat.tails else f", from {first} to {last}"
+        cells = "each in a cell of its own"
+        if heat.cell_height is not None:
+            cells = f"and a cell adds up those within {data(heat.cell_height, 4)}"
         notes.append(
-            f"Both axes are real: the {count} outputs{shown} stand where they lie{range_}, and a "
-            f"cell adds up those within {height}. On the dashed line the output is the label."
+            f"Both axes are real: the {count} outputs{shown} stand where they lie{range_}, "
+            f"{cells}. On the dashed line the output is the label."
         )
     if heat.tails:
         notes.append(

@@ -1,11 +1,15 @@
-"""The screenshots of docs/commands.md: pages of `labeldp report`, by headless Chromium.
+"""The pictures that `labeldp report` makes, for the README and docs/commands.md.
 
-    python benchmarks/report_page.py [FOLDER]       (docs/images)
+    python benchmarks/report_pictures.py [FOLDER]       (docs/images)
 
-The quickstart (RR-on-Bins), and the optimal unbiased randomizer of weeks worked in a year (53
-labels, ε = 2, uniform prior). Needs `chromium` and Pillow.
+Screenshots, by headless Chromium, of the pages of the quickstart (RR-on-Bins) and of the optimal
+unbiased randomizer of weeks worked in a year (53 labels, ε = 2, uniform prior); with the folder of
+the census income data in LABELDP_DATA, also the one picture of that randomizer with a private
+prior.
+Needs `chromium` and Pillow.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -18,11 +22,11 @@ HERE = Path(__file__).parents[1]
 WEEKS = """
 version: 1
 name: weeks-worked
-label: {column: weeks_worked_in_year, domain: {kind: integer, min: 0, max: 52}}
+label: {{column: weeks_worked_in_year, domain: {{kind: integer, min: 0, max: 52}}}}
 loss: squared
-privacy: {epsilon: 2}
-prior: {kind: uniform}
-mechanism: {kind: optimal_unbiased}
+privacy: {{epsilon: 2}}
+prior: {prior}
+mechanism: {{kind: optimal_unbiased}}
 """
 WIDTH, HEIGHT = 1000, 12_000
 
@@ -56,12 +60,20 @@ def screenshot(page, picture):
 def main(folder):
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        (work / "weeks-worked.yaml").write_text(WEEKS, encoding="utf-8")
-        for spec in (HERE / "specs" / "doctor-visits.yaml", work / "weeks-worked.yaml"):
+        weeks = work / "weeks-worked.yaml"
+        weeks.write_text(WEEKS.format(prior="{kind: uniform}"), encoding="utf-8")
+        for spec in (HERE / "specs" / "doctor-visits.yaml", weeks):
             artifact, page = work / f"{spec.stem}.onnx", work / f"{spec.stem}.html"
             labeldp("compile", spec, "-o", work)
             labeldp("report", artifact, "-o", page, "--spec", spec)
             screenshot(page, folder / f"report-{spec.stem}.png")
+        if data := os.environ.get("LABELDP_DATA"):
+            table = Path(data).absolute() / "census_kdd_train.parquet"
+            prior = f"{{kind: private, data: '{table}'}}"
+            weeks.write_text(WEEKS.format(prior=prior), encoding="utf-8")
+            artifact = work / "weeks-worked.onnx"
+            labeldp("compile", weeks, "-o", work, "--overwrite")
+            labeldp("report", artifact, "-o", folder / "report.png", "--overwrite")
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def test_counts_keep_nulls_and_one_group_of_nan_and_zero(spark):
         label_counts(numbers, "y", counts="y")
 
 
-def test_counts_of_a_cluster_become_a_prior_that_verifies(spark, tmp_path):
+def test_counts_of_a_cluster_become_a_prior_that_verifies(spark, tmp_path, known_noise):
     from labeldp_runtime.spark import write_label_counts
 
     df = spark.range(0, 300_000, 1, 3).selectExpr(

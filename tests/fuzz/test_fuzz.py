@@ -11,8 +11,6 @@ import pytest
 from labeldp_compile.cli import plan as plan_module
 from labeldp_compile.cli import verify as verify_module
 from labeldp_compile.errors import InputError
-from labeldp_compile.prior import estimate
-from labeldp_compile.prior.discrete_laplace import seeded_histogram
 from labeldp_compile.verify import Report
 from tests.fuzz import guard
 from tests.fuzz.artifact_cases import AlteredFile, altered_file, original, with_checksum
@@ -36,9 +34,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", range(60))
-def test_specs(folder, monkeypatch, number):
-    noise = lambda counts, epsilon: seeded_histogram(counts, epsilon, number)  # noqa: E731
-    monkeypatch.setattr(estimate, "noisy_histogram", noise)
+def test_specs(folder, known_noise, number):
     try_spec(spec_file(Random(number)), folder)
 
 

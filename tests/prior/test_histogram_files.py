@@ -20,6 +20,7 @@ from labeldp_compile.tabular import open_table
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.verify import check_bytes
 
+pytestmark = pytest.mark.usefixtures("known_noise")
 SPEC = """
 version: 1
 name: visits

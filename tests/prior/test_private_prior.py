@@ -123,7 +123,7 @@ def test_split_auto_needs_more_than_k_over_epsilon_squared_rows(rows, ok):
 
 
 def test_the_noise_is_discrete_laplace_of_scale_two_over_epsilon():
-    epsilon, n = Fraction(1, 2), 20_000
+    epsilon, n = Fraction(1, 2), 200_000
     noisy = noisy_histogram(np.zeros(n, dtype=np.int64), epsilon)
     assert noisy.scale == pytest.approx(4.0, rel=1e-12)
     alpha = math.exp(-1 / noisy.scale)

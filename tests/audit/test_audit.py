@@ -76,8 +76,8 @@ def test_a_faultless_function_is_not_accused():
 @pytest.mark.parametrize(
     ("name", "samples"),
     [
-        ("wrong_scale", 3_000_000),
-        ("redrawn_tail", 5_000_000),
+        ("wrong_scale", 10_000_000),
+        ("redrawn_tail", 10_000_000),
         ("clamped_around_the_label", 100_000),
         ("clamped_to_the_labels_of_the_call", 1_000_000),
         ("swapped_entries", 100_000),

@@ -3,6 +3,7 @@
 benchmarks/audit.py runs all violations at ten million samples, and two hundred random specs.
 """
 
+import importlib
 import json
 import random
 
@@ -50,15 +51,24 @@ def audited(name, samples, processes=False):
     return audit(target, labels, claim, samples, processes=processes)
 
 
+@pytest.fixture
+def rarely_wrong(monkeypatch):
+    """Audits accuse a faultless randomizer once in 10^6 times; for tests that is too often."""
+    module = importlib.import_module("labeldp_compile.audit.audit")
+    for name in ("_EPSILON_ERROR", "_OTHER_ERROR", "CHI_SQUARE_ERROR"):
+        monkeypatch.setattr(module, name, getattr(module, name) / 1000)
+
+
 def failed(report):
     return {finding.name for finding in report.findings if finding.ok is False}
 
 
+@pytest.mark.usefixtures("rarely_wrong")
 def test_a_faultless_function_is_not_accused():
-    report = audited("faultless_noise", 300_000)
+    report = audited("faultless_noise", 1_000_000)
     assert report.ok and not failed(report)
     assert "independent" not in report.findings[0].detail
-    assert 0.5 < report.epsilon_lower_bound <= planted.EPSILON
+    assert 0.3 < report.epsilon_lower_bound <= planted.EPSILON
     assert [finding.ok for finding in report.findings] == [True, True, True, None]
 
 
@@ -66,10 +76,10 @@ def test_a_faultless_function_is_not_accused():
 @pytest.mark.parametrize(
     ("name", "samples"),
     [
-        ("wrong_scale", 3_000_000),
-        ("redrawn_tail", 5_000_000),
+        ("wrong_scale", 10_000_000),
+        ("redrawn_tail", 10_000_000),
         ("clamped_around_the_label", 100_000),
-        ("clamped_to_the_labels_of_the_call", 100_000),
+        ("clamped_to_the_labels_of_the_call", 1_000_000),
         ("swapped_entries", 100_000),
         ("neighbours_of_the_call", 5_000_000),
         ("word_for_two_rows", 100_000),
@@ -88,6 +98,7 @@ def test_a_planted_violation_is_found(name, samples):
     assert ("only if rows are independent, and" in report.findings[0].detail) == refuted
 
 
+@pytest.mark.usefixtures("rarely_wrong")
 @pytest.mark.parametrize("number", range(6))
 def test_the_bound_stays_below_the_certified_epsilon(tmp_path, number):
     text = random_spec(random.Random(number))
@@ -103,6 +114,7 @@ def test_the_bound_stays_below_the_certified_epsilon(tmp_path, number):
     assert len(report.counts) == len(labels)
 
 
+@pytest.mark.usefixtures("rarely_wrong")
 def test_the_command_on_a_file(tmp_path):
     path = write(tmp_path, INTEGER_SPEC)
     result = labeldp("audit", path, "--samples", 100_000, "--json", "--no-processes")
@@ -110,7 +122,7 @@ def test_the_command_on_a_file(tmp_path):
     report = json.loads(result.stdout)
     assert report["ok"] and report["format_version"] == "1.0"
     assert 100_000 * 0.9 < report["samples"] < 100_000 * 1.6
-    assert 0.8 < report["epsilon_lower_bound"] <= report["epsilon"] <= 1
+    assert 0.7 < report["epsilon_lower_bound"] <= report["epsilon"] <= 1
     assert {finding["name"] for finding in report["findings"]} == {
         "privacy",
         "outputs",
@@ -123,6 +135,7 @@ def test_the_command_on_a_file(tmp_path):
     assert all(0 < label["p_value"] <= 1 for label in report["labels"])
 
 
+@pytest.mark.usefixtures("rarely_wrong")
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [("swapped_rows", "distribution"), ("faultless_noise", "outputs"), ("faultless_response", "")],
@@ -202,6 +215,7 @@ def test_labels_are_read_as_numbers_or_text():
         parse_labels("a")
 
 
+@pytest.mark.usefixtures("rarely_wrong")
 @pytest.mark.parametrize("name", ["faultless_in_place", "faultless_with_a_buffer", "only_nan"])
 def test_arrays_that_a_function_keeps_or_changes_accuse_nobody(name):
     report = audited(name, 100_000)
@@ -227,6 +241,7 @@ def test_a_function_that_does_not_answer_is_not_passed(name, code, message):
     assert "\x1b" not in result.stderr and result.stdout == ""
 
 
+@pytest.mark.usefixtures("rarely_wrong")
 def test_only_the_report_is_on_standard_output_and_it_is_printable():
     assert json.loads(audit_of("faultless_with_a_buffer").stdout)["ok"] is True
     found = json.loads(audit_of("text_for_the_terminal").stdout)["findings"][0]

@@ -12,6 +12,7 @@ from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
 from labeldp_compile.starter_spec import scalar
 
+pytestmark = pytest.mark.usefixtures("known_noise")
 ROWS = 2000
 GENERATOR = np.random.default_rng(1)
 TABLE = pa.table(

@@ -19,6 +19,7 @@ from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.title import mechanism_title
 from labeldp_compile.sweep import find_candidates, plot
 
+pytestmark = pytest.mark.usefixtures("known_noise")
 WEIGHTS = [9, 8, 7, 6, 5, 4]
 SPEC = f"""
 version: 1

@@ -33,6 +33,7 @@ def spark(spark_folders):
     except ImportError:
         unavailable("PySpark is not installed: pip install pyspark")
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or it looks up the name of the host
     # Without a console the JVM would still greet: log4j is told before it starts.
     logging = spark_folders / "log4j2.properties"
     logging.write_text("rootLogger.level = off\n")
@@ -44,6 +45,8 @@ def spark(spark_folders):
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.python.authenticate.socketTimeout": "300s",  # of 15, on a busy machine
+        "spark.network.timeout": "1200s",
         "spark.sql.shuffle.partitions": "2",
         "spark.local.dir": str(spark_folders / "local"),
         "spark.sql.warehouse.dir": str(spark_folders / "warehouse"),

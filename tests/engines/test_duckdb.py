@@ -9,7 +9,7 @@ import pytest
 from labeldp_runtime import DuplicateIdError, IdError, Key, Randomizer, ReplayWarning
 from labeldp_runtime.duckdb import refuse_duplicates, register
 
-from tests.engines.helpers import RESPONSE, SMALL, TEXT, chi_square
+from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.engines.test_polars import Counting
 from tests.helpers import plain_counts
 
@@ -182,7 +182,7 @@ def test_frequencies_match_the_certified_counts(connection):
     register(connection, "small", Randomizer(SMALL.model))
     n = 100_000
     found = connection.execute(f"SELECT small(7) v, count(*) FROM range({n}) GROUP BY v").fetchall()
-    assert chi_square(Counter(dict(found)), plain_counts(SMALL.randomizer, 7), n) < 45
+    assert chi_square(Counter(dict(found)), plain_counts(SMALL.randomizer, 7), n) < TOO_FAR
 
 
 def test_misuse_is_refused(connection):

@@ -20,7 +20,7 @@ from labeldp_runtime import (
     ReplayWarning,
 )
 
-from tests.engines.helpers import RESPONSE, SMALL, TEXT, chi_square
+from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
 
 pytestmark = pytest.mark.filterwarnings(
@@ -191,7 +191,7 @@ def test_frequencies_match_the_certified_counts(randomize, spark, tmp_path, key,
     found = private.groupBy("odd", "y").count().collect()
     for odd in (0, 1):
         seen = Counter({row["y"]: row["count"] for row in found if row["odd"] == odd})
-        assert chi_square(seen, plain_counts(SMALL.randomizer, 7 * odd), n // 2) < 45
+        assert chi_square(seen, plain_counts(SMALL.randomizer, 7 * odd), n // 2) < TOO_FAR
 
 
 def test_text_labels_nulls_and_unknown_ones(randomize, spark, tmp_path, key):

@@ -49,6 +49,7 @@ def test_the_key_is_in_no_file_plan_or_event_of_spark(spark, spark_folders, path
     df = spark.range(0, 3000, 1, 3).selectExpr("id", "id % 10 AS y")
     private = randomize(df, "y", path, key=key, id_column="id")
     private.write.parquet(str(tmp_path / "out"))
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(300_000)  # ms; all is written
     events = [file for file in (spark_folders / "events").rglob("*") if file.is_file()]
     assert any(b"RandomizeLabels" in file.read_bytes() for file in events)  # the plan is there
     assert not found_under(spark_folders, key.secret)
@@ -141,7 +142,7 @@ def test_counts_keep_nulls_and_one_group_of_nan_and_zero(spark):
         label_counts(numbers, "y", counts="y")
 
 
-def test_counts_of_a_cluster_become_a_prior_that_verifies(spark, tmp_path):
+def test_counts_of_a_cluster_become_a_prior_that_verifies(spark, tmp_path, known_noise):
     from labeldp_runtime.spark import write_label_counts
 
     df = spark.range(0, 300_000, 1, 3).selectExpr(

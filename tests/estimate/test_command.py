@@ -64,7 +64,8 @@ def test_groups_and_histogram(private):
     assert [g["group"] for g in found["groups"]] == ["all rows", "north", "south", None]
     assert [g["rows"] for g in found["groups"]] == [N, N // 2, N // 4, N // 4]
     for group, mean in zip(found["groups"], [4, 2, 6, 6], strict=True):
-        assert group["mean"]["low"] - 0.3 < mean < group["mean"]["high"] + 0.3
+        # At least seven standard deviations: a quarter of the rows has one of 0.1.
+        assert group["mean"]["low"] - 0.5 < mean < group["mean"]["high"] + 0.5
         assert abs(sum(entry["estimate"] for entry in group["histogram"]) - 1) < 1e-9
         assert abs(sum(entry["projected"] for entry in group["histogram"]) - 1) < 1e-9
     north = found["groups"][1]

@@ -43,16 +43,19 @@ class AlteredFile:
     altered: bytes = field(repr=False)
 
 
-@st.composite
-def altered_files(draw: Any) -> AlteredFile:
+def altered_file(random: Random) -> AlteredFile:
     """An artifact of tests/artifacts, altered; mostly with a checksum that is right again."""
-    random = draw(st.randoms(use_true_random=True))
     index = random.randrange(len(FILES))
     data = original(index)
     alter = random.choice([_bytes, _initializer, _initializer, _graph, _model, _metadata, _forged])
     altered: bytes = alter(data, random)
     altered = with_checksum(altered) if random.random() < 0.8 else altered
     return AlteredFile(FILES[index].stem, alter.__name__[1:], data, altered)
+
+
+def altered_files() -> st.SearchStrategy[AlteredFile]:
+    """Any of them."""
+    return st.randoms(use_true_random=True).map(altered_file)
 
 
 def with_checksum(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Run one command in this process: no traceback, one message, and never more than 5 seconds."""
+"""Run one command in this process: no traceback, one message, and never more than some seconds."""
 
 from __future__ import annotations
 

@@ -55,13 +55,16 @@ KEYS += ["split", "prior", "label", "epsilon", "rounding", "bias", "outputs", "g
 KEYS += ["lattice", "goal", "loss", "mechanism", "version", "name", "column", "domain", "zzz", ""]
 
 
-@st.composite
-def spec_files(draw: Any) -> bytes:
+def spec_file(random: Random) -> bytes:
     """The bytes of a spec file: altered bytes, altered trees, or made of valid parts."""
-    random = draw(st.randoms(use_true_random=True))
     make = random.choice([_bytes, _text, _tree, _tree, _tree, _parts, _parts, _parts])
     result: bytes = make(random)
     return result
+
+
+def spec_files() -> st.SearchStrategy[bytes]:
+    """Any of them."""
+    return st.randoms(use_true_random=True).map(spec_file)
 
 
 def _bytes(random: Random) -> bytes:

@@ -93,5 +93,5 @@ def _rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path, known_noise: None) -> Bench:
     return Bench(tmp_path)

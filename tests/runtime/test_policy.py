@@ -131,7 +131,7 @@ def test_a_policy_cannot_be_changed():
 
 def test_files_that_cannot_be_used_say_why_and_what_to_do(tmp_path, monkeypatch):
     flipped = bytearray(MODEL)
-    flipped[len(MODEL) // 2] ^= 1
+    flipped[MODEL.index(b'"example"') + 1] ^= 1  # still a protobuf, wherever else a byte is not
     insecure = rebuilt(MODEL, lambda c: c.update(insecure="INSECURE: test"))
     newer = with_metadata(MODEL, "labeldp.format_version", "2.0")
     cases = [

@@ -76,6 +76,7 @@ def _words_of_a_child(queue):
     queue.put(random_words(64).tolist())
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_never_repeats_its_parents_words():
     random_words(8)
     context = multiprocessing.get_context("fork")

@@ -22,6 +22,7 @@ from tests.trainer.label_method_helpers import (
 from tests.trainer.trainer_helpers import CONFIG as TABLE
 from tests.trainer.trainer_helpers import table, write_tables
 
+pytestmark = pytest.mark.usefixtures("known_noise")
 TWO = "kind: clusters, k: 3, epsilon_prior: 0.3, epsilon: 1.2"
 
 

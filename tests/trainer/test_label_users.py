@@ -26,7 +26,7 @@ def write(directory, rows=600, shift=0):
         ("kind: clusters, k: 2, epsilon_prior: 0.1, epsilon: 0.7", 1.6),
     ],
 )
-def test_the_statement_is_for_all_labels_of_a_user(tmp_path, method, epsilon):
+def test_the_statement_is_for_all_labels_of_a_user(tmp_path, known_noise, method, epsilon):
     write(tmp_path)
     result = run(tmp_path, f"{method}, {USERS}", base=SHORT)
     said = statement(result.folder)

@@ -1,10 +1,7 @@
 """Multi-stage training: every label once, on the disk before it is used, better than one stage."""
 
 import os
-import signal
-import subprocess
 import sys
-import time
 
 import jax
 import numpy as np
@@ -15,6 +12,7 @@ from labeldp_trainer.methods.lp_mst import softmax, split
 from labeldp_trainer.randomize import rr_with_prior
 from labeldp_trainer.run.stage import Stages
 
+from tests.trainer.kills import HOLD, kill_behind
 from tests.trainer.label_method_helpers import (
     CONFIG,
     config,
@@ -25,7 +23,6 @@ from tests.trainer.label_method_helpers import (
     write_problem,
 )
 
-PATIENCE = 120  # seconds until a test gives up, never measured
 THREE = "kind: lp_mst, epsilon: 1.5, stages: 3, fractions: [0.5, 0.3, 0.2]"
 
 
@@ -130,7 +127,7 @@ def test_labels_are_stored_before_they_are_used(tmp_path, drawn, monkeypatch):
     assert len(drawn) == 3
 
 
-DRIVER = """
+DRIVER = f"""{HOLD}
 import sys
 import numpy as np
 from labeldp_trainer.cli import train_command
@@ -138,10 +135,11 @@ from labeldp_trainer.randomize import rr_with_prior
 
 def words(*shape):
     with open("drawn.txt", "a") as file:
-        file.write(f"{shape[0]}\\n")
+        file.write(f"{{shape[0]}}\\n")
     return np.random.default_rng(shape[0]).integers(0, 2**64, shape, dtype=np.uint64)
 
 rr_with_prior.random_words = words
+hold("2", 12)
 train_command(sys.argv[1:])
 """
 
@@ -152,14 +150,8 @@ def test_kill_in_the_second_stage_and_resume(tmp_path, monkeypatch):
     (tmp_path / "train.yaml").write_text(config(THREE, base))
     (tmp_path / "driver.py").write_text(DRIVER)
     command = [sys.executable, "driver.py", "train.yaml", "-o", "cut", "--quiet"]
-    process = subprocess.Popen(command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, cwd=tmp_path)
-    metrics, started = tmp_path / "cut" / "stages" / "2" / "metrics.jsonl", time.monotonic()
-    while time.monotonic() - started < PATIENCE:
-        if metrics.exists() and metrics.read_text().count("\n") > 5:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    metrics = tmp_path / "cut" / "stages" / "2" / "metrics.jsonl"
+    kill_behind(6, metrics, command, env=os.environ | {"JAX_PLATFORMS": "cpu"}, cwd=tmp_path)
     assert not (tmp_path / "cut" / "stages" / "3").exists()
     assert (tmp_path / "drawn.txt").read_text() == "300\n180\n"
     drawn = []

@@ -2,13 +2,12 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 
+from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
 from tests.trainer.trainer_helpers import CONFIG, write_artifact, write_config, write_tables
 
 TEXT = (
@@ -18,7 +17,6 @@ TEXT = (
     .replace("epochs: 3", "epochs: 60, early_stopping: {}, checkpoint_every: 2")
     .replace("adam, learning_rate: 0.02", "momentum, learning_rate: 0.02, schedule: cosine")
 )
-PATIENCE = 120  # seconds until a test gives up, never measured
 
 
 def command(directory, output, *options):
@@ -40,15 +38,9 @@ def test_kill_and_resume(tmp_path):
     write_config(tmp_path, TEXT)
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     subprocess.run(command(tmp_path, "whole"), env=environment, check=True, timeout=PATIENCE)
-    process = subprocess.Popen(command(tmp_path, "cut"), env=environment)
     metrics = tmp_path / "cut" / "metrics.jsonl"
-    started = time.monotonic()
-    while time.monotonic() - started < PATIENCE:
-        if metrics.exists() and metrics.read_text().count("\n") > 7:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    held = [sys.executable, "-c", f"{HOLD}hold('cut', 20){TRAIN}", *command(tmp_path, "cut")[3:]]
+    kill_behind(8, metrics, held, env=environment)
     assert not (tmp_path / "cut" / "result.json").exists()
     with metrics.open("a") as file:
         file.write('{"epoch": 9')  # as a kill in the middle of a line leaves it

@@ -3,10 +3,8 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 
 import jax
 import pytest
@@ -15,6 +13,7 @@ from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.models.dense import Linear
 from labeldp_trainer.sharding import Devices
 
+from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
 from tests.trainer_private.central_helpers import (
     lines_of,
     run,
@@ -27,7 +26,6 @@ from tests.trainer_private.central_helpers import (
 TEXT = with_method(
     "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, centre_units: 8"
 ).replace("epochs: 2", "epochs: 60, checkpoint_every: 7")
-PATIENCE = 120  # seconds until a test gives up, never measured
 
 DEVICES = """
 import json, sys
@@ -75,17 +73,9 @@ def test_kill_and_resume(tmp_path):
     write_tables(tmp_path)
     (tmp_path / "t.yaml").write_text(TEXT)
     arguments = [str(tmp_path / "t.yaml"), "-o", str(tmp_path / "cut"), "--quiet"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "labeldp_trainer", *arguments], env=environment()
-    )
     cut, whole, metrics = tmp_path / "cut", tmp_path / "whole", tmp_path / "cut" / "metrics.jsonl"
-    started = time.monotonic()
-    while time.monotonic() - started < PATIENCE:
-        if metrics.exists() and metrics.read_text().count("\n") > 9:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    held = [sys.executable, "-c", f"{HOLD}hold('cut', 25){TRAIN}", *arguments]
+    kill_behind(10, metrics, held, env=environment())
     assert not (cut / "result.json").exists()
     reported = lines_of(cut)
     # The same key from the start: what the run would have been without the kill.

@@ -107,7 +107,7 @@ def test_rows_of_users_are_chosen_without_labels():
             user_groups(loaded, Part(None, 2, {"user": missing}, "train"))
 
 
-def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path):
+def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path, known_noise):
     (tmp_path / "labels.csv").write_text("y\n" + "1\n" * 30 + "2\n" * 30)
     spec = INTEGERS.replace("{kind: uniform}", "{kind: private, data: labels.csv}")
     compile_text(spec, directory=tmp_path).write(tmp_path)

@@ -10,6 +10,8 @@ from labeldp_trainer.private.sampling import (
 from scipy import stats
 
 KEYS = jax.random.split(jax.random.key(7), 4000)
+# The keys are fixed, but what JAX makes of them may change with a version: chances below 1e-9.
+NEVER, FAR = 1e-10, 7  # a p-value, standard deviations
 
 
 def sampled(units, batch, max_batch):
@@ -26,12 +28,12 @@ def test_poisson_sizes_and_memberships():
     sizes = mask.sum(axis=1)
     counts = np.bincount(sizes, minlength=21)[1:11]
     expected = stats.binom.pmf(np.arange(1, 11), 20, 0.25) * len(KEYS)
-    assert stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), 9) > 1e-4
+    assert stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), 9) > NEVER
     member = np.zeros((len(KEYS), 20))
     np.put_along_axis(member, indices, mask.astype(float), axis=1)
-    assert np.abs(member.mean(axis=0) - 0.25).max() < 4.5 * np.sqrt(0.25 * 0.75 / len(KEYS))
+    assert np.abs(member.mean(axis=0) - 0.25).max() < FAR * np.sqrt(0.25 * 0.75 / len(KEYS))
     correlation = np.corrcoef(member.T) - np.eye(20)
-    assert np.abs(correlation).max() < 5 / np.sqrt(len(KEYS))
+    assert np.abs(correlation).max() < FAR / np.sqrt(len(KEYS))
 
 
 def test_rows_are_distinct_and_padding_comes_last():
@@ -43,12 +45,12 @@ def test_rows_are_distinct_and_padding_comes_last():
 def test_truncation_keeps_a_uniform_choice():
     indices, mask = sampled(20, 10, 10)
     full = mask.all(axis=1)
-    assert full.mean() == pytest.approx(stats.binom.sf(9, 20, 0.5), abs=0.04)
+    assert full.mean() == pytest.approx(stats.binom.sf(9, 20, 0.5), abs=0.055)
     kept = np.bincount(indices[full].reshape(-1), minlength=20)
     expected = full.sum() / 2
     # Each count has variance p(1 − p); they sum to a constant, so 19 degrees of freedom.
     statistic = ((kept - expected) ** 2 / (expected * 0.5)).sum() * 19 / 20
-    assert stats.chi2.sf(statistic, 19) > 1e-4
+    assert stats.chi2.sf(statistic, 19) > NEVER
 
 
 def test_everybody_is_sampled_at_rate_one():
@@ -76,7 +78,7 @@ def test_independent_batch_is_uniform_and_distinct():
     counts = np.bincount(chosen.reshape(-1), minlength=12)
     expected = len(KEYS) / 3
     statistic = ((counts - expected) ** 2 / (expected * 2 / 3)).sum() * 11 / 12
-    assert stats.chi2.sf(statistic, 11) > 1e-4
+    assert stats.chi2.sf(statistic, 11) > NEVER
     everybody = independent_batch(KEYS[0], units=5, size=5)
     assert np.array_equal(everybody, np.arange(5))
 
@@ -93,7 +95,7 @@ def test_independent_batch_does_not_follow_the_private_one():
     chosen = np.zeros((len(KEYS), 20))
     np.put_along_axis(chosen, alternative, 1.0, axis=1)
     shared = (member * chosen).sum(axis=1)
-    assert shared.mean() == pytest.approx(20 * 0.25 * 0.25, abs=5 * shared.std() / 63)
+    assert shared.mean() == pytest.approx(20 * 0.25 * 0.25, abs=FAR * shared.std() / 63)
 
 
 def test_partition_uses_everybody_once_an_epoch():

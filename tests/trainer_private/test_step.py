@@ -59,7 +59,7 @@ def test_dp_sgd_divides_the_clipped_sum_by_the_expected_batch_size():
 def test_noise_has_the_stated_size_whatever_the_batch():
     config = configure(sigma=50.0)
     draws = np.stack([flat(g) for g, _ in run(config, steps=tuple(range(40)))])
-    assert draws.std() == pytest.approx(50.0 * 0.8 / 6, rel=0.05)
+    assert draws.std() == pytest.approx(50.0 * 0.8 / 6, rel=0.12)
 
 
 @pytest.mark.parametrize(

@@ -236,9 +236,12 @@ def _categories(
 
 def _listed(text: str) -> list[str]:
     try:
-        return [part.strip() for part in next(csv.reader([text]), [])]
+        listed = [part.strip() for part in next(csv.reader([text]), [])]
     except csv.Error as error:
         raise InputError(f"--values: expected A,B,…: {error}") from None
+    if not all(listed):
+        raise InputError("--values: a category is empty: is there a comma too many?")
+    return listed
 
 
 def _require_valid(text: str, column_type: Any, rows: int | None) -> None:

@@ -152,6 +152,7 @@ BAD = {
     "labels are numbers or text": ["--column", "when", "--range", "0..9"],
     "--values: expected A,B": ["--column", "answer", "--values", "a\rb", "--default", "a"],
     "is not one of": ["--column", "answer", "--values", "yes,no", "--default", "maybe"],
+    "a category is empty": ["--column", "answer", "--values", "yes,no,", "--default", "yes"],
     "stands here twice": ["--column", "answer", "--values", "yes,yes", "--default", "yes"],
     "--points is for": [*PARQUET["integer"], "--points", "5"],
     "--goal is for": [*PARQUET["named"], "--goal", "labels"],

@@ -107,6 +107,8 @@ def test_labels_without_a_class_are_not_quoted():
         Task(("a", "b")).targets(["a", "b", "c"], "t", "y")
     assert str(other.value) == str(caught.value)  # nor are they counted
     assert Task((0, 1, 2)).targets(np.array([2.0, 0.0]), "t", "y").tolist() == [2, 0]
+    with pytest.raises(DataError, match="are for a regression loss"):
+        Task((0, 1, 2)).targets(np.array([2.0, 0.7]), "t", "y")
     with pytest.raises(DataError, match="missing, NaN or infinite"):
         Task().targets(np.array([1.0, np.nan]), "t", "y")
     with pytest.raises(DataError, match="does not hold numbers"):

@@ -48,10 +48,11 @@ def class_indices(
     known = {value: index for index, value in enumerate(classes)}
     values = [_plain(value) for value in array.tolist()]
     if any(value not in known for value in values):
-        raise DataError(
-            f"{source}: {column!r}: some labels are none of the {len(known)} classes: list every "
-            "class, in the type that the column has"
-        )
+        reason = f"{source}: {column!r}: some labels are none of the {len(known)} classes: list "
+        reason += "every class, in the type that the column has"
+        if array.dtype.kind == "f":
+            reason += "; real numbers, as unbiased randomizers give, are for a regression loss"
+        raise DataError(reason)
     return np.array([known[value] for value in values], np.int32)
 
 

@@ -24,7 +24,7 @@ from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning"
+    "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning", "ignore::FutureWarning:pyspark"
 )
 ROWS = 2000
 FRESH = pytest.mark.filterwarnings("ignore::labeldp_runtime.ReplayWarning")

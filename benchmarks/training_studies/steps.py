@@ -18,7 +18,9 @@ from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.models import MnistCnn
 from labeldp_trainer.private.accounting import Plan, padded_batch
 from labeldp_trainer.private.noise import secret_key
-from labeldp_trainer.private.step import Problem, StepConfig, private_gradient
+from labeldp_trainer.private.problem import Problem
+from labeldp_trainer.private.step import private_gradient
+from labeldp_trainer.private.step_config import StepConfig
 
 from training_studies.hardware import hardware
 

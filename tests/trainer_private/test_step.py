@@ -5,13 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from labeldp_trainer.private.accounting import Plan
+from labeldp_trainer.private.problem import Problem
 from labeldp_trainer.private.sampling import partition_batch, poisson_batch, step_keys
-from labeldp_trainer.private.step import (
-    Problem,
-    StepConfig,
-    needed_batches,
-    private_gradient,
-)
+from labeldp_trainer.private.step import private_gradient
+from labeldp_trainer.private.step_config import StepConfig, needed_batches
 
 from tests.trainer_private.models import (
     adversary,

@@ -5,28 +5,18 @@ over the realized one, which is secret). Everything after the noise is post-proc
 number that leaves is a function of the noisy sum, public features and independent randomness.
 """
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from labeldp_trainer.private.accounting import Batches, Plan
-from labeldp_trainer.private.clipped_sum import Split, clipped_sum, whole
+from labeldp_trainer.private.accounting import Plan
+from labeldp_trainer.private.clipped_sum import clipped_sum
 from labeldp_trainer.private.hull import HullRows, Materialised, Vertices, materialise, matrix_free
-from labeldp_trainer.private.label_free import (
-    BallOf,
-    Centre,
-    Scaling,
-    example_ball,
-    label_free_sum,
-    public_centre,
-    scales,
-    user_ball,
-)
+from labeldp_trainer.private.label_free import label_free_sum, public_centre, scales
 from labeldp_trainer.private.noise import add_noise
-from labeldp_trainer.private.per_user import Reduction, per_user
+from labeldp_trainer.private.problem import Problem
 from labeldp_trainer.private.projection import (
     Projection,
     project_gram,
@@ -41,101 +31,8 @@ from labeldp_trainer.private.sampling import (
     poisson_batch,
     step_keys,
 )
-from labeldp_trainer.private.tree import Loss, PyTree, all_finite, norm
-
-Denoiser = Literal["noop", "self_span", "self_conv", "alt_conv"]
-
-
-@dataclass(frozen=True)
-class StepConfig:
-    """All choices of a step but the data. `noise_multiplier` must be calibrated for the same
-    `plan`.
-
-    `clip_norm` C, `noise_multiplier` σ: the sum gets N(0, σ²C²). `radius_floor` is r0 of
-    label-free clipping, in units of a gradient's norm; `centre_units` how many units its public
-    centre is computed on. `hull_units` is n2, for `alt_conv`. `smoothing` is λ. `tolerance` τ
-    bounds the projection's relative error. `microbatch` rows are worked on at a time, `split` over
-    devices. `denoiser = noop` with `clipping = standard` is DP-SGD.
-    Raises ValueError if the choices do not go together.
-    """
-
-    plan: Plan
-    clip_norm: float
-    noise_multiplier: float
-    clipping: Literal["standard", "label_free"] = "standard"
-    denoiser: Denoiser = "noop"
-    projection: Literal["gram", "matrix_free"] = "gram"
-    clip_hull: bool = True
-    hull_units: int = 64
-    smoothing: float = 1.0
-    tolerance: float = 1e-2
-    max_iterations: int = 200
-    centre: Centre = "mean"
-    centre_units: int = 256
-    radius_floor: float = 1e-3
-    microbatch: int = 32
-    split: Split = whole
-
-    def __post_init__(self) -> None:
-        """Check what a type cannot."""
-        if not (self.clip_norm > 0 and self.noise_multiplier > 0):
-            raise ValueError("clip_norm and noise_multiplier must be positive")
-        if not self.radius_floor > 0:
-            raise ValueError("radius_floor must be positive: a radius of zero scales by infinity")
-        if not 0 <= self.smoothing <= 1:
-            raise ValueError(f"smoothing must be between 0 and 1; it is {self.smoothing}")
-        if self.plan.batches not in needed_batches(self.denoiser):
-            raise ValueError(
-                f"{self.denoiser} looks at the batch's features, so batches are not secret: "
-                "use a plan with batches = public or partition (no amplification by sampling)"
-            )
-        if self.denoiser == "alt_conv" and not 1 <= self.hull_units <= self.plan.units:
-            raise ValueError(
-                f"hull_units must be between 1 and {self.plan.units}; it is {self.hull_units}"
-            )
-        if self.needs_centre and not 1 <= self.centre_units <= self.plan.units:
-            raise ValueError(
-                f"centre_units must be between 1 and {self.plan.units}; it is {self.centre_units}"
-            )
-
-    @property
-    def scaling(self) -> Scaling:
-        """The numbers of label-free clipping."""
-        return Scaling(self.clip_norm, self.radius_floor, self.microbatch, self.split)
-
-    @property
-    def needs_centre(self) -> bool:
-        """Whether a public centre term is added."""
-        return self.clipping == "label_free" and self.centre == "mean"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is learned: `loss` of one example and all its `labels`.
-
-    `labels` are all classes, or the two ends of the label interval when the gradient is affine in
-    the label (squared and Poisson log loss); clamp labels to it. `reduction` is None for a label
-    as the unit; with `mean` or `sum` the unit is a user, x is `(xs, present)` and y [users,
-    examples] (`per_user.py`).
-    """
-
-    loss: Loss
-    labels: tuple[float, ...]
-    reduction: Reduction | None = None
-
-    @property
-    def unit_loss(self) -> Loss:
-        """The loss of one unit."""
-        return self.loss if self.reduction is None else per_user(self.loss, self.reduction)
-
-    def labels_like(self, y: Array) -> Array:
-        """Return the labels in the type of y."""
-        return jnp.asarray(self.labels, y.dtype)
-
-    def ball_of(self, labels: Array, centre: Centre) -> BallOf:
-        """Return the ball of one unit."""
-        ball = example_ball(self.loss, labels, centre)
-        return ball if self.reduction is None else user_ball(ball, self.reduction)
+from labeldp_trainer.private.step_config import StepConfig
+from labeldp_trainer.private.tree import PyTree, all_finite, norm
 
 
 class Report(NamedTuple):
@@ -146,13 +43,6 @@ class Report(NamedTuple):
     iterations: Array
     distance: Array
     certified: Array
-
-
-def needed_batches(denoiser: Denoiser) -> tuple[Batches, ...]:
-    """Return the kinds of batches a denoiser may be accounted with (Table 1, last column)."""
-    if denoiser.startswith("self"):
-        return ("public", "partition")
-    return ("secret", "public", "partition")
 
 
 def private_gradient(

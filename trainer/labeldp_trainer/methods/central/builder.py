@@ -21,7 +21,8 @@ from labeldp_trainer.models import Params, count_parameters
 from labeldp_trainer.private.accounting import Plan, calibrate, padded_batch
 from labeldp_trainer.private.hull import gram_bytes
 from labeldp_trainer.private.noise import key_of
-from labeldp_trainer.private.step import Report, StepConfig, private_gradient
+from labeldp_trainer.private.step import Report, private_gradient
+from labeldp_trainer.private.step_config import StepConfig
 
 GRAM_BYTES = 1 << 30  # what the vertices and their Gram matrix may take if nobody chooses
 _HULL_UNITS, _CENTRE_UNITS = 64, 256

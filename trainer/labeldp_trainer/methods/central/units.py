@@ -15,7 +15,7 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.users import user_groups
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.private.step import Problem
+from labeldp_trainer.private.problem import Problem
 from labeldp_trainer.private.tree import Loss as ExampleLoss
 
 

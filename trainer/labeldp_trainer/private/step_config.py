@@ -1,0 +1,80 @@
+"""What a private step does: sampling, clipping, noise, denoiser. All choices, but not the data."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from labeldp_trainer.private.accounting import Batches, Plan
+from labeldp_trainer.private.clipped_sum import Split, whole
+from labeldp_trainer.private.label_free import Centre, Scaling
+
+Denoiser = Literal["noop", "self_span", "self_conv", "alt_conv"]
+
+
+@dataclass(frozen=True)
+class StepConfig:
+    """All choices of a step but the data. `noise_multiplier` must be calibrated for the same
+    `plan`.
+
+    `clip_norm` C, `noise_multiplier` σ: the sum gets N(0, σ²C²). `radius_floor` is r0 of
+    label-free clipping, in units of a gradient's norm; `centre_units` how many units its public
+    centre is computed on. `hull_units` is n2, for `alt_conv`. `smoothing` is λ. `tolerance` τ
+    bounds the projection's relative error. `microbatch` rows are worked on at a time, `split` over
+    devices. `denoiser = noop` with `clipping = standard` is DP-SGD.
+    Raises ValueError if the choices do not go together.
+    """
+
+    plan: Plan
+    clip_norm: float
+    noise_multiplier: float
+    clipping: Literal["standard", "label_free"] = "standard"
+    denoiser: Denoiser = "noop"
+    projection: Literal["gram", "matrix_free"] = "gram"
+    clip_hull: bool = True
+    hull_units: int = 64
+    smoothing: float = 1.0
+    tolerance: float = 1e-2
+    max_iterations: int = 200
+    centre: Centre = "mean"
+    centre_units: int = 256
+    radius_floor: float = 1e-3
+    microbatch: int = 32
+    split: Split = whole
+
+    def __post_init__(self) -> None:
+        """Check what a type cannot."""
+        if not (self.clip_norm > 0 and self.noise_multiplier > 0):
+            raise ValueError("clip_norm and noise_multiplier must be positive")
+        if not self.radius_floor > 0:
+            raise ValueError("radius_floor must be positive: a radius of zero scales by infinity")
+        if not 0 <= self.smoothing <= 1:
+            raise ValueError(f"smoothing must be between 0 and 1; it is {self.smoothing}")
+        if self.plan.batches not in needed_batches(self.denoiser):
+            raise ValueError(
+                f"{self.denoiser} looks at the batch's features, so batches are not secret: "
+                "use a plan with batches = public or partition (no amplification by sampling)"
+            )
+        if self.denoiser == "alt_conv" and not 1 <= self.hull_units <= self.plan.units:
+            raise ValueError(
+                f"hull_units must be between 1 and {self.plan.units}; it is {self.hull_units}"
+            )
+        if self.needs_centre and not 1 <= self.centre_units <= self.plan.units:
+            raise ValueError(
+                f"centre_units must be between 1 and {self.plan.units}; it is {self.centre_units}"
+            )
+
+    @property
+    def scaling(self) -> Scaling:
+        """The numbers of label-free clipping."""
+        return Scaling(self.clip_norm, self.radius_floor, self.microbatch, self.split)
+
+    @property
+    def needs_centre(self) -> bool:
+        """Whether a public centre term is added."""
+        return self.clipping == "label_free" and self.centre == "mean"
+
+
+def needed_batches(denoiser: Denoiser) -> tuple[Batches, ...]:
+    """Return the kinds of batches a denoiser may be accounted with (Table 1, last column)."""
+    if denoiser.startswith("self"):
+        return ("public", "partition")
+    return ("secret", "public", "partition")

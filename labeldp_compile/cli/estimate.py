@@ -89,7 +89,10 @@ def estimate_command(
     with row_progress("counting", reader.rows, quiet=quiet) as progress:
         counts = count_outputs(reader, decoded.randomizer, by, progress)
     whose = cast(Target, target)
-    found = estimation(counts, whose)
+    # Exact intervals of thousands of small groups take minutes.
+    every = sum(group.rows for group in counts)
+    with row_progress("estimating", every, quiet=quiet or by is None) as progress:
+        found = estimation(counts, whose, progress)
     title = f"{table}, {column}: {found[0].rows:,} private labels of {decoded.certificate['name']}"
     if as_json:
         document = estimates_json(estimation, found, whose)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,9 +84,18 @@ class Estimation:
             )
         return self
 
-    def __call__(self, groups: Sequence[GroupCounts], target: Target) -> list[GroupEstimates]:
-        """The estimates of each group."""
-        return [self._of_group(group, target) for group in groups]
+    def __call__(
+        self,
+        groups: Sequence[GroupCounts],
+        target: Target,
+        progress: Callable[[int], None] = lambda rows: None,
+    ) -> list[GroupEstimates]:
+        """The estimates of each group; ``progress`` is told the rows of each when it is done."""
+        found = []
+        for group in groups:
+            found.append(self._of_group(group, target))
+            progress(group.rows)
+        return found
 
     def _of_group(self, group: GroupCounts, target: Target) -> GroupEstimates:
         projected = None

@@ -124,6 +124,14 @@ def test_a_population_has_wider_intervals_than_its_rows(compiled):
     assert population.mean.value[0] == rows.mean.value[0]
 
 
+def test_progress_is_told_of_every_group(compiled):
+    decoded, _ = compiled("laplace")
+    groups = [GroupCounts(name, np.array([3, 4]), np.array([20, name])) for name in (5, 30)]
+    told = []
+    Estimation.of(decoded)(groups, "rows", told.append)
+    assert told == [25, 50]
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "optimal_unbiased"])
 def test_the_mean_reads_the_values_of_the_artifact(compiled, mechanism):
     decoded, _ = compiled(mechanism)

@@ -16,7 +16,7 @@ from labeldp_compile.verify import check_bytes
 from tests.engines.helpers import RESPONSE
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning"
+    "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning", "ignore::FutureWarning:pyspark"
 )
 SPEC = """
 version: 1

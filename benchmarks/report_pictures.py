@@ -10,13 +10,16 @@ Needs `chromium` and Pillow.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image, ImageChops
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.languages.browser import browser_page
 
 HERE = Path(__file__).parents[1]
 WEEKS = """
@@ -28,7 +31,7 @@ privacy: {{epsilon: 2}}
 prior: {prior}
 mechanism: {{kind: optimal_unbiased}}
 """
-WIDTH, HEIGHT = 1000, 12_000
+WIDTH = 1000
 
 
 def labeldp(*arguments):
@@ -37,28 +40,18 @@ def labeldp(*arguments):
     subprocess.run(command, check=True, stdout=sys.stderr)
 
 
-def screenshot(page, picture):
-    """The page from its top, without the empty rest below it, in 256 colours."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        sys.exit("needs chromium")
-    size = f"--window-size={WIDTH},{HEIGHT}"
-    options = ["--headless", "--no-sandbox", "--hide-scrollbars", size]
-    made = page.with_suffix(".png")
-    subprocess.run(
-        [chromium, *options, f"--screenshot={made}", page.as_uri()], check=True, capture_output=True
-    )
-    with Image.open(made) as image:
-        colours = image.convert("RGB")
-        ground = Image.new("RGB", colours.size, colours.getpixel((0, HEIGHT - 1)))
-        end = ImageChops.difference(colours, ground).getbbox()[3]
-        colours.crop((0, 0, WIDTH, min(end + 40, HEIGHT))).quantize(
-            256, method=Image.Quantize.FASTOCTREE
-        ).save(picture, optimize=True)
+def screenshot(tab, page, picture):
+    """The whole page, in 256 colours."""
+    whole = page.with_suffix(".png")
+    tab.open(page.as_uri(), width=WIDTH)
+    tab.screenshot(whole)
+    with Image.open(whole) as image:
+        colours = image.convert("RGB").quantize(256, method=Image.Quantize.FASTOCTREE)
+        colours.save(picture, optimize=True)
 
 
 def main(folder):
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, browser_page() as tab:
         work = Path(name)
         weeks = work / "weeks-worked.yaml"
         weeks.write_text(WEEKS.format(prior="{kind: uniform}"), encoding="utf-8")
@@ -66,7 +59,7 @@ def main(folder):
             artifact, page = work / f"{spec.stem}.onnx", work / f"{spec.stem}.html"
             labeldp("compile", spec, "-o", work)
             labeldp("report", artifact, "-o", page, "--spec", spec)
-            screenshot(page, folder / f"report-{spec.stem}.png")
+            screenshot(tab, page, folder / f"report-{spec.stem}.png")
         if data := os.environ.get("LABELDP_DATA"):
             table = Path(data).absolute() / "census_kdd_train.parquet"
             prior = f"{{kind: private, data: '{table}'}}"

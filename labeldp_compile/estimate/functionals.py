@@ -80,7 +80,7 @@ class LinearEstimators:
 
     @cached_property
     def _variance(self) -> Moment:
-        f, scale = self.functionals, np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
+        f, scale = self.functionals, self._scale
         scaled = self.inverse.table @ (self.of_output / scale) ** 2 - (f / scale) ** 2
         moment = self._moment(np.maximum(scaled, 0.0) * scale**2)
         return Moment(moment.of_label, moment.of_output, moment.with_g - moment.of_label * f)
@@ -92,11 +92,17 @@ class LinearEstimators:
     @cached_property
     def _fourth(self) -> Floats:
         """[c, f] E[(g − f)⁴ | y]."""
-        scale = np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
+        scale = self._scale
         f, g = self.functionals / scale, self.of_output / scale
         second, third, fourth = (self.inverse.table @ g**power for power in (2, 3, 4))
         central = np.maximum(fourth - 4 * f * third + 6 * f**2 * second - 3 * f**4, 0.0)
         result: Floats = central * scale**4
+        return result
+
+    @cached_property
+    def _scale(self) -> Floats:
+        """[f] the largest |g|, by which it is divided before powers are taken."""
+        result: Floats = np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
         return result
 
     def _moment(self, of_label: Floats) -> Moment:

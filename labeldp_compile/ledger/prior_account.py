@@ -23,7 +23,6 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.chain import BrokenChainError, Entry
 from labeldp_compile.ledger.store import Ledger, transaction
-from labeldp_compile.printable import printable
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 
@@ -115,7 +114,7 @@ class PriorAccount:
         digest = _keyed_digest(key, file)
         if any(self._is_ours(entry) and entry.facts["data_hmac"] != digest for entry in priors):
             raise DataError(
-                f"{printable(str(file))}: is not the file that was called "
+                f"{file}: is not the file that was called "
                 f"{self._names['data_version']!r} before: other data need another data_version. "
                 f"{_IN_VAIN}"
             )
@@ -124,7 +123,7 @@ class PriorAccount:
             same = facts["data_hmac"] == digest and facts["column"] == column
             if same and facts["data_set"] != self._names["data_set"]:
                 raise DataError(
-                    f"{printable(str(file))}: its column {column!r} is the data set "
+                    f"{file}: its column {column!r} is the data set "
                     f"{facts['data_set']!r} in entry {entry.number}, and not "
                     f"{self._names['data_set']!r}: the same labels have one budget. {_IN_VAIN}"
                 )
@@ -194,5 +193,5 @@ def _keyed_digest(key: bytes, file: Path) -> str:
             while block := stream.read(_BLOCK):
                 mac.update(block)
     except OSError as error:
-        raise DataError(f"{printable(str(file))}: cannot be read: {error.strerror}") from error
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
     return mac.hexdigest()

@@ -1,14 +1,10 @@
 """The report in headless Chromium: no request, no complaint, readable in both schemes, on paper."""
 
-import os
-
 import pytest
 
 from labeldp_compile.report.findings import examine
 from labeldp_compile.report.page import report_page
 from tests.helpers import INTEGER_SPEC, compile_text
-from tests.languages.browser import browser_page
-from tests.languages.harness import chromium
 from tests.report.conftest import HOSTILE_SPEC
 
 SPECS = {
@@ -59,16 +55,6 @@ OVERLAPS = """
     .map(([other]) => [one, other]));
 })
 """
-
-
-@pytest.fixture(scope="module")
-def tab():
-    if chromium() is None:
-        if os.environ.get("LABELDP_ALL"):
-            pytest.fail("no Chromium: see build/languages/install.log")
-        pytest.skip("no Chromium: run tests/languages/install")
-    with browser_page() as page:
-        yield page
 
 
 @pytest.fixture(scope="module")

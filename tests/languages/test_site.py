@@ -3,16 +3,12 @@
 import functools
 import http.server
 import importlib.util
-import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
-
-from tests.languages.browser import browser_page
-from tests.languages.harness import chromium
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["404", *sorted(path.stem for path in (ROOT / "docs").glob("*.md"))]
@@ -39,16 +35,6 @@ def site(tmp_path_factory):
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture(scope="module")
-def tab():
-    if chromium() is None:
-        if os.environ.get("LABELDP_ALL"):
-            pytest.fail("no Chromium: see build/languages/install.log")
-        pytest.skip("no Chromium: run tests/languages/install")
-    with browser_page() as page:
-        yield page
 
 
 def test_no_page_complains_asks_elsewhere_or_is_too_wide(tab, site):

@@ -76,10 +76,10 @@ class Run:
         advice = "lower optimizer.learning_rate"
         if self.method.training_loss is not None:
             advice += ", or set training.early_stopping"
-        folder = f"{self.folder.path}: training diverged in epoch {epoch}: {advice}"
+        said = f"{self.folder.path}: training diverged in epoch {epoch}: {advice}"
         if self.method.statement.epsilon is None:
-            return DivergedError(f"{folder}; this folder may go")
-        return DivergedError(f"{folder}; what another run spends stands in privacy.txt")
+            return DivergedError(f"{said}; this folder may go")
+        return DivergedError(f"{said}; what another run spends stands in privacy.txt")
 
     def _record(self, state: State, values: dict[str, jax.Array], seconds: float) -> Line:
         line = {

@@ -20,12 +20,7 @@ from labeldp_trainer.methods.label_noise import KEPT, require_mixable, statement
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import Statement, written
-from labeldp_trainer.methods.users import (
-    kept_rows,
-    limited_to_users,
-    needed_columns,
-    user_groups,
-)
+from labeldp_trainer.methods.users import limited_to, needed_columns, used_rows
 from labeldp_trainer.randomize.ratio import exact
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
@@ -54,8 +49,10 @@ class ClustersBuilder:
     def build(self, setting: Setting) -> Method:
         """Minibatches on private labels, drawn here unless they are stored. Raises TrainerError."""
         require_mixable(setting, self._method.mixup)
-        whole, setting = setting, limited_to_users(setting)
-        kept = self._drawn(whole, setting) if setting.stored is None else dict(setting.stored)
+        rows, whole = used_rows(setting), setting
+        setting = limited_to(rows, whole)
+        stored = setting.stored
+        kept = self._drawn(whole, rows, setting) if stored is None else dict(stored)
         train, label = setting.dataset.train, self._loaded.config.data.label
         return minibatch_method(
             setting,
@@ -65,7 +62,9 @@ class ClustersBuilder:
             keep=kept,
         )
 
-    def _drawn(self, whole: Setting, setting: Setting) -> dict[str, NDArray[Any]]:
+    def _drawn(
+        self, whole: Setting, rows: NDArray[np.int64] | None, setting: Setting
+    ) -> dict[str, NDArray[Any]]:
         classes, train = setting.loss.task.classes, setting.dataset.train
         randomizers = ClusterRandomizers(self._loaded, classes)
         labels = train.columns[self._loaded.config.data.label]
@@ -73,9 +72,8 @@ class ClustersBuilder:
             # Refuses labels that are no class; and 3.0 is 3, as elsewhere.
             labels = np.array(classes)[true_classes(setting)]
         cluster = cluster_of_examples(whole, self._method)  # features are public: of all rows
-        if whole is not setting:
-            train_rows = user_groups(self._loaded, whole.dataset.train)
-            cluster = cluster[kept_rows(train_rows)]
+        if rows is not None:
+            cluster = cluster[rows]
         private = randomizers.randomize(labels, cluster, train.source)
         return {
             KEPT: private.labels,

@@ -40,15 +40,24 @@ def user_groups(loaded: LoadedConfig, train: Part) -> Groups:
     return group_by_user(users, most, loaded.config.training.seed)
 
 
-def limited_to_users(setting: Setting) -> Setting:
-    """Without the rows of a user beyond the most that are used; the same if labels are the units.
+def used_rows(setting: Setting) -> NDArray[np.int64] | None:
+    """The rows that take part, in their order in the file; None if labels are the units: all."""
+    if user_column(setting.loaded) is None:
+        return None
+    return kept_rows(user_groups(setting.loaded, setting.dataset.train))
 
-    Raises TrainerError.
-    """
-    loaded, train = setting.loaded, setting.dataset.train
-    if user_column(loaded) is None:
+
+def limited_to_users(setting: Setting) -> Setting:
+    """Without the rows of a user beyond the most that are used. Raises TrainerError."""
+    return limited_to(used_rows(setting), setting)
+
+
+def limited_to(rows: NDArray[np.int64] | None, setting: Setting) -> Setting:
+    """With these rows alone, or None for all. Raises TrainerError."""
+    if rows is None:
         return setting
-    part = take_rows(train, kept_rows(user_groups(loaded, train)))
+    loaded, train = setting.loaded, setting.dataset.train
+    part = take_rows(train, rows)
     batch = loaded.config.training.batch_size
     if batch > part.rows:
         reason = f"is larger than the {part.rows:,} examples that are left of all users"

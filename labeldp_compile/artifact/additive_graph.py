@@ -57,7 +57,6 @@ def add_additive(
     not_above = graph.node("LessOrEqual", [raised, top], "point_not_above")
     clamped = graph.node("Where", [not_above, raised, top], "point_clamped")
     number = graph.node("Cast", [clamped], "point_number", to=DOUBLE)
-    unit = graph.scalar("unit", DOUBLE, r.unit)
+    scaled = graph.product(number, "unit", r.unit, "point_scaled")
     origin = graph.scalar("origin", DOUBLE, r.origin)
-    scaled = graph.node("Mul", [number, unit], "point_scaled")
     graph.node("Add", [scaled, origin], "private_label")

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import onnx
 
+from labeldp_compile.randomizer.neutral import is_taken_for, vanishes
+
 INT64: int = onnx.TensorProto.INT64
 UINT64: int = onnx.TensorProto.UINT64
 DOUBLE: int = onnx.TensorProto.DOUBLE
@@ -39,6 +41,7 @@ class Graph:
     def __init__(self, name: str) -> None:
         """Start an empty graph called ``name``."""
         self._proto = onnx.GraphProto(name=name)
+        self._doubles: dict[str, float] = {}  # the constants that stand for one float64
 
     def input(self, name: str, element_type: int, shape: Sequence[int | str]) -> str:
         """Declare an input; a text dimension is symbolic."""
@@ -65,9 +68,27 @@ class Graph:
         domain: str = "",
         **attributes: Attribute,
     ) -> str:
-        """Add a node with one output, named after it; returns the output's name."""
+        """Add a node with one output, named after it; returns the output's name.
+
+        Raises ValueError for a constant with which onnxruntime would leave the node out.
+        """
+        if any(name in self._doubles and vanishes(op_type, self._doubles[name]) for name in inputs):
+            raise ValueError(f"the constant of {output} is 0 or 1 in float32, but is neither")
         self._add(op_type, inputs, [output], domain, attributes)
         return output
+
+    def product(self, value: str, constant: str, factor: float, output: str) -> str:
+        """Add the nodes of ``value`` · ``factor`` in float64; returns the output's name.
+
+        A factor that onnxruntime would take for 1 is applied as twice itself, and then a half: both
+        ways round alike, as long as nothing overflows and no product of interest is subnormal.
+        """
+        if not is_taken_for(factor, 1.0):
+            return self.node("Mul", [value, self.scalar(constant, DOUBLE, factor)], output)
+        twice = self.scalar(f"{constant}_doubled", DOUBLE, 2 * factor)
+        doubled = self.node("Mul", [value, twice], f"{output}_doubled")
+        half = self.scalar(f"{constant}_halving", DOUBLE, 0.5)
+        return self.node("Mul", [doubled, half], output)
 
     def split(self, tensor: str, outputs: Sequence[str], axis: int) -> Sequence[str]:
         """Add a node that cuts a tensor into equal parts; returns their names."""
@@ -109,6 +130,8 @@ class Graph:
         if element_type == STRING:
             tensor.string_data.extend(str(value).encode() for value in values)
         else:
+            if element_type == DOUBLE and len(values) == 1:
+                self._doubles[name] = float(values[0])
             tensor.raw_data = struct.pack(f"<{len(values)}{_PACK[element_type]}", *values)
         self._proto.initializer.append(tensor)
         return name

@@ -66,8 +66,7 @@ def _integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
 def _real(graph: Graph, domain: RealDomain, label: str, rounding_word: str | None) -> str:
     inside = _confine(graph, domain, label, DOUBLE)
     distance = graph.node("Sub", [inside, "label_min"], "distance")
-    scale = graph.scalar("points_per_unit", DOUBLE, domain.points_per_unit)
-    steps = graph.node("Mul", [distance, scale], "steps")
+    steps = graph.product(distance, "points_per_unit", domain.points_per_unit, "steps")
     last = graph.scalar("last_point", DOUBLE, float(domain.points - 1))
     position = graph.node("Min", [steps, last], "grid_position")
     if rounding_word is None:

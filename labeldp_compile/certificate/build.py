@@ -21,6 +21,7 @@ from labeldp_compile.randomizer.exp_bound import exp_lower, log_bound
 from labeldp_compile.randomizer.loss import Labels, Loss
 from labeldp_compile.randomizer.output_rounding import output_rounding
 from labeldp_compile.randomizer.privacy import realised_ratio
+from labeldp_compile.randomizer.strays import strays
 from labeldp_compile.randomizer.utility import biases, noisy_label_loss
 from labeldp_compile.solve.dual_bound import DualBound
 
@@ -73,9 +74,11 @@ def build_certificate(
     bound = log_bound(ratio)
     total = provenance.epsilon_label + provenance.epsilon_prior
     weights = provenance.prior["weights"]
-    labels = domain.labels()
-    low, high = noisy_label_loss(randomizer, labels, weights, loss)
-    bias = None if isinstance(domain, CategoricalDomain) else biases(randomizer, domain.labels())
+    labels, astray = domain.labels(), strays(domain)
+    low, high = noisy_label_loss(randomizer, labels, weights, loss, astray)
+    bias = None
+    if not isinstance(domain, CategoricalDomain):
+        bias = biases(randomizer, domain.labels(), astray)
     square = None if bias is None else mean_square(bias, weights)
     proved = None
     if dual is not None and _belongs(dual, labels, bias):
@@ -138,9 +141,10 @@ def build_certificate(
 
 def _belongs(dual: DualBound, labels: Labels, bias: list[Fraction] | None) -> bool:
     """Whether the randomizer is of the class that the bound speaks of; short words may miss it."""
-    if dual.rule.kind != "unbiased":
+    if dual.rule.kind not in ("unbiased", "max"):
         return True
-    return bias is not None and max(map(abs, bias)) <= unbiased_tolerance(labels)
+    most = unbiased_tolerance(labels) if dual.rule.kind == "unbiased" else dual.rule.amount
+    return bias is not None and max(map(abs, bias)) <= most
 
 
 def mean_square(bias: list[Fraction], weights: list[int]) -> Fraction:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.randomizer.strays import row_means
 
 
 def build(problem: Problem) -> Solved:
@@ -18,7 +19,7 @@ def build(problem: Problem) -> Solved:
     domain = problem.domain
     if isinstance(domain, CategoricalDomain):
         raise ValueError("debiased_rr needs labels that are numbers")
-    labels = domain.labels()
+    labels = row_means(domain, domain.labels())
     plain = randomized_response(
         [float(y) for y in labels], range(len(labels)), problem.epsilon, problem.word_bits
     )

@@ -23,6 +23,7 @@ from labeldp_compile.randomizer.bias_rule import BiasRule
 from labeldp_compile.randomizer.merged_outputs import merge_rare_outputs
 from labeldp_compile.randomizer.placed_windows import ShortWordError, place_windows
 from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.randomizer.strays import row_means
 from labeldp_compile.randomizer.utility import noisy_label_loss
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.optimal_unbiased import (
@@ -132,8 +133,10 @@ def _small(
     values, which = np.unique(values, return_inverse=True)
     weights = np.bincount(which, weights=weights).astype(np.float64)
 
+    means = row_means(problem.domain, targets)
+
     def placed(v: Floats, c: Floats) -> WindowRandomizer:
-        return place_windows(v.tolist(), c.tolist(), targets, problem.epsilon, problem.word_bits)
+        return place_windows(v.tolist(), c.tolist(), means, problem.epsilon, problem.word_bits)
 
     def loss(randomizer: WindowRandomizer) -> Fraction:
         return noisy_label_loss(randomizer, labels, problem.weights, problem.loss)[0]

@@ -14,6 +14,7 @@ that of two blocks: e^ε exactly, where the Laplace and staircase distributions 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -74,6 +75,12 @@ class AdditiveRandomizer:
     def value(self, point: int) -> float:
         """The output at a lattice point, by the graph's own float64 operations."""
         return float(point) * self.unit + self.origin
+
+    def points_of(self, value: float) -> range:
+        """The lattice points low … high whose output is this number; outputs never decrease."""
+        points = range(self.low, self.high + 1)
+        first = bisect_left(points, value, key=self.value)
+        return range(self.low + first, self.low + bisect_right(points, value, key=self.value))
 
     def point_value(self, point: int) -> Fraction:
         """The exact number that ``value`` rounds."""

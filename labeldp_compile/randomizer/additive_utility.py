@@ -1,7 +1,8 @@
 """Exact moments and exact losses of an additive randomizer.
 
 They are those of the lattice values t·unit + origin as exact numbers; how far the float64 output
-may lie from them is in ``output_rounding``. Everything is whole numbers over 2^(2B) times a common
+may lie from them is in ``output_rounding``. Only the 0-1 loss, which rounding could turn over, is
+that of the float64 outputs. Everything is whole numbers over 2^(2B) times a common
 denominator of ``unit`` and ``origin``; a label costs a few products.
 """
 
@@ -102,11 +103,11 @@ def _absolute(outputs: _Outputs, i: int, y: Fraction) -> Fraction:
 
 
 def _zero_one(outputs: _Outputs, i: int, y: Fraction) -> Fraction:
-    point = outputs.point_of(y)
-    if point.denominator > 1:
+    # Equality is of float64 outputs, of which neighbouring lattice points can share one.
+    points = outputs.randomizer.points_of(float(y)) if float(y) == y else range(0)
+    if not points:
         return Fraction(1)
-    t = int(point)
-    hits = outputs.below(i, t + 1)[0] - outputs.below(i, t)[0]
+    hits = outputs.below(i, points.stop)[0] - outputs.below(i, points.start)[0]
     return 1 - Fraction(hits, outputs.scale)
 
 

@@ -78,7 +78,9 @@ class RealDomain:
         """The grid points: the float64 nearest to each, as exact numbers."""
         lo, hi = Fraction(self.min), Fraction(self.max)
         step = (hi - lo) / (self.points - 1)
-        return [Fraction(float(lo + j * step)) for j in range(self.points)]
+        unit = math.lcm(lo.denominator, step.denominator)
+        start, stride = int(lo * unit), int(step * unit)
+        return [Fraction((start + j * stride) / unit) for j in range(self.points)]  # one rounding
 
     def is_faithful(self) -> bool:
         """Whether float64 can tell the grid points apart: each is rounded to itself."""

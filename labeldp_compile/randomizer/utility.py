@@ -12,14 +12,17 @@ from labeldp_compile.randomizer import (
 )
 from labeldp_compile.randomizer.additive_utility import additive_loss, additive_moments
 from labeldp_compile.randomizer.loss import Labels, Loss, LossOfLabel, Moments
+from labeldp_compile.randomizer.strays import Strays, mixed
 from labeldp_compile.randomizer.table_utility import table_loss, table_moments
 from labeldp_compile.randomizer.window_utility import window_loss, window_moments
 
 
-def biases(randomizer: Randomizer, labels: Sequence[Fraction]) -> list[Fraction]:
-    """[k] E[output | y] − y, exact."""
+def biases(
+    randomizer: Randomizer, labels: Sequence[Fraction], strays: Strays | None = None
+) -> list[Fraction]:
+    """[k] E[output | y] − y, exact; a label reaches its own row, except for ``strays``."""
     mean, _ = _moments(randomizer)
-    return [mean(i) - y for i, y in enumerate(labels)]
+    return [mixed(strays or {}, i, mean) - y for i, y in enumerate(labels)]
 
 
 def variances(randomizer: Randomizer) -> list[Fraction]:
@@ -29,20 +32,34 @@ def variances(randomizer: Randomizer) -> list[Fraction]:
 
 
 def noisy_label_loss(
-    randomizer: Randomizer, labels: Labels, weights: Sequence[int], loss: Loss
+    randomizer: Randomizer,
+    labels: Labels,
+    weights: Sequence[int],
+    loss: Loss,
+    strays: Strays | None = None,
 ) -> tuple[Fraction, Fraction]:
     """Bounds of E ℓ(ŷ, y) with y drawn in proportion to ``weights`` [k] (integers ≥ 0).
 
     ``squared`` is ½(ŷ − y)², ``absolute`` |ŷ − y|, ``poisson`` ŷ − y·ln ŷ (whose logarithms make
     the two bounds differ, by less than 2^-200 of the terms), ``zero_one`` 1[ŷ ≠ y] and the only one
-    for categories. Definition 4 of the optimal unbiased randomizers paper (2023).
+    for categories. A label reaches its own row, except for ``strays``. Definition 4 of the optimal
+    unbiased randomizers paper (2023).
     """
-    by_label = _loss(randomizer, labels, loss)
+    own = _loss(randomizer, labels, loss)
     low = high = Fraction(0)
     for i, weight in enumerate(weights):
         if weight:
-            lo, hi = by_label(i)
+            lo, hi = own(i)
             low, high = low + weight * lo, high + weight * hi
+    for step in (-1, 1):  # what changes where a label takes the row of a neighbour
+        astray = {i: p for i, (row, p) in (strays or {}).items() if row == i + step and weights[i]}
+        if astray:
+            seen = [labels[min(max(row - step, 0), len(labels) - 1)] for row in range(len(labels))]
+            other = _loss(randomizer, seen, loss)
+            for i, share in astray.items():
+                (lo, hi), (own_lo, own_hi) = other(i + step), own(i)
+                low += weights[i] * share * (lo - own_lo)
+                high += weights[i] * share * (hi - own_hi)
     total = sum(weights)
     return low / total, high / total
 

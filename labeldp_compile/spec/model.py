@@ -18,6 +18,7 @@ from pydantic import (
 from labeldp_compile.randomizer import CategoricalDomain, Domain, IntegerDomain, RealDomain
 from labeldp_compile.randomizer.domain import Rounding
 from labeldp_compile.randomizer.loss import Loss
+from labeldp_compile.randomizer.neutral import is_taken_for
 from labeldp_compile.spec.mechanism import Auto, Mechanism, is_unbiased
 from labeldp_compile.spec.strict import Number, Strict
 
@@ -68,6 +69,8 @@ class RealDomainSpec(Strict):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         _require_order(self.min, self.max)
+        if is_taken_for(float(self.min), 0.0):
+            raise ValueError("min is too close to 0: write 0, or give the labels in a smaller unit")
         if not RealDomain(float(self.min), float(self.max), self.points).is_faithful():
             raise ValueError("the grid points are too close for float64: take fewer points")
         return self
@@ -147,11 +150,11 @@ class LabelSpec(Strict):
         if isinstance(domain, IntegerDomainSpec):
             return IntegerDomain(domain.min, domain.max, None if default is None else int(default))
         return RealDomain(
-            float(domain.min),
-            float(domain.max),
+            float(domain.min) + 0.0,  # + 0.0 turns −0.0 into 0.0
+            float(domain.max) + 0.0,
             domain.points,
             domain.rounding or rounding,
-            None if default is None else float(default),
+            None if default is None else float(default) + 0.0,
         )
 
 

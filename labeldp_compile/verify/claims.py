@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from labeldp_compile.artifact import canonical_json
+
 
 class CheckFailedError(Exception):
     """A step's statement does not hold; the message is its detail."""
@@ -29,7 +31,7 @@ class Claims:
     def agree(self, section: str, key: str, derived: Any) -> None:
         """Demand that a field (of a section, or of the top) is exactly what was derived."""
         stated = (self._fields[section] if section else self._fields)[key]
-        same = stated == derived and type(stated) is type(derived)
+        same = canonical_json(stated) == canonical_json(derived)  # so that 1, 1.0 and true differ
         name = f"{section}.{key}" if section else key
         demand(same, f"{name} is stated as {short(stated)}, the file gives {short(derived)}")
 

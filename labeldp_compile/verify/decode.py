@@ -24,6 +24,7 @@ from labeldp_compile.randomizer import (
     IntegerDomain,
     RealDomain,
 )
+from labeldp_compile.randomizer.neutral import is_taken_for, vanishes
 from labeldp_compile.verify.shape import shape_error
 
 METADATA_KEYS = (
@@ -66,7 +67,7 @@ def read_certificate(model: onnx.ModelProto) -> dict[str, Any]:
             "use the labeldp release that wrote it"
         )
     text = metadata["labeldp.certificate"]
-    certificate = json.loads(text)
+    certificate = json.loads(text, parse_float=_float64)
     if not isinstance(certificate, dict) or canonical_json(certificate) != text:
         raise DecodeError("the certificate is not canonical JSON")
     wrong = shape_error(certificate)
@@ -96,6 +97,7 @@ def read_domain(certificate: dict[str, Any]) -> Domain:
         demand(_is_int(domain.points) and 2 <= domain.points <= MAX_LABELS, "the domain")
         demand(domain.rounding in ("nearest", "unbiased"), "the domain")
         demand(domain.min < domain.max and domain.is_faithful(), "the grid of labels")
+        demand(not is_taken_for(domain.min, 0.0), "a lowest label that onnxruntime takes for 0")
     else:
         values = tuple(stated["values"])
         kinds = {type(v) for v in values}
@@ -107,6 +109,21 @@ def read_domain(certificate: dict[str, Any]) -> Domain:
         demand(default is None or domain.min <= default <= domain.max, "the default label")
     demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain")
     return domain
+
+
+def refuse_vanishing_nodes(model: onnx.ModelProto) -> None:
+    """DecodeError if onnxruntime would leave out a node that is needed (see ``neutral``)."""
+    doubles = {
+        tensor.name: struct.unpack("<d", tensor.raw_data)[0]
+        for tensor in model.graph.initializer
+        if tensor.data_type == DOUBLE and len(tensor.raw_data) == 8
+    }
+    for node in model.graph.node:
+        demand(
+            not any(name in doubles and vanishes(node.op_type, doubles[name]) for name in node.input),
+            "a constant that onnxruntime takes for 0 or 1, though it is neither: it would leave "
+            "the node out and compute something else than the file says; compile the spec again",
+        )
 
 
 class Constants:
@@ -169,6 +186,13 @@ def check_outputs(values: list[Any], domain: Domain) -> None:
     demand(floats, "the outputs: finite float64 numbers, for labels that are numbers")
     demand(all(v != 0 or math.copysign(1, v) > 0 for v in values), "an output of −0")
     demand(values == sorted(values), "the order of the outputs")
+
+
+def _float64(text: str) -> float:
+    """A number of the certificate; there is one zero."""
+    number = float(text)
+    demand(math.copysign(1, number) > 0 or number != 0, "a number of the certificate is −0")
+    return number
 
 
 def _is_int(value: Any) -> bool:

@@ -8,7 +8,7 @@ import onnx
 
 from labeldp_compile.randomizer import Domain
 from labeldp_compile.verify.additive import AdditiveForm
-from labeldp_compile.verify.decode import DecodeError
+from labeldp_compile.verify.decode import DecodeError, refuse_vanishing_nodes
 from labeldp_compile.verify.form import Form
 from labeldp_compile.verify.table import TableForm
 from labeldp_compile.verify.window import WindowForm
@@ -24,4 +24,5 @@ def read_form(name: str, model: onnx.ModelProto, domain: Domain) -> Form:
     """Decode the randomizer from the constants of the graph; DecodeError if it is not one."""
     if name not in _FORMS:
         raise DecodeError(f"the certificate names an unknown form of randomizer: {name[:40]!r}")
+    refuse_vanishing_nodes(model)
     return _FORMS[name](model, domain)

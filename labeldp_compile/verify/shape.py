@@ -116,7 +116,10 @@ def rational(text: str) -> Fraction:
     """A rational number "p/q" of bounded length; ValueError for anything else."""
     if not RATIONAL.fullmatch(text):
         raise ValueError("not a rational number")
-    return Fraction(text)
+    number = Fraction(text)
+    if str(number) != text:
+        raise ValueError("not a rational number in lowest terms")
+    return number
 
 
 def decimal(text: Any) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from labeldp_runtime.checksum import checksum_holds
+from labeldp_runtime.checksum import checksum_holds, metadata_entries
 from labeldp_runtime.errors import (
     ArtifactError,
     ArtifactTooLargeError,
@@ -15,9 +15,8 @@ from labeldp_runtime.errors import (
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 FORMAT_MAJOR = "1"
-# The metadata property "labeldp.format_version": tag and length of the key, the key, tag and length
-# of the value, the value.
-_VERSION = re.compile(rb"\x0a\x16labeldp\.format_version\x12[\x01-\x20]([0-9]{1,9})\.[0-9]")
+_VERSION_KEY = b"labeldp.format_version"
+_VERSION = re.compile(rb"([0-9]{1,9})\.[0-9]{1,9}")
 
 
 def read_bytes(path: Path) -> bytes:
@@ -36,18 +35,22 @@ def read_bytes(path: Path) -> bytes:
 
 def check_bytes(data: bytes, source: str) -> None:
     """Raise an error unless the bytes are a whole artifact of a format that this version reads."""
-    versions = _VERSION.findall(data)
-    if not versions:
+    try:
+        entries = metadata_entries(data)
+    except ValueError:
+        entries = []
+    versions = [_VERSION.fullmatch(value) for key, value, _, _ in entries if key == _VERSION_KEY]
+    if not versions or None in versions:
         raise ArtifactError(
             f"{source}: is no labeldp artifact, or only a part of one: labeldp compile writes them"
         )
     for version in versions:
-        if version.decode() != FORMAT_MAJOR:
+        if version is not None and version[1].decode() != FORMAT_MAJOR:
             raise UnsupportedFormatError(
-                f"{source}: has format {version.decode()}, "
+                f"{source}: has format {version[1].decode()}, "
                 f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
             )
-    if not checksum_holds(data):
+    if not checksum_holds(data, entries):
         raise DamagedArtifactError(
             f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"
         )

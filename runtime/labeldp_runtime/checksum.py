@@ -1,23 +1,70 @@
 """The checksum that travels in the file: SHA-256 of the same file without the checksum's own entry.
 
-The entry is one metadata property, always these 92 bytes: tags, lengths, the key, 64 hex digits.
 It guards against accidents, not against forgers: who rewrites the file can write its checksum too.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
+from collections.abc import Iterator
 
-_ENTRY = re.compile(rb"\x72\x5a\x0a\x16labeldp\.content_sha256\x12\x40([0-9a-f]{64})")
+_METADATA, _KEY, _VALUE = 14, 1, 2  # fields of an ONNX model, and of an entry of its metadata
+_MAX_FIELDS = 1 << 16  # an artifact has a dozen
+_CHECKSUM = b"labeldp.content_sha256"
+Entry = tuple[bytes, bytes, int, int]  # key, value, where the entry starts and where it ends
 
 
-def checksum_holds(data: bytes) -> bool:
-    """True if the file has exactly one checksum, and it is right."""
-    entries = list(_ENTRY.finditer(data))
-    if len(entries) != 1:
+def metadata_entries(data: bytes) -> list[Entry]:
+    """The entries of a model's metadata, however often a key stands there.
+
+    They are found as a protobuf reader finds them, so that a text elsewhere in the file that looks
+    like an entry is none. Raises ValueError if the bytes are no protobuf message.
+    """
+    entries = []
+    for number, start, payload, end in _fields(data, 0, len(data)):
+        if number == _METADATA:
+            parts = {n: data[at:stop] for n, _, at, stop in _fields(data, payload, end)}
+            entries.append((parts.get(_KEY, b""), parts.get(_VALUE, b""), start, end))
+    return entries
+
+
+def checksum_holds(data: bytes, entries: list[Entry]) -> bool:
+    """True if the file has exactly one checksum among its metadata, and it is right."""
+    checksums = [entry for entry in entries if entry[0] == _CHECKSUM]
+    if len(checksums) != 1:
         return False
-    start, end = entries[0].span()
+    _, stated, start, end = checksums[0]
     digest = hashlib.sha256(memoryview(data)[:start])
     digest.update(memoryview(data)[end:])
-    return digest.hexdigest().encode() == entries[0].group(1)
+    return digest.hexdigest().encode() == stated
+
+
+def _fields(data: bytes, at: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
+    """(number, start, start of the payload, end) of a message's fields; integers are skipped."""
+    for _ in range(_MAX_FIELDS):
+        if at == stop:
+            return
+        start = at
+        tag, at = _varint(data, at)
+        length, at = _varint(data, at)  # or, in a field that is an integer, its value
+        if tag % 8 == 2:
+            if at + length > stop:
+                raise ValueError("a field ends behind its message")
+            yield tag // 8, start, at, at + length
+            at += length
+        elif tag % 8 != 0 or at > stop:
+            raise ValueError("not a field of an artifact")
+    raise ValueError("more fields than an artifact has")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """An integer of 7 bits a byte, and where it ends."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            break
+        value |= (data[at] & 127) << shift
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+    raise ValueError("an integer does not end")

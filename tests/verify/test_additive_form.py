@@ -129,8 +129,15 @@ def test_bias_and_losses_are_what_the_definition_says(seed, kind, labels, spacin
     weights = [generator.randrange(3) for _ in range(labels)]
     for loss, of in LOSSES.items():
         got = form.loss_of_labels(values, weights, loss)
-        for (low, high), p, y, weight in zip(got, rows, values, weights, strict=True):
-            assert low == high == (plain_mean(p, lambda v: of(v, y)) if weight else 0)  # noqa: B023
+        for i, ((low, high), p, y, weight) in enumerate(
+            zip(got, rows, values, weights, strict=True)
+        ):
+            if loss == "zero_one":  # of the float64 outputs, of which two points can share one
+                points = plain_distribution(r, i)
+                plain = plain_mean(points, lambda t: Fraction(r.value(t)) != y)  # noqa: B023
+            else:
+                plain = plain_mean(p, lambda v: of(v, y))  # noqa: B023
+            assert low == high == (plain if weight else 0)
     with pytest.raises(ValueError, match="Poisson"):
         form.loss_of_labels(values, weights, "poisson")
 
@@ -143,7 +150,7 @@ def test_bias_and_losses_are_what_the_definition_says(seed, kind, labels, spacin
     st.integers(-(10**6), 10**6).map(float) | st.floats(-1e9, 1e9),
 )
 def test_no_output_is_further_from_its_exact_value_than_stated(labels, spacing, unit, origin):
-    origin = origin + 0.0  # no −0
+    origin = origin + 0.0 if abs(origin) > 1e-40 else 0.0  # no −0, and none that float32 takes for 0
     domain = RealDomain(origin, origin + 1e6, labels)
     generator = random.Random(0)
     r = random_additive(generator, labels, spacing, 3, 20, origin, unit)

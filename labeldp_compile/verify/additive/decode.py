@@ -46,7 +46,10 @@ def read_additive(
     folded = reach * period
     demand(period - folded <= low <= high <= folded, "the ends, where every label is clamped")
 
-    unit, origin = constants.number("unit"), constants.number("origin")
+    # A step that onnxruntime would take for 1 stands there twice as large, and is halved.
+    doubled = constants.has("unit_doubled")
+    unit = constants.number("unit_doubled") / 2 if doubled else constants.number("unit")
+    origin = constants.number("origin")
     demand(unit > 0, "the value of a lattice step")
     demand(origin == float(domain.min), "the value of the lowest label")
     furthest = max(abs(low), abs(high)) * Fraction(unit) * _PRODUCT_ROUNDED_UP

@@ -1,7 +1,8 @@
 """Bias and loss of an additive randomizer, in exact arithmetic.
 
 Written independently of the compiler's own analysis. They speak of the exact lattice values
-t·unit + origin; ``output_rounding`` bounds how far the float64 outputs lie from those.
+t·unit + origin; ``output_rounding`` bounds how far the float64 outputs lie from those. The 0-1 loss
+alone asks whether the float64 output is the label.
 
 A label at lattice point x has the output t = x + n clamped to [low, high]. With the sums K_p(n) of
 w(m)·m^p over m ≤ n, the noise below low − x counts as low, that above high − x as high, and the
@@ -72,6 +73,7 @@ class _Lattice:
 
     def __init__(self, randomizer: AdditiveRandomizer, labels: Sequence[Fraction]) -> None:
         unit, origin = Fraction(randomizer.unit), Fraction(randomizer.origin)
+        self.labels = labels
         gaps = [y - origin for y in labels]
         self.scale = math.lcm(unit.denominator, *{gap.denominator for gap in gaps})
         self.unit = int(unit * self.scale)
@@ -147,16 +149,32 @@ def _absolute(r: AdditiveRandomizer, lattice: _Lattice) -> OfLabel:
 
 
 def _zero_one(r: AdditiveRandomizer, lattice: _Lattice) -> OfLabel:
-    """One less the weight of the lattice point at the label, if there is one."""
-    at = _Clamped(r, [gap // lattice.unit for gap in lattice.gaps])
-    before = _Clamped(r, [gap // lattice.unit - 1 for gap in lattice.gaps])
+    """One less the weight of the lattice points whose float64 output is the label.
+
+    Outputs are rounded from values that increase with the lattice point, so that they never fall
+    and equal ones are neighbours.
+    """
+    before = [_points_below(r, lattice.labels[i], False) - 1 for i in range(r.labels)]
+    last = [_points_below(r, lattice.labels[i], True) - 1 for i in range(r.labels)]
+    up_to, under = _Clamped(r, last), _Clamped(r, before)
 
     def of_label(i: int) -> Fraction:
-        if lattice.gaps[i] % lattice.unit:
-            return Fraction(1)
-        return 1 - Fraction(at.until(i)[0] - before.until(i)[0], at.total)
+        return 1 - Fraction(up_to.until(i)[0] - under.until(i)[0], up_to.total)
 
     return of_label
+
+
+def _points_below(r: AdditiveRandomizer, label: Fraction, inclusive: bool) -> int:
+    """The first lattice point whose output is not below the label (or equal to it); bisection."""
+    first, stop = r.low, r.high + 1
+    while first < stop:
+        middle = (first + stop) // 2
+        output = Fraction(float(middle) * r.unit + r.origin)
+        if output < label or (inclusive and output == label):
+            first = middle + 1
+        else:
+            stop = middle
+    return first
 
 
 def _poisson(r: AdditiveRandomizer, lattice: _Lattice) -> OfLabel:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ctypes
 
+_LEAST_NORMAL = 2.0**-126  # of float32; what lies below, some platforms flush to 0
 NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}
 
 
 def is_taken_for(number: float, neutral: float) -> bool:
     """True if float32 cannot tell ``number`` from the neutral one, which it is not."""
-    return number != neutral and ctypes.c_float(number).value == neutral
+    rounded = ctypes.c_float(number).value if abs(number) >= _LEAST_NORMAL else 0.0
+    return number != neutral and rounded == neutral
 
 
 def vanishes(op_type: str, number: float) -> bool:

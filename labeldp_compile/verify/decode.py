@@ -120,7 +120,9 @@ def refuse_vanishing_nodes(model: onnx.ModelProto) -> None:
     }
     for node in model.graph.node:
         demand(
-            not any(name in doubles and vanishes(node.op_type, doubles[name]) for name in node.input),
+            not any(
+                name in doubles and vanishes(node.op_type, doubles[name]) for name in node.input
+            ),
             "a constant that onnxruntime takes for 0 or 1, though it is neither: it would leave "
             "the node out and compute something else than the file says; compile the spec again",
         )

@@ -226,10 +226,10 @@ class _Verification:
 
     def check_execution(self) -> str:  # 11
         thresholds, outside, *rounding = run_trials(self.data, self.domain, self.form)
-        rounded = f", for {sum(rounding):,} where a real label's row changes" if rounding else ""
+        real = f", for {sum(rounding):,} where a real label's row changes" if rounding else ""
         return (
             f"the running graph gave the integers' output for {thresholds:,} labels and words on "
-            f"both sides of the thresholds{rounded}, and for {outside:,} labels outside the domain, "
+            f"both sides of the thresholds{real}, and for {outside:,} labels outside the domain, "
             "with onnxruntime's optimisations and without"
         )
 

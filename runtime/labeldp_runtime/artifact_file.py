@@ -35,10 +35,12 @@ def read_bytes(path: Path) -> bytes:
 
 def check_bytes(data: bytes, source: str) -> None:
     """Raise an error unless the bytes are a whole artifact of a format that this version reads."""
+    entries, whole = [], True
     try:
-        entries = metadata_entries(data)
+        for entry in metadata_entries(data):
+            entries.append(entry)
     except ValueError:
-        entries = []
+        whole = False
     versions = [_VERSION.fullmatch(value) for key, value, _, _ in entries if key == _VERSION_KEY]
     if not versions or None in versions:
         raise ArtifactError(
@@ -50,7 +52,7 @@ def check_bytes(data: bytes, source: str) -> None:
                 f"{source}: has format {version[1].decode()}, "
                 f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
             )
-    if not checksum_holds(data, entries):
+    if not (whole and checksum_holds(data, entries)):
         raise DamagedArtifactError(
             f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"
         )

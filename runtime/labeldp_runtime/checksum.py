@@ -14,18 +14,16 @@ _CHECKSUM = b"labeldp.content_sha256"
 Entry = tuple[bytes, bytes, int, int]  # key, value, where the entry starts and where it ends
 
 
-def metadata_entries(data: bytes) -> list[Entry]:
+def metadata_entries(data: bytes) -> Iterator[Entry]:
     """The entries of a model's metadata, however often a key stands there.
 
     They are found as a protobuf reader finds them, so that a text elsewhere in the file that looks
-    like an entry is none. Raises ValueError if the bytes are no protobuf message.
+    like an entry is none. Raises ValueError where the bytes stop being a protobuf message.
     """
-    entries = []
     for number, start, payload, end in _fields(data, 0, len(data)):
         if number == _METADATA:
             parts = {n: data[at:stop] for n, _, at, stop in _fields(data, payload, end)}
-            entries.append((parts.get(_KEY, b""), parts.get(_VALUE, b""), start, end))
-    return entries
+            yield parts.get(_KEY, b""), parts.get(_VALUE, b""), start, end
 
 
 def checksum_holds(data: bytes, entries: list[Entry]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
 from labeldp_runtime.labels import as_label_array
 from labeldp_runtime.policy import Policy
-from labeldp_runtime.self_test import run_self_test
+from labeldp_runtime.self_test import open_session, run_self_test
 
 CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
 _ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
@@ -157,12 +158,8 @@ class Randomizer:
     def _open(self, data: bytes, source: str) -> None:
         """Make the session, read the certificate and test the platform."""
         try:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = options.inter_op_num_threads = 1
-            options.log_severity_level = 4
-            self._session = onnxruntime.InferenceSession(
-                data, options, providers=["CPUExecutionProvider"]
-            )
+            self._session = open_session(data)
+            plain = open_session(data, optimised=False)  # for the self-test only
             metadata = self._session.get_modelmeta().custom_metadata_map
         except Exception as error:  # onnxruntime raises types of its own
             raise ArtifactError(f"{source}: is not an ONNX file that onnxruntime loads") from error
@@ -182,7 +179,14 @@ class Randomizer:
             raise InsecureArtifactError(
                 f"{source}: {insecure!r}: compile it again without a test seed"
             )
-        if not run_self_test(self._run, vectors, self._element_type, self._words_per_label):
+        if not run_self_test(
+            self._run,
+            partial(_run, plain),
+            vectors,
+            self._element_type,
+            self._words_per_label,
+            domain,
+        ):
             raise PlatformError(
                 f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "
                 "platform (or the file is damaged): use another version of onnxruntime"
@@ -227,14 +231,20 @@ class Randomizer:
         return np.concatenate(parts)
 
     def _run(self, labels: NDArray[Any], words: NDArray[np.uint64]) -> NDArray[Any]:
-        outputs = self._session.run(None, {"label": labels, "entropy": words})
-        return np.asarray(outputs[0])
+        return _run(self._session, labels, words)
 
     def _fresh_words(self, start: int, stop: int) -> NDArray[np.uint64]:
         return random_words(*self._words_shape(stop - start))
 
     def _words_shape(self, count: int) -> tuple[int, ...]:
         return (count,) if self._words_per_label == 1 else (count, self._words_per_label)
+
+
+def _run(
+    session: onnxruntime.InferenceSession, labels: NDArray[Any], words: NDArray[np.uint64]
+) -> NDArray[Any]:
+    outputs = session.run(None, {"label": labels, "entropy": words})
+    return np.asarray(outputs[0])
 
 
 def _is_name(context: Any) -> bool:

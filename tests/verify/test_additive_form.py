@@ -150,7 +150,9 @@ def test_bias_and_losses_are_what_the_definition_says(seed, kind, labels, spacin
     st.integers(-(10**6), 10**6).map(float) | st.floats(-1e9, 1e9),
 )
 def test_no_output_is_further_from_its_exact_value_than_stated(labels, spacing, unit, origin):
-    origin = origin + 0.0 if abs(origin) > 1e-40 else 0.0  # no −0, and none that float32 takes for 0
+    origin = (
+        origin + 0.0 if abs(origin) > 1e-40 else 0.0
+    )  # no −0, and none that float32 takes for 0
     domain = RealDomain(origin, origin + 1e6, labels)
     generator = random.Random(0)
     r = random_additive(generator, labels, spacing, 3, 20, origin, unit)

@@ -1,0 +1,277 @@
+"""Bias and loss of real domains are those of the running graph: counted from the definition.
+
+A label's row is random where rounding is unbiased. Here every probability is a count: of the 2^53
+rounding words, by bisection through the very float64 comparison of the graph, and of the words of
+the randomizer, one by one.
+"""
+
+import math
+import random
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from labeldp_compile.errors import SpecError
+from labeldp_compile.mechanisms.label_values import label_values
+from labeldp_compile.mechanisms.optimal_unbiased import least_interval
+from labeldp_compile.randomizer import AdditiveRandomizer, RealDomain
+from labeldp_compile.randomizer.neutral import is_taken_for
+from labeldp_compile.randomizer.placed_windows import place_windows
+from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.randomizer.strays import mixed, row_means, strays
+from labeldp_compile.randomizer.utility import biases
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.verify import check_bytes
+from tests.form_helpers import certified, plain_distribution, random_additive, random_table
+from tests.helpers import compile_text, plain_counts, run, write
+from tests.verify.test_mutations import rebuilt
+
+WORDS = 2**53
+SMALL = RealDomain(1000000.0, 1000000.7, 8, "unbiased")
+NARROW = RealDomain(1000000.0, 1000000.7, 50, "unbiased")  # its labels stand beside the grid
+CONFUSING = RealDomain(0.0, 49.000001, 50, "unbiased")  # 49/49.000001 is 1 in float32
+DOMAINS = [
+    NARROW,
+    CONFUSING,
+    RealDomain(0.0, 1.0, 50, "unbiased"),
+    RealDomain(-0.3, 0.9, 7, "unbiased", 0.1),
+    RealDomain(1e9, 1e9 + 1, 11, "unbiased"),
+    RealDomain(1.1, 4.1, 4, "unbiased"),
+]
+
+
+def plain_rows(domain, label):
+    """{row: probability} of a label: how many rounding words lead to it, counted by bisection."""
+    lowest = domain.index(label, 2**64 - 1)
+    first, stop = 0, WORDS  # the first word that no longer rounds up
+    while first < stop:
+        middle = (first + stop) // 2
+        if domain.index(label, middle << 11) > lowest:
+            first = middle + 1
+        else:
+            stop = middle
+    shares = {lowest + 1: Fraction(first, WORDS), lowest: Fraction(WORDS - first, WORDS)}
+    return {row: share for row, share in shares.items() if share}
+
+
+def stated(model):
+    report = check_bytes(model)
+    assert report.ok, report.checks[-1]
+    return report.certificate
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+def test_strays_are_counted_over_all_words(domain):
+    found = strays(domain)
+    for j, label in enumerate(domain.labels()):
+        rows = plain_rows(domain, float(label))
+        expected = {j: Fraction(1)}
+        if j in found:
+            row, share = found[j]
+            expected = {j: 1 - share, row: share}
+        assert rows == expected
+    assert not strays(RealDomain(domain.min, domain.max, domain.points, "nearest"))
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_bias_and_loss_of_windows_and_tables(domain, loss):
+    generator, k = random.Random(3), domain.size
+    window = randomized_response(label_values(domain), range(k), Fraction(3), 9)
+    values = tuple(float(y) + 0.01 for y in domain.labels())
+    table = random_table(generator, k, values, 12)
+    for randomizer, model in (
+        (window, write(domain, window, Fraction(3), loss, weights=[1 + j % 3 for j in range(k)])),
+        (table, certified(domain, table, Fraction(9), loss)),
+    ):
+        certificate = stated(model)
+        distributions = [
+            {v: Fraction(n, randomizer.words) for v, n in plain_counts(randomizer, row).items()}
+            if randomizer is window
+            else plain_distribution(randomizer, row)
+            for row in range(k)
+        ]
+        biases, total = [], Fraction(0)
+        weights = certificate["prior"]["weights"]
+        for label, weight in zip(domain.labels(), weights, strict=True):
+            mixture = plain_rows(domain, float(label))
+            outcomes = [
+                (Fraction(v), s * p)
+                for r, s in mixture.items()
+                for v, p in distributions[r].items()
+            ]
+            biases.append(sum(v * p for v, p in outcomes) - label)
+            far = [
+                abs(v - label) if loss == "absolute" else (v - label) ** 2 / 2 for v, _ in outcomes
+            ]
+            total += weight * sum(f * p for f, (_, p) in zip(far, outcomes, strict=True))
+        assert certificate["exact"]["largest_bias"] == str(max(map(abs, biases)))
+        assert certificate["exact"]["noisy_label_loss"] == str(total / sum(weights))
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "zero_one"])
+def test_bias_and_loss_of_noise(loss):
+    domain = RealDomain(1000.0, 1000.7, 6, "unbiased")
+    unit = float((Fraction(domain.max) - Fraction(domain.min)) / 10)
+    r = random_additive(random.Random(5), 6, 2, 2, 8, 1000.0, unit)
+    assert isinstance(r, AdditiveRandomizer) and strays(domain)
+    certificate = stated(certified(domain, r, Fraction(20), loss))
+    total, biases = Fraction(0), []
+    for label in domain.labels():
+        mixture = plain_rows(domain, float(label))
+        outcomes = [
+            (t, s * p) for row, s in mixture.items() for t, p in plain_distribution(r, row).items()
+        ]
+        biases.append(sum(r.point_value(t) * p for t, p in outcomes) - label)
+        of = {
+            "squared": lambda t: (r.point_value(t) - label) ** 2 / 2,  # noqa: B023
+            "absolute": lambda t: abs(r.point_value(t) - label),  # noqa: B023
+            "zero_one": lambda t: Fraction(r.value(t) != float(label)),  # noqa: B023
+        }[loss]
+        total += sum(of(t) * p for t, p in outcomes) / domain.size
+    assert certificate["exact"]["largest_bias"] == str(max(map(abs, biases)))
+    assert certificate["exact"]["noisy_label_loss"] == str(total)
+
+
+SPEC = """
+version: 1
+name: narrow
+label:
+  column: y
+  domain: {{kind: real, min: {low}, max: {high}, points: {points}}}
+loss: squared
+privacy: {{epsilon: 1}}
+prior: {{kind: uniform}}
+mechanism: {{kind: {mechanism}}}
+"""
+
+
+def spec_of(domain, mechanism):
+    return SPEC.format(low=domain.min, high=domain.max, points=domain.points, mechanism=mechanism)
+
+
+@pytest.mark.parametrize("mechanism", ["optimal_unbiased", "debiased_rr", "laplace"])
+def test_compiled_domains_beside_the_grid_state_their_true_bias(mechanism):
+    artifact = compile_text(
+        spec_of(SMALL, mechanism).replace("points: 8}", "points: 8, rounding: unbiased}")
+    )
+    certificate = stated(artifact.model)
+    # Rows are placed so that the mixtures keep the mean: to within a step of the word. The outputs
+    # of the others are what float64 leaves of them; a lattice's lie where positions are exact.
+    reach = {"optimal_unbiased": 2.0**-60, "laplace": 2.0**-50, "debiased_rr": 1e6 * 2.0**-50}
+    assert certificate["utility"]["largest_bias"] <= reach[mechanism]
+    assert (certificate["optimality"] is not None) == (mechanism == "optimal_unbiased")
+
+
+@pytest.mark.parametrize("budget", ["max: 0.05", "penalty: 3"])
+def test_a_bias_budget_holds_for_the_mixtures(budget):
+    mechanism = f"optimal_unbiased, bias: {{{budget}}}"
+    certificate = stated(compile_text(spec_of(SMALL, mechanism)).model)
+    assert certificate["optimality"] is not None
+    if "max" in budget:
+        assert 0.049 < certificate["utility"]["largest_bias"] <= 0.05
+
+
+def test_labels_between_the_grid_points_are_hardly_more_biased():
+    """Of an unbiased randomizer: at most 2^-30 of a step more than the largest bias of the grid."""
+    generator = random.Random(1)
+    for domain in (SMALL, DOMAINS[4], DOMAINS[5]):
+        artifact = compile_text(spec_of(domain, "optimal_unbiased"))
+        mean, largest = exact_means(artifact), artifact.certificate["exact"]["largest_bias"]
+        step = Fraction(domain.max - domain.min) / (domain.points - 1)
+        for _ in range(200):
+            label = generator.uniform(domain.min, domain.max)
+            mixture = plain_rows(domain, label)
+            bias = sum(share * mean[row] for row, share in mixture.items()) - Fraction(label)
+            assert abs(bias) <= Fraction(largest) + step / 2**30
+
+
+def exact_means(artifact):
+    r = artifact.randomizer
+    boundaries, owners = r.boundaries(), r.segment_outputs()
+    means = []
+    for offset in r.offsets:
+        stretches = [(0, r.base_total), (r.base_total + offset, r.base_total + offset + r.window)]
+        total = Fraction(0)
+        for (a, b), owner in zip(pairwise(boundaries), owners, strict=True):
+            inside = sum(max(0, min(b, end) - max(a, start)) for start, end in stretches)
+            total += inside * Fraction(r.values[owner])
+        means.append(total / r.words)
+    return means
+
+
+def test_row_means_undo_the_strays():
+    domain = DOMAINS[4]
+    targets = domain.labels()
+    means = row_means(domain, targets)
+    assert means != targets
+    found = strays(domain)
+    for j, target in enumerate(targets):
+        assert abs(mixed(found, j, means.__getitem__) - target) < Fraction(1, 2**78)
+    exact = RealDomain(0.0, 1.0, 65, "unbiased")
+    assert row_means(exact, exact.labels()) == exact.labels()
+
+
+def test_a_file_that_takes_its_labels_to_reach_their_own_rows_fails():
+    """What the compiler once wrote: rows without bias, and labels with one that nobody stated."""
+    domain, epsilon = NARROW, Fraction(1)
+    labels = domain.labels()
+    low, high = least_interval(labels, 1.0)
+    placed = place_windows([low, high], [1 / (1 + math.e)] * 2, labels, epsilon)
+    model = write(domain, placed, epsilon, "squared")
+    assert 1e-11 < stated(model)["utility"]["largest_bias"] < 1e-10
+
+    def of_rows(certificate):
+        largest = max(map(abs, biases(placed, labels)))
+        certificate["exact"]["largest_bias"] = str(largest)
+        certificate["utility"]["largest_bias"] = float(largest)
+
+    report = check_bytes(rebuilt(model, of_rows))
+    assert not report.ok and "largest_bias is stated as" in report.checks[-1].detail
+
+
+def test_the_running_graph_keeps_the_mean_of_a_factor_that_is_1_in_float32():
+    """Every second word at the turn of each grid label's rounding, and halfway between."""
+    domain = CONFUSING
+    values = label_values(domain)
+    model = write(
+        domain, randomized_response(values, range(50), Fraction(40)), Fraction(40), "squared"
+    )
+    labels, words, expected = [], [], []
+    for j in range(49):
+        for label in (values[j], values[j + 1], (values[j] + values[j + 1]) / 2, values[j] + 1 / 3):
+            position = (label - 0.0) * domain.points_per_unit
+            turn = math.ceil(Fraction(position - math.floor(position)) * WORDS)
+            for n in (turn - 1, turn):
+                if 0 <= n < WORDS:
+                    labels.append(label)
+                    words.append((2**63 - 1, n << 11 | 5))  # the likeliest output
+                    expected.append(values[min(math.floor(position) + (n < turn), 49)])
+    assert run(model, np.array(labels), np.array(words, dtype=np.uint64)) == expected
+
+
+@pytest.mark.parametrize("domain", [CONFUSING, DOMAINS[5]], ids=str)
+@pytest.mark.parametrize(
+    "mechanism", ["randomized_response", "laplace", "staircase", "exponential"]
+)
+@pytest.mark.parametrize("rounding", ["nearest", "unbiased"])
+def test_factors_that_are_1_in_float32_compile_and_verify(domain, mechanism, rounding):
+    assert is_taken_for(domain.points_per_unit, 1.0)
+    if rounding == "nearest" and mechanism in ("laplace", "staircase"):
+        rounding = "unbiased"
+    text = spec_of(domain, mechanism).replace("}\nloss", f", rounding: {rounding}}}\nloss", 1)
+    certificate = stated(compile_text(text).model)
+    assert certificate["label"]["domain"]["rounding"] == rounding
+
+
+@pytest.mark.parametrize("low", ["1e-50", "-1e-60", "1e-39"])
+def test_a_lowest_label_that_is_0_in_float32_is_refused_before_anything_is_spent(low):
+    with pytest.raises(SpecError, match="too close to 0: write 0"):
+        parse_spec(SPEC.format(low=low, high=1, points=50, mechanism="optimal_unbiased"))
+
+
+def test_a_negative_zero_is_a_zero():
+    text = SPEC.format(low="-0.0", high=1, points=5, mechanism="laplace")
+    assert stated(compile_text(text).model)["label"]["domain"]["min"] == 0

@@ -15,7 +15,7 @@ from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
 
 WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
 # The order of a dict is that of its insertions, whatever the seed of the hashes.
-_ORDERED: tuple[type, ...] = (Sequence, type({}.keys()), type({}.values()))
+_ORDERED: Any = (Sequence, type({}.keys()), type({}.values()))
 _ONE_VALUE = (str, bytes, bytearray, memoryview)
 
 

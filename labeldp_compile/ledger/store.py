@@ -27,19 +27,16 @@ _APPLICATION = 0x4C44504C  # "LDPL"
 _SQLITE = b"SQLite format 3\0"  # how each of its files begins
 _SECONDS_TO_WAIT = 120.0
 _OWNER_ONLY = 0o600
-_TABLES = """
-PRAGMA application_id = %d;
-BEGIN;
-CREATE TABLE entries (
+_TABLES = {
+    "entries": """CREATE TABLE entries (
     number INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
     body TEXT NOT NULL,
     previous TEXT NOT NULL,
     hash TEXT NOT NULL UNIQUE
-);
-CREATE TABLE secret (key BLOB NOT NULL);
-COMMIT;
-"""
+)""",
+    "secret": "CREATE TABLE secret (key BLOB NOT NULL)",
+}
 
 
 class Ledger:
@@ -91,9 +88,11 @@ def create_ledger(path: Path) -> None:
         connection = sqlite3.connect(temporary, isolation_level=None)
         try:
             _set_up(connection)
-            connection.executescript(_TABLES % _APPLICATION)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             key = secrets.token_bytes(32)
             connection.execute("BEGIN IMMEDIATE")
+            for text in _TABLES.values():
+                connection.execute(text)
             connection.execute("INSERT INTO secret VALUES (?)", (key,))
             Ledger(connection, []).append(
                 "ledger",
@@ -157,6 +156,10 @@ def _read(path: Path, connection: sqlite3.Connection) -> Ledger:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != _APPLICATION:
         raise InputError(f"{path}: is no ledger of labeldp")
+    tables = connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'table'")
+    if not dict(tables.fetchall()).items() >= _TABLES.items():
+        # A view in their place could go on for ever.
+        raise BrokenChainError(f"{path}: its tables are not those of a ledger")
     rows = connection.execute(
         "SELECT number, kind, body, previous, hash FROM entries ORDER BY number"
     ).fetchall()
@@ -166,7 +169,7 @@ def _read(path: Path, connection: sqlite3.Connection) -> Ledger:
         version = entries[0].facts["format_version"]
     except BrokenChainError as error:
         raise BrokenChainError(f"{path}: {error}") from None
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, RecursionError) as error:
         raise BrokenChainError(f"{path}: holds what no ledger of labeldp holds") from error
     if str(version).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
         raise InputError(f"{path}: has format {version!r}, this labeldp reads {FORMAT_VERSION!r}")

@@ -1,13 +1,15 @@
 """What was done to a ledger is found, or cannot be done by mistake."""
 
 import contextlib
+import hashlib
 import sqlite3
 import stat
 
 import pytest
 
+from labeldp_compile.artifact import canonical_json
 from labeldp_compile.ledger import store
-from labeldp_compile.ledger.chain import next_entry
+from labeldp_compile.ledger.chain import START, next_entry
 
 
 @pytest.fixture
@@ -369,6 +371,34 @@ def test_a_prior_that_nobody_paid_is_not_recalled(used, change):
 def test_an_answer_that_is_no_prior(used, answer):
     append(used, "prior", **{**used.entries()[3].facts, "answer": answer})
     assert used.compile().exit_code == verify(used).exit_code == 1
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i AS number"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"DROP TABLE entries; CREATE VIEW entries AS {ENDLESS}, 'ledger' AS kind, '{{}}' AS body, "
+        "'' AS previous, '' AS hash FROM n;",
+        "DROP TABLE secret;",
+        "ALTER TABLE entries RENAME TO others;",
+        "ALTER TABLE entries ADD COLUMN note TEXT;",
+    ],
+)
+def test_other_tables_in_place_of_a_ledgers(used, script):
+    set_triggers(used, script)
+    for result in (verify(used), used.compile("other", last="9")):
+        assert result.exit_code == 1 and "its tables are not those of a ledger" in result.stderr
+
+
+def test_a_beginning_that_is_nested_too_deeply(used):
+    body = "[" * 200_000
+    digest = hashlib.sha256(canonical_json([0, "ledger", body, START]).encode()).hexdigest()
+    used.tamper(f"UPDATE entries SET body = '{body}', hash = '{digest}' WHERE number = 0")
+    used.tamper("DELETE FROM entries WHERE number > 0")
+    result = verify(used)
+    assert result.exit_code == 1 and "what no ledger of labeldp holds" in result.stderr
 
 
 def test_a_second_name_is_refused(used):

@@ -18,6 +18,7 @@ from labeldp_compile.ledger import (
     create_ledger,
     data_sets,
     head_text,
+    is_guarded,
     read_entries,
     set_budget,
 )
@@ -117,6 +118,13 @@ def verify_command(file: Path, head: str | None) -> None:
     entries = read_entries(file, head)
     click.echo(f"ok     chain    {len(entries):,} entries, none of them altered or missing")
     click.echo("ok     budgets  no data set ever spent more than it was allowed")
+    if is_guarded(file):
+        click.echo("ok     file     it refuses to change, delete, replace or skip an entry")
+    else:
+        click.echo(
+            "note   file     its triggers are an earlier version's, or were taken away: until the "
+            "next entry is written, it does not itself refuse all changes"
+        )
     if head is None:
         click.echo("not checked: whether later entries were cut off (--head HASH)")
     else:

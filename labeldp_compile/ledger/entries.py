@@ -22,6 +22,15 @@ def read_entries(path: Path, head: str | None = None) -> list[Entry]:
         return list(ledger.entries)
 
 
+def is_guarded(path: Path) -> bool:
+    """Whether the file has the triggers that refuse to change, delete, replace or skip entries.
+
+    The next entry sets them; until then mistakes with other programs are found, but not stopped.
+    """
+    with transaction(path) as ledger:
+        return ledger.is_guarded
+
+
 def set_budget(path: Path, data_set: str, epsilon: Fraction, reason: str | None) -> Entry:
     """Say what may be spent on a data set, in all its versions, from now on.
 

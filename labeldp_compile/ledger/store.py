@@ -1,8 +1,8 @@
 """The ledger's file: SQLite that only grows, readable by its owner alone.
 
 One writer at a time (BEGIN IMMEDIATE), every commit flushed to the disk (synchronous = EXTRA, with
-a rollback journal). Triggers refuse updates, deletions and gaps: they stop mistakes, and the chain
-shows what somebody did on purpose.
+a rollback journal). Triggers (``guards``) stop mistakes, and the chain shows what somebody did on
+purpose.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.chain import BrokenChainError, Entry, check_chain, next_entry
+from labeldp_compile.ledger.guards import is_guarded, set_guards
 from labeldp_compile.ledger.kinds import check_kinds
 
 FORMAT_VERSION = "1.0"
@@ -26,30 +27,16 @@ _APPLICATION = 0x4C44504C  # "LDPL"
 _SQLITE = b"SQLite format 3\0"  # how each of its files begins
 _SECONDS_TO_WAIT = 120.0
 _OWNER_ONLY = 0o600
-_SCHEMA = """
-PRAGMA application_id = %d;
-BEGIN;
-CREATE TABLE entries (
+_TABLES = {
+    "entries": """CREATE TABLE entries (
     number INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
     body TEXT NOT NULL,
     previous TEXT NOT NULL,
     hash TEXT NOT NULL UNIQUE
-);
-CREATE TABLE secret (key BLOB NOT NULL);
-CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
-    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END;
-CREATE TRIGGER entries_remain BEFORE DELETE ON entries
-    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never deleted'); END;
-CREATE TRIGGER entries_follow BEFORE INSERT ON entries
-    WHEN NEW.number <> (SELECT coalesce(max(number), -1) + 1 FROM entries)
-    BEGIN SELECT RAISE(ABORT, 'entries of a ledger follow one another'); END;
-CREATE TRIGGER secret_stays BEFORE UPDATE ON secret
-    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never changed'); END;
-CREATE TRIGGER secret_remains BEFORE DELETE ON secret
-    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never deleted'); END;
-COMMIT;
-"""
+)""",
+    "secret": "CREATE TABLE secret (key BLOB NOT NULL)",
+}
 
 
 class Ledger:
@@ -61,14 +48,25 @@ class Ledger:
         self.entries = entries
 
     def append(self, kind: str, facts: dict[str, object]) -> Entry:
-        """Add an entry with the present time; it is kept when the transaction ends."""
+        """Add an entry with the present time; it is kept when the transaction ends.
+
+        The triggers of an earlier version, or ones that were taken away, are replaced first.
+        """
         entry = next_entry(self.entries, kind, {**facts, "time": now()})
-        self._connection.execute(
+        set_guards(self._connection)
+        added = self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
             (entry.number, entry.kind, entry.body, entry.previous, entry.hash),
         )
+        if added.rowcount != 1:  # a trigger of somebody else's can pass an insertion over
+            raise BrokenChainError("the ledger holds a trigger that keeps entries out of it")
         self.entries.append(entry)
         return entry
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the file itself refuses what ``guards`` says."""
+        return is_guarded(self._connection)
 
     def key(self) -> bytes:
         """The secret under which data are digested; the first entry has its hash."""
@@ -90,9 +88,11 @@ def create_ledger(path: Path) -> None:
         connection = sqlite3.connect(temporary, isolation_level=None)
         try:
             _set_up(connection)
-            connection.executescript(_SCHEMA % _APPLICATION)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             key = secrets.token_bytes(32)
             connection.execute("BEGIN IMMEDIATE")
+            for text in _TABLES.values():
+                connection.execute(text)
             connection.execute("INSERT INTO secret VALUES (?)", (key,))
             Ledger(connection, []).append(
                 "ledger",
@@ -156,6 +156,10 @@ def _read(path: Path, connection: sqlite3.Connection) -> Ledger:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != _APPLICATION:
         raise InputError(f"{path}: is no ledger of labeldp")
+    tables = connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'table'")
+    if not dict(tables.fetchall()).items() >= _TABLES.items():
+        # A view in their place could go on for ever.
+        raise BrokenChainError(f"{path}: its tables are not those of a ledger")
     rows = connection.execute(
         "SELECT number, kind, body, previous, hash FROM entries ORDER BY number"
     ).fetchall()
@@ -165,7 +169,7 @@ def _read(path: Path, connection: sqlite3.Connection) -> Ledger:
         version = entries[0].facts["format_version"]
     except BrokenChainError as error:
         raise BrokenChainError(f"{path}: {error}") from None
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, RecursionError) as error:
         raise BrokenChainError(f"{path}: holds what no ledger of labeldp holds") from error
     if str(version).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
         raise InputError(f"{path}: has format {version!r}, this labeldp reads {FORMAT_VERSION!r}")

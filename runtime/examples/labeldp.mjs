@@ -13,7 +13,7 @@ const CHUNK = 16384; // labels a run: the tensors of one chunk stay in a core's 
 const WORDS_A_DRAW = 8192; // getRandomValues gives at most 65,536 bytes
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
-const OUTPUTS = { float64: Float64Array, int64: BigInt64Array, string: Array };
+const ARRAYS = { float64: Float64Array, int64: BigInt64Array, string: Array };
 
 /** The artifact cannot be used; the message says why. */
 export class ArtifactError extends Error {
@@ -77,14 +77,16 @@ export class Randomizer {
    * Private labels for an array of labels: Float64Array, or BigInt64Array or string[] for
    * categories.
    *
-   * Labels are text, or numbers: number[], bigint[] or any typed array. Where they are integers, a
-   * number goes to the nearest one (halves to the even one). null, undefined, NaN and labels outside
-   * the domain follow the artifact's out-of-domain rule: no label's value throws, because an error
-   * would disclose it. JavaScript rounds integers above 2^53 before they get here: read such labels
-   * into bigints. Throws a TypeError if the array is of the wrong kind as a whole.
+   * Labels are an array or, where they are numbers, any typed array. Numbers, bigints and booleans
+   * (0 and 1) are numbers; where labels are integers they go to the nearest one (halves to the even
+   * one). Each element is read alone, and none throws, because an error would disclose it: whatever
+   * is no number (no text), NaN, holes, getters and labels outside the domain follow the artifact's
+   * out-of-domain rule. JavaScript rounds integers above 2^53 before they get here: read such labels
+   * into bigints. Throws a TypeError for another type than an array, and for a typed array where
+   * labels are text.
    */
   async randomize(labels) {
-    return this.#chunked(labels, (start, end) => freshWords(end - start));
+    return this.#chunked(this.#read(labels), (start, end) => freshWords(end - start));
   }
 
   /**
@@ -92,15 +94,19 @@ export class Randomizer {
    * label takes its share in turn. They must be uniform, secret and never used twice.
    */
   async applyWords(labels, words) {
-    if (words.length !== labels.length * this.#width) {
-      throw new TypeError(`expected ${labels.length * this.#width} words, got ${words.length}`);
+    const array = this.#read(labels);
+    if (words.length !== array.length * this.#width) {
+      throw new TypeError(`expected ${array.length * this.#width} words, got ${words.length}`);
     }
-    return this.#chunked(labels, (start, end) => words.slice(start, end));
+    return this.#chunked(array, (start, end) => words.slice(start, end));
   }
 
-  async #chunked(values, words) {
-    const labels = convert(values, this.#type, this.#missing);
-    const outputs = new OUTPUTS[this.#outputType](labels.length);
+  #read(labels) {
+    return convert(labels, this.#type, this.#missing);
+  }
+
+  async #chunked(labels, words) {
+    const outputs = new ARRAYS[this.#outputType](labels.length);
     for (let start = 0; start < labels.length; start += CHUNK) {
       const part = labels.slice(start, start + CHUNK);
       const ownWords = words(start * this.#width, (start + part.length) * this.#width);
@@ -123,7 +129,7 @@ export class Randomizer {
     try {
       const vectors = JSON.parse(text);
       const parse = { float64: Number, int64: BigInt, string: String };
-      const read = (type, texts) => OUTPUTS[type].from(texts, (t) => parse[type](t));
+      const read = (type, texts) => ARRAYS[type].from(texts, (t) => parse[type](t));
       const words = BigUint64Array.from(vectors.words.flat(), (hex) => BigInt(`0x${hex}`));
       const got = await this.#run(read(this.#type, vectors.labels), words);
       const expected = read(this.#outputType, vectors.outputs);
@@ -155,54 +161,71 @@ function missingLabel(domain, certificateText) {
   return BigInt(/"out_of_domain":\{"default":(-?\d+)\}/.exec(certificateText)[1]);
 }
 
-/** Values as the array that the label's tensor takes. */
+/**
+ * Values as the array that the label's tensor takes. What is refused is decided by the container's
+ * type alone, and each element is read alone: none changes how another is read.
+ */
 function convert(values, type, missing) {
-  const isText = (value) => typeof value === 'string';
-  if (!Array.isArray(values) && !(ArrayBuffer.isView(values) && 'length' in values)) {
-    throw new TypeError('expected an array of labels');
-  }
+  const isTyped = ArrayBuffer.isView(values) && 'length' in values; // a DataView has none
+  if (!isTyped && !Array.isArray(values)) throw new TypeError('expected an array of labels');
+  if (isTyped && type === 'string') throw new TypeError('expected text as labels, got numbers');
+  if (type === 'float64' && values instanceof Float64Array) return values;
+  if (type === 'int64' && values instanceof BigInt64Array) return values;
+  const element = isTyped ? (i) => values[i] : (i) => ownElement(values, i);
+  const labels = new ARRAYS[type](values.length);
   if (type === 'string') {
-    if (values.length && !values.some((value) => isText(value) || value == null)) {
-      throw new TypeError('expected text as labels');
-    }
-    // onnxruntime for JavaScript would cut text at a NUL; no category holds one.
-    const isWhole = (value) => isText(value) && !value.includes('\0');
-    return Array.from(values, (value) => (isWhole(value) ? value : missing));
-  }
-  if (values.length && values.every(isText)) throw new TypeError('expected numbers, got text');
-  if (type === 'float64') {
-    if (values instanceof Float64Array) return values;
-    return Float64Array.from(values, (value) => (isNumber(value) ? Number(value) : NaN));
-  }
-  if (values instanceof BigInt64Array) return values;
-  const labels = new BigInt64Array(values.length);
-  const halves = new Int32Array(labels.buffer); // little-endian, as wherever onnxruntime runs
-  for (let i = 0; i < labels.length; i++) {
-    const value = values[i];
-    if (!isNumber(value) || Number.isNaN(value)) {
-      labels[i] = missing;
-    } else if (typeof value === 'bigint') {
-      labels[i] = value < INT64_MIN ? INT64_MIN : value > INT64_MAX ? INT64_MAX : value;
-    } else {
-      const whole = nearest(Number(value));
-      if (whole >= 2 ** 63) labels[i] = INT64_MAX;
-      else if (whole < -(2 ** 63)) labels[i] = INT64_MIN;
-      else {
+    for (let i = 0; i < labels.length; i++) labels[i] = asText(element(i)) ?? missing;
+  } else if (type === 'float64') {
+    for (let i = 0; i < labels.length; i++) labels[i] = asNumber(element(i)) ?? missing;
+  } else {
+    const halves = new Int32Array(labels.buffer); // little-endian, as wherever onnxruntime runs
+    for (let i = 0; i < labels.length; i++) {
+      const whole = nearest(element(i));
+      if (typeof whole === 'number') {
         halves[2 * i] = whole; // modulo 2^32
         halves[2 * i + 1] = Math.floor(whole / 2 ** 32);
+      } else {
+        labels[i] = whole ?? missing;
       }
     }
   }
   return labels;
 }
 
-function isNumber(value) {
-  return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean';
+/** An array's own element; getters are not called, for their code could change other elements. */
+function ownElement(values, i) {
+  try {
+    return Object.getOwnPropertyDescriptor(values, i)?.value;
+  } catch {
+    return undefined; // the trap of a proxy
+  }
 }
 
-/** The nearest integer, halves to the even one: doubles from 2^52 on have no fraction. */
-function nearest(x) {
-  if (Math.abs(x) >= 2 ** 52) return x;
+/** Text as onnxruntime takes it, or undefined. It would cut text at a NUL; no category has one. */
+function asText(value) {
+  if (typeof value !== 'string' || value.includes('\0')) return undefined;
+  return value.replace(/\p{Surrogate}/gu, '?'); // lone ones, which have no UTF-8: as Python does
+}
+
+/** A double, or undefined. `typeof` runs no code of the value. */
+function asNumber(value) {
+  const isNumber = typeof value === 'number' || typeof value === 'bigint';
+  return isNumber || typeof value === 'boolean' ? Number(value) : undefined;
+}
+
+/**
+ * The nearest integer, halves to the even one: a number, or a bigint where that is what was given
+ * or the end of int64, or undefined.
+ */
+function nearest(value) {
+  if (typeof value === 'bigint') {
+    return value < INT64_MIN ? INT64_MIN : value > INT64_MAX ? INT64_MAX : value;
+  }
+  const x = asNumber(value);
+  if (x === undefined || Number.isNaN(x)) return undefined;
+  if (x >= 2 ** 63) return INT64_MAX;
+  if (x < -(2 ** 63)) return INT64_MIN;
+  if (Math.abs(x) >= 2 ** 52) return x; // doubles from here on have no fraction
   return x < 0 ? x - 2 ** 52 + 2 ** 52 : x + 2 ** 52 - 2 ** 52;
 }
 

@@ -111,6 +111,11 @@ class Plan:
         self.cases[name] = {"file": file, **case}
         self.expected[name] = expected
 
+    def add_batches(self, name, model, answers, kind, batches, words):
+        """Several batches of labels with the same words."""
+        case = {"type": kind, "batches": batches, "words": as_hex(words)}
+        self.add(name, model, [bits(answer) for answer in answers], **case)
+
 
 def build_plan(directory):
     """All cases; their artifacts are written to the directory."""
@@ -127,9 +132,6 @@ def build_plan(directory):
     add_javascript_labels(plan, "real, nearest", "new Int8Array([1, 2, -3])", [1, 2, -3])
     add_fresh_words(plan)
     add_refusals(plan, artifacts["integer, clamp"].model)
-    for name, labels in {"text": "[1, 2]", "codes": "['a']", "real, nearest": "7"}.items():
-        model = artifacts[name].model
-        plan.add(f"wrong kind: {name}", model, "expected", type="javascript", labels=labels)
     one_word = {"type": "int64", "labels": ["1", "2"], "words": ["0"]}
     plan.add("wrong kind: one word", artifacts["integer, clamp"].model, "expected", **one_word)
     plan.add("same words: none", artifacts["codes"].model, [], type="int64", labels=[])

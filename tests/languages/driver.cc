@@ -42,13 +42,52 @@ std::string text(double value) {
   return hex;
 }
 
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+/// Each batch with the same words: as labels that may be null, and with what stands in for null.
+template <class Output, class Label>
+json in_turn(const labeldp::Randomizer& randomizer, const json& batches,
+             const std::vector<std::uint64_t>& words) {
+  json result;
+  for (const auto& batch : batches) {
+    std::vector<std::optional<Label>> labels;
+    std::vector<Label> without_nulls;
+    for (const auto& label : batch) {
+      std::optional<Label> value;
+      if (!label.is_null()) value = read<Label>({label}, 1).at(0);
+      if constexpr (std::is_same_v<Label, std::string>) {
+        if (value) value = from_hex(*value);
+      }
+      labels.push_back(value);
+      without_nulls.push_back(value.value_or(randomizer.missing<Label>()));
+    }
+    const auto outputs = randomizer.apply_words<Output>(labels, words);
+    if (outputs != randomizer.apply_words<Output>(without_nulls, words)) {
+      throw std::runtime_error("std::optional and missing() differ");
+    }
+    json texts = json::array();
+    for (const auto& value : outputs) texts.push_back(text(value));
+    result["outputs"].push_back(std::move(texts));
+  }
+  return result;
+}
+
 template <class Output, class Label>
 json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
-  const auto labels = read<Label>(test_case["labels"], test_case.value("repeat", 1));
   std::vector<std::uint64_t> words;
   for (const auto& word : test_case.value("words", json::array())) {
     words.push_back(std::stoull(word.get<std::string>(), nullptr, 16));
   }
+  if (test_case.contains("batches")) {
+    return in_turn<Output, Label>(randomizer, test_case["batches"], words);
+  }
+  const auto labels = read<Label>(test_case["labels"], test_case.value("repeat", 1));
   const std::function<std::vector<Output>()> once = [&] {
     return test_case.contains("words") ? randomizer.apply_words<Output>(labels, words)
                                        : randomizer.randomize<Output>(labels);
@@ -84,10 +123,10 @@ json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
 json answer(const std::string& directory, const json& test_case) {
   try {
     const labeldp::Randomizer randomizer(directory + "/" + test_case["file"].get<std::string>());
-    if (!test_case.contains("labels")) return {{"outputs", json::array()}};
+    if (!test_case.contains("type")) return {{"outputs", json::array()}};
     const std::string type = test_case["type"];
     if (type == "float64") return answer<double>(randomizer, test_case);
-    if (type == "string") return answer<std::string>(randomizer, test_case);
+    if (type == "string" || type == "bytes") return answer<std::string>(randomizer, test_case);
     return answer<std::int64_t>(randomizer, test_case);
   } catch (const labeldp::ArtifactError& error) {
     return {{"error", std::string("ArtifactError: ") + error.what()}};

@@ -3,13 +3,15 @@
 import { Randomizer } from '../../runtime/examples/labeldp.mjs';
 
 /** The answer to one case; harness.py says what both are. */
-export async function answer(ort, bytes, { type, labels, repeat, words, calls, timed }) {
+export async function answer(ort, bytes, { type, labels, batches, repeat, words, calls, timed }) {
   try {
     const randomizer = await Randomizer.load(ort, bytes);
+    const ownWords = words && BigUint64Array.from(words, (hex) => BigInt(`0x${hex}`));
+    if (batches !== undefined) return { outputs: await inTurn(randomizer, batches, ownWords) };
     if (labels === undefined) return { outputs: [] };
     const values = readLabels(type, labels, repeat ?? 1);
     const once = words
-      ? () => randomizer.applyWords(values, BigUint64Array.from(words, (hex) => BigInt(`0x${hex}`)))
+      ? () => randomizer.applyWords(values, ownWords)
       : () => randomizer.randomize(values);
     if (timed) {
       const seconds = [];
@@ -25,6 +27,18 @@ export async function answer(ort, bytes, { type, labels, repeat, words, calls, t
   } catch (error) {
     return { error: `${error.name}: ${error.message}` };
   }
+}
+
+async function inTurn(randomizer, batches, words) {
+  const outputs = [];
+  for (const batch of batches) {
+    try {
+      outputs.push(asText(await randomizer.applyWords(readLabels('javascript', batch), words)));
+    } catch (error) {
+      throw new Error(`${batch}: ${error.name}: ${error.message}`);
+    }
+  }
+  return outputs;
 }
 
 function readLabels(type, labels, repeat) {

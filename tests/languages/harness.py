@@ -2,8 +2,10 @@
 
 A case is a mapping: the artifact's ``file``; ``labels`` (text) of a ``type``, ``repeat`` times;
 ``words`` (hex), or else a number of ``calls`` with fresh ones, all at once, or one by one if
-``timed``. Its answer has ``outputs`` of each call as text (floats as their 64 bits in hex), or
-``seconds`` of each, or ``error``. driver.mjs and driver.cc give the answers.
+``timed``. Instead of labels it may have ``batches`` of them, all with the same words; null is a
+null label there, and the type ``bytes`` (hex) is text, valid or not. Its answer has ``outputs`` of
+each call or batch as text (floats as their 64 bits in hex), or ``seconds`` of each, or ``error``.
+driver.mjs and driver.cc give the answers.
 """
 
 from __future__ import annotations

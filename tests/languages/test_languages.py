@@ -8,11 +8,14 @@ import pytest
 
 from tests.languages import harness
 from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, SPECS, build_plan
+from tests.languages.hostile import ROW, add_replaced_rows
 
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory):
-    return build_plan(tmp_path_factory.mktemp("languages"))
+    plan = build_plan(tmp_path_factory.mktemp("languages"))
+    add_replaced_rows(plan)
+    return plan
 
 
 @pytest.fixture(scope="module", params=harness.LANGUAGES)
@@ -36,7 +39,9 @@ def results(language, plan):
 
 def is_for(language, case):
     """In C++ the type of the labels is chosen when the program is compiled."""
-    return language != "cpp" or case.get("type") != "javascript"
+    if language == "cpp":
+        return case.get("type") != "javascript"
+    return "batches" not in case or case["type"] == "javascript"
 
 
 def chosen(plan, results, prefix):
@@ -61,6 +66,18 @@ def test_what_javascript_calls_a_label(plan, results, language):
     assert len(cases) > len(JAVASCRIPT_LABELS)
     for name, answer, expected in cases:
         assert answer == {"outputs": [expected]}, name
+
+
+def test_no_label_changes_how_another_is_read(plan, results):
+    cases = chosen(plan, results, "one row replaced: ")
+    for name, answer, expected in cases:
+        assert answer.get("error") is None, (name, answer)
+        outputs = answer["outputs"]
+        assert len(outputs) == len(expected) > 1
+        for i, batch in enumerate(outputs):
+            assert batch[:ROW] == outputs[0][:ROW], (name, i)
+            assert batch[ROW + 1 :] == outputs[0][ROW + 1 :], (name, i)
+            assert batch == expected[i], (name, i)
 
 
 def test_fresh_words_follow_the_certified_counts(plan, results):

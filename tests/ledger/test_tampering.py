@@ -1,12 +1,15 @@
 """What was done to a ledger is found, or cannot be done by mistake."""
 
+import contextlib
+import hashlib
 import sqlite3
 import stat
 
 import pytest
 
+from labeldp_compile.artifact import canonical_json
 from labeldp_compile.ledger import store
-from labeldp_compile.ledger.chain import next_entry
+from labeldp_compile.ledger.chain import START, next_entry
 
 
 @pytest.fixture
@@ -88,23 +91,152 @@ def test_spending_beyond_the_budget_is_found_even_in_a_whole_chain(used):
     assert result.exit_code == 1 and "spends what was not there" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE entries SET body = ''",
-        "DELETE FROM entries",
-        "INSERT INTO entries VALUES (9, 'a', 'b', 'c', 'd')",
-        "INSERT OR REPLACE INTO entries VALUES (2, 'a', 'b', 'c', 'd')",
-        "UPDATE secret SET key = x'00'",
-        "DELETE FROM secret",
-    ],
-)
-def test_the_file_refuses_what_a_ledger_never_does(used, statement):
-    connection = sqlite3.connect(used.ledger)
-    with pytest.raises(sqlite3.IntegrityError, match="ledger"):
-        connection.execute(statement)
+EARLIER = """
+CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END;
+CREATE TRIGGER entries_remain BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never deleted'); END;
+CREATE TRIGGER entries_follow BEFORE INSERT ON entries
+    WHEN NEW.number <> (SELECT coalesce(max(number), -1) + 1 FROM entries)
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger follow one another'); END;
+CREATE TRIGGER secret_stays BEFORE UPDATE ON secret
+    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never changed'); END;
+CREATE TRIGGER secret_remains BEFORE DELETE ON secret
+    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never deleted'); END;
+"""
+LAST = "(SELECT hash FROM entries ORDER BY number DESC LIMIT 1)"
+NEVER = [
+    "UPDATE entries SET body = ''",
+    "UPDATE entries SET number = number",
+    "UPDATE OR REPLACE entries SET number = 4 WHERE number = 3",
+    "UPDATE OR IGNORE entries SET hash = ''",
+    "DELETE FROM entries",
+    "DELETE FROM entries WHERE number = 3",
+    "INSERT INTO entries VALUES (9, 'a', 'b', 'c', 'd')",
+    "INSERT INTO entries VALUES (NEXT, 'a', 'b', 'c', 'd')",
+    "INSERT OR REPLACE INTO entries VALUES (2, 'a', 'b', 'c', 'd')",
+    f"INSERT OR REPLACE INTO entries VALUES (2, 'a', 'b', {LAST}, 'd')",
+    f"INSERT OR REPLACE INTO entries VALUES (NEXT, 'a', 'b', {LAST}, {LAST})",
+    f"INSERT OR REPLACE INTO entries VALUES ('NEXT', 'a', 'b', {LAST}, {LAST})",
+    f"INSERT OR REPLACE INTO entries VALUES (NEXT.0, 'a', 'b', {LAST}, {LAST})",
+    f"INSERT OR REPLACE INTO entries VALUES (NULL, 'a', 'b', {LAST}, {LAST})",
+    f"REPLACE INTO entries (kind, body, previous, hash) VALUES ('a', 'b', {LAST}, {LAST})",
+    "REPLACE INTO entries (_rowid_, kind, body, previous, hash) "
+    f"VALUES (NEXT, 'a', 'b', {LAST}, {LAST})",
+    f"REPLACE INTO entries SELECT NEXT, kind, body, {LAST}, hash FROM entries WHERE number = 1",
+    f"INSERT INTO entries VALUES (NEXT, 'a', 'b', {LAST}, {LAST}) "
+    "ON CONFLICT (hash) DO UPDATE SET body = ''",
+    f"INSERT INTO entries VALUES (3, 'a', 'b', {LAST}, 'd') "
+    "ON CONFLICT (number) DO UPDATE SET number = 9",
+    f"REPLACE INTO entries VALUES (NEXT, 'a', 'b', {LAST}, 'd'), (1 + NEXT, 'a', 'b', 'd', 'd')",
+    f"INSERT OR IGNORE INTO entries VALUES (NEXT, 'a', 'b', {LAST}, {LAST})",
+    f"INSERT OR ROLLBACK INTO entries VALUES (NEXT, 'a', 'b', {LAST}, {LAST})",
+    "UPDATE secret SET key = x'00'",
+    "UPDATE OR REPLACE secret SET rowid = 2",
+    "DELETE FROM secret",
+    "INSERT INTO secret VALUES (x'00')",
+    "INSERT OR REPLACE INTO secret (rowid, key) VALUES (1, x'00')",
+]
+
+
+def contents(bench):
+    connection = sqlite3.connect(bench.ledger)
+    tables = [connection.execute(f"SELECT * FROM {t}").fetchall() for t in ("entries", "secret")]
     connection.close()
+    return tables
+
+
+def set_triggers(bench, script):
+    """Have these triggers and no others."""
+    connection = sqlite3.connect(bench.ledger)
+    triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    for (name,) in triggers.fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.executescript(script)
+    connection.close()
+
+
+@pytest.mark.parametrize("recursive", ["OFF", "ON"])
+@pytest.mark.parametrize("triggers", [None, EARLIER, ""], ids=["new", "earlier", "without"])
+def test_the_file_refuses_what_a_ledger_never_does(used, recursive, triggers):
+    if triggers is not None:
+        set_triggers(used, triggers)
+        used.set_budget("0.9", "others")  # the next entry
+    before, number = contents(used), len(used.entries())
+    for statement in NEVER:
+        connection = sqlite3.connect(used.ledger)
+        connection.execute(f"PRAGMA recursive_triggers = {recursive}")
+        with pytest.raises(sqlite3.IntegrityError, match="ledger"):
+            connection.execute(statement.replace("NEXT", str(number)))
+        connection.commit()
+        connection.close()
+        assert contents(used) == before, statement
     assert verify(used).exit_code == 0
+    assert "it refuses to change, delete, replace or skip an entry" in verify(used).stdout
+
+
+def test_triggers_of_a_connection_do_not_help_either(used):
+    before, file = contents(used), used.ledger.read_bytes()
+    for body in (
+        f"INSERT OR REPLACE INTO entries VALUES (NEW.number, 'a', 'b', {LAST}, {LAST})",
+        "DELETE FROM entries",
+        "UPDATE OR REPLACE entries SET hash = NEW.hash",
+        f"INSERT INTO entries VALUES (NEW.number, 'a', 'b', {LAST}, NEW.hash)",
+        f"INSERT INTO entries VALUES (NEW.number, 'a', 'b', {LAST}, 'e')",
+    ):
+        connection = sqlite3.connect(used.ledger)
+        connection.execute(f"CREATE TEMP TRIGGER t BEFORE INSERT ON entries BEGIN {body}; END")
+        with contextlib.suppress(sqlite3.IntegrityError):
+            connection.execute(f"REPLACE INTO entries VALUES (4, 'a', 'b', {LAST}, 'd')")
+        connection.commit()
+        connection.close()
+        after = contents(used)
+        assert after[1] == before[1] and after[0][: len(before[0])] == before[0], body
+        if after != before:  # what was appended is no entry, which is found
+            assert verify(used).exit_code == 1
+            used.ledger.write_bytes(file)
+
+
+def test_a_ledger_of_an_earlier_version(used):
+    set_triggers(used, EARLIER)
+    before = used.ledger.read_bytes()
+    result = verify(used)
+    assert result.exit_code == 0 and "note   file" in result.stdout
+    assert used.run("ledger", "show", used.ledger).exit_code == 0
+    assert used.ledger.read_bytes() == before  # who only reads does not write
+    copy = used.folder / "copy.ledger"
+    copy.write_bytes(before)
+    connection = sqlite3.connect(copy)
+    connection.execute(f"INSERT OR REPLACE INTO entries VALUES (4, 'a', 'b', {LAST}, {LAST})")
+    connection.commit()
+    connection.close()
+    copy.chmod(0o600)
+    result = used.run("ledger", "verify", copy)  # which had no answer to that, but notices
+    assert result.exit_code == 1 and "entry 3 of the ledger is missing" in result.stderr
+    assert used.compile("other", last="9").exit_code == 0
+    assert "ok     file" in verify(used).stdout
+
+
+def test_a_trigger_that_was_made_to_do_nothing_is_replaced(used):
+    nothing = "CREATE TRIGGER entries_remain BEFORE DELETE ON entries BEGIN SELECT 1; END"
+    set_triggers(used, nothing)
+    assert "note   file" in verify(used).stdout
+    used.set_budget("0.9", "others")
+    assert "ok     file" in verify(used).stdout
+
+
+def test_nothing_is_read_that_a_trigger_keeps_out_of_the_ledger(used):
+    connection = sqlite3.connect(used.ledger)
+    connection.execute("CREATE TRIGGER t BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END")
+    connection.close()
+    before = used.ledger.read_bytes()
+    flags = ("--data-set", "visits", "--epsilon", "2")
+    for result in (
+        used.compile("other", last="9"),
+        used.run("ledger", "set-budget", used.ledger, *flags),
+    ):
+        assert result.exit_code == 1 and "keeps entries out of it" in result.stderr
+    assert used.ledger.read_bytes() == before
 
 
 def test_a_budget_may_change_and_the_change_stays_in_sight(used):
@@ -239,6 +371,34 @@ def test_a_prior_that_nobody_paid_is_not_recalled(used, change):
 def test_an_answer_that_is_no_prior(used, answer):
     append(used, "prior", **{**used.entries()[3].facts, "answer": answer})
     assert used.compile().exit_code == verify(used).exit_code == 1
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i AS number"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"DROP TABLE entries; CREATE VIEW entries AS {ENDLESS}, 'ledger' AS kind, '{{}}' AS body, "
+        "'' AS previous, '' AS hash FROM n;",
+        "DROP TABLE secret;",
+        "ALTER TABLE entries RENAME TO others;",
+        "ALTER TABLE entries ADD COLUMN note TEXT;",
+    ],
+)
+def test_other_tables_in_place_of_a_ledgers(used, script):
+    set_triggers(used, script)
+    for result in (verify(used), used.compile("other", last="9")):
+        assert result.exit_code == 1 and "its tables are not those of a ledger" in result.stderr
+
+
+def test_a_beginning_that_is_nested_too_deeply(used):
+    body = "[" * 200_000
+    digest = hashlib.sha256(canonical_json([0, "ledger", body, START]).encode()).hexdigest()
+    used.tamper(f"UPDATE entries SET body = '{body}', hash = '{digest}' WHERE number = 0")
+    used.tamper("DELETE FROM entries WHERE number > 0")
+    result = verify(used)
+    assert result.exit_code == 1 and "what no ledger of labeldp holds" in result.stderr
 
 
 def test_a_second_name_is_refused(used):

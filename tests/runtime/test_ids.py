@@ -1,6 +1,12 @@
 """Ids: the same values from every container, exact duplicates, refusals of what is no id."""
 
+import os
+import subprocess
+import sys
 import uuid
+from array import array
+from collections import ChainMap, Counter, OrderedDict, UserList, deque
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,6 +20,8 @@ from labeldp_runtime import duplicates as duplicates_module
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.duplicates import UniqueIds, refuse_duplicates
 from labeldp_runtime.ids import MAX_ID_BYTES, ByteIds
+
+from tests.helpers import INTEGER_SPEC, compile_text
 
 NAMES = ["", "a", "Zoë", "user-0000000017", "日本" * 9, "x" * 40, "user-0000000018"]
 BLOBS = [name.encode() + b"\0" for name in NAMES]
@@ -166,6 +174,8 @@ def test_null_ids_are_refused(column):
         [[1], [2]],
         "text",
         b"bytes",
+        bytearray(b"bytes"),
+        memoryview(b"bytes"),
         5,
         np.array([1.5]),
         np.array([True]),
@@ -190,6 +200,88 @@ def test_null_ids_are_refused(column):
 def test_what_is_no_id_is_refused(column):
     with pytest.raises(IdError, match="id"):
         read_ids(column)
+
+
+def test_integers_in_either_order_of_their_bytes():
+    for kind in ("u8", "i8", "u4", "i2"):
+        numbers = [2**63 + 5, 2**64 - 1, 0] if kind == "u8" else [100, 0, 7]
+        for order in ("<", ">"):
+            assert listed(read_ids(np.array(numbers, order + kind))) == numbers
+
+
+class Ordered(Sequence):
+    """A sequence of one's own."""
+
+    def __init__(self, values):
+        self._values = list(values)
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getitem__(self, place):
+        return self._values[place]
+
+
+def test_ids_stand_in_every_container_that_has_an_order():
+    names = {name: i for i, name in enumerate(NAMES)}
+    for column in (
+        names.keys(),
+        OrderedDict(names).keys(),
+        {i: name for name, i in names.items()}.values(),
+        deque(NAMES),
+        UserList(NAMES),
+        Ordered(NAMES),
+        pd.Index(NAMES),
+    ):
+        assert listed(read_ids(column)) == [name.encode() for name in NAMES]
+    for column in (range(3), array("q", range(3)), array("B", range(3)), pd.RangeIndex(3)):
+        assert listed(read_ids(column)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"a", "b"},
+        frozenset({1, 2}),
+        set(),
+        {"a": 1, "b": 2},
+        {"a": 1, "b": 2}.items(),
+        {1, 2} & {1: 0}.keys(),
+        Counter("ab"),
+        ChainMap({"a": 1}).keys(),
+        ChainMap({"a": 1}).values(),
+        (name for name in "ab"),
+        iter(["a", "b"]),
+        map(str, [1, 2]),
+        zip("ab", "cd", strict=True),
+    ],
+    ids=lambda column: type(column).__name__,
+)
+def test_containers_without_an_order_are_refused(column):
+    with pytest.raises(IdError, match="in the order of the labels"):
+        read_ids(column)
+
+
+REPLAY = """
+import sys
+from labeldp_runtime import IdError, Key, Randomizer
+
+randomizer = Randomizer.load(sys.argv[1], key=Key(bytes(range(32))), context="y")
+try:
+    print(randomizer([0, 1, 2, 3] * 5, ids={f"visit-{i}" for i in range(20)}).tolist())
+except IdError:
+    print("refused")
+"""
+
+
+def test_no_replay_depends_on_the_seed_of_the_hashes(tmp_path):
+    (tmp_path / "a.onnx").write_bytes(compile_text(INTEGER_SPEC).model)
+    command = [sys.executable, "-c", REPLAY, str(tmp_path / "a.onnx")]
+    outputs = {
+        subprocess.check_output(command, env={**os.environ, "PYTHONHASHSEED": seed})
+        for seed in ("1", "2")
+    }
+    assert outputs == {b"refused\n"}
 
 
 def test_columns_without_rows():

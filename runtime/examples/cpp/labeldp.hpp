@@ -17,9 +17,11 @@
 #include <charconv>
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace labeldp {
@@ -81,9 +83,9 @@ class Randomizer {
   }
 
   /// Private labels. Label is std::int64_t, double or std::string, and Output double or the type
-  /// of the categories, as the artifact demands: std::invalid_argument otherwise. NaN and labels
-  /// outside the domain follow the out-of-domain rule; no label's value throws, because an error
-  /// would disclose it.
+  /// of the categories, as the artifact demands: std::invalid_argument otherwise. NaN, text that is
+  /// no UTF-8 and labels outside the domain follow the out-of-domain rule; no label's value throws,
+  /// because an error would disclose it.
   template <class Output, class Label>
   std::vector<Output> randomize(const std::vector<Label>& labels) const {
     std::vector<std::uint64_t> words(std::min(labels.size(), kChunk) * width_);
@@ -96,6 +98,12 @@ class Randomizer {
     });
   }
 
+  /// As above, where labels may be null: std::nullopt follows the out-of-domain rule, too.
+  template <class Output, class Label>
+  std::vector<Output> randomize(const std::vector<std::optional<Label>>& labels) const {
+    return randomize<Output>(without_nulls<Output>(labels));
+  }
+
   /// As `randomize`, with words that the caller brings, for tests: each label takes its share in
   /// turn. They must be uniform, secret and never used twice.
   template <class Output, class Label>
@@ -106,6 +114,12 @@ class Randomizer {
     }
     return in_chunks<Output>(
         labels, [&](std::size_t start, std::size_t) { return words.data() + start * width_; });
+  }
+
+  template <class Output, class Label>
+  std::vector<Output> apply_words(const std::vector<std::optional<Label>>& labels,
+                                  std::vector<std::uint64_t> words) const {
+    return apply_words<Output>(without_nulls<Output>(labels), std::move(words));
   }
 
   /// Element type of the labels: int64, double or string.
@@ -168,11 +182,26 @@ class Randomizer {
     }
   }
 
-  template <class Output, class Label, class Words>
-  std::vector<Output> in_chunks(const std::vector<Label>& labels, Words words) const {
+  template <class Output, class Label>
+  void require_types() const {
     if (element_type<Label>() != label_type_ || element_type<Output>() != output_type_) {
       throw std::invalid_argument("the artifact has labels or outputs of another type");
     }
+  }
+
+  template <class Output, class Label>
+  std::vector<Label> without_nulls(const std::vector<std::optional<Label>>& labels) const {
+    require_types<Output, Label>();
+    const Label null = missing<Label>();
+    std::vector<Label> values;
+    values.reserve(labels.size());
+    for (const auto& label : labels) values.push_back(label.value_or(null));
+    return values;
+  }
+
+  template <class Output, class Label, class Words>
+  std::vector<Output> in_chunks(const std::vector<Label>& labels, Words words) const {
+    require_types<Output, Label>();
     std::vector<Output> outputs(labels.size());
     for (std::size_t start = 0; start < labels.size(); start += kChunk) {
       const std::size_t count = std::min(labels.size() - start, kChunk);

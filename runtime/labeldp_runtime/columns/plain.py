@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -13,6 +14,9 @@ from labeldp_runtime.errors import IdError
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
 
 WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
+# The order of a dict is that of its insertions, whatever the seed of the hashes.
+_ORDERED: Any = (Sequence, type({}.keys()), type({}.values()))
+_ONE_VALUE = (str, bytes, bytearray, memoryview)
 
 
 def null_id() -> IdError:
@@ -24,12 +28,19 @@ def null_id() -> IdError:
 
 
 def ids(values: Any) -> Ids:
-    """Ids of an array or sequence [n]."""
+    """Ids of an array, a sequence, or the keys or values of a dict [n].
+
+    Raises IdError for containers without an order, such as sets: which id would name which label
+    could change from one process to the next.
+    """
     if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
         raise null_id()
-    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise IdError("expected one id a label, in an array or a list")
-    if not isinstance(values, np.ndarray) and not hasattr(values, "__array__"):
+    if not hasattr(values, "__array__"):
+        if isinstance(values, _ONE_VALUE) or not isinstance(values, _ORDERED):
+            raise IdError(
+                "expected one id a label, in the order of the labels: "
+                f"a list, an array or a column, not {type(values).__name__}"
+            )
         return _of_objects(values if isinstance(values, list) else list(values))
     array = np.asarray(values)
     if array.ndim != 1:
@@ -51,8 +62,8 @@ def ids(values: Any) -> Ids:
 
 def integer_ids(array: NDArray[Any]) -> IntegerIds:
     """Ids from an array of integers of any width."""
-    if array.dtype == np.uint64:
-        return IntegerIds(np.ascontiguousarray(array))
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:  # in either order of the bytes
+        return IntegerIds(np.ascontiguousarray(array, dtype=np.uint64))
     return IntegerIds(np.ascontiguousarray(array, dtype=np.int64))
 
 

@@ -91,8 +91,10 @@ def output_indices(
             path, f"{column!r} has nulls, which no randomizer gives: is it the private column?"
         )
     if not isinstance(randomizer, AdditiveRandomizer) and isinstance(randomizer.values[0], str):
-        cells = values.to_pylist() if is_text(values.type) else [None] * len(values)
-        places = {value: i for i, value in enumerate(randomizer.values)}
+        # As bytes: this may be the column of the true labels, where text need be no UTF-8.
+        text = is_text(values.type)
+        cells = values.cast(pa.large_binary()).to_pylist() if text else [None] * len(values)
+        places = {str(value).encode(): i for i, value in enumerate(randomizer.values)}
         indices = np.fromiter(map(places.get, cells, repeat(-1)), np.int64, len(cells))
     else:
         indices = _numbers(randomizer, values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_runtime.columns.arrow import is_text
 
-from labeldp_compile.tabular.reader import require_column
+from labeldp_compile.tabular.reader import open_csv, require_column
 from labeldp_compile.tabular.refusal import refused
 
 Kind = Literal["integer", "real", "categorical"]
@@ -45,7 +44,7 @@ def read_header(path: Path, column: str) -> ColumnHeader:
     if not path.is_file():
         raise refused(path, "there is no such file")
     if suffix in _CSV:
-        require_column(path, column, _csv_names(path))
+        require_column(path, column, open_csv(path).names)
         return ColumnHeader(None, None, None)
     try:
         with pq.ParquetFile(path) as file:
@@ -55,14 +54,6 @@ def read_header(path: Path, column: str) -> ColumnHeader:
     require_column(path, column, schema.names)
     arrow_type = schema.field(column).type
     return ColumnHeader(arrow_type, _kind(path, column, arrow_type), rows)
-
-
-def _csv_names(path: Path) -> list[str]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise refused(path, "is not a CSV file in UTF-8 with a header") from None
 
 
 def _kind(path: Path, column: str, arrow_type: pa.DataType) -> Kind:

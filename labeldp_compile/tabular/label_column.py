@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from labeldp_runtime.columns import read_labels
 from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
@@ -18,9 +17,7 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.printable import printable
 from labeldp_compile.randomizer import CategoricalDomain, Domain, RealDomain
 from labeldp_compile.randomizer.domain import missing_label
-
-_WHOLE = r"^-?[0-9]{1,18}$"
-_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,4})?$|^(?i)(nan|-?inf)$"
+from labeldp_compile.tabular.number_cells import labels_of_cells
 
 
 def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
@@ -47,25 +44,16 @@ def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
     """Labels [n] as int64, float64 or text (object), ready for the graph's ``label`` input.
 
     For an integer domain, numbers with a fraction are rounded to the nearest integer (halves to
-    even). Text is parsed where the domain needs numbers (CSV): what is no number counts as missing.
+    even). Text is read by the grammar of ``number_cells`` where the domain needs numbers: it comes
+    from a CSV file, for ``check_type`` refuses a Parquet file's text when it is opened.
     Raises DataError for a column of the wrong type.
     """
     element, missing = _element_type(domain), missing_label(domain)
     if is_text(values.type) and element != "string":
-        values = _parsed(values, isinstance(domain, CategoricalDomain))
+        assert not isinstance(missing, str)
+        return labels_of_cells(values, element, missing)
     check_type(domain, column, values.type)
     return read_labels(values, element, missing)[0]
-
-
-def _parsed(values: pa.Array, whole_only: bool) -> pa.Array:
-    """Cells of a CSV file as numbers; null where a cell is none."""
-    trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), r"^\+", "")
-    pattern = _WHOLE if whole_only else _NUMBER
-    cells = pc.if_else(pc.match_substring_regex(trimmed, pattern), trimmed, None)
-    words = pc.utf8_lower(trimmed)
-    for word, number in (("true", "1"), ("false", "0")):
-        cells = pc.if_else(pc.equal(words, word), number, cells)
-    return pc.cast(cells, pa.int64() if whole_only else pa.float64())
 
 
 def _element_type(domain: Domain) -> str:

@@ -10,21 +10,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
 from numpy.typing import NDArray
 
-from labeldp_compile.randomizer import CategoricalDomain, Domain
+from labeldp_compile.randomizer import Domain
 from labeldp_compile.tabular.count_column import check_count_type, count_array
+from labeldp_compile.tabular.csv_file import MAX_ROW_BYTES, CsvFile, LongRowError
 from labeldp_compile.tabular.label_column import check_type
 from labeldp_compile.tabular.refusal import refused
 
 BATCH_BYTES = 1 << 25  # of Parquet data without compression; arrays may be several times larger
 BATCH_ROWS = (1 << 13, 1 << 20)  # least and most
-_CSV_BLOCK_BYTES = 1 << 22
 _CSV_SUFFIXES = (".csv",)
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -38,7 +37,7 @@ class TableReader:
         column: name of the label column.
         schema: of what ``batches`` yields.
         rows: number of labels if the file states it (Parquet, one label a row), else None.
-        csv_columns: number of columns of a CSV file; 0 for Parquet.
+        csv: the file if it is CSV, else None.
         all_columns: whether ``batches`` yields the other columns too.
         domain: of the labels.
         id_column: name of the column that names the labels, or None.
@@ -49,7 +48,7 @@ class TableReader:
     column: str
     schema: pa.Schema
     rows: int | None
-    csv_columns: int
+    csv: CsvFile | None
     all_columns: bool
     domain: Domain
     id_column: str | None = None
@@ -76,7 +75,7 @@ class TableReader:
     def ids_of(self, batch: pa.RecordBatch) -> Ids:
         """The ids of one batch. Raises DataError for nulls (empty cells of a CSV file, too)."""
         column = batch.column(self.id_column)
-        if self.csv_columns:
+        if self.csv is not None:
             column = pc.if_else(pc.equal(column, ""), None, column)
         try:
             return read_ids(column)
@@ -90,15 +89,16 @@ class TableReader:
 
     def _read(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         try:
-            if self.csv_columns:
-                names = columns or self.schema.names
-                yield from _open_csv(self.path, names, self.csv_columns)
+            if self.csv is not None:
+                yield from self.csv.batches(columns or self.schema.names, self.column)
             else:
                 with pq.ParquetFile(self.path) as file:
                     yield from file.iter_batches(_batch_rows(file.metadata), columns=columns)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             # The message of Arrow may quote a label: say only that something is wrong.
             raise refused(self.path, "is damaged, and cannot be read to the end") from None
+        except LongRowError:
+            raise refused(self.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
 
 
 def open_table(
@@ -120,43 +120,38 @@ def open_table(
         raise refused(path, "expected a .parquet or .csv file")
     if not path.is_file():
         raise refused(path, "there is no such file")
-    is_csv = suffix in _CSV_SUFFIXES
-    try:
-        if is_csv:
-            inferred, rows = _csv_schema(path), None
-        else:
+    csv, rows = None, None
+    if suffix in _CSV_SUFFIXES:
+        # Cells are kept as the text that they are; the label is parsed in number_cells.
+        csv = open_csv(path)
+        every = pa.schema([(name, pa.string()) for name in csv.names])
+    else:
+        try:
             with pq.ParquetFile(path) as file:
-                inferred, rows = file.schema_arrow, file.metadata.num_rows
-        names = list(inferred.names)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        kind = "CSV file in UTF-8, with commas and a header" if is_csv else "Parquet file"
-        raise refused(path, f"is empty, or not a {kind}") from None
+                every, rows = file.schema_arrow, file.metadata.num_rows
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise refused(path, "is empty, or not a Parquet file") from None
+    names = list(every.names)
     require_column(path, column, names)
-    if is_csv:
-        repeated = sorted({name for name in inferred.names if inferred.names.count(name) > 1})
-        if repeated:
-            raise refused(path, f"has several columns called {repeated[0]!r}")
-        _check_csv_type(domain, column, inferred.field(column).type)
-        # Cells are kept as the text that they are; the label is parsed in label_column.
-        inferred = pa.schema([(name, pa.string()) for name in inferred.names])
-    schema = inferred if all_columns else pa.schema([inferred.field(column)])
-    if not is_csv:
-        check_type(domain, column, schema.field(column).type)
-    csv_columns = len(names) if is_csv else 0
+    if csv is None:
+        check_type(domain, column, every.field(column).type)
+    elif repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise refused(path, f"has several columns called {repeated[0]!r}")
+    schema = every if all_columns else pa.schema([every.field(column)])
     if count_column is not None:
         require_column(path, count_column, names)
-        if not is_csv:
-            check_count_type(path, count_column, inferred.field(count_column).type)
+        if csv is None:
+            check_count_type(path, count_column, every.field(count_column).type)
         rows = None  # the file's own rows are labels that occur, not occurrences
     table = TableReader(
-        path, column, schema, rows, csv_columns, all_columns, domain, id_column, count_column
+        path, column, schema, rows, csv, all_columns, domain, id_column, count_column
     )
     if id_column is not None:
         require_column(path, id_column, names)
         if id_column == column:
             raise refused(path, f"{column!r} cannot be both the label and its id")
         table.ids_of(
-            pa.RecordBatch.from_pylist([], schema=inferred)
+            pa.RecordBatch.from_pylist([], schema=every)
         )  # refuses the type, if it is wrong
     return table
 
@@ -172,40 +167,13 @@ def require_column(path: Path, column: str, names: list[str]) -> None:
         raise refused(path, f"has no column {column!r}; {hint}")
 
 
-def _check_csv_type(domain: Domain, column: str, inferred: pa.DataType) -> None:
-    """Refuse a column whose first rows are no numbers where the domain needs numbers."""
-    text = isinstance(domain, CategoricalDomain) and domain.is_text
-    if not text and (pa.types.is_string(inferred) or pa.types.is_temporal(inferred)):
-        check_type(domain, column, pa.string())
-
-
-def _csv_schema(path: Path) -> pa.Schema:
-    with pa_csv.open_csv(path, read_options=_read_options(), parse_options=_parse()) as reader:
-        return reader.schema
-
-
-def _read_options() -> pa_csv.ReadOptions:
-    return pa_csv.ReadOptions(block_size=_CSV_BLOCK_BYTES)
-
-
-def _parse(columns: int = 0) -> pa_csv.ParseOptions:
-    # In a file of one column an empty line is a row whose cell is empty.
-    return pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=columns != 1)
-
-
-def _open_csv(path: Path, names: list[str], columns: int) -> pa_csv.CSVStreamingReader:
-    """The wanted columns of a file of so many columns, all as text."""
-    options = pa_csv.ConvertOptions(
-        column_types={name: pa.string() for name in names},
-        include_columns=names,
-        strings_can_be_null=False,
-    )
-    return pa_csv.open_csv(
-        path,
-        read_options=_read_options(),
-        parse_options=_parse(columns),
-        convert_options=options,
-    )
+def open_csv(path: Path) -> CsvFile:
+    """Open a CSV file. Raises DataError unless it begins with a header."""
+    try:
+        return CsvFile.open(path)
+    except (pa.ArrowException, OSError, UnicodeDecodeError, LongRowError):
+        kind = "CSV file in UTF-8, with commas and a header"
+        raise refused(path, f"is empty, or not a {kind}") from None
 
 
 def _batch_rows(metadata: pq.FileMetaData) -> int:

@@ -1,103 +1,121 @@
-"""From numpy values to the exact type of an artifact's label input, never failing on a value."""
+"""From Python and numpy values to the exact type of an artifact's label input.
+
+What is refused is decided by the container and by the type that it declares, never by a label: a
+label that raised, or that changed how another is read, would be disclosed.
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Collection, Sequence, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_runtime import elements
 from labeldp_runtime.errors import LabelError
 
-_BELOW_2_63 = np.nextafter(2.0**63, 0)
-_INT64_MAX = 2**63 - 1
+_BUFFER_FORMATS = "?bBhHiIlLqQnNefdg"  # of numbers, in the struct module's letters
 
 
 def as_label_array(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
     """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str).
 
-    ``missing`` stands in for None, masked entries, and whatever in a mixed list is no number (no
-    text); and for NaN where the labels are integers. Numbers with a fraction are rounded to the
-    nearest integer (halves to even) where the labels are integers, and numbers beyond int64 or
-    float64 become its ends. Raises LabelError for another shape, or for an array of a type that
-    cannot hold the labels; never because of one value.
+    Arrays have a declared type, which fits the labels or is refused. Python sequences and object
+    arrays have none: each object is read on its own by the rules of ``elements``. Numbers with a
+    fraction go to the nearest integer (halves to even) where the labels are integers, and numbers
+    beyond int64 or float64 to its ends. ``missing`` stands in for masked entries, for NaN, and for
+    objects that are no number (no text). Raises LabelError for an array of another shape or type,
+    and for what is no ordered container; never because of a label.
     """
-    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise LabelError(f"expected labels of one dimension, got {array.ndim}")
-    if array.size == 0:
-        return np.empty(0, dtype=object if element_type == "string" else element_type)
-    if element_type == "string":
-        labels = _strings(array, str(missing))
+    array = _declared(values)
+    if array is None:
+        labels = from_objects(values, element_type, missing)
     elif array.dtype == object:
-        labels = _from_objects(array, element_type, missing)
+        labels = from_objects(array.tolist(), element_type, missing)
+    elif element_type == "string":
+        if array.dtype.kind not in "UT":
+            raise LabelError(f"expected text as labels, got {array.dtype}")
+        labels = from_objects(array.tolist(), element_type, missing)
     elif array.dtype.kind not in "biuf":
         raise LabelError(f"expected numbers as labels, got {array.dtype}")
-    elif element_type == "float64":
-        with np.errstate(over="ignore"):
-            labels = array.astype(np.float64)
     else:
-        labels = _integers(array, int(missing))
-    return labels if mask is None else np.where(mask, np.array(missing, labels.dtype), labels)
+        labels = _numbers(array, element_type, missing)
+    if isinstance(values, np.ma.MaskedArray):
+        labels[np.ma.getmaskarray(values)] = missing
+    return labels
 
 
-def _strings(array: NDArray[Any], missing: str) -> NDArray[Any]:
-    if array.dtype.kind not in "OUT":
-        raise LabelError(f"expected text as labels, got {array.dtype}")
-    if array.dtype == object and not any(isinstance(v, str) or v is None for v in array):
-        raise LabelError("expected text as labels")
-    texts = [_valid(v) if isinstance(v, str) else missing for v in array.astype(object)]
-    return np.array(texts, dtype=object)
-
-
-def _valid(text: str) -> str:
-    """The text with lone surrogates, which have no UTF-8, replaced."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
-
-
-def _from_objects(
-    array: NDArray[Any], element_type: str, missing: str | int | float
+def from_objects(
+    values: Collection[Any], element_type: str, missing: str | int | float
 ) -> NDArray[Any]:
-    """Python numbers, one by one; None, text and other things count as missing."""
-    if all(isinstance(v, str) for v in array):
-        raise LabelError("expected numbers as labels, got text")
-    convert = _float_or_none if element_type == "float64" else _int64_or_none
-    numbers = [convert(v) for v in array]
-    return np.array([missing if v is None else v for v in numbers], dtype=element_type)
+    """Labels [n] of objects, each read on its own; never raises."""
+    if element_type == "string":
+        text = elements.text_or(str(missing))
+        labels = np.empty(len(values), dtype=object)
+        labels[:] = [text(value) for value in values]
+        return labels
+    if element_type == "float64":
+        return np.fromiter(map(elements.float64_or(float(missing)), values), np.float64)
+    return np.fromiter(map(elements.int64_or(int(missing)), values), np.int64)
 
 
-def _float_or_none(value: Any) -> float | None:
-    if isinstance(value, str | bytes):
+def _declared(values: Any) -> NDArray[Any] | None:
+    """The array [n] of a container that declares a type; None for a Python sequence."""
+    if isinstance(values, list | tuple):
         return None
+    if isinstance(values, str | bytes):
+        raise LabelError(f"expected labels in an array or a list, got one {type(values).__name__}")
+    if hasattr(values, "__array__"):
+        shape = getattr(values, "shape", None)
+        if shape is not None and len(shape) != 1:  # before anything is converted
+            raise LabelError(f"expected labels of one dimension, got {len(shape)}")
+        array = np.asarray(values)
+        if array.ndim != 1:
+            raise LabelError(f"expected labels of one dimension, got {array.ndim}")
+        return array
     try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
-        return None
+        view = memoryview(values)
+    except TypeError:
+        pass
+    else:
+        return _of_buffer(view)
+    if isinstance(values, Set):
+        raise LabelError("expected labels in an order, got a set: give an array or a list")
+    if not isinstance(values, Sequence):
+        raise LabelError(f"expected labels in an array or a list, got {type(values).__name__}")
+    return None
 
 
-def _int64_or_none(value: Any) -> int | None:
-    if isinstance(value, int | np.integer):
-        return min(max(int(value), -(2**63)), _INT64_MAX)
-    number = _float_or_none(value)
-    if number is None or math.isnan(number):
-        return None
-    if math.isinf(number):
-        return _INT64_MAX if number > 0 else -(2**63)
-    return min(max(round(number), -(2**63)), _INT64_MAX)
+def _of_buffer(view: memoryview) -> NDArray[Any]:
+    """The array [n] of a buffer of numbers: array.array, bytearray, memoryview."""
+    if view.ndim != 1:
+        raise LabelError(f"expected labels of one dimension, got {view.ndim}")
+    if view.format.lstrip("@=<>!") not in tuple(_BUFFER_FORMATS):
+        raise LabelError(f"expected labels in an array or a list, got a buffer of {view.format!r}")
+    return np.asarray(view)
 
 
-def _integers(array: NDArray[Any], missing: int) -> NDArray[np.int64]:
-    if array.dtype == np.uint64:
-        capped: NDArray[np.int64] = np.minimum(array, np.uint64(_INT64_MAX)).astype(np.int64)
-        return capped
-    if array.dtype.kind != "f":
+def _numbers(array: NDArray[Any], element_type: str, missing: str | int | float) -> NDArray[Any]:
+    """The numbers of an array of integers, floats or booleans."""
+    # A bit pattern of NaN may signal, and numpy would warn of it.
+    with np.errstate(all="ignore"):
+        if element_type == "float64":
+            numbers = array.astype(np.float64)
+            numbers[np.isnan(numbers)] = missing
+            return numbers
+        if array.dtype.kind == "f":
+            return _rounded(array, int(missing))
+        if array.dtype.kind == "u":
+            array = np.minimum(array, np.array(elements.INT64_MAX, dtype=np.uint64))
         return array.astype(np.int64)
-    with np.errstate(over="ignore"):
-        numbers = array.astype(np.float64)
-    gaps = np.isnan(numbers)
-    whole = np.clip(np.rint(np.where(gaps, 0.0, numbers)), -(2.0**63), _BELOW_2_63)
-    return np.where(gaps, np.int64(missing), whole.astype(np.int64))
+
+
+def _rounded(array: NDArray[Any], missing: int) -> NDArray[np.int64]:
+    # float64 holds every float16 and float32, and longdouble every int64.
+    wide = array if array.dtype.itemsize > 8 else array.astype(np.float64)
+    nan, above, below = np.isnan(wide), wide >= 2.0**63, wide < -(2.0**63)
+    labels = np.rint(np.where(nan | above | below, 0, wide)).astype(np.int64)
+    labels[above], labels[below] = elements.INT64_MAX, elements.INT64_MIN
+    labels[nan] = missing
+    return labels

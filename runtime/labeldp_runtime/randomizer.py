@@ -30,7 +30,6 @@ from labeldp_runtime.errors import (
 from labeldp_runtime.ids import Ids
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
-from labeldp_runtime.labels import as_label_array
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.self_test import open_session, run_self_test
 
@@ -144,7 +143,7 @@ class Randomizer:
         For tests, and to compare platforms. The words must be uniform, secret, and never serve
         twice: otherwise there is no privacy.
         """
-        array = as_label_array(labels, self._element_type, self._missing)
+        array, _ = read_labels(labels, self._element_type, self._missing)
         if words.dtype != np.uint64 or words.shape != self._words_shape(len(array)):
             raise LabelError(f"expected uint64 words of shape {self._words_shape(len(array))}")
         return self._chunked(array, lambda start, stop: words[start:stop])

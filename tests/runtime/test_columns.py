@@ -179,7 +179,6 @@ def test_columns_of_nothing(column):
         pa.array([[3]]),
         pa.array([0], pa.date32()),
         pd.Series(["3"]),
-        pd.Series(["3"], dtype="category"),
         pd.Series(pd.to_datetime(["2024-01-01"])),
         pd.Series(pd.period_range("2024", periods=1)),
         pl.Series(["3"]),
@@ -191,6 +190,23 @@ def test_columns_of_nothing(column):
 def test_unusable_columns_are_refused_as_a_whole(column):
     with pytest.raises(LabelError, match=r"expected|cannot hold"):
         NUMBERS(column)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["3", [3], "x"],
+        np.array(["3", [3], "x"], dtype=object),
+        pd.Series(["3", "4", "x"], dtype="category"),
+        pd.Series(["3", "4", "x"], dtype=object),
+        pd.Series([np.nan, None, pd.NA], dtype=object),
+        pl.Series(["3", [3], object()], dtype=pl.Object),
+    ],
+)
+def test_what_declares_no_type_is_never_refused(column):
+    assert values(NUMBERS(column)) == [BINS[0]] * 3
+    expected = ["green"] * 3
+    assert values(TEXT(column)) == expected
 
 
 @pytest.mark.parametrize("column", [pa.array([3]), pd.Series([3]), pl.Series([3])])

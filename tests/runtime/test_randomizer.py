@@ -3,7 +3,8 @@
 import hashlib
 import json
 import multiprocessing
-from collections import Counter
+from array import array
+from collections import Counter, deque
 from decimal import Decimal
 
 import numpy as np
@@ -117,6 +118,13 @@ def test_given_words_give_the_same_labels_however_they_are_chunked(randomizer):
         [10**30, -(10**30)],
         [None, 10**400, 1.5],
         [1, None, "secret", object()],
+        ["a"],
+        [[1, 2]],
+        [0, 3, "unknown"],
+        deque([1, 2]),
+        range(3),
+        array("b", [1, -2]),
+        bytearray(b"\1\2"),
         [Decimal("sNaN"), Decimal("2.5")],
         np.ma.array([1, 2], mask=[0, 1]),
         np.array([1.0], dtype=np.longdouble) * 10**4000,
@@ -151,11 +159,33 @@ def test_text_labels_and_unknown_ones():
     expected = ["red", "blue", "green", "green", "green", "green", "green", "green"]
     assert randomizer(labels).tolist() == expected
     assert randomizer(np.array(labels[:4])).tolist() == expected[:4]
+    assert randomizer([1, 2, ["red"]]).tolist() == ["green"] * 3
     with pytest.raises(LabelError, match="expected text"):
-        randomizer([1, 2])
+        randomizer(np.array([1, 2]))
 
 
-@pytest.mark.parametrize("labels", [["a"], [[1, 2]], 3, np.array(["2024-01-01"], "datetime64[D]")])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        3,
+        "3",
+        b"3",
+        {1, 2},
+        {1: 2}.keys(),
+        {1: 2},
+        iter([1]),
+        np.array(["a"]),
+        np.array([b"a"]),
+        np.array([[1, 2]]),
+        np.array(3),
+        np.array([1j]),
+        np.array([(1, 2)], dtype="i4,i4"),
+        np.array(["2024-01-01"], "datetime64[D]"),
+        memoryview(b"abcd").cast("c"),
+        memoryview(bytes(4)).cast("B", (2, 2)),
+    ],
+    ids=lambda labels: type(labels).__name__,
+)
 def test_unusable_labels_are_refused_as_a_whole(randomizer, labels):
     with pytest.raises(LabelError, match="expected"):
         randomizer(labels)

@@ -43,7 +43,6 @@ def test_cells_that_are_no_numbers_count_as_missing(tmp_path):
     ("content", "message"),
     [
         (b"y,a,a\n0,1,p\n", "several columns called 'a'"),
-        (b"y,a\nsecret,1\n", "needs numbers"),
         (b"", "is empty, or not a CSV file"),
         (b"caf\xe9,y\n1,2\n", "not a CSV file in UTF-8"),
         (b"y;a\n1;2\n", "its columns: 'y;a'"),
@@ -55,7 +54,6 @@ def test_unusable_csv(tmp_path, content, message):
     with pytest.raises(DataError) as caught:
         open_table(path, "y", DOMAIN, all_columns=True)
     assert message in str(caught.value)
-    assert "secret" not in "".join(traceback.format_exception(caught.value))
 
 
 HOSTILE = "\x1b]0;owned\x07\x00\u202e"

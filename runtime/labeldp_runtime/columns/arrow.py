@@ -6,14 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp_runtime.columns import plain
 from labeldp_runtime.columns.plain import WANTED, integer_ids, null_id
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids
-from labeldp_runtime.labels import as_label_array
+from labeldp_runtime.labels import as_label_array, from_objects
 
 
 def is_column(values: Any) -> bool:
@@ -22,27 +21,16 @@ def is_column(values: Any) -> bool:
 
 
 def labels(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
-    """Labels [n]; nulls become ``missing``."""
-    if isinstance(values, pa.ChunkedArray):
-        parts = [labels(chunk, element_type, missing) for chunk in values.chunks]
-        return np.concatenate(parts) if parts else as_label_array([], element_type, missing)
-    if pa.types.is_null(values.type):
-        return as_label_array([None] * len(values), element_type, missing)
+    """Labels [n]; nulls become ``missing``. Raises LabelError for a type that does not fit."""
     kind = values.type
-    if pa.types.is_dictionary(kind):
-        return _of_dictionary(values, element_type, missing)
-    if element_type == "string":
-        if not is_text(kind):
-            raise LabelError(f"expected text as labels, got {kind}")
-        return _of_dictionary(values.dictionary_encode(), "string", missing)
-    if pa.types.is_decimal(kind):
-        values = values.cast(pa.float64())
-    elif pa.types.is_boolean(kind):
-        values = values.cast(pa.int8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise LabelError(f"expected numbers as labels, got {kind}")
-    filled = pc.fill_null(values, pa.scalar(0, values.type)).to_numpy(zero_copy_only=False)
-    return _with_missing(as_label_array(filled, element_type, missing), values, missing)
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    fits = is_text(value) if element_type == "string" else is_number(value)
+    if not (fits or pa.types.is_null(value)):
+        wanted = "text" if element_type == "string" else "numbers"
+        raise LabelError(f"expected {wanted} as labels, got {kind}")
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    parts = [_of_chunk(chunk, element_type, missing) for chunk in chunks]
+    return np.concatenate([from_objects([], element_type, missing), *parts])
 
 
 def like(values: Any, private: NDArray[Any]) -> Any:
@@ -86,6 +74,16 @@ def is_text(kind: Any) -> bool:
     )
 
 
+def is_number(kind: Any) -> bool:
+    """Whether an Arrow type is one of the types of numbers, booleans included."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+    )
+
+
 def _is_binary(kind: Any) -> bool:
     return bool(
         pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is(kind, "binary_view")
@@ -97,32 +95,50 @@ def _is(kind: Any, name: str) -> bool:
     return str(kind) == name
 
 
-def _of_dictionary(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
-    entries = values.dictionary  # few categories: each is converted once
-    if element_type == "string" and is_text(entries.type):
-        entries = as_label_array(_texts(entries), "string", missing)
-    else:
-        entries = labels(entries, element_type, missing)
-    if not len(entries):
-        return as_label_array([None] * len(values), element_type, missing)
-    codes = pc.fill_null(values.indices, pa.scalar(0, values.indices.type))
-    return _with_missing(entries[codes.to_numpy(zero_copy_only=False)], values, missing)
-
-
-def _with_missing(array: NDArray[Any], values: Any, missing: str | int | float) -> NDArray[Any]:
-    if values.null_count:
-        array[values.is_null().to_numpy(zero_copy_only=False)] = missing
+def _of_chunk(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
+    """Labels [n]. Which way is taken depends on the type, and never on whether there are nulls."""
+    kind = values.type
+    if pa.types.is_null(kind):
+        return from_objects([None] * len(values), element_type, missing)
+    if pa.types.is_dictionary(kind):
+        nothing = from_objects([None], element_type, missing)
+        entries = _of_chunk(values.dictionary, element_type, missing)
+        return by_entries(values, np.concatenate([entries, nothing]))
+    if is_text(kind) or pa.types.is_decimal(kind):
+        encoded = distinct(values)
+        cells = encoded.dictionary.to_pylist()
+        if is_text(kind):
+            cells = [cell.decode(errors="replace") for cell in cells]
+        return by_entries(encoded, from_objects([*cells, None], element_type, missing))
+    array = as_label_array(_whatever_is_null(values), element_type, missing)
+    array[values.is_null().to_numpy(zero_copy_only=False)] = missing
     return array
 
 
-def _texts(values: Any) -> NDArray[Any]:
-    """The texts as objects, None for nulls; bytes that are no UTF-8 never raise."""
-    try:
-        return np.asarray(values.to_numpy(zero_copy_only=False), dtype=object)
-    except (pa.ArrowException, UnicodeDecodeError):
-        cells = values.cast(pa.large_binary()).to_pylist()
-        texts = [None if cell is None else cell.decode(errors="replace") for cell in cells]
-        return np.array(texts, dtype=object)
+def distinct(values: Any) -> Any:
+    """The values of an array as a dictionary without nulls: of bytes for text, or of decimals."""
+    kind = values.type
+    if is_text(kind):
+        return values.cast(pa.large_binary()).dictionary_encode()  # decodes nothing
+    if kind.bit_width < 128:  # which has no dictionaries
+        return values.cast(pa.decimal128(38, kind.scale)).dictionary_encode()
+    return values.dictionary_encode()
+
+
+def by_entries(encoded: Any, entries: NDArray[Any]) -> NDArray[Any]:
+    """[n] the entry of each code of a dictionary array; the last entry is that of nulls."""
+    codes = _whatever_is_null(encoded.indices).astype(np.int64)
+    codes[encoded.indices.is_null().to_numpy(zero_copy_only=False)] = len(entries) - 1
+    return entries[codes]
+
+
+def _whatever_is_null(values: Any) -> NDArray[Any]:
+    """[n] the numbers of an array, and anything in the places of nulls."""
+    data = values.buffers()[1]
+    if data is None:
+        return np.zeros(len(values), dtype=np.int64)
+    bare = pa.Array.from_buffers(values.type, len(values), [None, data], 0, values.offset)
+    return np.asarray(bare.to_numpy(zero_copy_only=False))
 
 
 def _of_bytes(values: Any) -> Ids:

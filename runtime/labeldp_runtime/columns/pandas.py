@@ -1,4 +1,4 @@
-"""Series of pandas: numpy, nullable, Arrow and categorical types."""
+"""Series, indexes and arrays of pandas: numpy, nullable, Arrow and categorical types."""
 
 from __future__ import annotations
 
@@ -11,43 +11,59 @@ from numpy.typing import NDArray
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import LabelError
 from labeldp_runtime.ids import Ids
-from labeldp_runtime.labels import as_label_array
+from labeldp_runtime.labels import as_label_array, from_objects
 
 
 def is_column(values: Any) -> bool:
-    """Whether this is a Series."""
-    return isinstance(values, pd.Series)
+    """Whether this is a Series, or what it can be made of without a look at the values."""
+    return isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray)
 
 
 def aligned(labels: Any, ids: Any) -> bool:
-    """Whether two Series have the same index."""
-    return bool(labels.index.equals(ids.index))
+    """Whether two Series have the same index; other columns have none."""
+    both = isinstance(labels, pd.Series) and isinstance(ids, pd.Series)
+    return not both or bool(labels.index.equals(ids.index))
 
 
 def labels(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
-    """Labels [n]; NaN, None and pd.NA become ``missing``."""
+    """Labels [n]; NaN, None and pd.NA become ``missing``.
+
+    What objects and categories are was found out by pandas from the values themselves: such a
+    column declares no type, and its values are read one by one.
+    """
+    if isinstance(values, pd.MultiIndex):
+        raise LabelError("expected labels of one dimension, got an index of several levels")
+    values = _series(values)
     kind = values.dtype
     if isinstance(kind, pd.CategoricalDtype):
-        return _of_categories(values, element_type, missing)
+        # The code of nulls is −1, which takes the last entry.
+        entries = from_objects([*kind.categories.tolist(), None], element_type, missing)
+        labels_: NDArray[Any] = entries[values.cat.codes.to_numpy()]
+        return labels_
     if _in_arrow(kind):
         from labeldp_runtime.columns import arrow  # noqa: PLC0415
 
         return arrow.labels(_arrow_array(values), element_type, missing)
     if isinstance(kind, pd.StringDtype):
-        return as_label_array(values.to_numpy(object, na_value=None), element_type, missing)
+        if element_type != "string":
+            raise LabelError(f"expected numbers as labels, got {kind}")
+        return from_objects(values.to_numpy(object, na_value=None), element_type, missing)
+    if isinstance(kind, pd.SparseDtype):
+        return as_label_array(np.asarray(values), element_type, missing)
     if isinstance(kind, np.dtype):
         return as_label_array(values.to_numpy(), element_type, missing)
-    null = values.isna().to_numpy()
-    if not pd.api.types.is_numeric_dtype(kind):
+    number = getattr(kind, "numpy_dtype", None)
+    if number is None or number.kind not in "biuf":
         raise LabelError(f"a pandas column of type {kind} cannot hold the labels")
-    zero = False if pd.api.types.is_bool_dtype(kind) else 0
-    filled = values.to_numpy(dtype=kind.numpy_dtype, na_value=zero)
-    array = as_label_array(filled, element_type, missing)
-    return np.where(null, np.array(missing, dtype=array.dtype), array)
+    array = as_label_array(values.to_numpy(number, na_value=0), element_type, missing)
+    array[values.isna().to_numpy()] = missing
+    return array
 
 
 def like(values: Any, private: NDArray[Any]) -> Any:
-    """Private labels [n] as a Series with the index and the name of ``values``."""
+    """Private labels [n] as a Series with the index and the name of ``values``, if it is one."""
+    if not isinstance(values, pd.Series):
+        return private
     numbers = private.dtype.kind in "if"
     kind = values.dtype if isinstance(values.dtype, pd.StringDtype) and not numbers else None
     data = private if numbers else private.tolist()
@@ -56,6 +72,7 @@ def like(values: Any, private: NDArray[Any]) -> Any:
 
 def ids(values: Any) -> Ids:
     """Ids [n]."""
+    values = _series(values)
     if values.isna().any():
         raise plain.null_id()
     kind = values.dtype
@@ -82,11 +99,5 @@ def _arrow_array(values: Any) -> Any:
     return values.array.__arrow_array__()
 
 
-def _of_categories(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
-    entries = labels(pd.Series(values.cat.categories), element_type, missing)
-    codes = values.cat.codes.to_numpy()
-    if not len(entries):
-        return as_label_array([None] * len(values), element_type, missing)
-    array: NDArray[Any] = entries[np.maximum(codes, 0)]
-    array[codes < 0] = missing
-    return array
+def _series(values: Any) -> Any:
+    return values if isinstance(values, pd.Series) else pd.Series(values, copy=False)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import Ids
-from labeldp_runtime.labels import as_label_array
+from labeldp_runtime.labels import as_label_array, from_objects
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
@@ -21,33 +20,29 @@ def is_column(values: Any) -> bool:
     return isinstance(values, pl.Series)
 
 
-def labels(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
-    """Labels [n]; nulls become ``missing``."""
-    kind = values.dtype
-    if kind == pl.Null:
-        return as_label_array([None] * len(values), element_type, missing)
-    if element_type == "string":
-        if not isinstance(kind, _TEXT):
-            raise LabelError(f"expected text as labels, got {kind}")
-        texts = np.array(values.cast(pl.String).to_list(), dtype=object)
-        return as_label_array(texts, "string", missing)
-    if kind == pl.Boolean:
-        values = values.cast(pl.Int8)
-    elif kind.is_decimal() or (kind.is_integer() and kind not in _NUMPY_INTEGERS):
-        values = values.cast(pl.Float64)
-    elif not kind.is_numeric():
-        raise LabelError(f"expected numbers as labels, got {kind}")
-    array = as_label_array(values.fill_null(0).to_numpy(), element_type, missing)
-    if values.null_count():
-        null = values.is_null().to_numpy()
-        array = np.where(null, np.array(missing, dtype=array.dtype), array)
-    return array
-
-
 _NUMPY_INTEGERS = (
     *(pl.Int8, pl.Int16, pl.Int32, pl.Int64),
     *(pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
 )
+
+
+def labels(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
+    """Labels [n]; nulls become ``missing``. Raises LabelError for a type that does not fit."""
+    kind = values.dtype
+    text, undeclared = isinstance(kind, _TEXT), kind in (pl.Null, pl.Object)
+    number = kind.is_numeric() or kind == pl.Boolean
+    if not (undeclared or (text if element_type == "string" else number)):
+        wanted = "text" if element_type == "string" else "numbers"
+        raise LabelError(f"expected {wanted} as labels, got {kind}")
+    if text:
+        return from_objects(values.cast(pl.String).to_list(), element_type, missing)
+    if not (kind in _NUMPY_INTEGERS or kind.is_float() or kind == pl.Boolean):
+        # Objects; decimals and integers of 128 bits, which no type of numpy holds.
+        return from_objects(values.to_list(), element_type, missing)
+    filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
+    array = as_label_array(filled, element_type, missing)
+    array[values.is_null().to_numpy()] = missing
+    return array
 
 
 def like(values: Any, private: NDArray[Any]) -> Any:

@@ -1,0 +1,54 @@
+"""Numbers in cells of text: one grammar for every row of every file.
+
+    cell    = space* [+-] (digits [. digits*] | . digits) [e [+-] digits] space*
+            | space* [+-] (inf | infinity) space*
+            | space* (true | false) space*              which are 1 and 0
+    space   = blank, tab, line feed, vertical tab, form feed or carriage return
+    digits  = one or more of 0 to 9
+
+Letters may be large or small. All else is no number: an empty cell, ``nan``, ``0x10``, ``1_000``,
+``1,5``, digits of other scripts. The value is that of the decimal number, however long it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from labeldp_runtime.columns.arrow import by_entries, distinct
+from labeldp_runtime.labels import from_objects
+from numpy.typing import NDArray
+
+_NUMBER = re.compile(rb"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))(?:[eE]([+-]?)([0-9]++))?")
+_SPACE = b" \t\n\v\f\r"
+_WORDS = {b"true": 1.0, b"false": 0.0}
+for _word in (b"inf", b"infinity"):
+    _WORDS |= {_word: math.inf, b"+" + _word: math.inf, b"-" + _word: -math.inf}
+_EXPONENT_DIGITS = 12  # a cell has too few digits to set against more
+
+
+def labels_of_cells(values: pa.Array, element_type: str, missing: int | float) -> NDArray[Any]:
+    """Labels [n], ``int64`` or ``float64``, of cells [n] of text; what is no number is missing."""
+    encoded = distinct(values)  # few cells differ, mostly: each is read once
+    read = _nearest if element_type == "float64" else _exact
+    numbers = [_number(cell, read) for cell in encoded.dictionary.to_pylist()]
+    return by_entries(encoded, from_objects([*numbers, None], element_type, missing))
+
+
+def _number(cell: bytes, read: Callable[[re.Match[bytes]], Any]) -> Any:
+    cell = cell.strip(_SPACE)
+    found = _NUMBER.fullmatch(cell)
+    return _WORDS.get(cell.lower()) if found is None else read(found)
+
+
+def _nearest(found: re.Match[bytes]) -> float:
+    return float(found[0])
+
+
+def _exact(found: re.Match[bytes]) -> Decimal:
+    exponent = (found[3] or b"").lstrip(b"0")[:_EXPONENT_DIGITS] or b"0"
+    return Decimal((found[1] + b"e" + (found[2] or b"") + exponent).decode())

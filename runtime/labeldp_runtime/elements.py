@@ -1,0 +1,152 @@
+"""One Python object as a label, whatever it is: what a list or an object column is made of.
+
+Such a container declares no type, so every object is read on its own, by these rules:
+
+| labels | the object | label |
+|---|---|---|
+| text | str | itself, with ``?`` for half a surrogate pair |
+| numbers | bool, int, float, Decimal, Fraction, a real scalar of numpy | the number |
+| both | anything else: None, NaN, other types, arrays, lists | missing |
+
+A number goes to the nearest integer or float64, halves to even, and to the ends of that type where
+it lies beyond them. No method of an object's own class runs, only those of the built-in type that
+it is or inherits from: an object cannot raise, warn, or answer differently the second time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+_BEYOND = 2**64  # of int64, on both sides
+
+_Number = int | float | Decimal | Fraction
+
+
+def text_or(missing: str) -> Callable[[Any], str]:
+    """The function from an object to its text, or to ``missing``."""
+
+    def text(value: Any) -> str:
+        # issubclass and not isinstance, which would ask the object for its __class__.
+        if not issubclass(type(value), str):
+            return missing
+        plain = str.__str__(value)
+        return plain if plain.isascii() else plain.encode(errors="replace").decode()
+
+    return text
+
+
+def float64_or(missing: float) -> Callable[[Any], float]:
+    """The function from an object to the nearest float64, or to ``missing``."""
+
+    def number(value: Any) -> float:
+        plain = _number(value)
+        nearest = math.nan if plain is None else _float64(plain)
+        return missing if math.isnan(nearest) else nearest
+
+    return number
+
+
+def int64_or(missing: int) -> Callable[[Any], int]:
+    """The function from an object to the nearest int64, or to ``missing``."""
+
+    def number(value: Any) -> int:
+        plain = _number(value)
+        nearest = None if plain is None else _integer(plain)
+        return missing if nearest is None else min(max(nearest, INT64_MIN), INT64_MAX)
+
+    return number
+
+
+def _float64(number: _Number) -> float:
+    if type(number) is float:
+        return number
+    if type(number) is Decimal:
+        return math.nan if number.is_nan() else float(number)
+    assert not isinstance(number, float | Decimal)
+    try:
+        return number.numerator / number.denominator  # exactly rounded, for int too
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _integer(number: _Number) -> int | None:
+    """The nearest integer, or one beyond int64 where the number is; None for NaN."""
+    if type(number) is Decimal:
+        return None if number.is_nan() else _of_decimal(number)
+    if type(number) is float and not math.isfinite(number):
+        return None if math.isnan(number) else _BEYOND * (1 if number > 0 else -1)
+    assert not isinstance(number, Decimal)
+    return round(number)
+
+
+def _of_decimal(number: Decimal) -> int:
+    """The same, by no operation that heeds the caller's decimal context."""
+    if number.is_infinite() or number.copy_abs() >= _BEYOND:  # or all its digits were written out
+        return -_BEYOND if number.is_signed() else _BEYOND
+    tiny = not number or number.adjusted() < -1
+    return 0 if tiny else int(number.to_integral_value(ROUND_HALF_EVEN))
+
+
+def _number(value: Any) -> _Number | None:
+    """The number that an object is, as one of the built-in types; None if it is none."""
+    kind = type(value)
+    if kind is float or kind is int:
+        number: _Number = value
+        return number
+    # By identity: looking a type up in a dictionary would call its metaclass.
+    read = _NUMPY.get(id(kind))
+    if read is None:
+        for base, of_base in _BASES:
+            if type.__subclasscheck__(base, kind):
+                read = of_base
+                break
+        else:
+            return None
+    return read(value)
+
+
+def _longdouble(value: Any) -> _Number:
+    """Exactly: it may have more digits than float64."""
+    with np.errstate(all="ignore"):
+        if not np.isfinite(value):
+            return float(value)
+    return Fraction(*value.as_integer_ratio())
+
+
+def _fraction(value: Any) -> _Number | None:
+    """A Fraction by its two slots, which a subclass may have filled with anything."""
+    try:
+        parts = [Fraction.__dict__[name].__get__(value) for name in ("_numerator", "_denominator")]
+    except AttributeError:
+        return None
+    top, bottom = (_whole(part) for part in parts)
+    return None if top is None or not bottom else Fraction(top, bottom)
+
+
+def _whole(value: Any) -> int | None:
+    kind = type(value)
+    if type.__subclasscheck__(int, kind):
+        return int.__int__(value)
+    read = _NUMPY.get(id(kind))
+    number = None if read is None else read(value)
+    return number if type(number) is int else None
+
+
+# id of a type that lives as long as this module → how its scalars are read.
+_NUMPY: dict[int, Callable[[Any], _Number | None]] = {
+    **{id(np.dtype(code).type): np.generic.item for code in "?bBhHiIlLqQefd"},
+    id(np.longdouble): _longdouble,
+}
+_BASES: tuple[tuple[type, Callable[[Any], _Number | None]], ...] = (
+    (int, int.__int__),  # bool and enumerations, too
+    (float, float.__float__),
+    (Decimal, Decimal),
+    (Fraction, _fraction),
+)

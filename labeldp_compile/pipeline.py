@@ -23,9 +23,9 @@ from labeldp_compile.mechanisms import Problem, require_feasible, solve
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.randomizer import Randomizer
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.tabular.writer import replaced_when_whole
 from labeldp_compile.verify import VerificationError, check_bytes
 from labeldp_compile.verify.signature import signature_path
+from labeldp_compile.whole_file import replaced_when_whole
 
 COMFORTABLE_ENTRIES = 1 << 20  # 8 MB of lookup table
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "opendp", "scipy")
@@ -56,12 +56,12 @@ class Artifact:
         except OSError as error:
             raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
         with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
-            json_part.write_text(canonical_json(self.certificate) + "\n", encoding="utf-8")
-            part.write_bytes(self.model)
+            json_part.write((canonical_json(self.certificate) + "\n").encode())
+            part.write(self.model)
             sig_path.unlink(missing_ok=True)
         if key is not None:
             with replaced_when_whole(sig_path) as part:
-                part.write_bytes(key.sign(self.model))
+                part.write(key.sign(self.model))
         return onnx_path
 
 

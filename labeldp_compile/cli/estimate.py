@@ -25,8 +25,8 @@ from labeldp_compile.estimate import (
 from labeldp_compile.inspection import decode_artifact
 from labeldp_compile.pipeline import require_folder_writable
 from labeldp_compile.tabular import open_table
-from labeldp_compile.tabular.writer import replaced_when_whole
 from labeldp_compile.verify import VerificationError
+from labeldp_compile.whole_file import replaced_when_whole
 
 _SHOWN_LABELS, _SHOWN_GROUPS = 60, 60
 _NAME_COLUMNS = 32

@@ -15,6 +15,7 @@ import click
 
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
+from labeldp_compile.whole_file import replaced_when_whole
 
 KINDS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
@@ -94,7 +95,6 @@ def init_command(
     """
     # Arrow and pydantic take half a second to import: --help and completion need neither.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
-    from labeldp_compile.tabular.writer import replaced_when_whole  # noqa: PLC0415
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-._")[:100] or "labels"
     path = output or Path(f"{name}.yaml")
@@ -129,7 +129,7 @@ def init_command(
     )
     _require_valid(text, header.type, header.rows or rows)
     with replaced_when_whole(path) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write(text.encode())
     first = "read it, change it" if counted else "read it, change it, state its rows"
     click.echo(f"{path}: {first}, then: labeldp plan {path}", err=True)
     click.echo(str(path))

@@ -10,6 +10,7 @@ from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, Ru
 
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
+from labeldp_compile.printable import printable
 from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.verify import VerificationError, check_bytes, read_artifact
 from labeldp_compile.verify.decode import read_domain
@@ -59,7 +60,7 @@ Example, repeatable without spending ε again:
     help="With --key: the version of the labels (default: 0). Labels that changed need a new one.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
-@click.option("--quiet", is_flag=True, help="Say nothing.")
+@click.option("--quiet", is_flag=True, help="Say nothing, unless a killed run left something.")
 def randomize_command(
     artifact: Path,
     table: Path,
@@ -75,7 +76,8 @@ def randomize_command(
 ) -> None:
     """Randomize the labels of TABLE with ARTIFACT, which is verified first.
 
-    All other columns are kept. The output appears under its name only when it is whole.
+    All other columns are kept. The output appears under its name only when it is whole, and is at
+    most as readable as TABLE. What a killed run has left of it is named and removed.
 
     Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
     do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
@@ -101,7 +103,14 @@ def randomize_command(
     reader = open_table(table, column, domain, all_columns=True, id_column=id_column)
     randomize = randomizer if key is None else partial(randomizer, version=version or 0)
     with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
-        rows = rewrite_table(reader, output, randomize, add_as=add_as, progress=progress)
+        rows = rewrite_table(
+            reader,
+            output,
+            randomize,
+            add_as=add_as,
+            progress=progress,
+            found=partial(_say_left, keyed=key is not None),
+        )
     if not quiet:
         epsilon = certificate["privacy"]["epsilon_label"]
         click.echo(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label", err=True)
@@ -113,6 +122,20 @@ def randomize_command(
             )
         if add_as is not None:
             click.echo(f"{output}: still holds the true labels in {column!r}", err=True)
+
+
+def _say_left(left: Path, *, keyed: bool) -> None:
+    """What a run that was killed costs. It cannot be known whether that run had a key."""
+    cost = (
+        "with the same key it drew the same private labels, and spent nothing more"
+        if keyed
+        else "it may hold another draw of the same labels, and whoever has seen that "
+        "and this output has seen ε spent twice on them: with --key, repeating spends nothing"
+    )
+    name = printable(str(left))
+    click.echo(
+        f"labeldp: {name}: was left by a run that was killed, and is removed; {cost}", err=True
+    )
 
 
 def _key(

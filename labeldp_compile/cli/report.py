@@ -14,7 +14,7 @@ from labeldp_compile.cli.signature_options import (
 )
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import require_folder_writable
-from labeldp_compile.tabular.writer import replaced_when_whole
+from labeldp_compile.whole_file import replaced_when_whole
 
 _SUFFIXES = {"html": (".html", ".htm"), "png": (".png",)}
 _EPILOG = """\b
@@ -73,7 +73,7 @@ def report_command(
     if form == "html":
         page = report_page(findings)
         with replaced_when_whole(output) as part:
-            part.write_text(page, encoding="utf-8")
+            part.write(page.encode())
     elif findings.report.ok:
         with replaced_when_whole(output) as part:
             save_picture(findings, part)

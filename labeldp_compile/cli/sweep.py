@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -36,7 +37,7 @@ from labeldp_compile.sweep.table import (
     header,
     missing_by_reason,
 )
-from labeldp_compile.tabular.writer import replaced_when_whole
+from labeldp_compile.whole_file import replaced_when_whole
 
 DEFAULT_EPSILONS = "0.1,0.5,1,2,4,8"
 _EPSILON_HELP = f"Default: {DEFAULT_EPSILONS} and that of the spec."
@@ -186,20 +187,23 @@ def _write(sweep: Sweep, path: Path) -> None:
         _WRITERS[path.suffix.lower()](sweep, part)
 
 
-def _write_page(sweep: Sweep, path: Path) -> None:
+def _write_page(sweep: Sweep, file: BinaryIO) -> None:
     # Matplotlib takes half a second to import: only those who want a picture wait for it.
     from labeldp_compile.sweep.page import sweep_page  # noqa: PLC0415
 
-    path.write_text(sweep_page(sweep), encoding="utf-8")
+    file.write(sweep_page(sweep).encode())
 
 
-def _write_picture(sweep: Sweep, path: Path) -> None:
+def _write_picture(sweep: Sweep, file: BinaryIO) -> None:
     from labeldp_compile.sweep.plot import save_png  # noqa: PLC0415
 
-    save_png(sweep, path)
+    save_png(sweep, file)
 
 
-_WRITERS: dict[str, Callable[[Sweep, Path], None]] = {".html": _write_page, ".png": _write_picture}
+_WRITERS: dict[str, Callable[[Sweep, BinaryIO], None]] = {
+    ".html": _write_page,
+    ".png": _write_picture,
+}
 
 
 def _in_words(sweep: Sweep) -> list[str]:

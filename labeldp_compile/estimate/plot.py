@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import matplotlib as mpl
 import numpy as np
@@ -20,7 +20,9 @@ _MOST_TICKS, _MOST_GROUPS = 24, 40
 _NAME_COLUMNS = 24
 
 
-def save_png(estimation: Estimation, found: list[GroupEstimates], title: str, path: Path) -> None:
+def save_png(
+    estimation: Estimation, found: list[GroupEstimates], title: str, file: Path | BinaryIO
+) -> None:
     """Write the picture on white; the caller chooses the name."""
     # A name with two $ is not a formula.
     with mpl.rc_context({"text.parse_math": False}):
@@ -38,7 +40,7 @@ def save_png(estimation: Estimation, found: list[GroupEstimates], title: str, pa
             part.set_axisbelow(True)
             part.spines[["top", "right"]].set_visible(False)
         figure.set_canvas(FigureCanvasAgg(figure))
-        figure.savefig(path, format="png", dpi=_DPI, facecolor="white")
+        figure.savefig(file, format="png", dpi=_DPI, facecolor="white")
 
 
 def _histogram(axes: Any, estimation: Estimation, shares: Estimates, projected: Any) -> None:

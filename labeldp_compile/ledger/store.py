@@ -8,7 +8,6 @@ purpose.
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import sqlite3
 import stat
@@ -16,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+
+from labeldp_runtime.whole_file import replaced_when_whole
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.chain import BrokenChainError, Entry, check_chain, next_entry
@@ -81,11 +82,8 @@ def create_ledger(path: Path) -> None:
     """Make an empty ledger of mode 0600, whole or not at all; InputError if the name is taken."""
     if not path.name:
         raise InputError(f"{path}: is a directory")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        # O_EXCL and the mode: from its first moment nobody else can read the file.
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY))
-        connection = sqlite3.connect(temporary, isolation_level=None)
+        connection = sqlite3.connect(":memory:", isolation_level=None)
         try:
             _set_up(connection)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -102,16 +100,16 @@ def create_ledger(path: Path) -> None:
                 },
             )
             connection.execute("COMMIT")
+            data = connection.serialize()
         finally:
             connection.close()
-        os.link(temporary, path)  # refuses a name that is taken
+        with replaced_when_whole(path, most=_OWNER_ONLY, replace=False) as file:
+            file.write(data)
     except FileExistsError as error:
         raise InputError(f"{path}: exists already; a ledger is never replaced") from error
     except (OSError, sqlite3.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be made: {reason}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

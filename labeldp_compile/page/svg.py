@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
+from typing import BinaryIO
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -66,10 +67,10 @@ def inline_svg(figure: Figure, name: str, label: str) -> str:
     return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, file: Path | BinaryIO) -> None:
     """Write the figure as PNG on white; the same bytes for the same figure."""
     figure.set_canvas(FigureCanvasAgg(figure))
-    figure.savefig(path, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
+    figure.savefig(file, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
 
 
 def _variable(colour: re.Match[str]) -> str:

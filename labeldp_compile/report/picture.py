@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -32,11 +32,11 @@ _SIZE = (13.6, 7.65)  # inches, 16:9
 _LABELS = 101
 
 
-def save_picture(findings: Findings, path: Path) -> None:
+def save_picture(findings: Findings, file: Path | BinaryIO) -> None:
     """Write the picture of a file that verified; the caller chooses the name."""
     assert findings.decoded is not None
     with picture_settings():
-        save_figure(_figure(findings, findings.decoded), path)
+        save_figure(_figure(findings, findings.decoded), file)
 
 
 def _figure(findings: Findings, decoded: Decoded) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -40,10 +40,10 @@ FRONTIER = "optimal, bias priced"
 _VISIBLE = 1e-3  # of the loss
 
 
-def save_png(sweep: Sweep, path: Path) -> None:
+def save_png(sweep: Sweep, file: Path | BinaryIO) -> None:
     """Write the picture on white; the caller chooses the name."""
     with picture_settings():
-        save_figure(_figure(sweep), path)
+        save_figure(_figure(sweep), file)
 
 
 def sweep_svg(sweep: Sweep) -> str:

@@ -22,8 +22,9 @@ from labeldp_compile.tabular.csv_file import MAX_ROW_BYTES, CsvFile, LongRowErro
 from labeldp_compile.tabular.label_column import check_type
 from labeldp_compile.tabular.refusal import refused
 
-BATCH_BYTES = 1 << 25  # of Parquet data without compression; arrays may be several times larger
+BATCH_BYTES = 1 << 25
 BATCH_ROWS = (1 << 13, 1 << 20)  # least and most
+_PARQUET_BUFFER = (1 << 14, 1 << 20)  # least and most bytes of a column that are read at a time
 _CSV_SUFFIXES = (".csv",)
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -67,6 +68,15 @@ class TableReader:
         """Raise DataError unless the table, opened with all columns, has this one, once."""
         require_column(self.path, name, list(self.schema.names))
 
+    def parquet_metadata(self) -> pq.FileMetaData | None:
+        """What a Parquet file says of its row groups; None of a CSV file. Raises DataError."""
+        if self.csv_columns:
+            return None
+        try:
+            return pq.read_metadata(self.path)
+        except (pa.ArrowException, OSError):
+            raise refused(self.path, "is damaged") from None
+
     def ids(self) -> Iterator[Ids]:
         """The ids in order; reads no other column. Raises DataError."""
         assert self.id_column is not None
@@ -92,8 +102,8 @@ class TableReader:
             if self.csv is not None:
                 yield from self.csv.batches(columns or self.schema.names, self.column)
             else:
-                with pq.ParquetFile(self.path) as file:
-                    yield from file.iter_batches(_batch_rows(file.metadata), columns=columns)
+                with _open_parquet(self.path) as file:
+                    yield from file.iter_batches(_batch_rows(file, columns), columns=columns)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             # The message of Arrow may quote a label: say only that something is wrong.
             raise refused(self.path, "is damaged, and cannot be read to the end") from None
@@ -127,7 +137,7 @@ def open_table(
         every = pa.schema([(name, pa.string()) for name in csv.names])
     else:
         try:
-            with pq.ParquetFile(path) as file:
+            with _open_parquet(path) as file:
                 every, rows = file.schema_arrow, file.metadata.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise refused(path, "is empty, or not a Parquet file") from None
@@ -176,10 +186,24 @@ def open_csv(path: Path) -> CsvFile:
         raise refused(path, f"is empty, or not a {kind}") from None
 
 
-def _batch_rows(metadata: pq.FileMetaData) -> int:
-    """Rows whose data have about ``BATCH_BYTES``: few large row groups, in bounded memory."""
-    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
-    size: int = sum(group.total_byte_size for group in groups)
+def _open_parquet(path: Path) -> pq.ParquetFile:
+    """The file, read in small pieces: with pre_buffer, whole row groups are kept, and pile up."""
+    metadata = pq.read_metadata(path)
+    least, most = _PARQUET_BUFFER
+    buffer = max(least, min(most, BATCH_BYTES // max(metadata.num_columns, 1)))
+    return pq.ParquetFile(path, metadata=metadata, pre_buffer=False, buffer_size=buffer)
+
+
+def _batch_rows(file: pq.ParquetFile, columns: list[str] | None) -> int:
+    """Rows whose data have about ``BATCH_BYTES``, in the file without compression and as arrays.
+
+    Arrays may be much larger where a column has few values; their size is that of the first rows.
+    """
     least, most = BATCH_ROWS
-    rows: int = metadata.num_rows
-    return max(least, min(most, BATCH_BYTES * rows // max(size, 1)))
+    metadata = file.metadata
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    width = sum(group.total_byte_size for group in groups) / max(metadata.num_rows, 1)
+    for batch in file.iter_batches(least, columns=columns):
+        width = max(width, batch.nbytes / max(len(batch), 1))
+        break
+    return max(least, min(most, int(BATCH_BYTES / max(width, 1))))

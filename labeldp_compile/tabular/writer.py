@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +14,16 @@ import pyarrow.parquet as pq
 from labeldp_runtime import DuplicateIdError
 from labeldp_runtime.duplicates import UniqueIds
 from labeldp_runtime.ids import Ids
+from labeldp_runtime.whole_file import Found, say_removed
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.label_column import label_array
+from labeldp_compile.tabular.output_schema import output_schema
+from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tabular.refusal import refused
+from labeldp_compile.whole_file import replaced_when_whole
 
 Randomize = Callable[..., NDArray[Any]]
 
@@ -34,12 +35,14 @@ def rewrite_table(
     *,
     add_as: str | None = None,
     progress: Callable[[int], None] = lambda rows: None,
+    found: Found = say_removed,
 ) -> int:
     """Write the table with private labels to ``output``; returns the number of rows.
 
     The private column takes the label's place (and name), or stands behind the last column under
-    the name ``add_as``. ``progress`` is called with the number of rows of each batch. The format
-    follows the suffix of ``output``.
+    the name ``add_as``. ``progress`` is called with the number of rows of each batch, ``found``
+    with the name of what a killed run left of this output, which is removed. The format follows
+    the suffix of ``output``; its mode is at most that of the table.
 
     ``randomize`` takes labels [n], and ``ids=`` too if the table has an id column. Raises DataError
     if an id is null or stands in the table twice: finding that out needs 8 bytes a row.
@@ -48,23 +51,35 @@ def rewrite_table(
         raise refused(table.path, f"has a column {add_as!r} already")
     _check_format(table, output)
     rows, unique = 0, UniqueIds()
-    with (
-        replaced_when_whole(output) as temporary,
-        _Sink(temporary, output.suffix.lower()) as sink,
-        write_behind(sink.write) as write,
-    ):
-        for batch in read_ahead(_at_least_one(table)):
-            labels = label_array(table.domain, table.column, batch.column(table.column))
-            if table.id_column is None:
-                private = randomize(labels)
-            else:
-                private = _with_ids(table, table.ids_of(batch), labels, randomize, unique)
-            values = pa.array(private, type=_arrow_type(private))
-            write(_with_private(batch, table.column, add_as, values))
-            rows += len(batch)
-            progress(len(batch))
+    most = _most_mode(table, output, keeps_labels=add_as is not None)
+    with replaced_when_whole(output, most=most, found=found) as file:
+        is_csv = output.suffix.lower() == ".csv"
+        sink = _Sink(file, is_csv, table.parquet_metadata(), add_as or table.column)
+        with write_behind(sink.write) as write:
+            for batch in read_ahead(_at_least_one(table)):
+                labels = label_array(table.domain, table.column, batch.column(table.column))
+                if table.id_column is None:
+                    private = randomize(labels)
+                else:
+                    private = _with_ids(table, table.ids_of(batch), labels, randomize, unique)
+                values = pa.array(private, type=_arrow_type(private))
+                write(_with_private(batch, table.column, add_as, values))
+                rows += len(batch)
+                progress(len(batch))
+        sink.finish()
         _refuse_duplicates(table, unique)
     return rows
+
+
+def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:
+    """What the output's mode may be: a copy is no more readable than the original.
+
+    Only the mode of an output that is replaced may be wider, for its owner chose that; but not if
+    the output holds true labels.
+    """
+    if output.exists() and not keeps_labels:
+        return 0o7777
+    return stat.S_IMODE(table.path.stat().st_mode)
 
 
 def _with_ids(
@@ -89,50 +104,29 @@ def _refuse_duplicates(table: TableReader, unique: UniqueIds) -> None:
         raise refused(table.path, f"{table.id_column!r}: {error}") from None
 
 
-@contextmanager
-def replaced_when_whole(path: Path) -> Iterator[Path]:
-    """A temporary name beside ``path`` that is renamed to it at the end, or removed on failure."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        yield temporary
-        _flush(temporary)
-        if path.exists():
-            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-        temporary.replace(path)
-    except OSError as error:
-        reason = error.strerror or "the disk or the folder refuses it"
-        raise refused(path, f"cannot be written: {reason}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
 class _Sink:
     """A Parquet or CSV writer that learns its schema from the first batch."""
 
-    def __init__(self, path: Path, suffix: str) -> None:
-        self._path, self._is_csv = path, suffix == ".csv"
+    def __init__(
+        self, file: BinaryIO, is_csv: bool, like: pq.FileMetaData | None, drawn: str
+    ) -> None:
+        self._file, self._is_csv, self._like, self._drawn = file, is_csv, like, drawn
         self._writer: Any = None
-
-    def __enter__(self) -> _Sink:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
             if self._is_csv:
                 options = pa_csv.WriteOptions(quoting_style="needed")
-                self._writer = pa_csv.CSVWriter(self._path, batch.schema, write_options=options)
+                self._writer = pa_csv.CSVWriter(self._file, batch.schema, write_options=options)
             else:
-                self._writer = pq.ParquetWriter(self._path, batch.schema)
-        self._writer.write_batch(batch)
+                self._writer = ParquetSink(self._file, batch.schema, self._like, self._drawn)
+        self._writer.write(batch)
+
+    def finish(self) -> None:
+        if self._is_csv:
+            self._writer.close()
+        else:
+            self._writer.finish()
 
 
 def _check_format(table: TableReader, output: Path) -> None:
@@ -165,12 +159,10 @@ def _arrow_type(private: NDArray[Any]) -> pa.DataType:
 def _with_private(
     batch: pa.RecordBatch, column: str, add_as: str | None, values: pa.Array
 ) -> pa.RecordBatch:
-    names, arrays = list(batch.schema.names), list(batch.columns)
-    fields = list(batch.schema)
+    arrays = list(batch.columns)
     if add_as is None:
-        position = names.index(column)
-        arrays[position], fields[position] = values, pa.field(column, values.type)
+        arrays[batch.schema.get_field_index(column)] = values
     else:
         arrays.append(values)
-        fields.append(pa.field(add_as, values.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    schema = output_schema(batch.schema, column, add_as, values.type)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

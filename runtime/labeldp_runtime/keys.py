@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_runtime.errors import KeyFileError
+from labeldp_runtime.whole_file import replaced_when_whole
 
 KEY_BYTES = 32
 _MAX_FILE_BYTES = 4096
@@ -85,20 +86,12 @@ class Key:
         key = cls(secrets.token_bytes(KEY_BYTES), path.absolute())
         text = f"labeldp-key: 1\nkey: {key.secret.hex()}\nfingerprint: {key.fingerprint}\n"
         try:
-            # O_EXCL refuses files and links that exist; the mode holds from the first moment.
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with replaced_when_whole(path, most=0o600, replace=False) as file:
+                file.write(text.encode())
         except FileExistsError:
             raise KeyFileError(f"{path}: exists already, and keys are never overwritten") from None
         except OSError as error:
-            raise KeyFileError(f"{path}: cannot be written: {error.strerror}") from error
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            path.unlink(missing_ok=True)
-            raise KeyFileError(f"{path}: cannot be written: {error.strerror}") from error
+            raise KeyFileError(f"{path}: cannot be written: {error.strerror or error}") from error
         return key
 
     @property

@@ -250,8 +250,8 @@ def test_pages_and_pictures(tmp_path):
 
 
 def test_an_interrupted_run_leaves_nothing_half_written(tmp_path, monkeypatch):
-    def interrupted(sweep, path):
-        path.write_bytes(b"half")
+    def interrupted(sweep, file):
+        file.write(b"half")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(plot, "save_png", interrupted)

@@ -112,7 +112,7 @@ def test_labels_are_stored_before_they_are_used(tmp_path, drawn, monkeypatch):
         run(tmp_path, method)
     assert drawn == [(360,), (240,)]
     assert not (tmp_path / "run" / "stages" / "2").exists()
-    part = tmp_path / "run" / "stages" / ".2.part"  # as a kill leaves it
+    part = tmp_path / "run" / "stages" / ".2.labeldp-partial"  # as a kill leaves it
     part.mkdir()
     (part / "kept.npz").write_bytes(b"labels that were never used")
     first = run(tmp_path, method, resume=True)

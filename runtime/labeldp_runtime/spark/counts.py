@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from labeldp_runtime.errors import LabelError
 from labeldp_runtime.spark.columns import column as column_of
 from labeldp_runtime.spark.columns import find_column
 from labeldp_runtime.spark.libraries import pa
+from labeldp_runtime.whole_file import replaced_when_whole
 
 
 def label_counts(df: Any, column: str, *, counts: str = "n") -> Any:
@@ -47,15 +47,6 @@ def write_label_counts(
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(f"{path}: exists already; say overwrite=True to replace it")
     table = label_counts(df, column, counts=counts)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        # O_EXCL and the mode: from its first moment nobody else can read the file.
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            pa.parquet.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replaced_when_whole(path, most=0o600) as file:
+        pa.parquet.write_table(table, file)
     return int(sum(table.column(counts).to_pylist()))

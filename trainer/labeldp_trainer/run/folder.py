@@ -16,22 +16,19 @@ result.json          the last file to appear
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labeldp_runtime.whole_file import folder_when_whole
 from numpy.typing import NDArray
 
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods import Statement
 from labeldp_trainer.run.files import (
     read_arrays,
-    sync_folder,
     write_bytes,
     write_json,
     write_secret_arrays,
@@ -139,26 +136,12 @@ def create_run(
     """Make a run folder; it appears whole or not at all. Raises RunFolderError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        try:
+        with folder_when_whole(path) as part:
             write_bytes(part / "config.yaml", config_text.encode())
             write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
             write_json(part / "privacy.json", statement.to_json())
             write_bytes(part / "privacy.txt", (statement.paragraph() + "\n").encode())
             write_secret_arrays(part / "kept.npz", dict(keep))
-            part.chmod(0o777 & ~_umask())
-            sync_folder(part)
-            part.rename(path)
-            sync_folder(path.parent)
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
     except OSError as error:
-        raise RunFolderError(f"{path}: cannot be made: {error.strerror}") from error
+        raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
     return RunFolder(path)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

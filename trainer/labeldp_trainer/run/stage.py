@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labeldp_runtime.whole_file import folder_when_whole, sync_folder
 from numpy.typing import NDArray
 
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.run.files import sync_folder, write_secret_arrays
+from labeldp_trainer.run.files import write_secret_arrays
 from labeldp_trainer.run.folder import RunFolder
 
 
@@ -25,9 +24,7 @@ class Stages:
     def open(self, number: int) -> RunFolder | None:
         """The folder of a stage, or None if it has not begun.
 
-        What a killed run left of a folder that never appeared is deleted: it may hold private
-        labels that were never used, and others are drawn now. Raises RunFolderError if the folder
-        is gone: its labels would be randomized a second time.
+        Raises RunFolderError if the folder is gone: its labels would be randomized a second time.
         """
         path = self._path(number)
         if path.exists():
@@ -37,27 +34,21 @@ class Stages:
                 f"{path}: is missing, and the run cannot go on without spending again; start "
                 "another run"
             )
-        for part in path.parent.glob(f".{number}.*"):
-            shutil.rmtree(part)
         return None
 
     def create(self, number: int, keep: Mapping[str, NDArray[Any]]) -> RunFolder:
-        """Make the folder of a stage; it appears whole, synced to the disk, or not at all."""
+        """Make the folder of a stage; it appears whole, synced to the disk, or not at all.
+
+        What a killed run left of it is removed: it may hold private labels, but nobody used them.
+        """
         path = self._path(number)
         try:
             path.parent.mkdir(exist_ok=True)
-            part = Path(tempfile.mkdtemp(prefix=f".{number}.", dir=path.parent))
-            try:
+            with folder_when_whole(path, most=0o700) as part:
                 write_secret_arrays(part / "kept.npz", dict(keep))
-                sync_folder(part)
-                part.rename(path)
-                sync_folder(path.parent)
-                sync_folder(self.run.path)
-            except BaseException:
-                shutil.rmtree(part, ignore_errors=True)
-                raise
+            sync_folder(self.run.path)
         except OSError as error:
-            raise RunFolderError(f"{path}: cannot be made: {error.strerror}") from error
+            raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
         return RunFolder(path)
 
     def _path(self, number: int) -> Path:

@@ -1,0 +1,130 @@
+"""Peak memory of ``labeldp randomize`` on Parquet and CSV files of more and more rows.
+
+Each run is a process of its own, and its peak is what the operating system says of it (resident
+set, with the libraries: the first line is a table of one row). Prints markdown. Needs up to 4 GB of
+disk (20 million rows of CSV), and removes its files.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from labeldp_runtime import Key
+
+from labeldp_compile.pipeline import assemble
+from labeldp_compile.prior import estimate_prior
+from labeldp_compile.spec import parse_spec
+
+SPEC = """
+version: 1
+name: benchmark
+label: {column: y, domain: {kind: integer, min: 0, max: 51}}
+loss: squared
+privacy: {epsilon: 1}
+prior: {kind: uniform}
+mechanism: {kind: randomized_response}
+"""
+PIECE = 1 << 20
+WIDE = 100  # columns of float64
+
+
+def pieces(rows, columns):
+    """A table piece by piece, so that this process stays small, too."""
+    generator = np.random.default_rng(0)
+    for start in range(0, rows, PIECE):
+        n = min(PIECE, rows - start)
+        data = {"id": np.arange(start, start + n), "y": generator.integers(0, 52, n, np.int16)}
+        if columns == WIDE:
+            data |= {f"x{i}": generator.normal(size=n) for i in range(columns)}
+        else:
+            data["x"] = generator.normal(size=n).astype(np.float32)
+            data["cost"] = generator.exponential(100, n)
+            words = np.array(["red", "green", "blue", "yellow"])
+            data["colour"] = words[generator.integers(0, 4, n)]
+        yield pa.table(data)
+
+
+def make(path, rows, group, columns):
+    writer = None
+    for piece in pieces(rows, columns):
+        if writer is None:
+            if path.suffix == ".csv":
+                writer = pa_csv.CSVWriter(path, piece.schema)
+            else:
+                writer = pq.ParquetWriter(path, piece.schema, compression="zstd")
+        if path.suffix == ".csv":
+            writer.write_table(piece)
+        else:
+            writer.write_table(piece, group)
+    writer.close()
+
+
+def peak(command):
+    """MiB that a command took at its most."""
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command} failed")
+    return usage.ru_maxrss / 1024
+
+
+def randomize(folder, source, *options):
+    command = [sys.executable, "-c", "from labeldp_compile.cli import main; main()", "randomize"]
+    command += [folder / "benchmark.onnx", source, "-o", folder / f"out{source.suffix}"]
+    return peak([*command, "--quiet", "--overwrite", *options])
+
+
+def largest_groups(path):
+    if path.suffix == ".csv":
+        return "–"
+    metadata = pq.read_metadata(path)
+    return f"{max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)):,}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1, 5_000_000, 20_000_000])
+    parser.add_argument("--wide-rows", type=int, nargs="*", default=[500_000, 2_000_000])
+    parser.add_argument("--group", type=int, default=PIECE, help="rows of a row group")
+    parser.add_argument("--csv", action="store_true")
+    parser.add_argument("--keyed", action="store_true")
+    arguments = parser.parse_args()
+    print("| table | MiB | row groups in | out | bytes in | out |\n|---|---:|---:|---:|---:|---:|")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        spec = parse_spec(SPEC)
+        assemble(spec, estimate_prior(spec, None), "0" * 64).write(folder)
+        cases = [(f"{rows:,} rows", rows, 5, ".parquet", ()) for rows in arguments.rows]
+        cases += [
+            (f"{rows:,} rows of {WIDE + 2} columns", rows, WIDE, ".parquet", ())
+            for rows in arguments.wide_rows
+        ]
+        if arguments.csv:
+            cases += [(f"{rows:,} rows, CSV", rows, 5, ".csv", ()) for rows in arguments.rows]
+        if arguments.keyed:
+            Key.create(folder / "key")
+            options = ("--key", folder / "key", "--id-column", "id")
+            cases += [
+                (f"{rows:,} rows, keyed", rows, 5, ".parquet", options) for rows in arguments.rows
+            ]
+        for title, rows, columns, suffix, options in cases:
+            source = folder / f"in{suffix}"
+            make(source, rows, arguments.group, columns)
+            mib = randomize(folder, source, *options)
+            target = folder / f"out{suffix}"
+            groups = f"{largest_groups(source)} | {largest_groups(target)}"
+            sizes = f"{source.stat().st_size:,} | {target.stat().st_size:,}"
+            print(f"| {title} | {mib:,.0f} | {groups} | {sizes} |", flush=True)
+            source.unlink()
+
+
+if __name__ == "__main__":
+    main()

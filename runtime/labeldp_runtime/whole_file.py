@@ -1,0 +1,234 @@
+"""Files and folders that appear whole or not at all, and that nobody else reads until then.
+
+What is written stands beside the final name, as ``.NAME.labeldp-partial``: mode 0600 (a folder:
+0700) from its first byte, and locked while its writer lives. A killed writer cannot remove it; the
+next one for the same name finds it there, without a lock, and does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows: reading keys and artifacts needs no lock
+    fcntl = None  # type: ignore[assignment]
+
+Found = Callable[[Path], None]
+
+_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER = _LINK | getattr(os, "O_DIRECTORY", 0)
+
+
+class UnfinishedError(OSError):
+    """Something unfinished stands in the way, and may not be removed; the message says why."""
+
+
+def say_removed(partial: Path) -> None:
+    """One line on stderr."""
+    name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(partial))
+    sys.stderr.write(f"labeldp: {name}: was left by a run that was killed, and is removed\n")
+
+
+def partial_of(path: Path) -> Path:
+    """The name under which a file or folder is written."""
+    return path.with_name(f".{path.name}.labeldp-partial")
+
+
+@contextmanager
+def replaced_when_whole(
+    path: Path,
+    *,
+    most: int = 0o7777,
+    replace: bool = True,
+    found: Found = say_removed,
+) -> Iterator[BinaryIO]:
+    """An open file that takes the name ``path`` at the end, synced, or is removed on failure.
+
+    The mode is in the end that of the file that is replaced, or else what the umask leaves; in
+    either case without the bits that ``most`` lacks. ``found`` is told the name of what a killed
+    writer had left, after it was removed.
+
+    Raises UnfinishedError if another process writes the same file now, or if something stands in
+    the way that no killed writer of this user left; FileExistsError if ``replace`` is false and
+    the name is taken; OSError.
+    """
+    partial = partial_of(path)
+
+    def make() -> int:
+        return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | _LINK, 0o600)
+
+    handle = _claimed(partial, make, found)
+    with os.fdopen(handle, "w+b") as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(handle)
+            _set_mode(handle, _final_mode(path) & most)
+            if replace:
+                partial.replace(path)
+            else:
+                _take_name(partial, path)
+        except BaseException:
+            if _is(partial, handle):
+                partial.unlink()
+            raise
+    with contextlib.suppress(PermissionError):  # a folder may be writable and not readable
+        sync_folder(path.parent)
+
+
+@contextmanager
+def folder_when_whole(
+    path: Path, *, most: int = 0o777, found: Found = say_removed
+) -> Iterator[Path]:
+    """A new folder, at first under another name: like ``replaced_when_whole``.
+
+    A folder that has the name already is only replaced if it is empty.
+    """
+    partial = partial_of(path)
+
+    def make() -> int:
+        partial.mkdir(mode=0o700)
+        return os.open(partial, os.O_RDONLY | _FOLDER)
+
+    handle = _claimed(partial, make, found)
+    try:
+        try:
+            yield partial
+            os.fsync(handle)
+            _set_mode(handle, 0o777 & ~_umask() & most)
+            partial.rename(path)
+        except BaseException:
+            if _is(partial, handle):
+                shutil.rmtree(partial, ignore_errors=True)
+            raise
+    finally:
+        os.close(handle)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk: a rename that is lost could lose labels."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _claimed(partial: Path, make: Callable[[], int], found: Found) -> int:
+    """A handle of what was made, locked; one of several processes gets it."""
+    while True:
+        try:
+            handle = make()
+        except FileExistsError:
+            if _removed(partial):
+                found(partial)
+            continue
+        try:
+            # Between making and locking it looks dead, and another process may have removed it.
+            if _locked(handle) is not False and _is(partial, handle):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _removed(partial: Path) -> bool:
+    """Remove what a killed writer left; False if it has gone by itself. Raises UnfinishedError."""
+    try:
+        there = partial.lstat()
+        kind = stat.S_IFMT(there.st_mode)
+        if kind not in (stat.S_IFREG, stat.S_IFDIR) or there.st_uid != os.geteuid():
+            raise UnfinishedError(
+                f"{partial}: is in the way, and no run of yours left it: remove it"
+            )
+        folder = kind == stat.S_IFDIR
+        handle = os.open(partial, os.O_RDONLY | _FOLDER if folder else os.O_RDWR | _LINK)
+    except FileNotFoundError:
+        return False
+    try:
+        locked = _locked(handle)
+        if not _is(partial, handle):
+            return False
+        if locked is False:
+            raise UnfinishedError(
+                f"{partial}: another run is writing this output now: wait for it, or choose "
+                "another output"
+            )
+        if locked is None:
+            raise UnfinishedError(
+                f"{partial}: was left by another run, and this file system cannot tell whether "
+                "that has ended: remove it if it has"
+            )
+        shutil.rmtree(partial) if folder else partial.unlink()
+        return True
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool | None:
+    """Whether the lock is ours now; None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
+    return True
+
+
+def _is(path: Path, handle: int) -> bool:
+    """Whether the name still belongs to the open file."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _take_name(partial: Path, path: Path) -> None:
+    """Give a file a name that must be free. Raises FileExistsError."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _LINK, 0o600))
+        partial.replace(path)
+    else:
+        partial.unlink()
+
+
+def _set_mode(handle: int, mode: int) -> None:
+    with contextlib.suppress(PermissionError):  # a file system that has no modes
+        os.fchmod(handle, mode)
+
+
+def _final_mode(path: Path) -> int:
+    """Of the file that is replaced, or else what the umask leaves."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    """The umask; where Linux tells, without changing it under other threads."""
+    with contextlib.suppress(OSError):
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        if shown := re.search(r"^Umask:\s*([0-7]+)$", status, re.MULTILINE):
+            return int(shown[1], 8)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -6,40 +6,48 @@ import hashlib
 import importlib.metadata
 import os
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from labeldp_compile.artifact import canonical_json, choose_grid, write_model
+from labeldp_compile import sizes
+from labeldp_compile.artifact import canonical_json, write_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.composition import require_accounting
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import account_of
-from labeldp_compile.mechanisms import Problem, require_feasible, solve
-from labeldp_compile.prior import Prior, estimate_prior
-from labeldp_compile.randomizer import Randomizer
+from labeldp_compile.mechanisms import Problem, Solved, rehearse, require_feasible, solve
+from labeldp_compile.prior import Keep, Prior, estimate_prior
+from labeldp_compile.prior.kept import kept_path
+from labeldp_compile.randomizer import Domain, IntegerDomain, Randomizer
 from labeldp_compile.spec import Spec, load_spec
+from labeldp_compile.spec.mechanism import Laplace, RRTopK, Staircase
+from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.verify import VerificationError, check_bytes
 from labeldp_compile.verify.signature import signature_path
 from labeldp_compile.whole_file import replaced_when_whole
 
-COMFORTABLE_ENTRIES = 1 << 20  # 8 MB of lookup table
+MAX_REHEARSED_LABELS = 1024  # of the integers: more of them are computed alike
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "opendp", "scipy")
 INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """What a compile makes: the file's bytes, its certificate, and the integers inside."""
+    """What a compile makes: the file's bytes, its certificate, and the integers inside.
+
+    ``kept`` is the file that keeps the noisy prior until the artifact is written, if there is one.
+    """
 
     name: str
     model: bytes
     certificate: dict[str, Any]
     randomizer: Randomizer
+    kept: Path | None = None
 
     def write(
         self, directory: Path, *, overwrite: bool = False, key: Ed25519PrivateKey | None = None
@@ -47,8 +55,20 @@ class Artifact:
         """Write NAME.onnx, NAME.certificate.json and, with a key, NAME.onnx.sig.
 
         Returns the path of the first. Raises InputError if they exist already and ``overwrite`` is
-        false. A signature of the file that is replaced goes with it.
+        false. A signature of the file that is replaced goes with it. At last the kept prior, which
+        is no longer needed, is removed.
         """
+        try:
+            path = self._write(directory, overwrite, key)
+        except InputError as error:
+            if self.kept is None:
+                raise
+            raise InputError(f"{error}; {_paid_for(self.kept)}") from error
+        if self.kept is not None:
+            self.kept.unlink(missing_ok=True)
+        return path
+
+    def _write(self, directory: Path, overwrite: bool, key: Ed25519PrivateKey | None) -> Path:
         onnx_path, json_path, sig_path = output_paths(directory, self.name)
         require_writable(directory, self.name, overwrite=overwrite)
         try:
@@ -77,9 +97,11 @@ def compile_spec(
 ) -> Artifact:
     """Compile a spec file in memory. A private prior spends its ε₁ each time, if no ledger has it.
 
-    ``say`` is told what a ledger recalled or spent.
+    ``say`` is told what was recalled or spent.
 
-    With the ``directory`` that the artifact will be written to, it is checked before ε is spent.
+    With the ``directory`` that the artifact will be written to, it is checked before ε is spent,
+    and without a ledger the noisy prior is kept there until ``Artifact.write`` is done: where
+    something fails in between, the next compile finds it and spends nothing.
 
     Raises InputError (SpecError, DataError, BudgetError) for whatever the user can mend.
     """
@@ -87,31 +109,101 @@ def compile_spec(
     if directory is not None:
         require_writable(directory, spec.name, overwrite=overwrite)
 
-    def before_spending(epsilon_label: Fraction) -> None:
-        if spec.privacy.labels_per_user is not None:
-            require_accounting()
-        try:
-            require_feasible(spec.named_mechanism, spec.domain, spec.loss, epsilon_label)
-        except ValueError as error:
-            raise InputError(f"{spec.name}: {error}") from error
+    def before_spending(epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None) -> None:
+        if isinstance(spec.prior, PrivatePrior):  # others have nothing to lose
+            require_compilable(spec, epsilon_prior, epsilon_label, rows)
 
     digest = hashlib.sha256(source).hexdigest()
+    account = account_of(spec, path.parent, digest, "compile", say)
+    keep = None
+    if directory is not None and account is None and isinstance(spec.prior, PrivatePrior):
+        keep = Keep(kept_path(directory, spec.name), say)
     prior = estimate_prior(
         spec,
         path.parent,
         test_seed=test_seed,
         progress=count_progress,
         before_spending=before_spending,
-        account=account_of(spec, path.parent, digest, "compile", say),
+        account=account,
+        keep=keep,
     )
-    insecure = None if test_seed is None else INSECURE
-    return assemble(
-        spec,
-        prior,
-        digest,
-        insecure=insecure,
-        labels_per_user=spec.privacy.labels_per_user,
-        progress=solve_progress,
+    where = keep.path if keep and keep.path.exists() and test_seed is None else None
+    try:
+        artifact = assemble(
+            spec,
+            prior,
+            digest,
+            insecure=None if test_seed is None else INSECURE,
+            labels_per_user=spec.privacy.labels_per_user,
+            progress=solve_progress,
+        )
+    except Exception as error:
+        remembers = where if account is None else account.path
+        if remembers is None:
+            raise
+        reason = str(error)
+        if not isinstance(error, InputError):  # a fault of a solver, or of ours
+            reason = f"{spec.name}: failed ({type(error).__name__}: {error})"
+        raise InputError(f"{reason}; {_paid_for(remembers)}") from error
+    return replace(artifact, kept=where)
+
+
+def require_compilable(
+    spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None
+) -> int:
+    """The most bytes of the artifact; InputError if something could fail for want of no prior.
+
+    Whatever can fail before the prior is known fails here: the mechanism's conditions, the size of
+    the file for any prior (``sizes.py``), and a rehearsal, which builds and verifies a file for
+    this domain and ε by a mechanism of the same form that needs no solver. ``rows`` is n, if it is
+    known.
+    """
+    if spec.privacy.labels_per_user is not None:
+        require_accounting()
+    try:
+        require_feasible(spec.named_mechanism, spec.domain, spec.loss, epsilon_label)
+        most = sizes.most_bytes(spec, epsilon_label, rows)
+        _rehearse(spec, epsilon_prior, epsilon_label)
+    except (ValueError, ArithmeticError) as error:
+        raise InputError(f"{spec.name}: {error}") from error
+    return most
+
+
+def _rehearse(spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction) -> None:
+    domain, mechanism = spec.domain, spec.named_mechanism
+    if isinstance(mechanism, Laplace | Staircase):  # the tables depend on the number of labels
+        solve(_problem(spec, domain, _few(domain), epsilon_label))
+    domain = _last_labels(domain)
+    if isinstance(mechanism, RRTopK):
+        spec = spec.with_mechanism(RRTopK(kind="rr_top_k", k=min(mechanism.k, domain.size)))
+    weights = _few(domain)
+    prior = Prior(weights, epsilon_prior, epsilon_label, {"kind": "public", "weights": weights})
+    solved = rehearse(_problem(spec, domain, weights, epsilon_label))
+    _certified(spec, domain, prior, solved, "0" * 64, None, spec.privacy.labels_per_user)
+
+
+def _few(domain: Domain) -> list[int]:
+    """Weights of a prior on few labels, whose loss is known at once."""
+    k = domain.size
+    return [int(y in (0, k // 2, k - 1)) for y in range(k)]
+
+
+def _last_labels(domain: Domain) -> Domain:
+    """The largest of very many integers: no float64 is nearer to its limits among the others."""
+    if not isinstance(domain, IntegerDomain) or domain.size <= MAX_REHEARSED_LABELS:
+        return domain
+    positive = domain.max >= -domain.min
+    low = domain.max - MAX_REHEARSED_LABELS + 1 if positive else domain.min
+    high = low + MAX_REHEARSED_LABELS - 1
+    default = None if domain.default is None else min(max(domain.default, low), high)
+    return IntegerDomain(low, high, default)
+
+
+def _paid_for(where: Path) -> str:
+    return (
+        f"ε₁ of the prior stays spent, and its noisy histogram is kept in {where}: the next "
+        "compile that asks the same of these data, for any loss, mechanism and ε of the label, "
+        "spends nothing"
     )
 
 
@@ -129,20 +221,47 @@ def assemble(
 
     With ``labels_per_user`` the certificate states what a user with so many labels pays.
     """
-    problem = Problem(
-        mechanism=spec.named_mechanism,
-        domain=spec.domain,
-        weights=prior.weights,
-        epsilon=prior.epsilon_label,
-        loss=spec.loss,
-        word_bits=word_bits,
-        progress=progress,
-        fits=lambda randomizer: choose_grid(randomizer, COMFORTABLE_ENTRIES) is not None,
+    domain = spec.domain
+    problem = _problem(
+        spec, domain, prior.weights, prior.epsilon_label, prior.rows, word_bits, progress
     )
     try:
         solved = solve(problem)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
+    return _certified(spec, domain, prior, solved, spec_digest, insecure, labels_per_user)
+
+
+def _problem(
+    spec: Spec,
+    domain: Domain,
+    weights: Sequence[int],
+    epsilon: Fraction,
+    rows: int | None = None,
+    word_bits: int | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Problem:
+    return Problem(
+        mechanism=spec.named_mechanism,
+        domain=domain,
+        weights=weights,
+        epsilon=epsilon,
+        loss=spec.loss,
+        word_bits=word_bits,
+        progress=progress,
+        fits=lambda randomizer: sizes.fits(spec, rows, randomizer),
+    )
+
+
+def _certified(
+    spec: Spec,
+    domain: Domain,
+    prior: Prior,
+    solved: Solved,
+    spec_digest: str,
+    insecure: str | None,
+    labels_per_user: int | None,
+) -> Artifact:
     tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
     provenance = Provenance(
         name=spec.name,
@@ -157,11 +276,11 @@ def assemble(
         insecure=insecure,
         labels_per_user=labels_per_user,
     )
-    certificate = build_certificate(
-        spec.domain, solved.randomizer, spec.loss, provenance, solved.bound
-    )
     try:
-        model = write_model(spec.domain, solved.randomizer, certificate)
+        certificate = build_certificate(
+            domain, solved.randomizer, spec.loss, provenance, solved.bound
+        )
+        model = write_model(domain, solved.randomizer, certificate)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
     if insecure is None:

@@ -25,6 +25,9 @@ from labeldp_compile.randomizer import WindowRandomizer
 
 SINGLE_GRID_ENTRIES = 1 << 15  # 256 kB: one grid is faster while it fits a core's cache
 MAX_ENTRIES = 1 << 22
+COMFORTABLE_ENTRIES = 1 << 20  # 8 MB; more than that only where a mechanism has no choice
+
+_ENTRY = 8  # bytes
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ class BucketGrid:
         return [behind - (first >> shift) for (first, _, shift), behind in stretches]
 
 
-def choose_grid(randomizer: WindowRandomizer, max_entries: int = MAX_ENTRIES) -> BucketGrid | None:
-    """The grid that the compiler uses, or None where it would need more entries."""
+def choose_grid(randomizer: WindowRandomizer, max_entries: int | None = None) -> BucketGrid | None:
+    """The grid that the compiler uses, or None where it needs more entries (``MAX_ENTRIES``)."""
     boundaries = np.array(randomizer.boundaries(), dtype=np.int64)
     m = len(randomizer.base)
     widest = 62 - len(boundaries).bit_length()  # keeps (segment << shift) below 2^63
@@ -89,7 +92,8 @@ def choose_grid(randomizer: WindowRandomizer, max_entries: int = MAX_ENTRIES) ->
         three = _three_grids(boundaries, m, base, widest)
         if 2 * _size(three, randomizer) < size_two:
             best = three
-    return best if _size(best, randomizer) <= max_entries else None
+    limit = MAX_ENTRIES if max_entries is None else max_entries
+    return best if _size(best, randomizer) <= limit else None
 
 
 def grid_entries(randomizer: WindowRandomizer, grid: BucketGrid) -> list[int]:
@@ -107,6 +111,15 @@ def grid_entries(randomizer: WindowRandomizer, grid: BucketGrid) -> list[int]:
             raise ValueError("a grid must begin and end at a segment boundary")
         table += _entries(boundaries[i : j + 1], i, shift, grid.segment_shift)
     return table
+
+
+def table_bytes(randomizer: WindowRandomizer) -> int | None:
+    """Bytes of the tables whose outputs are numbers; None where no grid is small enough."""
+    grid = choose_grid(randomizer)
+    if grid is None:
+        return None
+    segments = len(randomizer.base) + len(randomizer.extra)
+    return _ENTRY * (len(randomizer.offsets) + _size(grid, randomizer) + segments)
 
 
 def _three_grids(boundaries: NDArray[np.int64], m: int, base: int, widest: int) -> BucketGrid:

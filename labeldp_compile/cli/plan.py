@@ -54,7 +54,7 @@ def _in_words(plan: Plan) -> list[str]:
         _line("solver", estimate.solver),
         _line("time", _about(estimate.seconds, _time)),
         _line("outputs", _count(estimate.outputs)),
-        _line("size", _about(estimate.size, _size)),
+        _line("size", f"{_about(estimate.size, _size)}; never above {_size(plan.most_bytes)}"),
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
     return lines

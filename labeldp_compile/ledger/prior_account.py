@@ -5,13 +5,16 @@
     3  read     only now labels are read, and the data must be those that had this version before
     4  keep     the noisy answer is appended, for the next time
 
-Whoever dies between 2 and 4 has spent ε₁, and there is nothing to recall.
+The answer is used only when 4 is on the disk: whatever fails after it, the next compile recalls it.
+Whoever dies between 2 and 4 has spent ε₁, and there is nothing to recall; the next one pays again
+and says so.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_compile.artifact import canonical_json
-from labeldp_compile.errors import DataError
+from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.chain import BrokenChainError, Entry
 from labeldp_compile.ledger.store import Ledger, transaction
@@ -27,6 +30,7 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 
 _BLOCK = 1 << 20
+_COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal
 _IN_VAIN = "Nothing was computed from it, but the ε of this attempt stays in the ledger"
 
 
@@ -87,9 +91,10 @@ class PriorAccount:
                 str(self.path), ledger.entries, self._names["data_set"], question.epsilon
             )
             account = data_sets(ledger.entries)[self._names["data_set"]]
+            in_vain = self._spent_in_vain(ledger, question)
         return (
             f"{self.path}: {self._names['data_set']} has spent {float(account.spent):.6g} of "
-            f"{float(account.budget):.6g}"
+            f"{float(account.budget):.6g}{_again(in_vain)}"
         )
 
     def spend(self, question: Question) -> int:
@@ -97,10 +102,28 @@ class PriorAccount:
         with transaction(self.path) as ledger:
             data_set, epsilon = self._names["data_set"], question.epsilon
             require_budget(str(self.path), ledger.entries, data_set, epsilon)
+            in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
-        self._say(f"{self.path}: entry {spent.number} spends ε₁ = {float(epsilon):g}")
+        self._say(
+            f"{self.path}: entry {spent.number} spends ε₁ = {float(epsilon):g}{_again(in_vain)}"
+        )
         return spent.number
+
+    def require_room(self, size: int) -> None:
+        """Raise InputError unless the ledger's disk has room for an answer of ``size`` bytes.
+
+        For use before ``spend``: an answer that cannot be written has been paid for in vain.
+        """
+        try:
+            free = shutil.disk_usage(self.path.absolute().parent).free
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read: {error.strerror}") from error
+        if free < _COPIES * size:
+            raise InputError(
+                f"{self.path}: the disk has {free:,} bytes left, and the noisy prior may take "
+                f"{_COPIES * size:,}; nothing was spent"
+            )
 
     def require_same_data(self, file: Path, column: str) -> str:
         """The keyed digest of a file of labels in this column.
@@ -161,6 +184,18 @@ class PriorAccount:
                 return answer
         return None
 
+    def _spent_in_vain(self, ledger: Ledger, question: Question) -> list[int]:
+        """The entries that paid for this question, and no prior came of them."""
+        answered = {e.facts["spend"] for e in ledger.entries if e.kind == "prior"}
+        return [
+            entry.number
+            for entry in ledger.entries
+            if entry.kind == "spend"
+            and self._is_ours(entry)
+            and entry.facts["question_sha256"] == question.digest()
+            and entry.number not in answered
+        ]
+
     def _is_ours(self, entry: Entry) -> bool:
         return all(entry.facts[key] == value for key, value in self._names.items())
 
@@ -182,6 +217,16 @@ def account_of(
         spec_digest=spec_digest,
         command=command,
         say=say,
+    )
+
+
+def _again(in_vain: list[int]) -> str:
+    if not in_vain:
+        return ""
+    entries = ", ".join(map(str, in_vain))
+    return (
+        f"; the same was paid for by entry {entries}, of which no noisy prior came: that compile "
+        "was stopped before it had one, was refused the data, or is still running"
     )
 
 

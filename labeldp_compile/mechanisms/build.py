@@ -33,6 +33,16 @@ def solve(problem: Problem) -> Solved:
     return solved
 
 
+def rehearse(problem: Problem) -> Solved:
+    """A randomizer of the same form on the same domain in closed form; ValueError if none is.
+
+    It is the mechanism's own, or where that takes a solver, one that needs none.
+    """
+    module = _module(problem.mechanism)
+    solved: Solved = getattr(module, "rehearse", module.build)(problem)
+    return solved
+
+
 def require_feasible(mechanism: Mechanism, domain: Domain, loss: str, epsilon: Fraction) -> None:
     """Raise ValueError if ``solve`` could not succeed whatever the prior; touches no label."""
     if mechanism.kind in _CHECKED:

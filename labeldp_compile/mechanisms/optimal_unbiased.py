@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.artifact import bucket_grid
 from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
@@ -37,6 +38,10 @@ from labeldp_compile.spec.mechanism import BiasSpec, Mechanism, OptimalUnbiased
 Floats = NDArray[np.float64]
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
 _SHARES = (10, 30, 100, 1000, 10_000)  # rarest output kept: one such part of an average one
+# If not even that fits: so many entries of the tables for the rarest output. A bucket is at least
+# half as wide as the narrowest segment of its line, or its number would not fit beside a point, and
+# then four buckets a segment are enough: ten an output in all, so that the last one always fits.
+_ENTRIES_AN_OUTPUT = (4, 8, 16)
 _CARRIED = (Fraction(40), Fraction(36), Fraction(30), Fraction(24))
 _LEAST_COLUMN = 1e-9  # of an LP's solution: below lies HiGHS's own tolerance
 
@@ -47,13 +52,37 @@ def build(problem: Problem) -> Solved:
     At a very large ε the rarest outputs would need less than one word of 2^62; then a smaller ε is
     used, which is private all the more, and costs no loss that float64 could show.
     """
+    return _carried(problem, _build)
+
+
+def rehearse(problem: Problem) -> Solved:
+    """Two outputs, at the ends: as unbiased as the best ones, and no solver is asked."""
+    return _carried(problem, _rehearse)
+
+
+def _carried(problem: Problem, make: Callable[[Problem], Solved]) -> Solved:
     *attempts, last = [problem.epsilon, *(e for e in _CARRIED if e < problem.epsilon)]
     for epsilon in attempts:
         try:
-            return _build(replace(problem, epsilon=epsilon))
+            return make(replace(problem, epsilon=epsilon))
         except ShortWordError:
             continue
-    return _build(replace(problem, epsilon=last))
+    return make(replace(problem, epsilon=last))
+
+
+def _rehearse(problem: Problem) -> Solved:
+    mechanism, domain, epsilon = problem.mechanism, problem.domain, float(problem.epsilon)
+    assert isinstance(mechanism, OptimalUnbiased)
+    assert not isinstance(domain, CategoricalDomain)
+    if mechanism.outputs == "exact" and bias_budget(mechanism.bias)[1].kind == "any":
+        return rr_on_bins.rehearse(problem)
+    labels = domain.labels()
+    ends = least_interval(labels, epsilon)
+    if mechanism.outputs != "exact":
+        given = _given_outputs(mechanism, np.array([float(y) for y in labels]), epsilon)
+        ends = float(given[0]), float(given[-1])
+    weights = [1 / (1 + math.exp(epsilon))] * 2
+    return Solved(place_windows(ends, weights, labels, problem.epsilon, problem.word_bits))
 
 
 def _build(problem: Problem) -> Solved:
@@ -146,19 +175,31 @@ def _small(
         return randomized_response(values.tolist(), rows, problem.epsilon, problem.word_bits)
     whole = placed(values, weights)
     bearable = loss(whole) * (1 + _MERGE_BUDGET)
-    fitting = [whole] if problem.fits(whole) else []
+    fitting = [whole] if _fits(problem, whole) else []
     for share in _SHARES:
         v, c = merge_rare_outputs(values, weights, 1 / (share * len(values)))
         if len(v) == len(values):
             break
         merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
-        if merged is not None and problem.fits(merged):
+        if merged is not None and _fits(problem, merged):
             if loss(merged) <= bearable:
                 return merged
+            fitting.append(merged)
+    for entries in _ENTRIES_AN_OUTPUT:
+        if fitting:
+            break
+        v, c = merge_rare_outputs(values, weights, entries / bucket_grid.COMFORTABLE_ENTRIES)
+        merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
+        if merged is not None and _fits(problem, merged):
             fitting.append(merged)
     if not fitting:
         raise ValueError("the lookup tables would be too large; use fewer labels")
     return min(fitting, key=loss)
+
+
+def _fits(problem: Problem, randomizer: WindowRandomizer) -> bool:
+    grid = bucket_grid.choose_grid(randomizer, bucket_grid.COMFORTABLE_ENTRIES)
+    return grid is not None and problem.fits(randomizer)
 
 
 def _or_none(make: Callable[[], WindowRandomizer]) -> WindowRandomizer | None:

@@ -28,7 +28,7 @@ class Problem:
         word_bits: size of the random word; None for the largest that fits (tests enumerate small
             ones).
         progress: takes a line of text per step of a long solve.
-        fits: whether the lookup tables of a randomizer are small enough to ship.
+        fits: whether a file with this randomizer is small enough to ship.
     """
 
     mechanism: Mechanism

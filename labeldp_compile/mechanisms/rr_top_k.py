@@ -25,7 +25,12 @@ def build(problem: Problem) -> Solved:
     order = by_weight(weights)
     k = mechanism.k if isinstance(mechanism, RRTopK) else best_k(weights, problem.epsilon)
     values = label_values(problem.domain)
-    randomizer = rr_top_k(values, sorted(order[:k]), problem.epsilon, problem.word_bits)
+    while True:
+        randomizer = rr_top_k(values, sorted(order[:k]), problem.epsilon, problem.word_bits)
+        # Only among very many labels would the file be too large; then fewer are kept.
+        if k == 1 or isinstance(mechanism, RRTopK) or problem.fits(randomizer):
+            break
+        k = best_k(weights, problem.epsilon, most=k // 2)
     if problem.loss != "zero_one" or problem.domain.size > MAX_CERTIFIED_LABELS:
         return Solved(randomizer)
     alpha = dual_of_zero_one(problem.prior(), float(problem.epsilon))
@@ -40,13 +45,14 @@ def by_weight(weights: Sequence[int]) -> list[int]:
     return sorted(range(len(weights)), key=lambda y: -weights[y])
 
 
-def best_k(weights: Sequence[int], epsilon: Fraction) -> int:
+def best_k(weights: Sequence[int], epsilon: Fraction, most: int | None = None) -> int:
     """argmax over k of e^ε/(e^ε + k − 1)·Σ (the k largest weights); the least k if several.
 
-    Compared as integers, with e^ε replaced by a rational within 2^-200 of it.
+    ``most`` is the largest k to try. Compared as integers, with e^ε replaced by a rational within
+    2^-200 of it.
     """
     ratio = exp_lower(epsilon)
-    sums = accumulate(weights[y] for y in by_weight(weights))
+    sums = accumulate(weights[y] for y in by_weight(weights)[:most])
     best, best_sum, best_cost = 1, 0, 1
     for k, total in enumerate(sums, start=1):
         cost = ratio.numerator + (k - 1) * ratio.denominator

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from labeldp_compile.mechanisms.rr_on_bins import MAX_CERTIFIED_LABELS
 from labeldp_compile.plan.budget import Budget
 from labeldp_compile.plan.layout import Layout, layouts
-from labeldp_compile.prior.estimate import integer_weights
 from labeldp_compile.randomizer import CategoricalDomain
+from labeldp_compile.sizes import known_weights
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.mechanism import Mechanism, OptimalUnbiased, RRonBins, RRTopK, RRWithPrior
-from labeldp_compile.spec.model import PrivatePrior, PublicPrior, UniformPrior
+from labeldp_compile.spec.model import PrivatePrior
 
 _SOLVERS = {
     "randomized_response": "closed form",
@@ -74,7 +74,7 @@ class Estimate:
 def estimate(spec: Spec, budget: Budget) -> Estimate:
     """The estimate for a spec; touches no label."""
     mechanism, k, epsilon = spec.named_mechanism, spec.domain.size, float(budget.label)
-    weights = _known_weights(spec)
+    weights = known_weights(spec)
     least, most = _extremes(layouts(mechanism, spec.domain, spec.loss, budget.label, weights))
     listed = _certificate_bytes(spec, budget, weights)
     fixed = _MODEL_BYTES[most.form] + _names(spec) + listed
@@ -127,15 +127,6 @@ def _slow_solve(mechanism: Mechanism, loss: str, k: int, epsilon: float) -> floa
     if isinstance(mechanism, RRonBins) and certified and epsilon >= _WIDE_BINS_EPSILON:
         return 0.02 * k
     return 0.0
-
-
-def _known_weights(spec: Spec) -> list[int] | None:
-    """The prior, where the spec itself states it."""
-    if isinstance(spec.prior, UniformPrior):
-        return [1] * spec.domain.size
-    if isinstance(spec.prior, PublicPrior) and spec.prior.weights is not None:
-        return integer_weights(spec.prior.weights)
-    return None
 
 
 def _certificate_bytes(spec: Spec, budget: Budget, weights: Sequence[int] | None) -> int:

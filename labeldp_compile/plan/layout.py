@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp_compile.artifact import choose_grid
 from labeldp_compile.artifact.alias_table import column_bits
+from labeldp_compile.artifact.bucket_grid import COMFORTABLE_ENTRIES, table_bytes
 from labeldp_compile.mechanisms.additive_noise import label_lattice
 from labeldp_compile.mechanisms.rr_top_k import best_k
-from labeldp_compile.pipeline import COMFORTABLE_ENTRIES
 from labeldp_compile.randomizer import Domain, WindowRandomizer
 from labeldp_compile.randomizer.randomized_response import randomized_response
 from labeldp_compile.randomizer.rr_top_k import rr_top_k
@@ -84,14 +83,10 @@ def _top_k(labels: int, kept: int, epsilon: Fraction) -> Layout:
 
 
 def _window(randomizer: WindowRandomizer) -> Layout:
-    grid = choose_grid(randomizer)
-    if grid is None:
+    tables = table_bytes(randomizer)
+    if tables is None:
         raise ValueError("the lookup tables would be too large; use fewer labels")
-    stretches = grid.stretches(randomizer)
-    entries = sum(((stop - 1) >> by) + 1 - (first >> by) for first, stop, by in stretches)
-    segments = len(randomizer.base) + len(randomizer.extra)
-    tables = len(randomizer.offsets) + entries + segments
-    return Layout(randomizer.outputs, _ENTRY * tables)
+    return Layout(randomizer.outputs, tables)
 
 
 def _unbiased(mechanism: OptimalUnbiased, k: int) -> list[Layout]:

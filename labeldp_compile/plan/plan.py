@@ -9,7 +9,7 @@ from typing import Any
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import Question, account_of
-from labeldp_compile.mechanisms import require_feasible
+from labeldp_compile.pipeline import require_compilable
 from labeldp_compile.plan.budget import Budget, find_budget
 from labeldp_compile.plan.estimate import Estimate, estimate
 from labeldp_compile.spec import Spec, load_spec
@@ -22,12 +22,14 @@ FORMAT_VERSION = "1.0"
 class Plan:
     """What ``compile`` would do with a spec.
 
-    ``ledger`` says in words what the budget ledger would do; None without one.
+    ``most_bytes`` is what the artifact takes at most, whatever the prior. ``ledger`` says in words
+    what the budget ledger would do; None without one.
     """
 
     spec: Spec
     budget: Budget
     estimate: Estimate
+    most_bytes: int
     ledger: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -59,6 +61,7 @@ class Plan:
             "estimate": {
                 "outputs": asdict(self.estimate.outputs),
                 "bytes": asdict(self.estimate.size),
+                "most_bytes": self.most_bytes,
                 "seconds": asdict(self.estimate.seconds),
             },
             "writes": [f"{spec.name}.onnx", f"{spec.name}.certificate.json"],
@@ -76,8 +79,8 @@ def plan_spec(path: Path) -> Plan:
     digest = hashlib.sha256(source).hexdigest()
     account = account_of(spec, path.parent, digest, "plan", lambda line: None)
     ledger = None if account is None else account.forecast(Question.of(spec, budget.prior))
+    most = require_compilable(spec, budget.prior, budget.label, budget.rows)
     try:
-        require_feasible(spec.named_mechanism, spec.domain, spec.loss, budget.label)
-        return Plan(spec, budget, estimate(spec, budget), ledger)
+        return Plan(spec, budget, estimate(spec, budget), most, ledger)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

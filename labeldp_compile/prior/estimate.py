@@ -20,12 +20,16 @@ from labeldp_compile.prior.discrete_laplace import (
     seeded_histogram,
 )
 from labeldp_compile.prior.histogram import count_labels
+from labeldp_compile.prior.kept import DataStamp, KeptPrior, read_kept, write_kept
 from labeldp_compile.prior.projection import project_to_total
 from labeldp_compile.prior.rows import require_rows
 from labeldp_compile.prior.split import split_epsilon
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 from labeldp_compile.tabular import TableReader, open_table, refused
+
+_ANSWER_BYTES, _COUNT_BYTES = 10_000, 40  # of a ledger's entry, at most: fixed, and for each label
+BeforeSpending = Callable[[Fraction, Fraction, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,20 @@ class Prior:
     epsilon_label: Fraction
     statement: dict[str, Any]
 
+    @property
+    def rows(self) -> int | None:
+        """n, where it is stated."""
+        rows: int | None = self.statement.get("rows")
+        return rows
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Where a draw that no ledger remembers is kept, and who is told; see ``prior/kept.py``."""
+
+    path: Path
+    say: Callable[[str], None] = lambda line: None
+
 
 def estimate_prior(
     spec: Spec,
@@ -47,14 +65,16 @@ def estimate_prior(
     *,
     test_seed: int | None = None,
     progress: Callable[[int], None] = lambda rows: None,
-    before_spending: Callable[[Fraction], None] = lambda epsilon_label: None,
+    before_spending: BeforeSpending = lambda epsilon_prior, epsilon_label, rows: None,
     account: PriorAccount | None = None,
+    keep: Keep | None = None,
 ) -> Prior:
     """The prior of a spec whose paths are relative to ``directory``.
 
-    ``before_spending`` is called with ε₂ before any noise is drawn, and may raise.
-    Raises DataError for unusable data and BudgetError if ε cannot pay for the prior. A private
-    prior spends ε₁ each time this is called, unless an ``account`` recalls what it answered before.
+    ``before_spending`` is called with ε₁, ε₂ and n (None if it is not known yet) before any noise
+    is drawn, and may raise. Raises DataError for unusable data and BudgetError if ε cannot pay for
+    the prior. A private prior spends ε₁ each time this is called, unless an ``account`` recalls
+    what it answered before, or the file of ``keep`` has it; without an account it is kept there.
     With an account ε₁ is written to its ledger before a label is read, and OverBudgetError is
     raised if the ledger's budget cannot pay.
     """
@@ -70,7 +90,9 @@ def estimate_prior(
         if table.rows is not None:
             require_rows(table.path, prior.rows, table.rows)
         if account is None:
-            return _private(spec, table, test_seed, progress, before_spending)
+            if test_seed is not None:
+                keep = None
+            return _private(spec, table, test_seed, progress, before_spending, keep)
         if test_seed is not None:
             raise InputError("a test seed makes no private prior: leave out the ledger, too")
         return _accounted(spec, table, progress, before_spending, account)
@@ -84,7 +106,7 @@ def estimate_prior(
             weights = [int(count) for count in _counts(table, progress)]
     else:
         weights = [1] * domain.size
-    before_spending(epsilon)
+    before_spending(Fraction(0), epsilon, sum(weights))
     statement = {"kind": prior.kind, "weights": weights}
     return Prior(weights, Fraction(0), epsilon, statement)
 
@@ -103,19 +125,47 @@ def _private(
     table: TableReader,
     test_seed: int | None,
     progress: Callable[[int], None],
-    before_spending: Callable[[Fraction], None],
+    before_spending: BeforeSpending,
+    keep: Keep | None,
 ) -> Prior:
     assert isinstance(spec.prior, PrivatePrior)
+    stamp = DataStamp.of(spec.prior.data, table.path)
+    kept = None if keep is None else read_kept(keep.path)
+    if keep is not None and kept is not None:
+        return _from_file(spec, stamp, keep, kept)
     counts = _counts(table, progress)
     rows = int(counts.sum())
     require_rows(table.path, spec.prior.rows, rows)
     epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows, len(counts))
-    before_spending(epsilon_label)
+    before_spending(epsilon_prior, epsilon_label, rows)
+    if DataStamp.of(spec.prior.data, table.path) != stamp:
+        raise refused(table.path, "was changed while it was read; nothing was spent")
     if test_seed is None:
         noisy = noisy_histogram(counts, epsilon_prior)
     else:
         noisy = seeded_histogram(counts, epsilon_prior, test_seed)
+    if keep is not None:
+        question = Question.of(spec, epsilon_prior).digest()
+        write_kept(keep.path, KeptPrior(question, epsilon_prior, stamp, rows, noisy))
+        keep.say(
+            f"ε₁ = {float(epsilon_prior):g} is spent; until the artifact is written, "
+            f"{keep.path} keeps the noisy prior"
+        )
     statement = _statement(spec, noisy, rows)
+    return Prior(statement["weights"], epsilon_prior, epsilon_label, statement)
+
+
+def _from_file(spec: Spec, stamp: DataStamp, keep: Keep, kept: KeptPrior) -> Prior:
+    """The prior that an earlier compile paid for; no label is read."""
+    assert isinstance(spec.prior, PrivatePrior)
+    require_rows(keep.path, spec.prior.rows, kept.rows)
+    epsilon_prior, epsilon_label = split_epsilon(spec.privacy, kept.rows, spec.domain.size)
+    kept.require(keep.path, Question.of(spec, epsilon_prior), stamp, spec.domain.size)
+    keep.say(
+        f"{keep.path}: reusing the noisy prior of a compile that wrote no artifact "
+        f"(ε₁ = {float(epsilon_prior):g} was spent then); nothing is spent, and no label is read"
+    )
+    statement = _statement(spec, kept.noisy, kept.rows)
     return Prior(statement["weights"], epsilon_prior, epsilon_label, statement)
 
 
@@ -123,7 +173,7 @@ def _accounted(
     spec: Spec,
     table: TableReader,
     progress: Callable[[int], None],
-    before_spending: Callable[[Fraction], None],
+    before_spending: BeforeSpending,
     account: PriorAccount,
 ) -> Prior:
     """The same through a ledger, which is paid before a label is read: n must be known by then."""
@@ -140,7 +190,8 @@ def _accounted(
     question = Question.of(spec, epsilon_prior)
     statement = account.recall(question)
     if statement is None:
-        before_spending(epsilon_label)
+        before_spending(epsilon_prior, epsilon_label, rows)
+        account.require_room(_ANSWER_BYTES + _COUNT_BYTES * spec.domain.size)
         spent = account.spend(question)
         digest = account.require_same_data(table.path, spec.label.column)
         counts = _counts(table, progress)

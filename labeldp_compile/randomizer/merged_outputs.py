@@ -8,6 +8,8 @@ that windows can be placed less finely.
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,14 +24,26 @@ def merge_rare_outputs(
     """
     v, c = [float(x) for x in values], [float(x) for x in weights]
     least = least_share * sum(c)
-    while len(c) > 2:
-        rarest = min(range(len(c)), key=c.__getitem__)
-        if c[rarest] >= least:
-            break
-        left = v[rarest] - v[rarest - 1] if rarest > 0 else np.inf
-        right = v[rarest + 1] - v[rarest] if rarest < len(v) - 1 else np.inf
-        i = rarest - 1 if left <= right else rarest
-        total = c[i] + c[i + 1]
-        merged = (c[i] * v[i] + c[i + 1] * v[i + 1]) / total
-        v[i : i + 2], c[i : i + 2] = [merged], [total]
-    return np.array(v), np.array(c)
+    after, before = [*range(1, len(c)), -1], list(range(-1, len(c) - 1))  # neighbours, −1: none
+    rarest = [(weight, i) for i, weight in enumerate(c) if weight < least]
+    heapify(rarest)
+    left, gone = len(c), set[int]()
+    while rarest and left > 2:
+        weight, i = heappop(rarest)
+        if i in gone or c[i] != weight:
+            continue
+        below = v[i] - v[before[i]] if before[i] >= 0 else np.inf
+        above = v[after[i]] - v[i] if after[i] >= 0 else np.inf
+        i = before[i] if below <= above else i
+        j = after[i]
+        total = c[i] + c[j]
+        v[i], c[i] = (c[i] * v[i] + c[j] * v[j]) / total, total
+        after[i] = after[j]
+        if after[j] >= 0:
+            before[after[j]] = i
+        gone.add(j)
+        left -= 1
+        if total < least:
+            heappush(rarest, (total, i))
+    kept = [i for i in range(len(c)) if i not in gone]
+    return np.array([v[i] for i in kept]), np.array([c[i] for i in kept])

@@ -53,11 +53,11 @@ def sweep_prior(
     if private and not spend and account is None:
         raise InputError(_refusal(spec, directory))
 
-    def before_spending(epsilon_label: Fraction) -> None:
+    def before_spending(epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None) -> None:
         if private:
             if not spend:
                 raise InputError(_refusal(spec, directory))
-            about_to_spend(Fraction(spec.privacy.epsilon) - epsilon_label)
+            about_to_spend(epsilon_prior)
 
     prior = estimate_prior(
         spec,

@@ -5,14 +5,24 @@ with its exit code, 2 unless it says otherwise. A check that does not hold is no
 kind: ``verify`` reports it and exits with 1.
 """
 
+from __future__ import annotations
+
+from labeldp_compile.printable import one_line
+
 
 class InputError(Exception):
     """The user's input or usage is wrong; the message says what was expected.
 
-    ``exit_code`` is that of the command: 1 where the input is right, but what was checked is not.
+    A message quotes files, which are somebody else's words: it is printable, and one line, from
+    the beginning. ``exit_code`` is that of the command: 1 where the input is right, but what was
+    checked is not.
     """
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        """Keep the message, made printable."""
+        super().__init__(one_line(message))
 
 
 class SpecError(InputError):

@@ -1,17 +1,61 @@
-"""Text of others, made fit to be shown: nothing in it is obeyed, and it has an end."""
+"""Text of others, made fit to be shown: nothing in it is obeyed, it is one line, it has an end.
+
+Labels, names, columns, paths and messages of libraries come from files, and a file is somebody's
+letter. Whatever of it reaches a terminal, a log or a page goes through here. ``labeldp_runtime``
+has a door of its own, for it stands alone; a test holds the two together.
+"""
 
 from __future__ import annotations
 
+import json
 import unicodedata
+from typing import Any
 
 ELLIPSIS = "…"
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+MAX_MARKS = 4
+"""Combining marks that one character may carry; writing systems stack two or three."""
+MAX_CHARACTERS = 2_000
+"""Characters of a message."""
+# Letters and marks that show nothing: names that differ by them only would look the same.
+_INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+
+
+class _Shown(dict[int, str]):
+    """What each character is shown as, found when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        kind = unicodedata.category(chr(code))
+        hidden = kind[0] == "C" or kind in ("Zl", "Zp") or chr(code) in _INVISIBLE
+        self[code] = REPLACEMENT if hidden else chr(code)
+        return self[code]
+
+
+_SHOWN = _Shown()
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal or a browser would obey instead of show."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c)[0] == "C" else c for c in text
-    )
+    """The text as one line, without what a terminal or a browser would obey instead of show.
+
+    Controls, line breaks, marks of direction, lone surrogates, unassigned, private and invisible
+    characters become U+FFFD; marks beyond ``MAX_MARKS`` on one character become one.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _without_floods(text.translate(_SHOWN))
+
+
+def one_line(text: str, most: int = MAX_CHARACTERS) -> str:
+    """The printable text; of a longer one its beginning, and how long it is."""
+    if len(text) <= most:
+        return printable(text)
+    return f"{printable(text[:most])}{ELLIPSIS} ({len(text):,} characters)"
+
+
+def json_text(document: Any) -> str:
+    """JSON for people and machines, in which nothing but ASCII stands: all else is escaped."""
+    text = json.dumps(document, indent=2, ensure_ascii=True)
+    return text.replace("\x7f", "\\u007f")  # the one control character that JSON lets stand
 
 
 def width(text: str) -> int:
@@ -24,9 +68,26 @@ def width(text: str) -> int:
 
 def clipped(text: str, most: int) -> str:
     """The printable text, cut to at most so many columns."""
-    text = printable(text)
-    if width(text) <= most:
+    # No more than MAX_MARKS characters without a width stand on one column.
+    beginning = text[: (most + 1) * (MAX_MARKS + 2)]
+    text, is_whole = printable(beginning), len(beginning) == len(text)
+    if is_whole and width(text) <= most:
         return text
     while text and width(text) > most - 1:
         text = text[:-1]
     return text + ELLIPSIS
+
+
+def _without_floods(text: str) -> str:
+    if not any(map(_is_mark, set(text))):
+        return text
+    result, run = [], 0
+    for c in text:
+        run = run + 1 if _is_mark(c) else 0
+        if run <= MAX_MARKS + 1:
+            result.append(c if run <= MAX_MARKS else REPLACEMENT)
+    return "".join(result)
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character) in ("Mn", "Me")

@@ -6,11 +6,12 @@ Exit codes: 0 done; 1 the thing checked does not hold; 2 the input or the usage 
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from labeldp_compile.cli.errors import explained
+from labeldp_compile.cli.errors import explained, printable_usage_errors
 
 # The short helps stand here so that a list of the commands imports none of them; a test holds them
 # against the commands' own.
@@ -36,6 +37,16 @@ _COMMANDS = {
 
 class _Commands(click.Group):
     """Loads a command when it is used: what ``randomize`` needs comes up five times as fast."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Parse the options of the group."""
+        with printable_usage_errors():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Parse the options of the command, and run it."""
+        with printable_usage_errors():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order in which they are used."""

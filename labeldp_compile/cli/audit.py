@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from labeldp_compile.audit import (
     choose_labels,
 )
 from labeldp_compile.audit.label_list import parse_labels
+from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
 from labeldp_compile.inspection import decode_artifact
@@ -82,9 +82,9 @@ def audit_command(
     with row_progress("sampling", samples, quiet=quiet) as progress:
         report = audit(target, tried, claim, samples, progress, processes=not no_processes)
     if as_json:
-        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        say_json(report.to_json())
     else:
-        click.echo(_in_words(report))
+        say(*_in_words(report))
     sys.exit(0 if report.ok else 1)
 
 
@@ -96,7 +96,7 @@ def _certified(
     try:
         decoded = decode_artifact(file)
     except VerificationError as error:
-        click.echo(f"labeldp: {file}: does not verify, and is not run: {error}", err=True)
+        complain(f"{file}: does not verify, and is not run: {error}")
         sys.exit(1)
     chosen = choose_labels(decoded.domain.size)
     reference = Reference(decoded, chosen)
@@ -120,7 +120,7 @@ def _claimed(
     return FunctionTarget(function), tried, Claim(epsilon, "claimed", len(every))
 
 
-def _in_words(report: AuditReport) -> str:
+def _in_words(report: AuditReport) -> list[str]:
     tried, every = report.labels
     some = f"{tried:,} of {every:,}" if tried < every else f"{every:,}"
     lines = [
@@ -128,5 +128,5 @@ def _in_words(report: AuditReport) -> str:
         *(f"{_MARKS[f.ok]} {f.name:<12} {f.detail}" for f in report.findings),
     ]
     if not report.ok:
-        return "\n".join([*lines, "VIOLATION. Do not use this randomizer."])
-    return "\n".join([*lines, "nothing found, which proves nothing: labeldp verify proves"])
+        return [*lines, "VIOLATION. Do not use this randomizer."]
+    return [*lines, "nothing found, which proves nothing: labeldp verify proves"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from labeldp_compile.cli.output import complain, say, tell
 from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.signing import read_private_key
@@ -66,12 +67,12 @@ def compile_command(
             test_seed=test_seed,
             count_progress=progress,
             solve_progress=line_progress(quiet=quiet),
-            say=lambda line: None if quiet else click.echo(f"labeldp: {line}", err=True),
+            say=lambda line: None if quiet else complain(line),
         )
     path = artifact.write(directory, overwrite=overwrite, key=private_key)
     if not quiet:
-        click.echo(_summary(artifact.certificate), err=True)
-    click.echo(str(path))
+        tell(*_summary(artifact.certificate))
+    say(str(path))
 
 
 def _composed(stated: dict[str, Any]) -> str:
@@ -82,7 +83,7 @@ def _composed(stated: dict[str, Any]) -> str:
     )
 
 
-def _summary(certificate: dict[str, Any]) -> str:
+def _summary(certificate: dict[str, Any]) -> list[str]:
     privacy, utility, prior = (certificate[key] for key in ("privacy", "utility", "prior"))
     spent = {
         "private": "spent on the label histogram",
@@ -116,4 +117,4 @@ def _summary(certificate: dict[str, Any]) -> str:
         lines.append("  note: no bound could be proved for this loss, ε and domain; privacy holds")
     if certificate["insecure"]:
         lines.append(f"  {certificate['insecure']}")
-    return "\n".join(lines)
+    return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -13,6 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
@@ -70,14 +70,14 @@ def compose_command(files: tuple[str, ...], labels: int | None, delta: str, as_j
         try:
             uses.append(_Use(file, count, decode_artifact(file)))
         except VerificationError as error:
-            click.echo(f"labeldp: {file}: does not verify: {error}", err=True)
+            complain(f"{file}: does not verify: {error}")
             sys.exit(1)
     composition = compose([use.decoded.randomizer for use in uses], [use.labels for use in uses])
     document = _document(uses, composition, at)
     if as_json:
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        say_json(document)
     else:
-        click.echo("\n".join(_in_words(document)))
+        say(*_in_words(document))
 
 
 def _delta(text: str) -> Decimal:

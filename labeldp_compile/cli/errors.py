@@ -8,12 +8,25 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
+from labeldp_compile.cli.output import complain, tell
 from labeldp_compile.errors import InputError
-from labeldp_compile.printable import printable
+from labeldp_compile.printable import one_line
+
+
+@contextmanager
+def printable_usage_errors() -> Iterator[None]:
+    """Click quotes the arguments in its own messages, and they may be names of files."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = one_line(error.message)  # type: ignore[misc]  # click forbids it to types only
+        raise
 
 
 def explained(command: click.Command) -> click.Command:
@@ -33,18 +46,17 @@ def explained(command: click.Command) -> click.Command:
         try:
             return run(*args, **kwargs)
         except InputError as error:
-            # A name in it may hold what a terminal obeys, or a second line.
-            click.echo(f"labeldp: {printable(str(error))}", err=True)
+            complain(str(error))
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort):  # the latter at a question
             # click would exit with 1, which says that the thing checked does not hold.
-            click.echo("\nlabeldp: interrupted", err=True)
+            tell("", "labeldp: interrupted")
             sys.exit(128 + signal.SIGINT)
         except OSError as error:
             # Our own output cannot be written: its reader has gone, or the disk is full.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):
-                click.echo(f"labeldp: {error.strerror or error}", err=True)
+                complain(str(error.strerror or error))
             sys.exit(2)
 
     command.callback = wrapper

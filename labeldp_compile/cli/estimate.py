@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, cast
 
 import click
 
+from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.errors import InputError
@@ -76,7 +76,7 @@ def estimate_command(
     try:
         decoded = decode_artifact(file)
     except VerificationError as error:
-        click.echo(f"labeldp: {file}: does not verify: {error}", err=True)
+        complain(f"{file}: does not verify: {error}")
         sys.exit(1)
     column = column or str(decoded.certificate["label"]["column"])
     try:
@@ -96,9 +96,9 @@ def estimate_command(
     title = f"{table}, {column}: {found[0].rows:,} private labels of {decoded.certificate['name']}"
     if as_json:
         document = estimates_json(estimation, found, whose)
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        say_json(document)
     else:
-        click.echo("\n".join([title, *_in_words(estimation, found, target)]))
+        say(title, *_in_words(estimation, found, target))
     if plot is not None:
         # Matplotlib takes half a second to import.
         from labeldp_compile.estimate.plot import save_png  # noqa: PLC0415

@@ -8,6 +8,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.cli.output import Painted
 from labeldp_compile.cli.text_table import clipped, padded, width
 
 SHADES = " ░▒▓█"
@@ -46,15 +47,15 @@ def heat_map(
     most = float(binned.max()) or 1.0
     levels = len(COLOURS) if colour else len(shades)
     steps = np.rint(np.sqrt(binned / most) * (levels - 1)).astype(int)
-    lines = [
-        f"{padded(name, margin)} │{_cells(line, cell, colour, shades)}│"
+    lines: list[str] = [
+        Painted(f"{padded(name, margin)} │{_cells(line, cell, colour, shades)}│")
         for name, line in zip(names, steps, strict=True)
     ]
     indent = " " * (margin + 2)
     lines.append(indent + _axis(outputs, binned.shape[1] * cell))
     each = "" if group == 1 else f", {group:,} together"
     scale = "".join(_cells([step], 1, colour, shades) for step in range(levels))
-    lines.append(f"{indent}columns: outputs in order{each}; shades: 0 {scale} {most:.3g}")
+    lines.append(Painted(f"{indent}columns: outputs in order{each}; shades: 0 {scale} {most:.3g}"))
     return lines
 
 

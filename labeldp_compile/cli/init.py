@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
 from labeldp_compile.whole_file import replaced_when_whole
@@ -102,7 +103,7 @@ def init_command(
     header = read_header(table, column)
     ask = _Asker(not yes and _is_terminal())
     if header.type is not None and ask.interactive:
-        click.echo(f"{column} has the type {header.type}; no label is read", err=True)
+        tell(f"{column} has the type {header.type}; no label is read")
     kind = kind or ask("What are the labels?", header.kind, "--kind", KINDS)
     if kind == "categorical":
         _refuse("--range and --points are for numbers", ends, points)
@@ -131,8 +132,8 @@ def init_command(
     with replaced_when_whole(path) as part:
         part.write(text.encode())
     first = "read it, change it" if counted else "read it, change it, state its rows"
-    click.echo(f"{path}: {first}, then: labeldp plan {path}", err=True)
-    click.echo(str(path))
+    tell(f"{path}: {first}, then: labeldp plan {path}")
+    say(str(path))
 
 
 class _Asker:
@@ -158,7 +159,7 @@ class _Asker:
                     if check is not None:
                         check(answer)
                 except InputError as error:
-                    click.echo(f"Error: {error}", err=True)
+                    tell(f"Error: {error}")
                 else:
                     return answer
         if default is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 import click
 
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, heat_map
+from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.inspection import (
@@ -58,15 +58,15 @@ def inspect_command(file: Path, asked: tuple[str, ...], whole: bool, as_json: bo
     except VerificationError as error:
         if as_json:
             failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}
-            click.echo(json.dumps(failed, indent=2, ensure_ascii=False))
-        click.echo(f"labeldp: {file}: does not verify, and is not shown: {error}", err=True)
+            say_json(failed)
+        complain(f"{file}: does not verify, and is not shown: {error}")
         sys.exit(1)
     labels = find_labels(decoded.domain, asked)
     if as_json:
         document = inspection_json(decoded, labels)
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        say_json(document)
         return
-    click.echo("\n".join(_in_words(decoded, labels, whole)))
+    say(*_in_words(decoded, labels, whole))
 
 
 def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from labeldp_runtime import Key, KeyFileError
 
+from labeldp_compile.cli.output import tell
 from labeldp_compile.errors import InputError
 
 
@@ -24,4 +25,4 @@ def keygen_command(file: Path, quiet: bool) -> None:
     except KeyFileError as error:
         raise InputError(str(error)) from None
     if not quiet:
-        click.echo(f"{file}: a new key with the fingerprint {key.fingerprint}", err=True)
+        tell(f"{file}: a new key with the fingerprint {key.fingerprint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from labeldp_compile.cli.errors import explained
+from labeldp_compile.cli.output import say, say_json, tell
 from labeldp_compile.cli.text_table import clipped, printable, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import (
@@ -59,9 +59,7 @@ def ledger_command() -> None:
 def init_command(file: Path) -> None:
     """Make an empty ledger, FILE, of mode 0600."""
     create_ledger(file)
-    click.echo(
-        f"{file}: an empty ledger; say what may be spent with: labeldp ledger set-budget", err=True
-    )
+    tell(f"{file}: an empty ledger; say what may be spent with: labeldp ledger set-budget")
 
 
 @ledger_command.command(
@@ -81,7 +79,7 @@ def set_budget_command(file: Path, data_set: str, epsilon: str, reason: str | No
     if reason is not None and any("\ud800" <= c <= "\udfff" for c in reason):
         raise InputError("--reason: is not valid UTF-8")
     entry = set_budget(file, data_set, _epsilon(epsilon), reason)
-    click.echo(f"{file}: entry {entry.number}: {data_set} may spend ε = {epsilon}", err=True)
+    tell(f"{file}: entry {entry.number}: {data_set} may spend ε = {epsilon}")
 
 
 @ledger_command.command("show", epilog="\b\nExample:\n  labeldp ledger show budget.ledger --json")
@@ -91,16 +89,16 @@ def show_command(file: Path, as_json: bool) -> None:
     """Show what every data set may spend and has spent, and all entries."""
     entries = read_entries(file)
     if as_json:
-        click.echo(json.dumps(_document(entries), indent=2, ensure_ascii=False))
+        say_json(_document(entries))
     else:
-        click.echo("\n".join(_in_words(entries)))
+        say(*_in_words(entries))
 
 
 @ledger_command.command("head", epilog="\b\nExample:\n  labeldp ledger head budget.ledger")
 @_FILE
 def head_command(file: Path) -> None:
     """Print the hash of the last entry, to note where the ledger's owner cannot change it."""
-    click.echo(head_text(read_entries(file)))
+    say(head_text(read_entries(file)))
 
 
 @ledger_command.command(
@@ -116,19 +114,19 @@ def verify_command(file: Path, head: str | None) -> None:
     if head is not None and not HASH.fullmatch(head):
         raise InputError("--head: expected the 64 hexadecimal digits that labeldp ledger head gave")
     entries = read_entries(file, head)
-    click.echo(f"ok     chain    {len(entries):,} entries, none of them altered or missing")
-    click.echo("ok     budgets  no data set ever spent more than it was allowed")
+    say(f"ok     chain    {len(entries):,} entries, none of them altered or missing")
+    say("ok     budgets  no data set ever spent more than it was allowed")
     if is_guarded(file):
-        click.echo("ok     file     it refuses to change, delete, replace or skip an entry")
+        say("ok     file     it refuses to change, delete, replace or skip an entry")
     else:
-        click.echo(
+        say(
             "note   file     its triggers are an earlier version's, or were taken away: until the "
             "next entry is written, it does not itself refuse all changes"
         )
     if head is None:
-        click.echo("not checked: whether later entries were cut off (--head HASH)")
+        say("not checked: whether later entries were cut off (--head HASH)")
     else:
-        click.echo("ok     head     the noted entry is in the chain: nothing up to it was cut off")
+        say("ok     head     the noted entry is in the chain: nothing up to it was cut off")
 
 
 def _epsilon(text: str) -> Fraction:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.output import say, say_json
 from labeldp_compile.cli.text_table import printable
 from labeldp_compile.plan import Plan, plan_spec
 from labeldp_compile.plan.estimate import Range
@@ -29,9 +29,9 @@ def plan_command(spec: Path, as_json: bool) -> None:
     """
     plan = plan_spec(spec)
     if as_json:
-        click.echo(json.dumps(plan.to_json(), indent=2, ensure_ascii=False))
+        say_json(plan.to_json())
     else:
-        click.echo("\n".join(_in_words(plan)))
+        say(*_in_words(plan))
 
 
 def _in_words(plan: Plan) -> list[str]:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 import click
 
+from labeldp_compile.cli.output import tell
+
 _SECONDS_BETWEEN = 0.2
 
 
@@ -28,7 +30,7 @@ def line_progress(*, quiet: bool) -> Callable[[str], None]:
     """A function that shows a line of text about a long solve."""
     if quiet or not sys.stderr.isatty():
         return lambda line: None
-    return lambda line: click.echo(f"  {line}", err=True)
+    return lambda line: tell(f"  {line}")
 
 
 def _counter(label: str) -> Callable[[int], None]:

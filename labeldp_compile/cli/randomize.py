@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 
+from labeldp_compile.cli.output import complain, tell
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
 from labeldp_compile.printable import printable
@@ -92,10 +93,10 @@ def randomize_command(
         context = None if key is None else context or add_as or column
         randomizer = Randomizer(data, str(artifact), key=key, context=context)
     except VerificationError as error:
-        click.echo(f"labeldp: {artifact}: does not verify: {error}", err=True)
+        complain(f"{artifact}: does not verify: {error}")
         raise SystemExit(1) from error
     except RuntimeArtifactError as error:
-        click.echo(f"labeldp: {error}", err=True)
+        complain(str(error))
         raise SystemExit(1) from error
     except MissingExtraError as error:
         raise InputError(str(error)) from None
@@ -113,15 +114,14 @@ def randomize_command(
         )
     if not quiet:
         epsilon = certificate["privacy"]["epsilon_label"]
-        click.echo(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label", err=True)
+        tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
         if key is not None:
-            click.echo(
+            tell(
                 f"{output}: key {key.fingerprint}, context {context!r}, version {version or 0}: "
-                "repeating this gives the same file and spends nothing more",
-                err=True,
+                "repeating this gives the same file and spends nothing more"
             )
         if add_as is not None:
-            click.echo(f"{output}: still holds the true labels in {column!r}", err=True)
+            tell(f"{output}: still holds the true labels in {column!r}")
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.output import complain, say
 from labeldp_compile.cli.signature_options import (
     require_public_key,
     signature_options,
@@ -80,9 +81,9 @@ def report_command(
     if not findings.report.ok:
         failed = next(check for check in findings.report.checks if not check.ok)
         message = f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}"
-        click.echo(f"labeldp: {message}", err=True)
+        complain(message)
         sys.exit(1)
-    click.echo(str(output))
+    say(str(output))
 
 
 def _format(output: Path, form: str | None) -> str:

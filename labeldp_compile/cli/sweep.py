@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -12,6 +11,7 @@ from typing import BinaryIO
 
 import click
 
+from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.cli.text_table import text_table
 from labeldp_compile.errors import InputError
@@ -112,7 +112,7 @@ def sweep_command(
                 f"--epsilon: the prior alone costs ε₁ = {float(epsilon):g}, which leaves nothing "
                 "for a label at any point: give a larger ε"
             )
-        click.echo(f"labeldp: spending ε₁ = {float(epsilon):g} on the prior, once", err=True)
+        complain(f"spending ε₁ = {float(epsilon):g} on the prior, once")
 
     digest = hashlib.sha256(source).hexdigest()
     with row_progress("counting labels", None, quiet=quiet) as progress:
@@ -123,7 +123,7 @@ def sweep_command(
             test_seed=test_seed,
             about_to_spend=about_to_spend,
             progress=progress,
-            account=account_of(loaded, spec.parent, digest, "sweep", _say),
+            account=account_of(loaded, spec.parent, digest, "sweep", complain),
         )
     sweep = run_sweep(
         loaded,
@@ -137,15 +137,11 @@ def sweep_command(
         progress=line_progress(quiet=quiet),
     )
     if as_json:
-        click.echo(json.dumps(sweep.to_json(), indent=2, ensure_ascii=False))
+        say_json(sweep.to_json())
     else:
-        click.echo("\n".join(_in_words(sweep)))
+        say(*_in_words(sweep))
     for path in outputs:  # last: a full disk must not swallow what a prior was spent on
         _write(sweep, path)
-
-
-def _say(line: str) -> None:
-    click.echo(f"labeldp: {line}", err=True)
 
 
 def _mechanisms_after(start: str) -> list[str]:

@@ -20,6 +20,7 @@ def text_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> list[str]:
     """Lines of a table; the columns in ``left`` are left-justified, the others right-justified."""
+    rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(width, column)) for column in zip(header, *rows, strict=True)]
     return [
         "  ".join(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 
 import click
 from click.shell_completion import CompletionItem
 
+from labeldp_compile.cli.errors import printable_usage_errors
 from labeldp_compile.errors import InputError
 
 
@@ -28,4 +30,8 @@ def train_command(arguments: tuple[str, ...]) -> None:
     if importlib.util.find_spec("labeldp_trainer") is None:
         raise InputError("train needs the package labeldp-trainer: pip install labeldp-trainer")
     command: click.Command = importlib.import_module("labeldp_trainer.cli").train_command
-    command.main(args=list(arguments), prog_name="labeldp train")
+    with printable_usage_errors():
+        try:
+            command.main(list(arguments), prog_name="labeldp train", standalone_mode=False)
+        except click.exceptions.Exit as exit_:
+            sys.exit(exit_.exit_code)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.output import say, say_json
 from labeldp_compile.cli.signature_options import (
     require_public_key,
     signature_options,
@@ -42,25 +42,23 @@ def verify_command(
     signed = signed_of(file, public_key, signature)
     report = check_file(file, spec, signed)
     if as_json:
-        click.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        say_json(report.to_json())
     else:
-        click.echo(_in_words(file, report))
+        say(*_in_words(file, report))
     sys.exit(0 if report.ok else 1)
 
 
-def _in_words(file: Path, report: Report) -> str:
+def _in_words(file: Path, report: Report) -> list[str]:
     lines = [
         f"{'ok    ' if check.ok else 'FAILED'} {check.name:<12} {check.detail}"
         for check in report.checks
     ]
     if not report.ok:
-        return "\n".join([*lines, f"{file}: DOES NOT VERIFY. Do not use this file."])
+        return [*lines, f"{file}: DOES NOT VERIFY. Do not use this file."]
     stated = report.to_json()
-    return "\n".join(
-        [
-            *lines,
-            f"{file}: verified.",
-            f"proved by the file:  {', '.join(stated['proved'])}",
-            f"only declared in it: {', '.join(stated['declared'])}",
-        ]
-    )
+    return [
+        *lines,
+        f"{file}: verified.",
+        f"proved by the file:  {', '.join(stated['proved'])}",
+        f"only declared in it: {', '.join(stated['declared'])}",
+    ]

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 
 from labeldp_compile.page.palette import css_variables
+from labeldp_compile.printable import printable
 
 _STYLE = Path(__file__).with_name("page.css")
 
@@ -17,7 +18,8 @@ def html_document(title: str, body: Iterable[str], script: str | None = None) ->
     """The whole page; ``body`` is HTML, ``title`` plain text, ``script`` JavaScript of our own.
 
     The policy lets nothing be fetched and no script run but this one, named by its digest, so that
-    text from an artifact stays text even if it were not escaped.
+    text from an artifact stays text even if it were not escaped. What a browser would obey in plain
+    text (controls, marks of direction) is shown as U+FFFD.
     """
     style = css_variables() + _STYLE.read_text(encoding="utf-8")
     allowed = "'none'" if script is None else f"'sha256-{_digest(script)}'"
@@ -31,9 +33,9 @@ def html_document(title: str, body: Iterable[str], script: str | None = None) ->
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<link rel="icon" href="data:,">',  # or else a browser asks the server for one
-            f"<title>{escape(title)}</title>",
+            f"<title>{escape(printable(title))}</title>",
             f"<style>\n{style}</style>\n</head>\n<body>",
-            *body,
+            *("\n".join(map(printable, part.split("\n"))) for part in body),
             *([] if script is None else [f"<script>{script}</script>"]),
             "</body>\n</html>",
             "",

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeldp_compile.inspection import Decoded
+from labeldp_compile.printable import clipped
 from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.comparison import Comparison
 
+_TITLE_COLUMNS = 60
 UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
 
 
@@ -41,7 +43,7 @@ def standings(decoded: Decoded, comparison: Comparison) -> list[Standing]:
     certificate = decoded.certificate
     utility = certificate["utility"]
     own = Standing(
-        title=f"{certificate['mechanism']} (this file)",
+        title=f"{clipped(certificate['mechanism'], _TITLE_COLUMNS)} (this file)",
         loss=utility["noisy_label_loss"],
         largest_bias=utility["largest_bias"],
         unbiased=is_unbiased(decoded),

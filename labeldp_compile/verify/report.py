@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labeldp_compile.artifact.certificate_fields import field_lists
+from labeldp_compile.printable import one_line
 
 REPORT_FORMAT_VERSION = "1.0"
 
@@ -22,11 +23,18 @@ class VerificationError(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its short name, whether it holds, and in plain words what was found."""
+    """One check: its short name, whether it holds, and in plain words what was found.
+
+    What was found may quote the file: whatever it says is one printable line from here on.
+    """
 
     name: str
     ok: bool
     detail: str
+
+    def __post_init__(self) -> None:
+        """Make the detail printable."""
+        object.__setattr__(self, "detail", one_line(self.detail))
 
 
 @dataclass(frozen=True)

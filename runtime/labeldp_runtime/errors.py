@@ -1,7 +1,9 @@
 """What can go wrong, and the way out."""
 
+from labeldp_runtime.printable import OneLine
 
-class RuntimeArtifactError(Exception):
+
+class RuntimeArtifactError(OneLine):
     """An artifact cannot be used; the subclass says why."""
 
 
@@ -33,11 +35,11 @@ class PolicyError(RuntimeArtifactError):
     """The artifact is not the one that ``require`` asks for; the message says in what."""
 
 
-class LabelError(ValueError):
+class LabelError(OneLine, ValueError):
     """The labels have a shape or type that the artifact does not take."""
 
 
-class IdError(ValueError):
+class IdError(OneLine, ValueError):
     """The ids are missing, null, of an unusable type, or not one a label."""
 
 
@@ -45,7 +47,7 @@ class DuplicateIdError(IdError):
     """Two labels of one input have the same id: ids must tell label occurrences apart."""
 
 
-class KeyFileError(ValueError):
+class KeyFileError(OneLine, ValueError):
     """A key file is missing, damaged, open to other users, or exists already."""
 
 

@@ -10,6 +10,8 @@ import click
 from labeldp_trainer.config import load_config
 from labeldp_trainer.errors import TrainerError
 
+_MAX_CHARACTERS = 20_000
+
 
 @click.command(
     "train",
@@ -41,7 +43,7 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
         progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
         result = train(loaded, output, resume=resume, progress=progress)
     except TrainerError as error:
-        click.echo(f"labeldp: {error}", err=True)
+        _print(f"labeldp: {error}", err=True)
         sys.exit(2)
     if quiet:
         return
@@ -50,7 +52,14 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
         for name, value in result.metrics.items()
         if isinstance(value, int | float)
     )
-    click.echo(f"{output}: {numbers}")
+    _print(f"{output}: {numbers}")
     for note in result.notes:
-        click.echo(f"note: {note}", err=True)
-    click.echo(result.statement.paragraph())
+        _print(f"note: {note}", err=True)
+    _print(result.statement.paragraph())
+
+
+def _print(line: str, *, err: bool = False) -> None:
+    """One line, in which nothing is left that a terminal obeys."""
+    from labeldp_runtime.printable import one_line  # noqa: PLC0415  # after --help
+
+    click.echo(one_line(line, _MAX_CHARACTERS), err=err)

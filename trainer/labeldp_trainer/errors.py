@@ -5,7 +5,17 @@ The command line prints the one message of a ``TrainerError`` and exits with 2.
 
 
 class TrainerError(Exception):
-    """The user's input or usage is wrong, or training cannot go on; the message says what to do."""
+    """The user's input or usage is wrong, or training cannot go on; the message says what to do.
+
+    A message quotes files, so it is one printable line from the beginning.
+    """
+
+    def __init__(self, message: str) -> None:
+        """Keep the message, made printable."""
+        # Here, for the package brings onnxruntime along.
+        from labeldp_runtime.printable import one_line  # noqa: PLC0415
+
+        super().__init__(one_line(message))
 
 
 class ConfigError(TrainerError):

@@ -20,7 +20,7 @@ from labeldp_runtime import (
 from labeldp_trainer.errors import ArtifactError
 
 _MOST_CLASSES = 1000  # an integer domain larger than this is no list of classes
-_MAX_BYTES = 1 << 28
+_MAX_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)

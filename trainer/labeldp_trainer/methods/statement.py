@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from labeldp_runtime.printable import one_line
+
 FORMAT_VERSION = "1.0"
 ADJACENCY = "replacing the label of one row; features and the number of rows are public"
+_MAX_CHARACTERS = 20_000
 TEST_LABELS = "metrics on the test set, which are computed from its true labels"
 
 
@@ -64,7 +67,7 @@ class Statement:
         }
 
     def paragraph(self) -> str:
-        """The contents of ``privacy.txt``."""
+        """The contents of ``privacy.txt``: one line, whatever names a certificate brought in."""
         if self.epsilon is None:
             promise = f"There is no privacy: {self.mechanism}."
         else:
@@ -81,4 +84,4 @@ class Statement:
             ("Limits", self.limits),
         )
         sentences = [f"{title}: {'; '.join(items)}." for title, items in lists if items]
-        return " ".join([promise, *sentences, *self.remarks])
+        return one_line(" ".join([promise, *sentences, *self.remarks]), _MAX_CHARACTERS)

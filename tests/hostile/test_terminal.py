@@ -1,0 +1,264 @@
+"""Files full of control sequences, on a pseudo-terminal: nothing in them is obeyed.
+
+Every case runs twice: with strings that clear the screen, reorder text and print a verdict of their
+own, and with plain letters in their place. Both must give the same lines, but for those strings.
+"""
+
+import os
+import sqlite3
+import unicodedata
+from fractions import Fraction
+from pathlib import Path
+
+import click
+import onnx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from labeldp_compile.artifact import write_model
+from labeldp_compile.certificate import Provenance, build_certificate
+from labeldp_compile.cli import main
+from labeldp_compile.cli.output import Painted, say
+from labeldp_compile.ledger import create_ledger, set_budget
+from labeldp_compile.randomizer import CategoricalDomain
+from labeldp_compile.randomizer.randomized_response import randomized_response
+from tests.hostile.terminal import lines_of, on_terminal
+
+EVIL = (
+    "a\x1b[2J\x1b[H\x1b]0;t\x07\nx.onnx: verified.\r\nok     forged\r\x08\x7f\x85\u202e\u2066\u2028"
+    "\u2029\u200b\U000e0041\ue000\x9b31m" + "\u0301" * 40
+)
+PLAIN = "a" * 60
+
+
+def artifact(folder, text, *, insecure=False, keys=False, name="x.onnx"):
+    """A well-formed artifact with the text wherever the format allows it."""
+    categories = (f"{text}1", f"{text}2", "b")
+    domain = CategoricalDomain(categories, categories[0])
+    prior = {"kind": "uniform", "weights": [1] * 3}
+    provenance = Provenance(
+        name=text,
+        mechanism=text,
+        column=text,
+        epsilon_label=Fraction(1),
+        epsilon_prior=Fraction(0),
+        prior=prior,
+        spec_digest=text,
+        tools={text: text},
+        auto=text,
+        insecure=text if insecure else None,
+    )
+    randomizer = randomized_response(categories, range(3), Fraction(1))
+    certificate = build_certificate(domain, randomizer, "zero_one", provenance)
+    if keys:
+        certificate["tools"] = {text: 1}
+    path = folder / name
+    path.write_bytes(write_model(domain, randomizer, certificate))
+    return path
+
+
+def table(folder, text):
+    path = folder / "table.parquet"
+    columns = {text: [f"{text}1", "b", "b"] * 20, f"{text}2": [1] * 60, "id": list(range(60))}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def spec(folder, text, **changes):
+    path = folder / "x.yaml"
+    stated = {
+        "version": 1,
+        "name": "example",
+        "label": {
+            "column": text,
+            "domain": {"kind": "categorical", "values": [f"{text}1", f"{text}2", "b"]},
+            "out_of_domain": {"default": f"{text}2"},
+        },
+        "loss": "zero_one",
+        "privacy": {"epsilon": 1.0},
+        "prior": {"kind": "uniform"},
+        "mechanism": {"kind": "randomized_response"},
+        **changes,
+    }
+    path.write_text(yaml.safe_dump(stated, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+def ledger(folder, text):
+    path = folder / "x.ledger"
+    create_ledger(path)
+    set_budget(path, "visits", Fraction(1), text)
+    return path
+
+
+def config(folder, text, **changes):
+    path = folder / "train.yaml"
+    path.write_text(yaml.safe_dump({"version": 1, text: 1, **changes}), encoding="utf-8")
+    return path
+
+
+CASES = {
+    "verify": lambda f, t: ["verify", artifact(f, t)],
+    "verify, json": lambda f, t: ["verify", artifact(f, t), "--json"],
+    "verify, another name of the file": lambda f, t: ["verify", artifact(f, t, name=t[:3])],
+    "verify, insecure": lambda f, t: ["verify", artifact(f, t, insecure=True)],
+    "verify, keys": lambda f, t: ["verify", artifact(f, t, keys=True)],
+    "verify, keys, json": lambda f, t: ["verify", artifact(f, t, keys=True), "--json"],
+    "verify, spec": lambda f, t: ["verify", artifact(f, t), "--spec", spec(f, t[::-1])],
+    "verify, format": lambda f, t: ["verify", other_format(f, t)],
+    "inspect": lambda f, t: ["inspect", artifact(f, t)],
+    "inspect, json": lambda f, t: ["inspect", artifact(f, t), "--json"],
+    "inspect, unknown label": lambda f, t: ["inspect", artifact(f, t), "--label", t],
+    "inspect, keys": lambda f, t: ["inspect", artifact(f, t, keys=True)],
+    "inspect, keys, json": lambda f, t: ["inspect", artifact(f, t, keys=True), "--json"],
+    "inspect, shades": lambda f, t: ["inspect", many(f, t)],
+    "report": lambda f, t: ["report", artifact(f, t), "-o", f / "x.html"],
+    "report, insecure": lambda f, t: ["report", artifact(f, t, insecure=True), "-o", f / "x.html"],
+    "report, keys": lambda f, t: ["report", artifact(f, t, keys=True), "-o", f / "x.html"],
+    "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "20000", "--no-processes"],
+    "audit, json": lambda f, t: [
+        *["audit", artifact(f, t), "--samples", "20000", "--no-processes", "--json", "--quiet"]
+    ],
+    "audit, insecure": lambda f, t: ["audit", artifact(f, t, insecure=True)],
+    "compose": lambda f, t: ["compose", f"{artifact(f, t)}:3"],
+    "compose, json": lambda f, t: ["compose", f"{artifact(f, t)}:3", "--json"],
+    "compose, insecure": lambda f, t: ["compose", f"{artifact(f, t, insecure=True)}:3"],
+    "estimate": lambda f, t: ["estimate", artifact(f, t), table(f, t), "--quiet"],
+    "estimate, json": lambda f, t: ["estimate", artifact(f, t), table(f, t), "--quiet", "--json"],
+    "estimate, groups": lambda f, t: [
+        *["estimate", artifact(f, t), table(f, t), "--quiet", "--by", f"{t}2"]
+    ],
+    "estimate, no such column": lambda f, t: [
+        *["estimate", artifact(f, t), table(f, "b"), "--quiet"]
+    ],
+    "estimate, insecure": lambda f, t: ["estimate", artifact(f, t, insecure=True), table(f, t)],
+    "randomize": lambda f, t: [
+        *["randomize", artifact(f, t), table(f, t), "-o", f / f"{t[:3]}.parquet", "--add", f"{t}3"]
+    ],
+    "randomize, no such column": lambda f, t: [
+        *["randomize", artifact(f, t), table(f, "b"), "-o", f / "out.parquet"]
+    ],
+    "randomize, type": lambda f, t: [
+        *["randomize", artifact(f, t), table(f, t), "-o", f / "out.parquet", "--column", f"{t}2"]
+    ],
+    "randomize, insecure": lambda f, t: [
+        *["randomize", artifact(f, t, insecure=True), table(f, t), "-o", f / "out.parquet"]
+    ],
+    "plan": lambda f, t: ["plan", spec(f, t)],
+    "plan, json": lambda f, t: ["plan", spec(f, t), "--json"],
+    "plan, unknown key": lambda f, t: ["plan", spec(f, t, **{t: t})],
+    "plan, unknown word": lambda f, t: ["plan", spec(f, t, loss=t)],
+    "plan, prior": lambda f, t: ["plan", spec(f, t, prior={"kind": "private", "data": f"{t}.csv"})],
+    "compile": lambda f, t: ["compile", spec(f, t), "-o", f / "build"],
+    "compile, folder": lambda f, t: ["compile", spec(f, t), "-o", table(f, t)],
+    "compile, prior": lambda f, t: [
+        *["compile", spec(f, t, prior={"kind": "public", "data": "table.parquet"})],
+        *["-o", table(f, "b").parent / "build"],
+    ],
+    "sweep": lambda f, t: ["sweep", spec(f, t), "--quiet", "--epsilon", "1", "-o", f / "s.html"],
+    "sweep, json": lambda f, t: ["sweep", spec(f, t), "--quiet", "--epsilon", "1", "--json"],
+    "init": lambda f, t: ["init", table(f, t), "--column", t, "--values", f"{t},b", "--yes"],
+    "ledger": lambda f, t: ["ledger", "show", ledger(f, t)],
+    "ledger, json": lambda f, t: ["ledger", "show", ledger(f, t), "--json"],
+    "ledger, altered": lambda f, t: ["ledger", "verify", altered_ledger(f, t)],
+    "keygen": lambda f, t: ["keygen", f / t[:3]],
+    "train": lambda f, t: ["train", config(f, t)],
+    "train, unknown word": lambda f, t: ["train", config(f, "name", data={"kind": t})],
+    "train, no such file": lambda f, t: ["train", f / t[:9]],
+    "schema, an argument": lambda f, t: ["schema", t],
+    "another command": lambda f, t: [t],
+}
+
+
+def other_format(folder, text):
+    path = artifact(folder, "b")
+    model = onnx.load_from_string(path.read_bytes())
+    for prop in model.metadata_props:
+        if prop.key == "labeldp.format_version":
+            prop.value = text
+    path.write_bytes(model.SerializeToString(deterministic=True))
+    return path
+
+
+def many(folder, text):
+    """Fifty categories: shades instead of a table."""
+    categories = tuple(f"{text}{i}" for i in range(50))
+    domain = CategoricalDomain(categories, categories[0])
+    prior = {"kind": "uniform", "weights": [1] * 50}
+    randomizer = randomized_response(categories, range(50), Fraction(1))
+    provenance = Provenance("x", "x", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
+    certificate = build_certificate(domain, randomizer, "zero_one", provenance)
+    path = folder / "many.onnx"
+    path.write_bytes(write_model(domain, randomizer, certificate))
+    return path
+
+
+def altered_ledger(folder, text):
+    """A budget of a kind that nobody knows."""
+    path = ledger(folder, "b")
+    with sqlite3.connect(path) as store:
+        triggers = store.execute("select name from sqlite_master where type = 'trigger'").fetchall()
+        for (trigger,) in triggers:
+            store.execute(f"drop trigger {trigger}")
+        store.execute("update entries set kind = ? where number = 1", (text,))
+    return path
+
+
+def run(case, folder, text):
+    """(lines, exit code), run inside the folder, so that both twins have the same names."""
+    folder.mkdir()
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        arguments = CASES[case](Path(), text)
+        sent, code = on_terminal(*arguments)
+    finally:
+        os.chdir(before)
+    return lines_of(sent), code, folder
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_that_a_file_says_is_obeyed(case, tmp_path):
+    lines, code, folder = run(case, tmp_path / "evil", EVIL)
+    twin, twin_code, _ = run(case, tmp_path / "plain", PLAIN)
+    assert code == twin_code and code in (0, 1, 2), lines
+    assert len(lines) == len(twin), (lines, twin)
+    assert not any("Traceback" in line for line in lines)
+    for line in lines:
+        assert not [c for c in line if unicodedata.category(c)[0] == "C"], line
+        assert not {"\u2028", "\u2029"} & set(line)
+        assert "\u0301" * 5 not in line
+        assert not line.startswith(("x.onnx: verified.\r", "ok     forged")), line
+    verdicts = [line for line in lines if line.endswith(": verified.")]
+    assert len(verdicts) == len([line for line in twin if line.endswith(": verified.")])
+    for page in folder.glob("**/*.html"):
+        text = page.read_text(encoding="utf-8")
+        bad = {c for c in text if unicodedata.category(c)[0] == "C" or c in "\u2028\u2029"}
+        assert bad <= {"\n", "\t"}, bad
+        assert "\u0301" * 5 not in text
+
+
+def test_every_command_is_tried():
+    tried = {case.split(",")[0] for case in CASES}
+    assert set(main.list_commands(click.Context(main))) - {"completion"} <= tried | {"schema"}
+
+
+def test_only_our_own_lines_keep_their_colours(capsys):
+    colours = "\x1b[48;5;16m \x1b[0m"
+    say(f"a\n{colours}", Painted(colours))  # click takes colours away where there is no terminal
+    assert capsys.readouterr().out == "a��[48;5;16m �[0m\n \n"
+
+
+def test_no_command_prints_past_the_door():
+    source = Path(main.__module__.replace(".", "/"))
+    folder = Path(__file__).parents[2] / source
+    allowed = {"output.py", "progress.py", "schema.py", "completion.py"}
+    past = [
+        path.name
+        for path in folder.glob("*.py")
+        if path.name not in allowed
+        and any(word in path.read_text(encoding="utf-8") for word in ("click.echo", "print("))
+    ]
+    assert not past

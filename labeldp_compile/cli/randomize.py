@@ -132,10 +132,7 @@ def _say_left(left: Path, *, keyed: bool) -> None:
         else "it may hold another draw of the same labels, and whoever has seen that "
         "and this output has seen ε spent twice on them: with --key, repeating spends nothing"
     )
-    name = printable(str(left))
-    click.echo(
-        f"labeldp: {name}: was left by a run that was killed, and is removed; {cost}", err=True
-    )
+    tell(f"labeldp: {left}: was left by a run that was killed, and is removed; {cost}")
 
 
 def _key(

@@ -70,7 +70,7 @@ class TableReader:
 
     def parquet_metadata(self) -> pq.FileMetaData | None:
         """What a Parquet file says of its row groups; None of a CSV file. Raises DataError."""
-        if self.csv_columns:
+        if self.csv is not None:
             return None
         try:
             return pq.read_metadata(self.path)

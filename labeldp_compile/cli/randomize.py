@@ -11,7 +11,6 @@ from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, Ru
 from labeldp_compile.cli.output import complain, tell
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
-from labeldp_compile.printable import printable
 from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.verify import VerificationError, check_bytes, read_artifact
 from labeldp_compile.verify.decode import read_domain

@@ -175,7 +175,7 @@ def test_null_ids_are_refused(column):
         "text",
         b"bytes",
         bytearray(b"bytes"),
-        memoryview(b"bytes"),
+        pytest.param(memoryview(b"bytes"), id="memoryview"),
         5,
         np.array([1.5]),
         np.array([True]),

@@ -10,6 +10,7 @@
 const FORMAT_MAJOR = '1';
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 const CHUNK = 16384; // labels a run: the tensors of one chunk stay in a core's cache
+const SHOWN = 200; // characters of a file's text in an error
 const WORDS_A_DRAW = 8192; // getRandomValues gives at most 65,536 bytes
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
@@ -45,11 +46,11 @@ export class Randomizer {
       randomizer.certificate = JSON.parse(text);
       if (randomizer.certificate.insecure === undefined) throw new Error('a field is missing');
       randomizer.#missing = missingLabel(randomizer.certificate.label.domain, text);
-    } catch (cause) {
-      throw new ArtifactError('the certificate is damaged', { cause });
+    } catch {
+      throw new ArtifactError('the certificate is damaged'); // a cause would quote it
     }
     if (randomizer.certificate.insecure !== null) {
-      throw new ArtifactError(`made for tests only: ${randomizer.certificate.insecure}`);
+      throw new ArtifactError(`made for tests only: ${printable(randomizer.certificate.insecure)}`);
     }
     try {
       const session = await ort.InferenceSession.create(bytes, {
@@ -64,7 +65,8 @@ export class Randomizer {
       randomizer.#type = label.type;
       randomizer.#outputType = session.outputMetadata[0].type;
       randomizer.#width = entropy.shape[1] ?? 1;
-    } catch (cause) {
+    } catch (error) {
+      const cause = printable(error?.message);
       throw new ArtifactError('onnxruntime cannot load the file', { cause });
     }
     if (!(await randomizer.#passesSelfTest(metadata.get('labeldp.self_test')))) {
@@ -142,6 +144,13 @@ export class Randomizer {
       return false;
     }
   }
+}
+
+/** What a file says as one line for terminals and logs: no control characters, no bidi marks. */
+export function printable(value) {
+  const text = typeof value === 'string' ? value : `${JSON.stringify(value)}`;
+  const escaped = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
+  return text.slice(0, SHOWN).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
 }
 
 /** Uniform words from the platform's secure generator. */
@@ -232,11 +241,12 @@ function nearest(value) {
 /** The metadata (onnxruntime does not show it here), after a look at format and checksum. */
 async function readMetadata(bytes) {
   if (bytes.length > MAX_FILE_BYTES) throw new ArtifactError('the file is too large');
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true }); // which keeps the mark
   const metadata = new Map();
   let content; // the file without its checksum's entry
   for (const { number, payload, start, end } of fields(bytes)) {
     if (number !== 14) continue;
-    const [key, value] = [...fields(payload)].map((f) => new TextDecoder().decode(f.payload));
+    const [key, value] = [...fields(payload)].map((f) => decoder.decode(f.payload));
     if (metadata.has(key)) throw new ArtifactError('the file is damaged: one key twice');
     metadata.set(key, value);
     if (key === 'labeldp.content_sha256') {
@@ -246,7 +256,7 @@ async function readMetadata(bytes) {
   const format = metadata.get('labeldp.format_version');
   if (format === undefined) throw new ArtifactError('this is no labeldp artifact');
   if (format.split('.')[0] !== FORMAT_MAJOR) {
-    throw new ArtifactError(`format ${format} is unknown: upgrade this reader`);
+    throw new ArtifactError(`format ${printable(format)} is unknown: upgrade this reader`);
   }
   if (!content || (await sha256(content)) !== metadata.get('labeldp.content_sha256')) {
     throw new ArtifactError('the file is damaged: its checksum is wrong');

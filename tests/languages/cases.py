@@ -196,9 +196,18 @@ def add_refusals(plan, model):
     plan.add("refused: insecure", insecure, "INSECURE")
     newer = with_metadata(model, "labeldp.format_version", "2.0")
     plan.add("refused: newer format", newer, "2.0.*upgrade")
-    for value in ("{", "{}", '{"insecure":null}'):
+    forgery = "\x1b[2J\r\nverified \x9b2J \u202e \u2028" + "x" * 1000
+    insecure = rebuilt(model, lambda certificate: certificate.update(insecure=forgery))
+    plan.add("refused: insecure in control characters", insecure, "tests only")
+    for insecure in ({"toString": 1, "valueOf": 1}, [forgery], 1e300):
+        mutant = rebuilt(model, lambda c, insecure=insecure: c.update(insecure=insecure))
+        plan.add(f"refused: insecure of type {type(insecure)}", mutant, "tests only")
+    for version in (forgery, "\ufeff1.0", "1" + forgery):
+        newer = with_metadata(model, "labeldp.format_version", version)
+        plan.add(f"refused: format {version!a:.20}", newer, "upgrade")
+    for value in (f'{{"name":"{forgery}', forgery, "{", "{}", '{"insecure":null}'):
         damaged = with_metadata(model, "labeldp.certificate", value)
-        plan.add(f"refused: certificate {value}", damaged, "certificate is damaged")
+        plan.add(f"refused: certificate {value!a:.30}", damaged, "certificate is damaged")
     metadata = {prop.key: prop.value for prop in onnx.load_from_string(model).metadata_props}
     vectors = json.loads(metadata["labeldp.self_test"])
     values = sorted(set(vectors["outputs"]))

@@ -25,7 +25,7 @@ export async function answer(ort, bytes, { type, labels, batches, repeat, words,
     const results = await Promise.all(Array.from({ length: calls ?? 1 }, once));
     return { outputs: results.map(asText) };
   } catch (error) {
-    return { error: `${error.name}: ${error.message}` };
+    return { error: `${error.name}: ${error.message}${error.cause ? ` (${error.cause})` : ''}` };
   }
 }
 

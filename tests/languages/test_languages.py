@@ -106,6 +106,7 @@ def test_refusals(plan, results):
         assert "outputs" not in answer, name
         assert re.search(reason, answer["error"]), (name, answer)
         assert "ArtifactError" in answer["error"], (name, answer)
+        assert answer["error"].isprintable() and len(answer["error"]) < 600, (name, answer)
 
 
 def test_arguments_of_the_wrong_kind(plan, results):

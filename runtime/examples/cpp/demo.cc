@@ -8,8 +8,9 @@ int main(int, char** arguments) {
   try {
     const labeldp::Randomizer randomizer(arguments[1]);
     const auto& certificate = randomizer.certificate();
-    std::cout << certificate["name"].get<std::string>()
-              << ": ε = " << certificate["privacy"]["epsilon_label_bound"] << " for each label\n";
+    std::cout << labeldp::printable(certificate["name"]) << ": ε = "
+              << labeldp::printable(certificate["privacy"]["epsilon_label_bound"])
+              << " for each label\n";
 
     const auto null = randomizer.missing<std::int64_t>();
     const std::vector<std::int64_t> labels = {0, 3, 12, null, 1000000000};

@@ -31,6 +31,12 @@ struct ArtifactError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What a file says as one line of ASCII for terminals and logs, the rest escaped as in JSON.
+inline std::string printable(const nlohmann::json& value) {
+  const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return (value.is_string() ? text.substr(1, text.size() - 2) : text).substr(0, 200);
+}
+
 /// A compiled label randomizer: fresh secure words at every call. Calls are thread-safe.
 class Randomizer {
  public:
@@ -54,7 +60,7 @@ class Randomizer {
     }
     const std::string format = metadata("labeldp.format_version");
     if (format.substr(0, format.find('.')) != "1") {
-      throw ArtifactError(path + ": format " + format + " is unknown: upgrade this reader");
+      throw ArtifactError(path + ": format " + printable(format) + " is unknown: upgrade this reader");
     }
     try {
       certificate_ = nlohmann::json::parse(metadata("labeldp.certificate"));
@@ -62,7 +68,7 @@ class Randomizer {
       const auto& rule = domain.at("out_of_domain");
       missing_ = rule == "clamp" ? domain.at("min") : rule.at("default");
       if (!certificate_.at("insecure").is_null()) {
-        throw ArtifactError(path + ": made for tests only: " + certificate_["insecure"].dump());
+        throw ArtifactError(path + ": made for tests only: " + printable(certificate_["insecure"]));
       }
       vectors = nlohmann::json::parse(metadata("labeldp.self_test"));
     } catch (const nlohmann::json::exception&) {

@@ -2,11 +2,11 @@
 
 import { readFile } from 'node:fs/promises';
 import ort from 'onnxruntime-node';
-import { Randomizer } from '../labeldp.mjs';
+import { printable, Randomizer } from '../labeldp.mjs';
 
 const randomizer = await Randomizer.load(ort, await readFile(process.argv[2]));
 const { name, privacy } = randomizer.certificate;
-console.log(`${name}: ε = ${privacy.epsilon_label_bound} for each label`);
+console.log(`${printable(name)}: ε = ${printable(privacy.epsilon_label_bound)} for each label`);
 
 const labels = [0, 3, 12, null, 1e9];
 const noisy = await randomizer.randomize(labels);

@@ -77,7 +77,7 @@ def place(tmp_path_factory):
 
 
 HOSTILE = [b"unknown", b"\xff\xfe", b"2.5", b"", b'"a,""b"""', b'"two\nlines"', b"2020-01-01"]
-HOSTILE += [b"\0", b"9" * 5000, b"x" * (1 << 23), b'"' + b"\n" * (1 << 23) + b'"']
+HOSTILE += [b"\0", b"9" * 5000, b"x" * (9 << 19), b'"' + b"\n" * (9 << 19) + b'"']
 
 
 def table_with(path, label, row, rows, usual):
@@ -88,29 +88,22 @@ def table_with(path, label, row, rows, usual):
 
 
 @pytest.mark.parametrize("name", ["numbers", "text"])
-@pytest.mark.parametrize("row", [1, 599_999], ids=["first block", "late row"])
-def test_one_label_of_a_csv_file(place, name, row):
+@pytest.mark.parametrize("row", [1, 9_999], ids=["first block", "late row"])
+def test_one_label_of_a_csv_file(place, name, row, monkeypatch):
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 15)
+
     def outcome(label):
-        table_with(place / "t.csv", label, row, 600_000, b"3" if name == "numbers" else b"red")
-        key = ["--key", place / "k.key", "--id-column", "id", "--overwrite"]
+        table_with(place / "t.csv", label, row, 10_000, b"3" if name == "numbers" else b"red")
+        key = ["--key", place / "k.key", "--id-column", "id", "--overwrite", "--column", "y"]
         output = place / "out.parquet"
-        result = labeldp(
-            "randomize",
-            place / f"{name}.onnx",
-            place / "t.csv",
-            "-o",
-            output,
-            "--column",
-            "y",
-            *key,
-        )
+        result = labeldp("randomize", place / f"{name}.onnx", place / "t.csv", "-o", output, *key)
         table = pq.read_table(output)
         others = np.delete(table["y"].to_numpy(zero_copy_only=False), row)
         return result.exit_code, result.output, table.schema, others.tolist()
 
     expected = outcome(b"1")
-    assert expected[0] == 0 and "600,000 rows" in expected[1]
-    for label in HOSTILE if row == 1 else HOSTILE[:2]:
+    assert expected[0] == 0 and "10,000 rows" in expected[1]
+    for label in HOSTILE:
         assert outcome(label) == expected
 
 

@@ -1,9 +1,12 @@
-"""Fuzzed specs and altered artifacts: no traceback, no hang, one message, no false pass.
+"""Fuzzed specs, altered artifacts, and pairs of batches that differ in one label.
 
-    python benchmarks/fuzz.py [--specs 10000] [--artifacts 10000] [--seed 1]
+    python benchmarks/fuzz.py [specs] [artifacts] [pairs] [--specs 10000] [--artifacts 10000]
+        [--pairs 100000] [--file-pairs 2000] [--seed 1]
 
-Prints what became of the cases. Exit code 1 if something happened that must not; the first case of
-each kind is shown, and kept in the folder ``--keep``.
+Specs and artifacts: no traceback, no hang, one message, no false pass. Pairs: with the same words
+every other row is the same, and so are exit code, messages and schema. Prints what became of the
+cases. Exit code 1 if something happened that must not; the first case of each kind is shown, and
+kept in the folder ``--keep``.
 """
 
 import argparse
@@ -16,6 +19,7 @@ import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -24,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.fuzz.artifact_cases import altered_files
 from tests.fuzz.guard import FoundError
 from tests.fuzz.run_artifacts import try_artifact
+from tests.fuzz.run_pairs import try_file_pair, try_pair
 from tests.fuzz.run_specs import try_spec, write_tables
 from tests.fuzz.spec_cases import spec_files
 
@@ -67,13 +72,39 @@ def fuzz(name, cases, run, count, first_seed, keep):
     return became["FOUND"]
 
 
+def pairs(name, run, count, first_seed):
+    """The same for pairs, which a seed and a number determine."""
+    became, slowest, start = Counter(), 0.0, time.perf_counter()
+    for number in range(count):
+        began = time.process_time()
+        try:
+            became[run(Random(f"{first_seed}-{name}-{number}"))] += 1
+        except FoundError as error:
+            became["FOUND"] += 1
+            if became["FOUND"] <= 10:
+                print(f"{name} {number}: {error}", file=sys.stderr, flush=True)
+        slowest = max(slowest, time.process_time() - began)
+    words = ", ".join(f"{key}: {value:,}" for key, value in became.most_common())
+    seconds = time.perf_counter() - start
+    print(
+        f"| {name} | {count:,} | {count:,} | {words} | {slowest:.1f} | {seconds:.0f} |", flush=True
+    )
+    return became["FOUND"]
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("kinds", nargs="*", metavar="specs | artifacts | pairs (default: all)")
     parser.add_argument("--specs", type=int, default=10_000)
     parser.add_argument("--artifacts", type=int, default=10_000)
+    parser.add_argument("--pairs", type=int, default=100_000, help="through Python")
+    parser.add_argument("--file-pairs", type=int, default=2_000, help="through labeldp randomize")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="folder for what must not happen")
     options = parser.parse_args()
+    kinds = options.kinds or ["specs", "artifacts", "pairs"]
+    if set(kinds) - {"specs", "artifacts", "pairs"}:
+        parser.error("say specs, artifacts or pairs")
     print("| | cases | distinct | what became of them | slowest (s of processor time) | seconds |")
     print("|---|---:|---:|---|---:|---:|", flush=True)
     found = 0
@@ -84,9 +115,13 @@ def main():
             ("specs", spec_files(), try_spec, options.specs),
             ("artifacts", altered_files(), try_artifact, options.artifacts),
         ):
-            if count:
+            if count and what in kinds:
                 each = partial(_in_folder, run, folder)
                 found += fuzz(what, cases, each, count, options.seed, options.keep)
+        if "pairs" in kinds:
+            through_files = partial(_in_folder, try_file_pair, folder)
+            found += pairs("pairs", try_pair, options.pairs, options.seed)
+            found += pairs("pairs of files", through_files, options.file_pairs, options.seed)
     print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
     sys.exit(1 if found else 0)
 

@@ -54,7 +54,7 @@ class CsvFile:
                     skipped, data = len(_BOM), data[len(_BOM) :]
                 head += data
                 row = _FIRST_ROW.match(head)
-                if len(head) > MAX_ROW_BYTES:
+                if row is None and len(head) > MAX_ROW_BYTES:
                     raise LongRowError
         header = head if row is None else row[0]
         names = pa_csv.read_csv(pa.BufferReader(header), parse_options=_parse(0)).column_names

@@ -106,7 +106,10 @@ class TableReader:
                     yield from file.iter_batches(_batch_rows(file, columns), columns=columns)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             # The message of Arrow may quote a label: say only that something is wrong.
-            raise refused(self.path, "is damaged, and cannot be read to the end") from None
+            reason = "is damaged, and cannot be read to the end"
+            if self.csv is not None:
+                reason += ": a row has another length, or another column text that is no UTF-8"
+            raise refused(self.path, reason) from None
         except LongRowError:
             raise refused(self.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
 

@@ -6,7 +6,9 @@ The same cases and the same noise in every run: benchmarks/fuzz.py is for new on
 from random import Random
 
 import click
+import numpy as np
 import pytest
+from labeldp_runtime import randomizer
 
 from labeldp_compile.cli import plan as plan_module
 from labeldp_compile.cli import verify as verify_module
@@ -16,6 +18,7 @@ from tests.fuzz import guard
 from tests.fuzz.artifact_cases import AlteredFile, altered_file, original, with_checksum
 from tests.fuzz.guard import FoundError, labeldp
 from tests.fuzz.run_artifacts import try_artifact
+from tests.fuzz.run_pairs import try_file_pair, try_pair
 from tests.fuzz.run_specs import try_spec, write_tables
 from tests.fuzz.spec_cases import BASES, spec_file
 
@@ -41,6 +44,34 @@ def test_specs(folder, known_noise, number):
 @pytest.mark.parametrize("number", range(100))
 def test_altered_artifacts(folder, number):
     try_artifact(altered_file(Random(number)), folder)
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_pairs_that_differ_in_one_label(number):
+    for part in range(25):
+        try_pair(Random(25 * number + part))
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_pairs_of_files_that_differ_in_one_label(folder, number):
+    try_file_pair(Random(number), folder)
+
+
+def test_a_label_that_changes_another_row_is_found(folder, monkeypatch):
+    def of_all_labels(values, element_type, missing):
+        array, like = read_labels(values, element_type, missing)
+        return np.sort(array), like
+
+    read_labels = randomizer.read_labels
+    monkeypatch.setattr(randomizer, "read_labels", of_all_labels)
+    found = 0
+    for number in range(40):
+        try:
+            try_pair(Random(number))
+        except FoundError as error:
+            found += 1
+            assert "another row differs" in str(error)
+    assert found > 5
 
 
 def test_unaltered_specs_are_planned_and_originals_verify(folder):

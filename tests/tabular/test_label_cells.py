@@ -1,0 +1,166 @@
+"""One label of a file never decides an exit code, a message or how another is read."""
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp_compile.errors import DataError
+from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_compile.tabular import csv_file, label_array, open_table
+from labeldp_compile.tabular.csv_file import CsvFile
+from tests.cli.test_cli import labeldp
+from tests.helpers import INTEGER_SPEC, compile_text
+from tests.verify.test_mutations import CATEGORICAL_SPEC
+
+WHOLE, REAL = IntegerDomain(-(2**53), 2**53, default=-1), RealDomain(0.0, 1.0, 2, default=0.5)
+NUMBERS = {
+    "7": 7,
+    " \t7\v": 7,
+    "+5": 5,
+    "-5": -5,
+    "007": 7,
+    "1e3": 1000,
+    "1E+3": 1000,
+    "25e-1": 2.5,
+    "2.5": 2.5,
+    "4.": 4,
+    ".5": 0.5,
+    "9007199254740991.4": Decimal("9007199254740991.4"),
+    "0." + "0" * 50 + "7e51": 7,
+    "1" + "0" * 50 + "e-50": 1,
+    "1e" + "0" * 50 + "1": 10,
+    "1e-" + "9" * 50: 0,
+    "1e" + "9" * 50: math.inf,
+    "-1e400": -math.inf,
+    "inf": math.inf,
+    "-Infinity": -math.inf,
+    "TRUE": 1,
+    "false": 0,
+}
+NO_NUMBERS = ["", " ", "nan", "NaN", "NA", "0x10", "1_000", "1,5", "٣", "１", "+-5", "--5", "1e"]
+NO_NUMBERS += ["e5", ".", "1 2", "1\u00a0", "\ufeff1", "1\0", "inf1", "+nan", "yes", "x" * 9]
+
+
+def read(domain, cells):
+    return label_array(domain, "y", pa.array(cells, pa.string())).tolist()
+
+
+@pytest.mark.parametrize("cell", NUMBERS, ids=lambda cell: cell[:9])
+def test_numbers_in_cells(cell):
+    number = NUMBERS[cell]
+    whole = round(number) if math.isfinite(number) else (2**63 - 1 if number > 0 else -(2**63))
+    assert read(WHOLE, [cell, "x", cell]) == [whole, -1, whole]
+    assert read(CategoricalDomain((0, -1), -1), [cell]) == [whole]
+    assert read(REAL, [cell, "x"]) == [float(number), 0.5]
+
+
+@pytest.mark.parametrize("cell", NO_NUMBERS, ids=ascii)
+def test_no_numbers_in_cells(cell):
+    assert read(WHOLE, [cell, "3"]) == [-1, 3]
+    assert read(REAL, [cell, "3"]) == [0.5, 3]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("cells")
+    for name, text in (("numbers", INTEGER_SPEC), ("text", CATEGORICAL_SPEC)):
+        (directory / f"{name}.onnx").write_bytes(compile_text(text).model)
+        prior = next(line for line in text.splitlines() if line.startswith("prior:"))
+        data = "prior: {kind: public, data: t.csv}"
+        (directory / f"{name}.yaml").write_text(text.replace(prior, data), encoding="utf-8")
+    labeldp("keygen", directory / "k.key")
+    return directory
+
+
+HOSTILE = [b"unknown", b"\xff\xfe", b"2.5", b"", b'"a,""b"""', b'"two\nlines"', b"2020-01-01"]
+HOSTILE += [b"\0", b"9" * 5000, b"x" * (9 << 19), b'"' + b"\n" * (9 << 19) + b'"']
+
+
+def table_with(path, label, row, rows, usual):
+    """A CSV file; in one row another label than the usual one."""
+    lines = [b"id,y,text", *(b"%d,%s,ab" % (i, usual) for i in range(rows))]
+    lines[1 + row] = b"%d,%s,ab" % (row, label)
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+@pytest.mark.parametrize("name", ["numbers", "text"])
+@pytest.mark.parametrize("row", [1, 9_999], ids=["first block", "late row"])
+def test_one_label_of_a_csv_file(place, name, row, monkeypatch):
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 15)
+
+    def outcome(label):
+        table_with(place / "t.csv", label, row, 10_000, b"3" if name == "numbers" else b"red")
+        key = ["--key", place / "k.key", "--id-column", "id", "--overwrite", "--column", "y"]
+        output = place / "out.parquet"
+        result = labeldp("randomize", place / f"{name}.onnx", place / "t.csv", "-o", output, *key)
+        table = pq.read_table(output)
+        others = np.delete(table["y"].to_numpy(zero_copy_only=False), row)
+        return result.exit_code, result.output, table.schema, others.tolist()
+
+    expected = outcome(b"1")
+    assert expected[0] == 0 and "10,000 rows" in expected[1]
+    for label in HOSTILE:
+        assert outcome(label) == expected
+
+
+@pytest.mark.parametrize("name", ["numbers", "text"])
+def test_one_label_of_a_csv_file_that_is_counted(place, name):
+    outcomes = []
+    for label in (b"3", *HOSTILE):
+        table_with(place / "t.csv", label, 1, 1000, b"3")
+        result = labeldp("compile", place / f"{name}.yaml", "-o", place / "b", "--overwrite")
+        outcomes.append((result.exit_code, result.stderr.count("\n")))
+    assert set(outcomes) == {(0, outcomes[0][1])}
+
+
+def test_true_labels_that_are_kept_are_text_in_every_row(place):
+    for label in HOSTILE:
+        table_with(place / "t.csv", label, 1, 3, b"red")
+        output = place / "kept.parquet"
+        arguments = ["--add", "z", "--overwrite", "--column", "y"]
+        labeldp("randomize", place / "text.onnx", place / "t.csv", "-o", output, *arguments)
+        kept = pq.read_table(output)["y"]
+        assert kept.type == pa.string() and kept.to_pylist()[::2] == ["red", "red"]
+
+
+def rows_of(path, block, monkeypatch):
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block)
+    file = CsvFile.open(path)
+    batches = list(file.batches(file.names, "y"))
+    return [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
+
+
+def test_rows_are_the_same_in_blocks_of_every_size(tmp_path, monkeypatch):
+    rows = [b'5" pipe,1', b'"a""b",2', b'"two\r\nlines",3', b"", b'"",""', b'x"y"z,4', b'"a"b,5']
+    expected = [('5" pipe', "1"), ('a"b', "2"), ("two\r\nlines", "3"), ("", "")]
+    expected += [('x"y"z', "4"), ("ab", "5")]
+    for end in (b"\n", b"\r\n", b"\r"):
+        for last in (b"", end):
+            path = tmp_path / "a.csv"
+            path.write_bytes(b"\xef\xbb\xbf" + end + b'y,"x\n"' + end + end.join(rows) + last)
+            assert CsvFile.open(path).names == ["y", "x\n"]
+            for block in (1, 2, 3, 5, 8, 13, 1 << 22):
+                assert rows_of(path, block, monkeypatch) == expected
+
+
+def test_a_row_that_is_too_long_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"y,x\n0," + b"7" * 5000 + b"\n")
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(csv_file, "MAX_ROW_BYTES", 1000)
+    table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
+    with pytest.raises(DataError, match="has a row of more than"):
+        list(table.batches())
+
+
+def test_bytes_of_other_columns_that_are_no_utf8_are_one_error(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"y,x\n\xff,1\n0,\xff\n")
+    with pytest.raises(DataError, match="no UTF-8"):
+        list(open_table(path, "y", IntegerDomain(0, 9), all_columns=True).batches())
+    (batch,) = open_table(path, "y", IntegerDomain(0, 9), all_columns=False).batches()
+    assert batch.to_pydict() == {"y": ["\ufffd", "0"]}

@@ -22,9 +22,9 @@ def random_file(generator):
     """A domain whose labels float64 can tell apart, on a lattice that it often cannot."""
     labels, spacing = generator.randint(2, 4), generator.choice([1, 2, 4, 8])
     low = generator.choice([0.0, 1.0, 1e6, -1e6, 1e6 / 3, -3.0])
-    step = max(generator.choice([1.0, 0.1, 1e-5]), abs(low) * 2.0**-31)
+    step = max(generator.choice([1.0, 1e-5, 1e-5]), abs(low) * 2.0**-31)
     domain = RealDomain(low, low + step * (labels - 1), labels)
-    scale = generator.choice([1, 1, 1.5, 2.0**-17, 2.0**-18 / 3])
+    scale = generator.choice([1, 2.0**-19, 2.0**-20, 2.0**-21 / 3])
     row = generator.choice([composition, near_constant])
     unit = step / spacing * scale
     r = random_additive(generator, labels, spacing, generator.randint(1, 2), 6, low, unit, row)

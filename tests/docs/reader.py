@@ -93,9 +93,10 @@ class Artifact:
                 for i, place in enumerate(shapes[b >= 0]):
                     t = min(max(row * S + b * D + i, low), high)
                     weights[-1][t - low] += block * place
-        values = [t * c["unit"] + c["origin"] for t in range(low, high + 1)]
+        unit = c["unit"] if "unit" in c else c["unit_doubled"] / 2
+        values = [t * unit + c["origin"] for t in range(low, high + 1)]
         stated = {"word_bits": bits, "labels": labels, "spacing": S, "blocks": blocks}
-        ends = {"low": low, "high": high, "origin": c["origin"].hex(), "unit": c["unit"].hex()}
+        ends = {"low": low, "high": high, "origin": c["origin"].hex(), "unit": unit.hex()}
         return weights, 4**bits, values, {**stated, "shapes": shapes, **ends}
 
 

@@ -154,14 +154,34 @@ class Randomizer {
     return bytes;
   }
 
-  /// The checksum is SHA-256 of the same file without the checksum's own entry of 92 bytes.
+  /// The integer of 7 bits a byte at `at`, which moves behind it.
+  static std::uint64_t varint(const std::string& bytes, std::size_t& at) {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64 && at < bytes.size(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(bytes[at++]);
+      value |= static_cast<std::uint64_t>(byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+    throw ArtifactError("the file is damaged: an integer does not end");
+  }
+
+  /// The checksum is SHA-256 of the same file without the checksum's own entry of 92 bytes. It is
+  /// looked for among the fields of the file: a text inside may look like it.
   static bool checksum_holds(const std::string& bytes) {
     const std::string entry = "\x72\x5a\x0a\x16labeldp.content_sha256\x12\x40";
-    const std::size_t start = bytes.find(entry);
-    if (start == std::string::npos || start != bytes.rfind(entry)) return false;
-    const std::string stated = bytes.substr(start + entry.size(), 64);
-    std::string content = bytes;
-    content.erase(start, entry.size() + 64);
+    std::string stated, content = bytes;
+    for (std::size_t at = 0; at < bytes.size();) {
+      const std::size_t start = at;
+      const std::uint64_t tag = varint(bytes, at);
+      const std::uint64_t length = varint(bytes, at);  // or, of an integer, its value
+      if (tag % 8 == 0) continue;
+      if (tag % 8 != 2 || length > bytes.size() - at) return false;
+      at += length;
+      if (bytes.compare(start, entry.size(), entry) != 0) continue;
+      if (!stated.empty()) return false;
+      stated = bytes.substr(start + entry.size(), 64);
+      content.erase(start, at - start);
+    }
     unsigned char digest[SHA256_DIGEST_LENGTH];
     SHA256(reinterpret_cast<const unsigned char*>(content.data()), content.size(), digest);
     std::string hex;

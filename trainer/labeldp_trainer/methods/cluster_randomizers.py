@@ -136,10 +136,9 @@ class ClusterRandomizers:
         return Randomizer(artifact.model, f"cluster {number}")
 
     def _feasible(self) -> None:
-        spec = self._spec
-        labeldp("mechanisms").require_feasible(
-            spec.named_mechanism, spec.domain, spec.loss, exact(self._method.epsilon)
-        )
+        """Whatever could fail without the histograms fails before they are paid for."""
+        epsilons = exact(self._method.epsilon_prior), exact(self._method.epsilon)
+        labeldp("pipeline").require_compilable(self._spec, *epsilons, None)
 
     def _spec_text(self) -> str:
         method, config = self._method, self._loaded.config

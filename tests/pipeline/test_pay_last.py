@@ -1,0 +1,372 @@
+"""ε₁ is spent when nothing but the prior is missing, and what was paid for is never lost."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile import pipeline
+from labeldp_compile.cli import main
+from labeldp_compile.errors import DataError
+from labeldp_compile.ledger import prior_account, read_entries
+from labeldp_compile.prior import estimate, kept
+from labeldp_compile.verify.report import Check, Report
+
+SPEC = """
+version: 1
+name: visits
+label:
+  column: y
+  domain: {domain}
+loss: squared
+privacy: {{epsilon: 1.0, split: {{prior: 0.1, label: 0.9}}{ledger}}}
+prior: {{kind: private, data: y.parquet{names}}}
+mechanism: {mechanism}
+"""
+LEDGER = {"ledger": ", ledger: budget.ledger", "names": ", data_set: d, data_version: one"}
+NO_LEDGER = {"ledger": "", "names": ""}
+ARTIFACT = ["visits.certificate.json", "visits.onnx"]
+
+
+class Place:
+    """A folder with labels and a spec, with or without a ledger."""
+
+    def __init__(self, folder, with_ledger):
+        self.folder, self.with_ledger = folder, with_ledger
+        self.out, self.kept = folder / "out", folder / "out" / "visits.prior.json"
+        self.write_labels([0, 1, 1, 2, 3, 3, 3] * 20)
+        self.write_spec()
+        if with_ledger:
+            ledger = folder / "budget.ledger"
+            assert self.run("ledger", "init", ledger).exit_code == 0
+            flags = ("--data-set", "d", "--epsilon", "1")
+            assert self.run("ledger", "set-budget", ledger, *flags).exit_code == 0
+
+    def write_labels(self, labels):
+        pq.write_table(pa.table({"y": labels}), self.folder / "y.parquet")
+
+    def write_spec(self, mechanism="{kind: rr_on_bins}", domain=None, ledger=None):
+        domain = domain or "{kind: integer, min: 0, max: 3}"
+        names = LEDGER if (self.with_ledger if ledger is None else ledger) else NO_LEDGER
+        text = SPEC.format(mechanism=mechanism, domain=domain, **names)
+        (self.folder / "spec.yaml").write_text(text)
+
+    def run(self, *arguments):
+        return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+    def compile(self, *flags):
+        return self.run("compile", self.folder / "spec.yaml", "-o", self.out, *flags)
+
+    def plan(self):
+        return self.run("plan", self.folder / "spec.yaml")
+
+    def spends(self):
+        entries = read_entries(self.folder / "budget.ledger")
+        return sum(entry.kind == "spend" for entry in entries)
+
+    def files(self):
+        return sorted(path.name for path in self.out.iterdir())
+
+    def certificate(self):
+        return json.loads((self.out / "visits.certificate.json").read_text())
+
+
+@pytest.fixture(params=[False, True], ids=["file", "ledger"])
+def place(request, tmp_path, known_noise):
+    return Place(tmp_path, request.param)
+
+
+@pytest.fixture
+def unledgered(tmp_path, known_noise):
+    return Place(tmp_path, False)
+
+
+@pytest.fixture
+def ledgered(tmp_path, known_noise):
+    return Place(tmp_path, True)
+
+
+@pytest.fixture
+def draws(monkeypatch):
+    """The histograms that were drawn, one after the other: what was spent."""
+    made, draw = [], estimate.noisy_histogram
+
+    def drawn(*arguments):
+        made.append(draw(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(estimate, "noisy_histogram", drawn)
+    return made
+
+
+def failing(error, from_call=1):
+    """A function that raises, but not before its call number ``from_call``."""
+    calls = []
+
+    def fail(original):
+        def called(*arguments, **keywords):
+            calls.append(1)
+            if len(calls) < from_call:
+                return original(*arguments, **keywords)
+            raise error
+
+        return called
+
+    return fail
+
+
+# What runs after the prior is known. A rehearsal calls all but the solver once before that.
+STAGES = [("solve", 1), ("build_certificate", 2), ("write_model", 2), ("check_bytes", 2)]
+FAULTS = [ValueError("v"), RuntimeError("r"), MemoryError(), ZeroDivisionError("z"), KeyError("k")]
+
+
+@pytest.mark.parametrize(
+    ("stage", "error"),
+    [(stage, FAULTS[(i + j) % 5]) for i, stage in enumerate(STAGES) for j in (0, 2)],
+)
+def test_whatever_fails_after_the_prior_keeps_it(place, draws, monkeypatch, stage, error):
+    name, from_call = stage
+    with monkeypatch.context() as patch:
+        original = getattr(pipeline, name)
+        patch.setattr(pipeline, name, failing(error, from_call)(original))
+        result = place.compile()
+    assert result.exit_code == 2 and len(draws) == 1
+    assert "Traceback" not in result.stderr
+    where = place.folder / "budget.ledger" if place.with_ledger else place.kept
+    assert f"its noisy histogram is kept in {where}" in result.stderr
+    assert not (place.out / "visits.onnx").exists()
+    again = place.compile()
+    assert again.exit_code == 0 and len(draws) == 1 and "reusing the noisy prior" in again.stderr
+    assert place.files() == ARTIFACT
+    assert place.certificate()["prior"]["scale"] == draws[0].scale
+    assert place.certificate()["privacy"]["epsilon_prior"] == 0.1
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), SystemExit(143)])
+def test_stopping_a_solver_keeps_the_prior(place, draws, monkeypatch, stop):
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "solve", failing(stop)(None))
+        result = place.compile()
+    assert result.exit_code > 2 and len(draws) == 1
+    told = "entry 2 spends" if place.with_ledger else f"{place.kept} keeps the noisy prior"
+    assert told in result.stderr
+    assert place.compile().exit_code == 0 and len(draws) == 1 and place.files() == ARTIFACT
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".certificate.json", ".onnx.sig"])
+def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, monkeypatch, suffix):
+    whole = pipeline.replaced_when_whole
+
+    def full(path):
+        if path.name == f"visits{suffix}":
+            raise DataError(f"{path}: cannot be written: No space left on device")
+        return whole(path)
+
+    key = place.folder / "key.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "replaced_when_whole", full)
+        result = place.compile("--sign", key)
+    assert result.exit_code == 2 and "No space left" in result.stderr and len(draws) == 1
+    assert place.kept.exists() is not place.with_ledger
+    again = place.compile("--sign", key, "--overwrite")
+    assert again.exit_code == 0 and len(draws) == 1
+    assert place.files() == [*ARTIFACT, "visits.onnx.sig"]
+
+
+KILLED = """
+import os, signal, sys
+from labeldp_compile import pipeline
+from labeldp_compile.cli import main
+pipeline.solve = lambda problem: os.kill(os.getpid(), signal.SIGKILL)
+main(["compile", *sys.argv[1:]])
+"""
+
+
+def test_a_killed_compile_leaves_the_prior_to_the_next(place, draws):
+    command = [sys.executable, "-c", KILLED, place.folder / "spec.yaml", "-o", place.out]
+    killed = subprocess.run(command, check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    if not place.with_ledger:
+        assert place.files() == ["visits.prior.json"]
+        assert stat.S_IMODE(place.kept.stat().st_mode) == 0o600
+    assert place.compile().exit_code == 0 and draws == []
+    assert place.files() == ARTIFACT
+
+
+def test_a_draw_that_cannot_be_kept_is_thrown_away(unledgered, draws, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        result = unledgered.compile()
+    assert result.exit_code == 2 and "nothing was spent" in result.stderr
+    assert unledgered.files() == []
+    assert unledgered.compile().exit_code == 0
+
+
+def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered, monkeypatch):
+    class Full:
+        free = 1000
+
+    monkeypatch.setattr(prior_account.shutil, "disk_usage", lambda folder: Full)
+    result = ledgered.compile()
+    assert result.exit_code == 2 and "nothing was spent" in result.stderr
+    assert ledgered.spends() == 0
+
+
+def test_a_spend_without_a_prior_is_named(ledgered, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(estimate, "noisy_histogram", lambda *_: 1 / 0)
+        assert isinstance(ledgered.compile().exception, ZeroDivisionError)
+    told = "the same was paid for by entry 2, of which no noisy prior came"
+    assert told in ledgered.plan().stdout
+    again = ledgered.compile()
+    assert again.exit_code == 0 and told in again.stderr and ledgered.spends() == 2
+    assert told not in ledgered.plan().stdout
+
+
+def stop_before_solving(place, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "solve", failing(ValueError("no"))(None))
+        assert place.compile().exit_code == 2
+    return place.kept.read_bytes()
+
+
+def test_another_mechanism_uses_what_was_paid_for(unledgered, draws, monkeypatch):
+    stop_before_solving(unledgered, monkeypatch)
+    unledgered.write_spec("{kind: optimal_unbiased}")
+    assert unledgered.compile().exit_code == 0 and len(draws) == 1
+    assert unledgered.certificate()["prior"]["rows"] == 140
+
+
+def test_another_question_or_other_data_are_not_answered_by_it(unledgered, draws, monkeypatch):
+    before = stop_before_solving(unledgered, monkeypatch)
+    unledgered.write_spec(domain="{kind: integer, min: 0, max: 4}")
+    result = unledgered.compile()
+    assert result.exit_code == 2 and "domain" in result.stderr and "delete" in result.stderr
+    unledgered.write_spec()
+    unledgered.write_labels([0, 1, 2, 3] * 35)
+    result = unledgered.compile()
+    assert result.exit_code == 2 and "time of change" in result.stderr
+    assert unledgered.kept.read_bytes() == before and len(draws) == 1
+    unledgered.kept.unlink()
+    assert unledgered.compile().exit_code == 0 and len(draws) == 2
+
+
+def altered(key, value):
+    return lambda facts: {**facts, key: value}
+
+
+DAMAGE = {
+    "cut": lambda facts: json.dumps(facts)[:-20],
+    "empty": lambda facts: "",
+    "list": lambda facts: [facts],
+    "deep": lambda facts: "[" * 100_000,
+    "twice": lambda facts: json.dumps(facts)[:-1] + ', "rows": 3}',
+    "unknown key": altered("more", 1),
+    "version": altered("format_version", "2.0"),
+    "no rows": altered("rows", 0),
+    "true rows": altered("rows", True),
+    "long number": altered("rows", 10**5000 if sys.get_int_max_str_digits() == 0 else 2**63),
+    "text": altered("counts", ["1", "2", "3", "4"]),
+    "fractions": altered("counts", [1.5, 2.0, 3.0, 4.0]),
+    "too few": altered("counts", [1, 2, 3]),
+    "no counts": altered("counts", []),
+    "scale": altered("scale", -1.0),
+    "infinite": lambda facts: json.dumps({**facts, "scale": float("inf")}),
+    "epsilon": altered("epsilon", "1/0"),
+    "digest": altered("question_sha256", "\x1b[2J"),
+    "data": altered("data", {"name": "y.parquet", "size": 1}),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_a_damaged_file_is_refused_and_nothing_is_spent(unledgered, draws, monkeypatch, case):
+    facts = json.loads(stop_before_solving(unledgered, monkeypatch))
+    changed = DAMAGE[case](facts)
+    text = changed if isinstance(changed, str) else json.dumps(changed)
+    unledgered.kept.write_text(text)
+    result = unledgered.compile()
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert "expected the noisy prior" in result.stderr and "delete it" in result.stderr
+    assert unledgered.kept.read_text() == text and len(draws) == 1
+
+
+def test_what_is_no_file_of_its_own_is_refused(unledgered, draws, monkeypatch):
+    stop_before_solving(unledgered, monkeypatch)
+    unledgered.kept.chmod(0o666)
+    result = unledgered.compile()
+    assert result.exit_code == 2 and "others may write to it" in result.stderr
+    elsewhere = unledgered.folder / "elsewhere"
+    unledgered.kept.rename(elsewhere)
+    unledgered.kept.symlink_to(elsewhere)
+    assert unledgered.compile().exit_code == 2
+    unledgered.kept.unlink()
+    os.mkfifo(unledgered.kept)  # to wait for a writer would hang
+    assert unledgered.compile().exit_code == 2
+    unledgered.kept.unlink()
+    unledgered.kept.mkdir()
+    assert unledgered.compile().exit_code == 2 and len(draws) == 1
+
+
+def test_a_seeded_compile_leaves_the_kept_prior_alone(unledgered, monkeypatch):
+    before = stop_before_solving(unledgered, monkeypatch)
+    assert unledgered.compile("--insecure-test-seed", "1").exit_code == 0
+    assert unledgered.kept.read_bytes() == before
+
+
+def test_the_file_confirms_no_guess_of_the_labels(unledgered, monkeypatch):
+    """It knows the data by name, size and time; only the counts are computed from labels."""
+    facts = json.loads(stop_before_solving(unledgered, monkeypatch))
+    assert set(facts["data"]) == {"name", "size", "modified_ns"}
+    assert set(facts) == kept._KEYS
+
+
+ODD = "{kind: real, min: 0, max: 49.000001, points: 50}"
+
+
+@pytest.mark.parametrize("kind", ["laplace", "staircase", "laplace, clip: true"])
+def test_a_domain_that_has_no_file_that_verifies_costs_nothing(ledgered, kind):
+    ledgered.write_spec(f"{{kind: {kind}}}", ODD)
+    result = ledgered.compile()
+    assert (result.exit_code, ledgered.spends()) in ((0, 1), (2, 0))
+    assert (ledgered.plan().exit_code == 0) is (result.exit_code == 0)
+
+
+MECHANISMS = [
+    "{kind: randomized_response}",
+    "{kind: rr_on_bins}",
+    "{kind: rr_with_prior}",
+    "{kind: rr_top_k, k: 2}",
+    "{kind: optimal_unbiased}",
+    "{kind: optimal_unbiased, bias: {sample_size: 1}}",
+    "{kind: optimal_unbiased, outputs: {grid: 9}}",
+    "{kind: debiased_rr}",
+    "{kind: laplace}",
+    "{kind: staircase, clip: true}",
+    "{kind: exponential}",
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_what_no_verifier_would_pass_is_refused_before_it_is_paid(place, monkeypatch, mechanism):
+    """Plan refuses it, too, and in the same words; without the fault both pass."""
+    refusal = Report((Check("tables", False, "planted"),), None)
+    place.write_spec(mechanism)
+    with monkeypatch.context() as patch:
+        patch.setattr(estimate, "noisy_histogram", None)
+        patch.setattr(pipeline, "check_bytes", lambda model: refusal)
+        result, planned = place.compile(), place.plan()
+    assert result.exit_code == 2 and "planted" in result.stderr and not place.out.exists()
+    assert planned.exit_code == 2 and planned.stderr == result.stderr
+    assert not place.with_ledger or place.spends() == 0
+    assert place.plan().exit_code == place.compile().exit_code == 0

@@ -1,0 +1,177 @@
+"""What plan promises, compile keeps, for any prior: the file is no larger, and it is made."""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp_compile import sizes
+from labeldp_compile.artifact import bucket_grid
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import create_ledger, read_entries, set_budget
+from labeldp_compile.mechanisms import rr_on_bins
+from labeldp_compile.pipeline import compile_spec
+from labeldp_compile.plan import plan_spec
+from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.randomizer.rr_top_k import rr_top_k
+from labeldp_compile.solve.rr_on_bins import BinsSolution
+from labeldp_compile.verify import steps
+
+SPEC = """
+version: 1
+name: sized
+label:
+  column: y
+  domain: {domain}
+loss: {loss}
+privacy: {{epsilon: {total}, split: {{prior: 9, label: {label}}}, ledger: l.ledger}}
+prior: {{kind: private, data: y.parquet, counts: n, rows: {rows}, data_set: d, data_version: v}}
+mechanism: {mechanism}
+"""
+NUMBERS = [
+    "{kind: randomized_response}",
+    "{kind: rr_on_bins}",
+    "{kind: rr_with_prior}",
+    "{kind: optimal_unbiased}",
+    "{kind: optimal_unbiased}",
+    "{kind: optimal_unbiased}",
+    "{kind: optimal_unbiased, bias: {max: 0.5}}",
+    "{kind: optimal_unbiased, bias: {sample_size: 1}}",
+    "{kind: optimal_unbiased, outputs: {grid: 40}}",
+    "{kind: debiased_rr}",
+    "{kind: laplace}",
+    "{kind: staircase}",
+    "{kind: exponential}",
+]
+BREAK = "\\n\\u00e9"  # in YAML
+NAMES = ["{kind: randomized_response}", "{kind: rr_with_prior}", "{kind: exponential}"]
+
+
+def adversarial(generator, k):
+    """[k] counts that make some outputs very rare, or very many of them worth having."""
+    shape = generator.integers(5)
+    if shape == 0:
+        counts = 10.0 ** generator.uniform(0, 9, k)
+    elif shape == 1:
+        counts = 2.0 ** -np.arange(k) * 10**9
+    elif shape == 2:
+        counts = np.where(np.arange(k) % generator.integers(2, 7) == 0, 1e9, 0)
+    elif shape == 3:
+        counts = np.full(k, 1e6)
+    else:
+        y = np.arange(k) / k
+        counts = 1e9 * (np.exp(-(((y - 0.2) / 0.02) ** 2)) + np.exp(-(((y - 0.8) / 0.05) ** 2)))
+    return counts.astype(np.int64) + (np.arange(k) == k - 1)
+
+
+def written(folder, generator):
+    """A random spec, its data and its ledger."""
+    k = int(generator.integers(2, 50))
+    if generator.random() < 0.25:
+        times = int(generator.choice([1, 30]))  # characters that take more room in JSON
+        names = [f'"{times * BREAK}{i}"' for i in range(k)]
+        domain = f"{{kind: categorical, values: [{', '.join(names)}]}}"
+        domain += f"\n  out_of_domain: {{default: {names[0]}}}"
+        labels = ["\n\u00e9" * times + str(i) for i in range(k)]
+        mechanism, loss = generator.choice(NAMES), "zero_one"
+    else:
+        low = int(generator.choice([0, 10**6]))
+        domain = f"{{kind: integer, min: {low}, max: {low + k - 1}}}"
+        labels = list(range(low, low + k))
+        mechanism, loss = generator.choice(NUMBERS), "squared"
+    counts = adversarial(generator, k)
+    label = generator.choice(["0.1", "1", "4", "9"])
+    text = SPEC.format(
+        domain=domain,
+        loss=loss,
+        total=Fraction(label) + 9 if "." not in label else "9.1",
+        label=label,
+        rows=counts.sum(),
+        mechanism=mechanism,
+    )
+    pq.write_table(pa.table({"y": labels, "n": counts}), folder / "y.parquet")
+    (folder / "spec.yaml").write_text(text)
+    (folder / "l.ledger").unlink(missing_ok=True)
+    create_ledger(folder / "l.ledger")
+    set_budget(folder / "l.ledger", "d", Fraction(100), None)
+    return folder / "spec.yaml"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_plan_never_promises_what_compile_refuses(tmp_path, monkeypatch, known_noise, seed):
+    generator = np.random.default_rng(seed)
+    promised = refused = 0
+    for _ in range(10):
+        spec = written(tmp_path, generator)
+        tight = generator.random() < 0.7
+        with monkeypatch.context() as patch:
+            if tight:  # limits that bite at these few labels
+                entries = int(generator.choice([64, 256, 1024]))
+                patch.setattr(bucket_grid, "COMFORTABLE_ENTRIES", entries)
+                patch.setattr(bucket_grid, "SINGLE_GRID_ENTRIES", 16)
+                patch.setattr(bucket_grid, "MAX_ENTRIES", 4 * entries)
+                patch.setattr(steps, "MAX_FILE_BYTES", int(generator.integers(46_000, 130_000)))
+            try:
+                most = plan_spec(spec).most_bytes
+            except InputError as error:
+                refused += 1
+                with pytest.raises(InputError) as same:
+                    compile_spec(spec, directory=tmp_path / "out")
+                assert str(same.value) == str(error)
+                kinds = [entry.kind for entry in read_entries(tmp_path / "l.ledger")]
+                assert kinds == ["ledger", "budget"]
+                continue
+            promised += 1
+            artifact = compile_spec(spec, directory=tmp_path / "out")
+            assert len(artifact.model) <= most <= steps.MAX_FILE_BYTES
+    assert promised >= 3 and refused >= 1
+
+
+@pytest.mark.parametrize("epsilon", ["0.000001", "0.01", "0.7", "0.6931471805599453", "3", "20"])
+def test_grids_of_responses_have_no_more_entries_than_promised(epsilon):
+    sizes_tried = sorted({*range(1, 40), 127, 128, 129, 255, 256, 500, 511, 512, 1000})
+    for m in sizes_tried:
+        response = randomized_response(range(m), range(m), Fraction(epsilon))
+        top = rr_top_k(range(m + 1), range(m), Fraction(epsilon))
+        for randomizer, each, segments in ((response, 10, 2), (top, 36, 3)):
+            entries = max(each * m + 64, bucket_grid.SINGLE_GRID_ENTRIES)
+            k = len(randomizer.offsets)
+            assert bucket_grid.table_bytes(randomizer) <= 8 * (k + entries + segments * m)
+
+
+def spec_of(folder, loss, mechanism):
+    path = folder / "s.yaml"
+    path.write_text(
+        f"{{version: 1, name: s, loss: {loss}, privacy: {{epsilon: 1}}, prior: {{kind: uniform}}, "
+        f"mechanism: {{kind: {mechanism}}}, "
+        "label: {column: y, domain: {kind: integer, min: 1, max: 40}}}"
+    )
+    return path
+
+
+def test_rare_outputs_are_merged_until_the_tables_fit(tmp_path, monkeypatch):
+    spec = spec_of(tmp_path, "squared", "optimal_unbiased")
+    best = compile_spec(spec)
+    monkeypatch.setattr(bucket_grid, "SINGLE_GRID_ENTRIES", 16)
+    monkeypatch.setattr(bucket_grid, "COMFORTABLE_ENTRIES", 256)
+    fitting = compile_spec(spec)
+    assert fitting.randomizer.outputs < best.randomizer.outputs
+    entries = bucket_grid.table_bytes(fitting.randomizer) // 8
+    assert entries <= 40 + 256 + 2 * fitting.randomizer.outputs
+    # What that costs is in the certificate: still unbiased, and the gap is proved.
+    utility, least = fitting.certificate["utility"], best.certificate["utility"]
+    assert utility["largest_bias"] < 1e-12 and 0 < utility["certified_gap"] < 0.05
+    assert utility["noisy_label_loss"] < 1.05 * least["noisy_label_loss"]
+
+
+def test_bins_and_kept_labels_are_fewer_until_they_fit(tmp_path, monkeypatch):
+    def many_bins(labels, *_):
+        return BinsSolution(np.arange(len(labels)), labels, 0.0, 1)
+
+    monkeypatch.setattr(sizes, "fits", lambda spec, rows, randomizer: randomizer.outputs <= 5)
+    monkeypatch.setattr(rr_on_bins, "solve_rr_on_bins", many_bins)
+    for loss, mechanism in (("poisson", "rr_on_bins"), ("zero_one", "rr_with_prior")):
+        randomizer = compile_spec(spec_of(tmp_path, loss, mechanism)).randomizer
+        assert randomizer.outputs == 5 and len(randomizer.offsets) == 40

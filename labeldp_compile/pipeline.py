@@ -24,7 +24,7 @@ from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.randomizer import Randomizer
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.tabular.writer import replaced_when_whole
-from labeldp_compile.verify import VerificationError, check_bytes
+from labeldp_compile.verify import OWN_FILES, VerificationError, check_bytes
 from labeldp_compile.verify.signature import signature_path
 
 COMFORTABLE_ENTRIES = 1 << 20  # 8 MB of lookup table
@@ -167,7 +167,7 @@ def assemble(
     if insecure is None:
         # Nothing leaves the compiler that an auditor would refuse.
         try:
-            check_bytes(model).require()
+            check_bytes(model, budget=OWN_FILES).require()
         except VerificationError as error:
             raise InputError(
                 f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"

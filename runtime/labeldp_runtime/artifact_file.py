@@ -12,8 +12,10 @@ from labeldp_runtime.errors import (
     DamagedArtifactError,
     UnsupportedFormatError,
 )
+from labeldp_runtime.wire import WireError, count_fields
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
+_MAX_FIELDS = 5_000_000  # a million categories need four million
 FORMAT_MAJOR = "1"
 # The metadata property "labeldp.format_version": tag and length of the key, the key, tag and length
 # of the value, the value.
@@ -47,6 +49,14 @@ def check_bytes(data: bytes, source: str) -> None:
                 f"{source}: has format {version.decode()}, "
                 f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
             )
+    try:
+        fields = count_fields(data, _MAX_FIELDS)
+    except WireError as error:
+        raise ArtifactError(f"{source}: is no labeldp artifact: it is no protobuf") from error
+    if fields > _MAX_FIELDS:  # onnxruntime would take gigabytes to find out
+        raise ArtifactTooLargeError(
+            f"{source}: holds more than {_MAX_FIELDS:,} parts: it is no labeldp artifact"
+        )
     if not checksum_holds(data):
         raise DamagedArtifactError(
             f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"

@@ -27,7 +27,7 @@ from labeldp_compile.randomizer import Domain, IntegerDomain, Randomizer
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.mechanism import Laplace, RRTopK, Staircase
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.verify import VerificationError, check_bytes
+from labeldp_compile.verify import OWN_FILES, VerificationError, check_bytes
 from labeldp_compile.verify.signature import signature_path
 from labeldp_compile.whole_file import replaced_when_whole
 
@@ -286,7 +286,7 @@ def _certified(
     if insecure is None:
         # Nothing leaves the compiler that an auditor would refuse.
         try:
-            check_bytes(model).require()
+            check_bytes(model, budget=OWN_FILES).require()
         except VerificationError as error:
             raise InputError(
                 f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"

@@ -21,11 +21,12 @@ from labeldp_compile.audit import (
     choose_labels,
 )
 from labeldp_compile.audit.label_list import parse_labels
+from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
 from labeldp_compile.inspection import decode_artifact
-from labeldp_compile.verify import VerificationError
+from labeldp_compile.verify import Budget, VerificationError
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_EPSILON = 1000.0
@@ -55,6 +56,7 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 @click.option("--no-processes", is_flag=True, help="Start no other processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@budget_option
 def audit_command(
     file: Path | None,
     function: str | None,
@@ -64,6 +66,7 @@ def audit_command(
     no_processes: bool,
     as_json: bool,
     quiet: bool,
+    budget: Budget,
 ) -> None:
     """Randomize made-up labels, and test the outputs against what FILE certifies.
 
@@ -77,7 +80,7 @@ def audit_command(
     target, tried, claim = (
         _claimed(function, labels, epsilon)
         if file is None
-        else _certified(file, function, labels, epsilon)
+        else _certified(file, function, labels, epsilon, budget)
     )
     with row_progress("sampling", samples, quiet=quiet) as progress:
         report = audit(target, tried, claim, samples, progress, processes=not no_processes)
@@ -89,12 +92,12 @@ def audit_command(
 
 
 def _certified(
-    file: Path, function: str | None, labels: str | None, epsilon: float | None
+    file: Path, function: str | None, labels: str | None, epsilon: float | None, budget: Budget
 ) -> tuple[Target, np.ndarray[tuple[int], np.dtype[np.generic]], Claim]:
     if labels is not None or epsilon is not None:
         raise InputError("--labels and --epsilon come from FILE: leave them out")
     try:
-        decoded = decode_artifact(file)
+        decoded = decode_artifact(file, budget)
     except VerificationError as error:
         complain(f"{file}: does not verify, and is not run: {error}")
         sys.exit(1)

@@ -12,12 +12,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
 from labeldp_compile.inspection import Decoded, decode_artifact
-from labeldp_compile.verify import VerificationError
+from labeldp_compile.verify import Budget, VerificationError
 from labeldp_compile.verify.composition import MAX_LABELS_PER_USER
 
 FORMAT_VERSION = "1.0"
@@ -57,7 +58,10 @@ class _Use:
 )
 @click.option("--delta", default="1e-6", show_default=True, metavar="δ", help="1e-12 to below 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def compose_command(files: tuple[str, ...], labels: int | None, delta: str, as_json: bool) -> None:
+@budget_option
+def compose_command(
+    files: tuple[str, ...], labels: int | None, delta: str, as_json: bool, budget: Budget
+) -> None:
     """Say what one user pays whose labels go through all FILEs.
 
     Every file is verified first; exit code 1 if one does not verify. Each label is counted once:
@@ -68,7 +72,7 @@ def compose_command(files: tuple[str, ...], labels: int | None, delta: str, as_j
     uses = []
     for file, count in named:
         try:
-            uses.append(_Use(file, count, decode_artifact(file)))
+            uses.append(_Use(file, count, decode_artifact(file, budget)))
         except VerificationError as error:
             complain(f"{file}: does not verify: {error}")
             sys.exit(1)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import click
 
+from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.cli.text_table import clipped, text_table
@@ -25,7 +26,7 @@ from labeldp_compile.estimate import (
 from labeldp_compile.inspection import decode_artifact
 from labeldp_compile.pipeline import require_folder_writable
 from labeldp_compile.tabular import open_table
-from labeldp_compile.verify import VerificationError
+from labeldp_compile.verify import Budget, VerificationError
 from labeldp_compile.whole_file import replaced_when_whole
 
 _SHOWN_LABELS, _SHOWN_GROUPS = 60, 60
@@ -55,6 +56,7 @@ _WHOSE = {
 @click.option("--plot", type=click.Path(path_type=Path), help="Also write a picture (.png).")
 @click.option("--overwrite", is_flag=True, help="Replace a picture that exists.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@budget_option
 def estimate_command(
     file: Path,
     table: Path,
@@ -65,6 +67,7 @@ def estimate_command(
     plot: Path | None,
     overwrite: bool,
     quiet: bool,
+    budget: Budget,
 ) -> None:
     """Estimate histogram, mean and quantiles of what is behind private labels.
 
@@ -74,7 +77,7 @@ def estimate_command(
     """
     _refuse(plot, overwrite=overwrite)
     try:
-        decoded = decode_artifact(file)
+        decoded = decode_artifact(file, budget)
     except VerificationError as error:
         complain(f"{file}: does not verify: {error}")
         sys.exit(1)

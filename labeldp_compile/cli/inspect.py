@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, heat_map
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.text_table import clipped, text_table
@@ -30,7 +31,7 @@ from labeldp_compile.inspection import (
 from labeldp_compile.inspection.document import FORMAT_VERSION
 from labeldp_compile.randomizer import AdditiveRandomizer, Randomizer, WindowRandomizer
 from labeldp_compile.randomizer.probabilities import likely_outputs, matrix, value
-from labeldp_compile.verify import VerificationError
+from labeldp_compile.verify import Budget, VerificationError
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
 SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
@@ -48,13 +49,16 @@ _SHOWN_NOISE = 0.99
 @click.option("--label", "asked", multiple=True, metavar="Y", help="Show this label (repeatable).")
 @click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix, whatever its size.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, exact where it is small.")
-def inspect_command(file: Path, asked: tuple[str, ...], whole: bool, as_json: bool) -> None:
+@budget_option
+def inspect_command(
+    file: Path, asked: tuple[str, ...], whole: bool, as_json: bool, budget: Budget
+) -> None:
     """Show the matrix Pr[output | label] of an artifact, its outputs and its labels.
 
     FILE is verified first. Exit code 1 if it does not verify, 2 if it cannot be read.
     """
     try:
-        decoded = decode_artifact(file)
+        decoded = decode_artifact(file, budget)
     except VerificationError as error:
         if as_json:
             failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}

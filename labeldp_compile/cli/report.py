@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.output import complain, say
 from labeldp_compile.cli.signature_options import (
     require_public_key,
@@ -15,6 +16,7 @@ from labeldp_compile.cli.signature_options import (
 )
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import require_folder_writable
+from labeldp_compile.verify.budget import Budget
 from labeldp_compile.whole_file import replaced_when_whole
 
 _SUFFIXES = {"html": (".html", ".htm"), "png": (".png",)}
@@ -47,6 +49,7 @@ Example:
 )
 @signature_options
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@budget_option
 def report_command(
     file: Path,
     output: Path,
@@ -55,6 +58,7 @@ def report_command(
     public_key: Path | None,
     signature: Path | None,
     overwrite: bool,
+    budget: Budget,
 ) -> None:
     """Show what the artifact FILE does and promises, on one page for people.
 
@@ -70,7 +74,7 @@ def report_command(
     from labeldp_compile.report.page import report_page  # noqa: PLC0415
     from labeldp_compile.report.picture import save_picture  # noqa: PLC0415
 
-    findings = examine(file, spec, signed)
+    findings = examine(file, spec, signed, budget)
     if form == "html":
         page = report_page(findings)
         with replaced_when_whole(output) as part:

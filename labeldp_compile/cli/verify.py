@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.output import say, say_json
 from labeldp_compile.cli.signature_options import (
     require_public_key,
     signature_options,
     signed_of,
 )
-from labeldp_compile.verify import Report, check_file
+from labeldp_compile.verify import Budget, Report, check_file
 
 
 @click.command(
@@ -27,20 +28,23 @@ from labeldp_compile.verify import Report, check_file
 )
 @signature_options
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@budget_option
 def verify_command(
     file: Path,
     spec: Path | None,
     public_key: Path | None,
     signature: Path | None,
     as_json: bool,
+    budget: Budget,
 ) -> None:
     """Re-derive every provable claim of an artifact from FILE alone.
 
-    Exit code 0 if all checks hold, 1 if one fails, 2 if FILE or the spec cannot be read.
+    Exit code 0 if all checks hold, 1 if one fails, 2 if FILE or the spec cannot be read, or if
+    checking FILE would exceed the budget: then nothing is said of it.
     """
     require_public_key(public_key, signature)
     signed = signed_of(file, public_key, signature)
-    report = check_file(file, spec, signed)
+    report = check_file(file, spec, signed, budget)
     if as_json:
         say_json(report.to_json())
     else:

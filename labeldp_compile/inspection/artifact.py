@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_compile.randomizer import Domain, Randomizer
-from labeldp_compile.verify import check_bytes, read_artifact
+from labeldp_compile.verify import DEFAULT_BUDGET, Budget, check_bytes, read_artifact
+from labeldp_compile.verify.budget import naming
 from labeldp_compile.verify.decode import read_certificate, read_domain, read_model
 from labeldp_compile.verify.forms import read_form
 
@@ -21,13 +22,15 @@ class Decoded:
     certificate: dict[str, Any]
 
 
-def decode_artifact(path: Path) -> Decoded:
+def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
     """The artifact of a file.
 
-    Raises InputError if the file cannot be read, and VerificationError if a check fails.
+    Raises InputError if the file cannot be read (TooLargeError if verifying it would exceed the
+    budget), and VerificationError if a check fails.
     """
     data = read_artifact(path)
-    check_bytes(data).require()
+    with naming(path):
+        check_bytes(data, budget=budget).require()
     return decode_verified(data)
 
 

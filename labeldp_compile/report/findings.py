@@ -7,7 +7,8 @@ from pathlib import Path
 
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.inspection.artifact import decode_verified
-from labeldp_compile.verify import Report, check_bytes, read_artifact
+from labeldp_compile.verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
+from labeldp_compile.verify.budget import naming
 from labeldp_compile.verify.signature import Signed
 
 
@@ -28,14 +29,21 @@ class Findings:
     spec: str | None
 
 
-def examine(path: Path, spec: Path | None = None, signed: Signed | None = None) -> Findings:
+def examine(
+    path: Path,
+    spec: Path | None = None,
+    signed: Signed | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+) -> Findings:
     """Verify a file, against a spec and a signature if they are given, and decode it.
 
-    Raises InputError if the file or the spec cannot be read; a failed check is a finding.
+    Raises InputError if the file or the spec cannot be read, or if verifying the file would exceed
+    the budget; a failed check is a finding.
     """
     data = read_artifact(path)
     source = None if spec is None else read_artifact(spec)
-    report = check_bytes(data, source, signed)
+    with naming(path):
+        report = check_bytes(data, source, signed, budget)
     return Findings(
         file=path.name,
         report=report,

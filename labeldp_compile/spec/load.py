@@ -14,8 +14,7 @@ from labeldp_compile.spec.auto import resolve_auto
 from labeldp_compile.spec.model import Spec
 from labeldp_compile.spec.validity import check_validity
 from labeldp_compile.spec.yaml_source import YamlError, YamlSource, read_yaml
-
-MAX_SPEC_BYTES = 64 * 1024 * 1024
+from labeldp_compile.yaml_tree import MAX_BYTES, WAY_OUT
 
 
 def load_spec(path: Path) -> tuple[Spec, bytes]:
@@ -25,11 +24,11 @@ def load_spec(path: Path) -> tuple[Spec, bytes]:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_SPEC_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > MAX_SPEC_BYTES:
-        raise SpecError(f"{path}: a spec has at most {MAX_SPEC_BYTES} bytes")
+    if len(data) > MAX_BYTES:
+        raise SpecError(f"{path}: a spec has at most {MAX_BYTES:,} bytes: {WAY_OUT}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
 """YAML read safely, with exact decimals and the line of every key.
 
-The loader is PyYAML's safe one with the scalars of YAML 1.2: only ``true`` and ``false`` are
-booleans, and a decimal number stays the decimal that was written, so that ε = 0.1 is one tenth.
+The scalars are those of YAML 1.2: only ``true`` and ``false`` are booleans, and a decimal number
+stays the decimal that was written, so that ε = 0.1 is one tenth.
 """
 
 from __future__ import annotations
@@ -11,21 +11,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import yaml
+from labeldp_compile.yaml_tree import Listed, Mapped, Node, Scalar, YamlError, read_tree
+
+__all__ = ["Path", "YamlError", "YamlSource", "read_yaml"]
 
 Path = tuple[str | int, ...]
-MAX_DEPTH = 12
-MAX_INTEGER_DIGITS = 100
-MAX_NODES = 2_000_000
-
-
-class YamlError(Exception):
-    """The text is not YAML that a spec may use; ``line`` counts from 1."""
-
-    def __init__(self, line: int, message: str) -> None:
-        """Keep the line beside the message."""
-        super().__init__(message)
-        self.line = line
+MAX_DIGITS = 100
+_INTEGER = re.compile(r"[-+]?\d+")
+_DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?\.inf|\.nan")
 
 
 @dataclass(frozen=True)
@@ -45,79 +38,37 @@ class YamlSource:
 def read_yaml(text: str) -> YamlSource:
     """Parse one YAML document; raises YamlError with the line."""
     lines: dict[Path, int] = {}
-    try:
-        node = _Loader(text).get_single_node()
-        if node is None:
-            raise YamlError(1, "the file is empty")
-        data = _construct(node, (), lines)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise YamlError(mark.line + 1 if mark else 1, f"not valid YAML: {error.problem}") from error
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise YamlError(
-            line, f"not valid YAML: the character U+{error.character:04X} is not allowed"
-        ) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise YamlError(1, f"not valid YAML: {' '.join(str(error).split())}") from error
-    return YamlSource(data, lines)
+    return YamlSource(_data(read_tree(text), (), lines), lines)
 
 
-class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own convention
-
-
-_DECIMAL = "tag:labeldp,2025:decimal"
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(~|null|)$"), ["~", "n", ""])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|false)$"), list("tf"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"^[-+]?\d+$"), list("-+0123456789")
-)
-_Loader.add_implicit_resolver(
-    _DECIMAL,
-    re.compile(r"^([-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?\.inf|\.nan)$"),
-    list("-+.0123456789"),
-)
-
-
-def _construct(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Any:
-    if len(path) > MAX_DEPTH or len(lines) > MAX_NODES:  # aliases can nest without end
-        raise YamlError(node.start_mark.line + 1, "not valid YAML for a spec: nested too deeply")
-    lines.setdefault(path, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
+def _data(node: Node, path: Path, lines: dict[Path, int]) -> Any:
+    lines.setdefault(path, node.line)
+    if isinstance(node, Listed):
+        return [_data(item, (*path, index), lines) for index, item in enumerate(node.items)]
+    if isinstance(node, Mapped):
         result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = _scalar(key_node)
-            line = key_node.start_mark.line + 1
-            if not isinstance(key, str):
-                raise YamlError(line, f"the key {key!r} must be text")
-            if key in result:
-                raise YamlError(line, f"the key {key!r} stands here twice")
-            lines[(*path, key)] = line
-            result[key] = _construct(value_node, (*path, key), lines)
+        for key, value in node.items:
+            if not isinstance(_value(key), str):
+                raise YamlError(key.line, f"the key {_value(key)!r} must be text")
+            lines[(*path, key.text)] = key.line
+            result[key.text] = _data(value, (*path, key.text), lines)
         return result
-    if isinstance(node, yaml.SequenceNode):
-        return [_construct(item, (*path, index), lines) for index, item in enumerate(node.value)]
-    return _scalar(node)
+    return _value(node)
 
 
-def _scalar(node: yaml.Node) -> Any:
-    line = node.start_mark.line + 1
-    if not isinstance(node, yaml.ScalarNode):
-        raise YamlError(line, "a key must be text")
-    text = node.value
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise YamlError(line, "a lone surrogate is no text")
-    if node.tag == "tag:yaml.org,2002:int" and len(text) > MAX_INTEGER_DIGITS:
-        raise YamlError(line, "an integer of more digits than any number here needs")
-    if node.tag == "tag:yaml.org,2002:null":
-        return None
-    if node.tag == "tag:yaml.org,2002:bool":
-        return text == "true"
-    if node.tag == "tag:yaml.org,2002:int":
-        return int(text)
-    if node.tag == _DECIMAL:
-        return Decimal(text.replace(".inf", "Infinity").replace(".nan", "NaN"))
-    if node.tag == "tag:yaml.org,2002:str":
+def _value(scalar: Scalar) -> Any:
+    text = scalar.text
+    if not scalar.plain:
         return text
-    raise YamlError(line, f"the tag {node.tag} is not allowed here")
+    if text in ("~", "null", ""):
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    is_integer = _INTEGER.fullmatch(text)
+    if not is_integer and not _DECIMAL.fullmatch(text):
+        return text
+    if len(text) > (MAX_DIGITS if is_integer else 10 * MAX_DIGITS):
+        raise YamlError(scalar.line, "a number of more digits than any number here needs")
+    if is_integer:
+        return int(text)
+    return Decimal(text.replace(".inf", "Infinity").replace(".nan", "NaN"))

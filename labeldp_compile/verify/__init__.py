@@ -7,12 +7,17 @@ its own folder, ``decode.py`` (file → integers), ``derive.py`` (integers → c
 ``execute.py`` (the words on which the running graph is tried).
 """
 
+from labeldp_compile.verify.budget import DEFAULT_BUDGET, OWN_FILES, Budget, TooLargeError
 from labeldp_compile.verify.report import Check, Report, VerificationError
 from labeldp_compile.verify.steps import check_bytes, check_file, read_artifact, verify_file
 
 __all__ = [
+    "DEFAULT_BUDGET",
+    "OWN_FILES",
+    "Budget",
     "Check",
     "Report",
+    "TooLargeError",
     "VerificationError",
     "check_bytes",
     "check_file",

@@ -38,5 +38,6 @@ class Claims:
 
 def short(value: Any, length: int = 60) -> str:
     """A value for a message, cut after ``length`` characters."""
-    text = repr(value)
+    # A text of a million characters, or a list of as many, is not written out to be cut.
+    text = repr(value[: length + 1] if isinstance(value, str | list) else value)
     return text if len(text) <= length else f"{text[: length - 3]}…"

@@ -25,6 +25,9 @@ from labeldp_compile.randomizer import (
     RealDomain,
 )
 from labeldp_compile.randomizer.neutral import is_taken_for, vanishes
+from labeldp_compile.verify.budget import TooLargeError
+from labeldp_compile.verify.claims import short
+from labeldp_compile.verify.cost import charge_fields, charge_json
 from labeldp_compile.verify.shape import shape_error
 
 METADATA_KEYS = (
@@ -36,6 +39,7 @@ METADATA_KEYS = (
 _UNPACK = {INT64: "q", UINT64: "Q", DOUBLE: "d"}
 _EXACT_IN_FLOAT64 = 2**53
 MAX_LABELS = 1_000_000
+_MAX_NODES = 1_000
 
 
 class DecodeError(Exception):
@@ -46,27 +50,33 @@ def read_model(data: bytes) -> onnx.ModelProto:
     """Parse the protobuf."""
     model = onnx.ModelProto()
     try:
+        charge_fields(data)
         model.ParseFromString(data)
+    except TooLargeError:
+        raise
     except Exception as error:
         raise DecodeError("the file is not an ONNX model") from error
     if not model.graph.node:
         raise DecodeError("the file is not an ONNX model: it has no graph")
+    if max(len(model.graph.node), len(model.graph.initializer)) > _MAX_NODES:
+        raise DecodeError("the graph has more nodes or constants than any artifact")
     return model
 
 
 def read_certificate(model: onnx.ModelProto) -> dict[str, Any]:
     """The certificate: canonical JSON under the expected metadata keys, in a known format."""
-    keys = [prop.key for prop in model.metadata_props]
-    if sorted(keys) != list(METADATA_KEYS):
+    count = len(model.metadata_props)
+    if count != len(METADATA_KEYS) or {p.key for p in model.metadata_props} != set(METADATA_KEYS):
         raise DecodeError(f"the metadata must hold exactly {', '.join(METADATA_KEYS)}")
     metadata = {prop.key: prop.value for prop in model.metadata_props}
     version = metadata["labeldp.format_version"]
     if version != FORMAT_VERSION:
         raise DecodeError(
-            f"the file has format {version!r}, this labeldp verifies {FORMAT_VERSION!r}: "
+            f"the file has format {short(version)}, this labeldp verifies {FORMAT_VERSION!r}: "
             "use the labeldp release that wrote it"
         )
     text = metadata["labeldp.certificate"]
+    charge_json(text)
     certificate = json.loads(text, parse_float=_float64)
     if not isinstance(certificate, dict) or canonical_json(certificate) != text:
         raise DecodeError("the certificate is not canonical JSON")
@@ -171,8 +181,9 @@ class Constants:
         tensor = self._by_name.get(name)
         demand(tensor is not None and tensor.data_type == element_type, f"the constant {name}")
         assert tensor is not None
-        count = math.prod(tensor.dims)
-        demand(len(tensor.dims) == rank and count > 0, f"the shape of {name}")
+        demand(len(tensor.dims) == rank, f"the shape of {name}")
+        count = math.prod(tensor.dims)  # at most one number: not the product of a million
+        demand(count > 0, f"the shape of {name}")
         demand(len(tensor.raw_data) == 8 * count, f"the size of {name}")
         return bytes(tensor.raw_data)
 

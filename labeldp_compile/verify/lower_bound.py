@@ -30,6 +30,7 @@ from math import isqrt, lcm
 
 from labeldp_compile.randomizer.bias_rule import BiasRule
 
+_MAX_BITS = 60_000  # Python writes, and a certificate holds, fewer than 15,000
 LATTICE_BITS = 160  # enclosures are 2^-160 of the labels' range wide
 
 
@@ -103,11 +104,26 @@ def bound_value(
         total = sum(weights)
         if any(b and not w for b, w in zip(beta, weights, strict=True)):
             raise ValueError("a label without weight has a slope")
-        priced = ((b * b * total, w) for b, w in zip(beta, weights, strict=True) if b)
-        return value - sum((square / w for square, w in priced), Fraction(0)) / (4 * rule.amount)
+        priced = [b * b * total / w for b, w in zip(beta, weights, strict=True) if b]
+        return value - _sum_of(priced) / (4 * rule.amount)
     if rule.kind != "unbiased" and any(beta):
         raise ValueError("a bound over all randomizers has no slopes")
     return value
+
+
+def _sum_of(terms: Sequence[Fraction]) -> Fraction:
+    """The sum of fractions whose denominators have little in common, halves first.
+
+    One after the other would multiply a long number by a short one each time. Raises ValueError if
+    some of them alone already sum to a fraction longer than a certificate could state.
+    """
+    if len(terms) < 2:
+        return sum(terms, Fraction(0))
+    middle = len(terms) // 2
+    total = _sum_of(terms[:middle]) + _sum_of(terms[middle:])
+    if total.denominator.bit_length() > _MAX_BITS:
+        raise ValueError("the bound is a fraction of too many digits")
+    return total
 
 
 def dual_is_feasible(

@@ -9,6 +9,7 @@ from labeldp_compile.randomizer.bias_rule import BiasRule, unbiased_tolerance
 from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
 from labeldp_compile.verify.bounds import exp_bounds
 from labeldp_compile.verify.claims import Claims, demand
+from labeldp_compile.verify.cost import charge_duals
 from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
 from labeldp_compile.verify.shape import decimal, rational
 from labeldp_compile.verify.zero_one_bound import zero_one_dual_is_feasible
@@ -45,8 +46,11 @@ def check_optimality(claims: Claims, domain: Domain, biases: list[Fraction] | No
     demand(not categories or rule.kind == "any", "categories have no bias")
     labels = [Fraction(0) if categories else Fraction(y) for y in domain.labels()]
     _demand_in_class(rule, labels, biases)
+    counts = {len(stated[key]) for key in ("alpha", "beta")}
+    demand(counts == {len(labels)}, "the dual values are not one a label")
     alpha, beta = ([decimal(text) for text in stated[key]] for key in ("alpha", "beta"))
-    demand(len(alpha) == len(beta) == len(labels), "the dual values are not one a label")
+    digits = max(max(abs(x.numerator), x.denominator).bit_length() for x in (*alpha, *beta)) * 3
+    charge_duals(digits // 10, len(labels), loss)
     demand(loss == "squared" or not any(beta), f"a bound on the {loss} loss has no slopes")
     upper = exp_bounds(rational(claims["exact"]["epsilon_label"]))[1]
     if loss == "absolute":

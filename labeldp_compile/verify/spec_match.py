@@ -1,4 +1,4 @@
-"""Does the certificate agree with a spec? Read here with a plain safe loader, nothing shared."""
+"""Does the certificate agree with a spec? Read here as plain texts, not as the compiler does."""
 
 from __future__ import annotations
 
@@ -7,31 +7,20 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import yaml
-
 from labeldp_compile.errors import InputError
+from labeldp_compile.verify.claims import short
+from labeldp_compile.yaml_tree import MAX_BYTES, Listed, Mapped, Node, YamlError, read_tree
 
 MAX_EXPONENT = 1000
-
-
-class _TextLoader(yaml.SafeLoader):
-    """A safe loader that keeps every scalar as text, so that no number is rounded."""
-
-
-_TextLoader.yaml_implicit_resolvers = {}
+_SHOWN = 100
 
 
 def spec_disagreements(spec: bytes, certificate: dict[str, Any]) -> list[str]:
     """What in the certificate does not fit the spec, in plain words; empty if all fits.
 
-    Raises InputError if the spec is not YAML.
+    Raises InputError if the spec is not YAML, or more of it than a spec may have.
     """
-    try:
-        stated = yaml.load(spec, Loader=_TextLoader)  # noqa: S506  # a subclass of SafeLoader
-    except yaml.YAMLError as error:
-        raise InputError("the spec is not valid YAML") from error
-    if not isinstance(stated, dict):
-        raise InputError("the spec is not a mapping")
+    stated = _stated(spec)
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate["digests"]["spec"]:
         found.append("the certificate names another spec (its digest differs)")
@@ -49,7 +38,7 @@ def spec_disagreements(spec: bytes, certificate: dict[str, Any]) -> list[str]:
     for key, value in wanted.items():
         in_spec = _get(stated, *key.split("."))
         if in_spec != value:
-            found.append(f"{key}: the spec says {in_spec}, the certificate {value}")
+            found.append(f"{key}: the spec says {_shown(in_spec)}, the certificate {_shown(value)}")
     numbers = {
         "privacy.epsilon": exact["epsilon_total"],
         **{f"label.domain.{key}": domain.get(key) for key in ("min", "max", "points")},
@@ -65,12 +54,12 @@ def spec_disagreements(spec: bytes, certificate: dict[str, Any]) -> list[str]:
     for key, value in numbers.items():
         text = _get(stated, *key.split("."))
         if not _same_number(text, value):
-            found.append(f"{key}: the spec says {text}, the certificate {value}")
+            found.append(f"{key}: the spec says {_shown(text)}, the certificate {_shown(value)}")
     if prior["kind"] != "private" and exact["epsilon_prior"] != "0":
         found.append(f"the prior is {prior['kind']}, but ε was spent on it")
     rounding = _get(stated, "label", "domain", "rounding")
     if rounding is not None and rounding != domain.get("rounding"):
-        found.append(f"label.domain.rounding: the spec says {rounding}")
+        found.append(f"label.domain.rounding: the spec says {_shown(rounding)}")
     return found + _out_of_domain(stated, domain) + _weights(stated, prior)
 
 
@@ -82,7 +71,9 @@ def _out_of_domain(stated: Any, domain: dict[str, Any]) -> list[str]:
         same = one == other or _same_number(one, other)
     else:
         same = in_spec == in_file
-    return [] if same else [f"label.out_of_domain: the spec says {in_spec}, the file {in_file}"]
+    if same:
+        return []
+    return [f"label.out_of_domain: the spec says {_shown(in_spec)}, the file {_shown(in_file)}"]
 
 
 def _weights(stated: Any, prior: dict[str, Any]) -> list[str]:
@@ -116,6 +107,34 @@ def _number(text: Any) -> Fraction | None:
     if not decimal.is_finite() or abs(decimal.adjusted()) > MAX_EXPONENT:
         return None
     return Fraction(decimal)
+
+
+def _stated(spec: bytes) -> dict[str, Any]:
+    if len(spec) > MAX_BYTES:
+        raise InputError(f"a spec has at most {MAX_BYTES:,} bytes")
+    try:
+        stated = _texts(read_tree(spec.decode()))
+    except UnicodeDecodeError as error:
+        raise InputError("the spec is not UTF-8 text") from error
+    except YamlError as error:
+        raise InputError(f"the spec, line {error.line}: {error}") from error
+    if not isinstance(stated, dict):
+        raise InputError("the spec is not a mapping")
+    return stated
+
+
+def _texts(node: Node) -> Any:
+    """Every scalar as its text, so that no number is rounded."""
+    if isinstance(node, Listed):
+        return [_texts(item) for item in node.items]
+    if isinstance(node, Mapped):
+        return {key.text: _texts(value) for key, value in node.items}
+    return node.text
+
+
+def _shown(value: Any) -> str:
+    """As it was written, if it is short."""
+    return value if isinstance(value, str) and len(value) <= _SHOWN else short(value)
 
 
 def _get(mapping: Any, *keys: str) -> Any:

@@ -37,8 +37,16 @@ from labeldp_compile.randomizer import CategoricalDomain, Domain
 from labeldp_compile.randomizer.strays import strays
 from labeldp_compile.verify import decode
 from labeldp_compile.verify.bounds import exp_bounds, least_log_bound
+from labeldp_compile.verify.budget import (
+    DEFAULT_BUDGET,
+    Budget,
+    check_deadline,
+    naming,
+    spending,
+)
 from labeldp_compile.verify.claims import CheckFailedError, Claims, demand, short
 from labeldp_compile.verify.composition import check_composition
+from labeldp_compile.verify.cost import charge_labels, charge_outputs, charge_tables, claimed_labels
 from labeldp_compile.verify.execute import run_trials
 from labeldp_compile.verify.form import Form, TooMuchWorkError
 from labeldp_compile.verify.forms import read_form
@@ -53,31 +61,57 @@ MAX_EPSILON = 60
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
 
 
-def verify_file(path: Path, spec: Path | None = None, signed: Signed | None = None) -> Report:
+def verify_file(
+    path: Path,
+    spec: Path | None = None,
+    signed: Signed | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+) -> Report:
     """Verify an artifact; raises VerificationError unless every check holds.
 
-    Raises InputError if the file (or the spec) is missing or cannot be read.
+    Raises InputError if the file (or the spec) is missing or cannot be read, and TooLargeError, one
+    of them, if checking it would exceed the budget.
     """
-    return check_file(path, spec, signed).require()
+    return check_file(path, spec, signed, budget).require()
 
 
-def check_file(path: Path, spec: Path | None = None, signed: Signed | None = None) -> Report:
+def check_file(
+    path: Path,
+    spec: Path | None = None,
+    signed: Signed | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+) -> Report:
     """The report on an artifact, whatever the file contains.
 
-    Raises InputError if the file (or the spec) is missing or cannot be read.
+    Raises InputError if the file (or the spec) is missing or cannot be read, and TooLargeError, one
+    of them, if checking it would exceed the budget.
     """
     spec_bytes = None if spec is None else read_artifact(spec)
-    return check_bytes(read_artifact(path), spec_bytes, signed)
+    with naming(path):
+        return check_bytes(read_artifact(path), spec_bytes, signed, budget)
 
 
-def check_bytes(data: bytes, spec: bytes | None = None, signed: Signed | None = None) -> Report:
-    """The report on the bytes of an artifact."""
-    verification = _Verification(data, spec, signed)
+def check_bytes(
+    data: bytes,
+    spec: bytes | None = None,
+    signed: Signed | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+) -> Report:
+    """The report on the bytes of an artifact.
+
+    Raises InputError if the spec is none, and TooLargeError, one of them, if checking the file
+    would exceed the budget: nothing is then said of it.
+    """
+    with spending(budget):
+        return _report(_Verification(data, spec, signed))
+
+
+def _report(verification: _Verification) -> Report:
     checks: list[Check] = []
     for name, step in verification.steps():
         try:
             checks.append(Check(name, True, step()))
-        except InputError:  # the spec, not the file
+        except (InputError, MemoryError):  # the spec, not the file; or too much work
             raise
         except (CheckFailedError, decode.DecodeError, TooMuchWorkError) as error:
             checks.append(Check(name, False, str(error)))
@@ -85,6 +119,7 @@ def check_bytes(data: bytes, spec: bytes | None = None, signed: Signed | None = 
             checks.append(Check(name, False, f"cannot be checked ({type(error).__name__})"))
         if not checks[-1].ok:
             break
+        check_deadline()
     return Report(tuple(checks), verification.certificate)
 
 
@@ -130,12 +165,16 @@ class _Verification:
 
     def check_certificate(self) -> str:  # 2
         self.certificate = decode.read_certificate(self.model)
+        claimed = claimed_labels(self.certificate["label"]["domain"])
+        demand(claimed <= decode.MAX_LABELS, "there are more labels than an artifact can have")
+        charge_labels(self.certificate)
         self.domain = decode.read_domain(self.certificate)
         demand(self.claims["format_version"] == FORMAT_VERSION, "unknown format of certificate")
         return f"one certificate, canonical, format {FORMAT_VERSION}"
 
     def check_tables(self) -> str:  # 3
         demand(self.claims["labels"] == self.domain.size, "the number of labels is misstated")
+        charge_tables(self.model, self.claims["form"])
         self.form = read_form(self.claims["form"], self.model, self.domain)
         return f"the graph's constants decode to {self.form.description()}"
 
@@ -172,6 +211,7 @@ class _Verification:
         uniform = self.claims["prior"]["kind"] == "uniform"
         demand(not uniform or len(set(weights)) == 1, "the prior is not uniform, as it claims")
         demand(loss in LOSSES, f"the loss {short(loss)} is unknown")
+        charge_outputs(self.form.randomizer, domain.size)
         biases: list[Fraction] | None = None
         square, astray = Fraction(0), strays(domain)
         if not isinstance(domain, CategoricalDomain):

@@ -12,8 +12,10 @@ from labeldp_runtime.errors import (
     DamagedArtifactError,
     UnsupportedFormatError,
 )
+from labeldp_runtime.wire import WireError, count_fields
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
+_MAX_FIELDS = 5_000_000  # a million categories need four million
 FORMAT_MAJOR = "1"
 _VERSION_KEY = b"labeldp.format_version"
 _VERSION = re.compile(rb"([0-9]{1,9})\.[0-9]{1,9}")
@@ -52,6 +54,14 @@ def check_bytes(data: bytes, source: str) -> None:
                 f"{source}: has format {version[1].decode()}, "
                 f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
             )
+    try:
+        fields = count_fields(data, _MAX_FIELDS)
+    except WireError as error:
+        raise ArtifactError(f"{source}: is no labeldp artifact: it is no protobuf") from error
+    if fields > _MAX_FIELDS:  # onnxruntime would take gigabytes to find out
+        raise ArtifactTooLargeError(
+            f"{source}: holds more than {_MAX_FIELDS:,} parts: it is no labeldp artifact"
+        )
     if not (whole and checksum_holds(data, entries)):
         raise DamagedArtifactError(
             f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"

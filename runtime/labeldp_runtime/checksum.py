@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+from labeldp_runtime.wire import varint
+
 _METADATA, _KEY, _VALUE = 14, 1, 2  # fields of an ONNX model, and of an entry of its metadata
 _MAX_FIELDS = 1 << 16  # an artifact has a dozen
 _CHECKSUM = b"labeldp.content_sha256"
@@ -43,8 +45,11 @@ def _fields(data: bytes, at: int, stop: int) -> Iterator[tuple[int, int, int, in
         if at == stop:
             return
         start = at
-        tag, at = _varint(data, at)
-        length, at = _varint(data, at)  # or, in a field that is an integer, its value
+        try:
+            tag, at = varint(data, at)
+            length, at = varint(data, at)  # or, in a field that is an integer, its value
+        except IndexError:
+            raise ValueError("an integer does not end") from None
         if tag % 8 == 2:
             if at + length > stop:
                 raise ValueError("a field ends behind its message")
@@ -53,16 +58,3 @@ def _fields(data: bytes, at: int, stop: int) -> Iterator[tuple[int, int, int, in
         elif tag % 8 != 0 or at > stop:
             raise ValueError("not a field of an artifact")
     raise ValueError("more fields than an artifact has")
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """An integer of 7 bits a byte, and where it ends."""
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            break
-        value |= (data[at] & 127) << shift
-        at += 1
-        if data[at - 1] < 128:
-            return value, at
-    raise ValueError("an integer does not end")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +12,7 @@ from typing import Any
 
 from labeldp_runtime.errors import MissingExtraError, PolicyError
 
+_RATIONAL = re.compile(r"[0-9]{1,1000}(/[0-9]{1,1000})?")
 _NEEDS_LABELDP = (
     "a policy that verifies the artifact or its signature needs the package labeldp: "
     "pip install 'labeldp-runtime[verify]', or pin the sha256 of a file that was verified"
@@ -67,8 +69,8 @@ class Policy:
         """Raise PolicyError unless the certificate satisfies the conditions."""
         try:
             name, exact = certificate["name"], certificate["exact"]
-            bound = Fraction(exact["epsilon_label_bound"])
-        except (KeyError, TypeError, ValueError) as error:
+            bound = _rational(exact["epsilon_label_bound"])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise PolicyError(f"{source}: its certificate lacks what the policy asks") from error
         if self.name is not None and name != self.name:
             raise PolicyError(
@@ -86,6 +88,13 @@ class Policy:
             return Fraction(str(value) if isinstance(value, float) else value)  # type: ignore[arg-type]
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"max_epsilon must be a number, not {value!r}") from error
+
+
+def _rational(text: str) -> Fraction:
+    """A fraction of bounded length: 1e999999999 is short, and takes all memory."""
+    if not _RATIONAL.fullmatch(text):
+        raise ValueError("not a fraction")
+    return Fraction(text)
 
 
 def _check_signature(data: bytes, source: str, path: Path | None, public_key: Path) -> None:
@@ -109,7 +118,11 @@ def _check_signature(data: bytes, source: str, path: Path | None, public_key: Pa
 
 def _verify(data: bytes, source: str) -> None:
     try:
-        from labeldp_compile.verify import VerificationError, check_bytes  # noqa: PLC0415
+        from labeldp_compile.verify import (  # noqa: PLC0415
+            TooLargeError,
+            VerificationError,
+            check_bytes,
+        )
     except ImportError as error:
         raise MissingExtraError(_NEEDS_LABELDP) from error
     try:
@@ -117,4 +130,8 @@ def _verify(data: bytes, source: str) -> None:
     except VerificationError as error:
         raise PolicyError(
             f"{source}: does not verify: {error}: do not use it; compile it again"
+        ) from error
+    except TooLargeError as error:
+        raise PolicyError(
+            f"{source}: {error}: verify it once with labeldp verify, and pin its sha256"
         ) from error

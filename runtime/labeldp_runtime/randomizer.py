@@ -172,7 +172,7 @@ class Randomizer:
             self._element_type = _ELEMENT_TYPES[label.type]
             self._words_per_label = int(entropy.shape[1]) if len(entropy.shape) == 2 else 1
             vectors = json.loads(metadata["labeldp.self_test"])
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise DamagedArtifactError(f"{source}: its certificate is damaged") from error
         if insecure is not None:
             raise InsecureArtifactError(

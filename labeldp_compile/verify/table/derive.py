@@ -15,9 +15,11 @@ from typing import Any
 
 from labeldp_compile.randomizer import TableRandomizer
 from labeldp_compile.verify.bounds import log_bounds
+from labeldp_compile.verify.budget import charge
 from labeldp_compile.verify.form import Bounds, TooMuchWorkError
 
 MAX_LOGARITHMS = 1 << 15
+_LOGARITHM = 300e-6  # seconds
 _LOG_SCALE = 2**256
 Counts = Sequence[int]
 
@@ -85,6 +87,7 @@ def _absolute(values: Sequence[Any]) -> OfRow:
 def _poisson(values: Sequence[Any]) -> OfRow:
     if len(values) > MAX_LOGARITHMS:
         raise TooMuchWorkError("too many outputs for the Poisson loss")
+    charge(f"{len(values):,} logarithms", seconds=len(values) * _LOGARITHM)
     numbers, unit = _integers(values)
     positive = all(n > 0 for n in numbers)
     logs = [log_bounds(Fraction(v)) for v in values] if positive else []

@@ -15,9 +15,12 @@ from typing import Any
 
 from labeldp_compile.randomizer import WindowRandomizer
 from labeldp_compile.verify.bounds import log_bounds
+from labeldp_compile.verify.budget import charge
 from labeldp_compile.verify.form import Bounds, TooMuchWorkError
 
 MAX_STEPS = 30_000_000
+_STEP, _EXACT_STEP = 1e-6, 12e-6  # seconds of integers, and of fractions
+_LOGARITHM = 300e-6
 
 
 class Sums:
@@ -58,8 +61,10 @@ def worst_ratio(randomizer: WindowRandomizer) -> Fraction:
     own: dict[int, list[tuple[int, int]]] = {}
     for j, segment in enumerate(randomizer.extra):
         own.setdefault(segment.output, []).append((ends[j], ends[j + 1]))
-    if sum(len(segments) ** 2 for segments in own.values()) > MAX_STEPS:
+    steps = sum(len(segments) ** 2 for segments in own.values())
+    if steps > MAX_STEPS:
         raise TooMuchWorkError("too many segments belong to one output")
+    charge("outputs with many segments", seconds=steps * _STEP)
     worst = Fraction(1)
     for output, segments in own.items():
         most = 0
@@ -121,7 +126,7 @@ def _absolute(randomizer: WindowRandomizer) -> OfLabel:
             (b * v for b, v in zip(randomizer.base, values, strict=True)), initial=Fraction(0)
         )
     )
-    windows = _Windows(randomizer)
+    windows = _Windows(randomizer, _EXACT_STEP)
 
     def of_label(i: int, y: Fraction) -> Bounds:
         j = bisect_left(values, y)
@@ -136,6 +141,7 @@ def _absolute(randomizer: WindowRandomizer) -> OfLabel:
 def _poisson(randomizer: WindowRandomizer) -> OfLabel:
     numbers, unit = _numbers(randomizer)
     scale = 2**256
+    charge(f"{len(numbers):,} logarithms", seconds=len(numbers) * _LOGARITHM)
     logs = [log_bounds(Fraction(v)) if v > 0 else None for v in numbers]
     shift = log_bounds(Fraction(unit))
     below = [math.floor((log[0] - shift[1]) * scale) if log else 0 for log in logs]
@@ -156,7 +162,7 @@ def _poisson(randomizer: WindowRandomizer) -> OfLabel:
 
 def _zero_one(randomizer: WindowRandomizer) -> OfLabel:
     outputs = {v: i for i, v in enumerate(randomizer.values)}
-    windows = _Windows(randomizer)
+    windows = _Windows(randomizer, _STEP)
 
     def of_label(i: int, y: Any) -> Bounds:
         hit = outputs.get(y)
@@ -172,16 +178,27 @@ def _zero_one(randomizer: WindowRandomizer) -> OfLabel:
 class _Windows:
     """The segments that a label's window covers, with a limit on how many are visited in all."""
 
-    def __init__(self, randomizer: WindowRandomizer) -> None:
+    def __init__(self, randomizer: WindowRandomizer, seconds: float) -> None:
+        """``seconds`` that a step takes."""
         self._r = randomizer
         self._ends = list(accumulate((s.length for s in randomizer.extra), initial=0))
         self._steps = 0
+        steps = sum(
+            last - first for first, last in map(self._reach, range(len(randomizer.offsets)))
+        )
+        charge(f"windows over {steps:,} segments", seconds=steps * seconds)
+
+    def _reach(self, label: int) -> tuple[int, int]:
+        """The first segment of a label's window, and the one behind the last."""
+        start = self._r.offsets[label]
+        stop = start + self._r.window
+        return bisect_right(self._ends, start) - 1, bisect_left(self._ends, stop)
 
     def of(self, label: int) -> list[tuple[int, int]]:
         """(output, count) pairs."""
         start = self._r.offsets[label]
         stop = start + self._r.window
-        first, last = bisect_right(self._ends, start) - 1, bisect_left(self._ends, stop)
+        first, last = self._reach(label)
         self._steps += last - first
         if self._steps > MAX_STEPS:
             raise TooMuchWorkError("the windows cover too many segments")

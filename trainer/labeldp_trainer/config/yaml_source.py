@@ -15,7 +15,8 @@ import yaml
 
 KeyPath = tuple[str | int, ...]
 MAX_DEPTH = 12
-MAX_NODES = 100_000
+_NO_ALIAS = "not valid YAML for a config: no anchors (&) and aliases (*): write it out"
+MAX_NODES = 20_000
 MAX_INTEGER_DIGITS = 100
 
 
@@ -64,7 +65,21 @@ def read_yaml(text: str) -> YamlSource:
 
 
 class _Loader(yaml.SafeLoader):
+    """Counts nodes while it makes them, and refuses what makes much out of little."""
+
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own convention
+    nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """The next node. Raises YamlError."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        line = event.start_mark.line + 1
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise YamlError(line, f"there are at most {MAX_NODES:,} items in a config")
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise YamlError(line, _NO_ALIAS)
+        return super().compose_node(parent, index)
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -81,8 +96,8 @@ _Loader.add_implicit_resolver(
 
 def _construct(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int]) -> Any:
     line = node.start_mark.line + 1
-    if len(path) > MAX_DEPTH or len(lines) > MAX_NODES:  # aliases can nest without end
-        raise YamlError(line, "not valid YAML for a config: too deep, or too long")
+    if len(path) > MAX_DEPTH:
+        raise YamlError(line, "not valid YAML for a config: nested too deeply")
     lines.setdefault(path, line)
     if isinstance(node, yaml.MappingNode):
         result: dict[str, Any] = {}

@@ -75,6 +75,8 @@ class ParquetSink:
         table = pa.Table.from_batches(self._pending)
         self._pending, self._bytes = [], 0
         self._writer.write_table(table, row_group_size=len(table))
+        del table
+        pa.default_memory_pool().release_unused()
 
 
 def _group_rows(like: pq.FileMetaData | None) -> Iterator[int]:

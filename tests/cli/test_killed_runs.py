@@ -1,0 +1,161 @@
+"""What kill -9 leaves of ``labeldp randomize``: its owner's alone, and the next run removes it."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_runtime.whole_file import partial_of, replaced_when_whole
+
+from tests.cli.test_cli import labeldp
+from tests.helpers import INTEGER_SPEC, compile_text
+
+N = 60_000
+# The kernel kills the process at the byte of a file that it may not write: always in the middle,
+# always at the same place, and as finally as kill -9 does.
+KILLED_AT = """
+import resource, signal, sys
+from labeldp_compile.cli import main, randomize
+at, rewrite_table = int(sys.argv.pop(1)), randomize.rewrite_table
+def limited(*arguments, **options):
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (at, at))
+    return rewrite_table(*arguments, **options)
+randomize.rewrite_table = limited
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with an artifact, a key and a table that only its owner may read."""
+    directory = tmp_path_factory.mktemp("place")
+    (directory / "a.onnx").write_bytes(compile_text(INTEGER_SPEC).model)
+    generator = np.random.default_rng(0)
+    columns = {"id": generator.permutation(N), "y": generator.poisson(2.0, N)}
+    pq.write_table(pa.table(columns), directory / "t.parquet", row_group_size=10_000)
+    (directory / "t.parquet").chmod(0o600)
+    assert labeldp("keygen", directory / "k.key").exit_code == 0
+    return directory
+
+
+@pytest.fixture
+def output(place):
+    """A name in the place; what comes to stand there, and beside it, goes afterwards."""
+    known = set(place.iterdir())
+    yield place / "out.parquet"
+    for path in set(place.iterdir()) - known:
+        path.unlink()
+
+
+def randomize(place, output, *options):
+    return labeldp("randomize", place / "a.onnx", place / "t.parquet", "-o", output, *options)
+
+
+def mode(path):
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def killed(place, output, *options, at):
+    command = [sys.executable, "-c", KILLED_AT, str(at), "randomize", place / "a.onnx"]
+    before = set(place.iterdir())
+    process = subprocess.run(
+        [*command, place / "t.parquet", "-o", output, *options],
+        umask=0,
+        check=False,
+        capture_output=True,
+    )
+    assert process.returncode == -signal.SIGXFSZ, process.stderr
+    return set(place.iterdir()) - before
+
+
+KEYED = ("--key", "k.key", "--id-column", "id")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options", "words"),
+    [
+        ("parquet", ("--add", "private"), "ε spent twice"),
+        ("csv", ("--quiet",), "ε spent twice"),
+        ("parquet", KEYED, "spent nothing more"),
+    ],
+)
+def test_the_next_run_names_and_removes_it(place, output, suffix, options, words, monkeypatch):
+    monkeypatch.chdir(place)
+    output = output.with_suffix(f".{suffix}")
+    at = int(np.random.default_rng(len(options)).integers(20_000, 100_000))
+    left = killed(place, output, *options, at=at)
+    assert left == {partial_of(output)} and not output.exists()
+    assert mode(partial_of(output)) == 0o600 and 0 < partial_of(output).stat().st_size <= at
+    again = randomize(place, output, *options)
+    assert again.exit_code == 0 and output.exists() and not partial_of(output).exists()
+    (line,) = [line for line in again.stderr.splitlines() if "was killed" in line]
+    assert str(partial_of(output)) in line and "removed" in line and words in line
+    assert ("spent twice" in line) != ("--key" in options)
+    assert "was killed" not in randomize(place, output, *options, "--overwrite").stderr
+
+
+def test_what_is_left_is_not_looked_at(place, output):
+    """The message depends on the name alone: no label, and no other file, has a say."""
+    said = set()
+    for content in (b"", b"PAR1", b"y\n0\n", b"y\n\xff9\n" * 9):
+        partial_of(output).write_bytes(content)
+        said.add(randomize(place, output, "--overwrite").stderr)
+    assert len(said) == 1
+    others = [f".{output.name}.partial", ".other.parquet.labeldp-partial", "labeldp-partial"]
+    for name in others:
+        (place / name).write_text("not ours")
+    assert "was killed" not in randomize(place, output, "--overwrite").stderr
+    assert all((place / name).exists() for name in others)
+
+
+def test_a_run_at_work_is_left_in_peace(place, output):
+    with replaced_when_whole(output) as file:
+        file.write(b"whole")
+        second = randomize(place, output)
+        assert second.exit_code == 2 and second.stderr.count("\n") == 1
+        assert "another run is writing" in second.stderr
+    assert output.read_bytes() == b"whole"
+
+
+def test_a_link_in_the_place_is_not_followed(place, output):
+    victim = place / "victim"
+    victim.write_text("kept")
+    partial_of(output).symlink_to(victim)
+    result = randomize(place, output)
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert "is in the way" in result.stderr and not output.exists()
+    assert victim.read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "umask", "replaced", "expected"),
+    [
+        ((), 0o600, 0o022, None, 0o600),  # the other columns are those of the table
+        ((), 0o644, 0o000, None, 0o644),
+        ((), 0o666, 0o027, None, 0o640),
+        ((), 0o600, 0o022, 0o664, 0o664),  # its owner has said who may read private labels
+        (("--add", "z"), 0o600, 0o000, None, 0o600),
+        (("--add", "z"), 0o644, 0o022, None, 0o644),
+        (("--add", "z"), 0o600, 0o022, 0o644, 0o600),  # nobody has said so of the true ones
+        (("--add", "z"), 0o644, 0o022, 0o640, 0o640),
+    ],
+)
+def test_the_mode_of_the_output(place, output, options, table, umask, replaced, expected):
+    if replaced is not None:
+        output.touch()
+        output.chmod(replaced)
+    (place / "t.parquet").chmod(table)
+    before = os.umask(umask)
+    try:
+        result = randomize(place, output, *options, "--overwrite")
+    finally:
+        os.umask(before)
+        (place / "t.parquet").chmod(0o600)
+    assert result.exit_code == 0 and mode(output) == expected

@@ -1,0 +1,218 @@
+"""Files that appear whole or not at all: nobody else reads them before, no two writers meet."""
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from labeldp_runtime.whole_file import (
+    UnfinishedError,
+    folder_when_whole,
+    partial_of,
+    replaced_when_whole,
+)
+
+NOBODY = 65_534
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as somebody else")
+
+
+def mode(path):
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@contextmanager
+def umask(value):
+    before = os.umask(value)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def somebody_else():
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def left_by_a_kill(path, content=b"labels", kind="file"):
+    """A writer that ends in the middle without a chance to tidy up."""
+    code = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole\n"
+        "path, content = Path(sys.argv[1]), sys.argv[2].encode()\n"
+        "if sys.argv[3] == 'file':\n"
+        "    with replaced_when_whole(path) as file:\n"
+        "        file.write(content); file.flush(); os.kill(os.getpid(), 9)\n"
+        "with folder_when_whole(path) as folder:\n"
+        "    (folder / 'kept').write_bytes(content); os.kill(os.getpid(), 9)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, path, content, kind], check=False)
+    assert killed.returncode == -9
+    return partial_of(path)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_modes_before_and_after(tmp_path, mask):
+    path, secret, folder = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    with umask(mask):
+        with replaced_when_whole(path) as file:
+            assert mode(partial_of(path)) == 0o600 and not partial_of(path).stat().st_size
+            file.write(b"x")
+        with replaced_when_whole(secret, most=0o600):
+            pass
+        with folder_when_whole(folder) as part:
+            assert part == partial_of(folder) and mode(part) == 0o700
+        assert mode(path) == 0o666 & ~mask and mode(folder) == 0o777 & ~mask
+        assert mode(secret) == 0o600
+        path.chmod(0o640)
+        with replaced_when_whole(path):
+            pass
+        assert mode(path) == 0o640  # of the file that was replaced
+        with replaced_when_whole(path, most=0o604):
+            pass
+        assert mode(path) == 0o600
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_kill_leaves_is_named_and_removed(tmp_path, kind):
+    path, found = tmp_path / "out", []
+    partial = left_by_a_kill(path, kind=kind)
+    assert mode(partial) == (0o600 if kind == "file" else 0o700) and not path.exists()
+    with replaced_when_whole(path, found=found.append) as file:
+        file.write(b"new")
+    assert found == [partial] and path.read_bytes() == b"new" and not partial.exists()
+
+
+def test_by_default_it_is_named_on_stderr_in_one_harmless_line(tmp_path, capsys):
+    path = tmp_path / "\x1b[2J\nverified"
+    partial_of(path).touch()
+    with replaced_when_whole(path):
+        pass
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.isprintable() and "verified.labeldp-partial" in line and "removed" in line
+
+
+def test_two_writers_do_not_meet(tmp_path):
+    path = tmp_path / "out"
+    with replaced_when_whole(path) as first:
+        first.write(b"first")
+        with pytest.raises(UnfinishedError, match="another run"), replaced_when_whole(path):
+            pytest.fail("the second writer began")
+        with pytest.raises(UnfinishedError, match="another run"), folder_when_whole(path):
+            pytest.fail("the second writer began")
+    assert path.read_bytes() == b"first"
+    with folder_when_whole(tmp_path / "f") as part:
+        (part / "kept").touch()
+        with pytest.raises(UnfinishedError), folder_when_whole(tmp_path / "f"):
+            pytest.fail("the second writer began")
+    assert (tmp_path / "f" / "kept").exists()
+
+
+def test_many_at_once_one_at_a_time(tmp_path):
+    """Eight processes race for one name: never are two inside, and what stays is whole."""
+    code = (
+        "import sys, time\nfrom pathlib import Path\n"
+        "from labeldp_runtime.whole_file import UnfinishedError, replaced_when_whole\n"
+        "path, me = Path(sys.argv[1]), sys.argv[2].encode()\n"
+        "for _ in range(100):\n"
+        "    try:\n"
+        "        with replaced_when_whole(path, found=lambda p: None) as file:\n"
+        "            inside = path.with_name('inside')\n"
+        "            inside.touch(exist_ok=False)\n"
+        "            file.write(me * 1000)\n"
+        "            inside.unlink()\n"
+        "    except UnfinishedError:\n"
+        "        pass\n"
+    )
+    path = tmp_path / "out"
+    command = [sys.executable, "-c", code, path]
+    racers = [subprocess.Popen([*command, str(number)]) for number in range(8)]
+    assert [racer.wait() for racer in racers] == [0] * 8
+    data = path.read_bytes()
+    assert len(data) == 1000 and len(set(data)) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
+def test_what_was_planted_is_not_followed(tmp_path, kind):
+    victim, path = tmp_path / "victim", tmp_path / "out"
+    victim.write_bytes(b"kept")
+    if kind == "pipe":
+        os.mkfifo(partial_of(path))
+    else:
+        partial_of(path).symlink_to(victim if kind == "link" else tmp_path / "nowhere")
+    with pytest.raises(UnfinishedError, match="is in the way"), replaced_when_whole(path):
+        pytest.fail("it was used")
+    assert victim.read_bytes() == b"kept" and not (tmp_path / "nowhere").exists()
+    assert os.path.lexists(partial_of(path)) and not path.exists()
+
+
+@AS_ROOT
+def test_what_others_left_stays(tmp_path):
+    partial = partial_of(tmp_path / "out")
+    partial.write_bytes(b"theirs")
+    os.chown(partial, NOBODY, NOBODY)
+    with pytest.raises(UnfinishedError, match="in the way"), replaced_when_whole(tmp_path / "out"):
+        pytest.fail("it was used")
+    assert partial.read_bytes() == b"theirs"
+
+
+@AS_ROOT
+def test_a_folder_that_cannot_be_written_to():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o555)
+        with (
+            somebody_else(),
+            pytest.raises(PermissionError),
+            replaced_when_whole(folder / "out"),
+        ):
+            pytest.fail("it was written")
+        assert not list(folder.iterdir())
+        folder.chmod(0o333)  # writable, and not readable
+        os.chown(folder, NOBODY, NOBODY)
+        with somebody_else(), replaced_when_whole(folder / "out") as file:
+            file.write(b"x")
+        assert (folder / "out").read_bytes() == b"x"
+
+
+def test_errors_leave_nothing(tmp_path):
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+    for error in (ValueError, KeyboardInterrupt):
+        with pytest.raises(error), replaced_when_whole(path) as file:
+            file.write(b"half")
+            raise error
+        with pytest.raises(error), folder_when_whole(tmp_path / "folder") as part:
+            (part / "kept").touch()
+            raise error
+    with pytest.raises(FileExistsError), replaced_when_whole(path, replace=False):
+        pass
+    assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_name_that_must_be_free(tmp_path, monkeypatch, links):
+    def no_links(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    path, dangling = tmp_path / "out", tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "nowhere")
+    for taken in (dangling, tmp_path):
+        with pytest.raises(FileExistsError), replaced_when_whole(taken, replace=False):
+            pass
+    with replaced_when_whole(path, replace=False, most=0o600) as file:
+        file.write(b"x")
+    assert path.read_bytes() == b"x" and mode(path) == 0o600 and path.stat().st_nlink == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["dangling", "out"]

@@ -1,0 +1,222 @@
+"""A rewritten Parquet file is stored as the input was, in memory that its rows do not decide."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp_compile.randomizer import IntegerDomain
+from labeldp_compile.tabular import open_table, parquet_sink, reader, rewrite_table
+
+DOMAIN = IntegerDomain(0, 9)
+CODECS = ["snappy", "zstd", "gzip", "brotli", "lz4", "none"]
+N = 10_000
+
+
+def table(rows=N):
+    generator = np.random.default_rng(0)
+    words = pa.array([f"word {i}" for i in range(7)])
+    return pa.table(
+        {
+            "id": np.arange(rows),
+            "a.b": generator.normal(size=rows),
+            "tags": pa.array([[f"{i % 5}"] * (i % 3) for i in range(rows)]),
+            "pair": pa.StructArray.from_arrays([pa.array(range(rows))] * 2, ["l", "r"]),
+            "y": generator.integers(0, 10, rows),
+            "word": pa.DictionaryArray.from_arrays(
+                pa.array(generator.integers(0, 7, rows), pa.int8()), words
+            ),
+        }
+    )
+
+
+def rewritten(source, output, add_as=None, randomize=lambda labels: labels):
+    opened = open_table(source, "y", DOMAIN, all_columns=True)
+    rewrite_table(opened, output, randomize, add_as=add_as)
+    return pq.read_metadata(output)
+
+
+def chunks(metadata, group=0):
+    columns = metadata.row_group(group)
+    return {
+        column.path_in_schema: column
+        for column in (columns.column(i) for i in range(metadata.num_columns))
+    }
+
+
+def sizes(metadata):
+    return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_codec_and_row_groups(tmp_path, codec):
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table(), source, compression=codec, row_group_size=3_000)
+    before = pq.read_metadata(source)
+    for add_as in (None, "z"):
+        after = rewritten(source, output, add_as)
+        codecs = {column.compression for column in chunks(after).values()}
+        assert codecs == {column.compression for column in chunks(before).values()}
+        assert sizes(after) == sizes(before) == [3_000, 3_000, 3_000, 1_000]
+        assert pq.read_table(output).drop_columns(["z"] if add_as else []).equals(table())
+
+
+def test_each_column_has_its_own_codec_and_encoding(tmp_path):
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    leaves = ["id", "a.b", "tags.list.element", "pair.l", "pair.r", "y", "word"]
+    codecs = dict(
+        zip(leaves, ["ZSTD", "NONE", "GZIP", "SNAPPY", "BROTLI", "LZ4", "ZSTD"], strict=True)
+    )
+    encodings = {"id": "DELTA_BINARY_PACKED", "a.b": "BYTE_STREAM_SPLIT"}
+    encodings |= {"tags.list.element": "DELTA_BYTE_ARRAY", "y": "PLAIN"}
+    pq.write_table(
+        table(),
+        source,
+        compression=codecs,
+        use_dictionary=["pair.l", "word"],
+        column_encoding=encodings,
+    )
+    after = chunks(rewritten(source, output))
+    expected = {leaf: "UNCOMPRESSED" if c == "NONE" else c for leaf, c in codecs.items()}
+    assert {leaf: after[leaf].compression for leaf in leaves} == expected
+    with_dictionary = {leaf for leaf in leaves if after[leaf].has_dictionary_page}
+    assert with_dictionary == {"pair.l", "y", "word"}  # private labels are few, whatever y was
+    for leaf in list(encodings)[:3]:
+        assert encodings[leaf] in after[leaf].encodings
+    added = chunks(rewritten(source, output, "z"))
+    assert added["z"].has_dictionary_page and not added["y"].has_dictionary_page
+    assert pq.read_table(output).drop_columns(["z"]).equals(table())
+
+
+def test_names_of_nested_columns_that_pyarrow_spells_in_another_way(tmp_path):
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table(), source, compression="zstd", use_compliant_nested_type=False)
+    assert "tags.list.element" not in chunks(pq.read_metadata(source))
+    assert {c.compression for c in chunks(rewritten(source, output)).values()} == {"ZSTD"}
+
+
+def test_row_groups_of_odd_sizes(tmp_path):
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    with pq.ParquetWriter(source, table().schema) as writer:
+        for start, rows in ((0, 10), (10, 5_000), (5_010, 0), (5_010, 90), (5_100, 4_900)):
+            writer.write_table(table().slice(start, rows), row_group_size=9_999)
+    after = rewritten(source, output)
+    assert sizes(after) == [10, 5_000, 90, 4_900]
+    assert pq.read_table(output).equals(table())
+
+
+def test_row_groups_that_would_take_too_much_memory_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_sink, "GROUP_BYTES", 100_000)
+    monkeypatch.setattr(reader, "BATCH_ROWS", (500, 500))
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table(), source, row_group_size=5_000)
+    found = sizes(rewritten(source, output))
+    assert max(found) < 5_000 and 5_000 in np.cumsum(found)
+    assert pq.read_table(output).equals(table())
+
+
+def test_dictionaries_that_differ_between_row_groups(tmp_path):
+    """Together they would not fit their type of index."""
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    parts = [
+        pa.table(
+            {
+                "y": [1] * 100,
+                "word": pa.DictionaryArray.from_arrays(
+                    pa.array(range(100), pa.int8()), [f"{group}-{i}" for i in range(100)]
+                ),
+            }
+        )
+        for group in range(3)
+    ]
+    with pq.ParquetWriter(source, parts[0].schema) as writer:
+        for part in parts:
+            writer.write_table(part)
+    rewritten(source, output)
+    with pq.ParquetFile(output) as file:
+        assert [file.read_row_group(i) for i in range(3)] == parts
+
+
+def test_no_row_and_no_row_group(tmp_path):
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    with pq.ParquetWriter(source, table().schema, compression="zstd"):
+        pass
+    assert pq.read_metadata(source).num_row_groups == 0
+    assert rewritten(source, output).num_rows == 0
+    assert pq.read_table(output).schema.names == table().schema.names
+
+
+def test_csv_becomes_snappy(tmp_path):
+    source, output = tmp_path / "in.csv", tmp_path / "out.parquet"
+    source.write_text("y,x\n" + "1,a\n" * 100)
+    after = rewritten(source, output)
+    assert {c.compression for c in chunks(after).values()} == {"SNAPPY"}
+    assert sizes(after) == [100]
+
+
+def test_pandas_finds_its_index_and_the_type_of_the_private_column(tmp_path):
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    frame = pd.DataFrame(
+        {"y": pd.Categorical([1, 2, 1]), "x": pd.Categorical(["a", "b", "a"])},
+        index=pd.Index(["p", "q", "r"], name="name"),
+    )
+    frame.attrs["labels"] = "1 is found twice"
+    frame.to_parquet(source)
+    for add_as in (None, "z"):
+        for values in (np.array([1.5, 2, 1]), np.array([3, 2, 1])):
+            rewritten(source, output, add_as, lambda labels, values=values: values)
+            after = pd.read_parquet(output)
+            expected = pd.read_parquet(source).assign(**{add_as or "y": values})
+            pd.testing.assert_frame_equal(after, expected)
+            assert not after.attrs and after.index.name == "name"
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b"{}", b'{"columns": 3}', b"[" * 100_000, b"\xff"])
+def test_metadata_of_strangers_is_left_out(tmp_path, text):
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    given = table().replace_schema_metadata({b"pandas": text, b"mean of y": b"4.5"})
+    pq.write_table(given, source)
+    rewritten(source, output)
+    assert not pq.read_schema(output).metadata
+
+
+def test_a_field_id_stays_and_other_words_on_the_label_do_not(tmp_path):
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    y = pa.field("y", pa.int64(), metadata={"PARQUET:field_id": "7", "mean": "4.5"})
+    x = pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "8", "unit": "m"})
+    pq.write_table(pa.table([[1, 2], [3, 4]], schema=pa.schema([y, x])), source)
+    rewritten(source, output)
+    schema = pq.read_schema(output)
+    assert schema.field("y").metadata == {b"PARQUET:field_id": b"7"}
+    assert schema.field("x").metadata == {b"PARQUET:field_id": b"8", b"unit": b"m"}
+
+
+def allocated():
+    """MB that Arrow holds in all its pools: readers do not ask the pool that Python has set."""
+    names = pa.supported_memory_backends()
+    return sum(getattr(pa, f"{name}_memory_pool")().bytes_allocated() for name in names) / 1e6
+
+
+def peak(source, output, batches):
+    """MB of Arrow at its most while a table is rewritten."""
+    before, seen = allocated(), []
+    opened = open_table(source, "y", DOMAIN, all_columns=True)
+    rewrite_table(opened, output, lambda y: y, progress=lambda n: seen.append(allocated()))
+    assert len(seen) == batches
+    return max(seen) - before
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
+    """A file of which all that was read is kept would take 20 MB more for a million rows more."""
+    monkeypatch.setattr(reader, "BATCH_ROWS", (20_000, 20_000))
+    peaks = []
+    for rows in (500_000, 2_500_000):
+        source, output = tmp_path / f"{rows}.parquet", tmp_path / "out.parquet"
+        generator = np.random.default_rng(0)
+        columns = {"y": generator.integers(0, 10, rows, np.int32), "x": np.arange(rows)}
+        columns["z"] = generator.normal(size=rows)
+        pq.write_table(pa.table(columns), source, row_group_size=100_000, use_dictionary=False)
+        del columns
+        peaks.append(peak(source, output, rows // 20_000))
+    assert peaks[1] < peaks[0] + 10, peaks

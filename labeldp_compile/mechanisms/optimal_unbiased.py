@@ -43,6 +43,7 @@ _SHARES = (10, 30, 100, 1000, 10_000)  # rarest output kept: one such part of an
 # then four buckets a segment are enough: ten an output in all, so that the last one always fits.
 _ENTRIES_AN_OUTPUT = (4, 8, 16)
 _CARRIED = (Fraction(40), Fraction(36), Fraction(30), Fraction(24))
+_SOLVABLE = (Fraction(20), Fraction(18), Fraction(14))  # ε at which HiGHS mostly succeeds
 _LEAST_COLUMN = 1e-9  # of an LP's solution: below lies HiGHS's own tolerance
 
 
@@ -215,16 +216,28 @@ def _on_given_outputs(
     """Algorithms 1 and 2 of the paper, as windows.
 
     A column's minimum over the labels is its low entry; by Claims 12 to 14 windows at the same
-    means lose no more than the LP's own rows.
+    means lose no more than the LP's own rows. HiGHS calls problems infeasible, or no problems at
+    all, where e^ε goes beyond its tolerances; then a smaller ε is used, which is private, too.
     """
+    smaller = [e for e in _SOLVABLE if e < problem.epsilon]
+    try:
+        return _small(problem, labels, labels, *_lp_outputs(problem, y, prior))
+    except ValueError:
+        if not smaller:
+            raise
+        return _on_given_outputs(replace(problem, epsilon=smaller[0]), labels, y, prior)
+
+
+def _lp_outputs(problem: Problem, y: Floats, prior: Floats) -> tuple[Floats, Floats]:
     mechanism, epsilon = problem.mechanism, float(problem.epsilon)
     assert isinstance(mechanism, OptimalUnbiased)
     values = _given_outputs(mechanism, y, epsilon)
     solution = solve_lp_grid(y, prior, epsilon, values, _loss_matrix(problem.loss, values, y))
     weights = solution.table.min(axis=0)
     kept = weights > _LEAST_COLUMN * weights.max()
-    values, weights = values[kept], weights[kept]
-    return _small(problem, labels, labels, values, weights)
+    if kept.sum() < 2:
+        raise ValueError("the linear program left one output, which has only one mean")
+    return values[kept], weights[kept]
 
 
 def require_feasible(mechanism: Mechanism, domain: Domain, loss: str, epsilon: Fraction) -> None:
@@ -235,7 +248,8 @@ def require_feasible(mechanism: Mechanism, domain: Domain, loss: str, epsilon: F
     labels = domain.labels()
     values = _given_outputs(mechanism, np.array([float(y) for y in labels]), float(epsilon))
     low, high = least_interval(labels, float(epsilon))
-    if values[0] > low or values[-1] < high:
+    # A grid reaches so far but for rounding, which the placement of windows makes good.
+    if mechanism.outputs.grid is None and (values[0] > low or values[-1] < high):
         raise ValueError(
             f"no unbiased randomizer at ε = {float(epsilon):g} has all its outputs in "
             f"[{values[0]:g}, {values[-1]:g}]: they must reach to {low:.10g} and {high:.10g}"

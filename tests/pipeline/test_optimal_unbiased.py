@@ -240,3 +240,11 @@ class TestCorruptedDuals:
     )
     def test_other_claims(self, model, change):
         assert not check_bytes(rebuilt(model, change)).ok
+
+
+@pytest.mark.parametrize("epsilon", [20, 31, 45, 60])
+@pytest.mark.parametrize("outputs", ["grid: 9", "values: [-1, 3, 4, 30]"])
+def test_given_outputs_at_an_epsilon_beyond_the_solver(epsilon, outputs):
+    """HiGHS takes no coefficient as large as e^ε there, or finds one output: a constant."""
+    text = spec(epsilon, [1] * 30, f"outputs: {{{outputs}}}", "absolute")
+    assert utility(text)["largest_bias"] < 1e-12

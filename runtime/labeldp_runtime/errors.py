@@ -51,6 +51,10 @@ class KeyFileError(OneLine, ValueError):
     """A key file is missing, damaged, open to other users, or exists already."""
 
 
+class EngineError(RuntimeError):
+    """Without a key this engine could lose rows and draw others twice, unnoticed: give one."""
+
+
 class ReplayWarning(UserWarning):
     """An engine may compute the private labels again, which spends ε again without a key."""
 

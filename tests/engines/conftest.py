@@ -1,17 +1,36 @@
 """A local Spark with two workers, in which a task may fail twice before its job does."""
 
 import os
-import shutil
+import subprocess
 import sys
 import warnings
 
 import pytest
+
+from tests.engines import cluster
 
 REQUIRED = os.environ.get("LABELDP_ALL") == "1"  # set by .ci/run: nothing may be skipped there
 
 
 def unavailable(reason):
     (pytest.fail if REQUIRED else pytest.skip)(f"Spark cannot be tested: {reason}")
+
+
+def run_program(name, folder, *modules):
+    """The lines that a program of this folder prints, which has a Spark of its own."""
+    if (reason := cluster.missing(*modules)) is not None:
+        unavailable(reason)
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.engines.{name}", str(folder)],
+        cwd=cluster.ROOT,
+        env=cluster.environment(),
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +43,8 @@ def spark_folders(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark(spark_folders):
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        unavailable("there is no Java: install a JRE, 17 or newer (openjdk-17-jre-headless)")
+    if cluster.java() is None:
+        unavailable(cluster.NO_JAVA)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,5 +1,7 @@
 """Artifacts that several engines are tested with."""
 
+import base64
+
 from tests.helpers import INTEGER_SPEC, compile_text
 from tests.verify.test_mutations import CATEGORICAL_SPEC
 
@@ -18,3 +20,10 @@ def chi_square(seen, expected, rows):
     assert set(seen) <= set(expected) and sum(seen.values()) == rows
     means = {value: rows * weight / 4096 for value, weight in expected.items()}
     return sum((seen.get(value, 0) - mean) ** 2 / mean for value, mean in means.items())
+
+
+def found_under(folder, secret):
+    """Files that hold the secret, as bytes, in hexadecimal or in base64."""
+    forms = (secret, secret.hex().encode(), base64.b64encode(secret))
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file for file in files if any(form in file.read_bytes() for form in forms)]

@@ -10,6 +10,7 @@ import pytest
 from labeldp_runtime import (
     ArtifactError,
     DuplicateIdError,
+    EngineError,
     IdError,
     Key,
     KeyFileError,
@@ -298,3 +299,63 @@ def test_large_batches_last_as_long_as_the_action(spark, randomize, labels, path
         assert spark.conf.get(setting) == "777" and len(private.collect()) == ROWS
         raise ZeroDivisionError
     assert spark.conf.get(setting) == before
+
+
+class Engine:
+    """A session that says what it is: a version, and settings that are not the defaults."""
+
+    def __init__(self, version="4.3.0", **settings):
+        self.version, self.conf = version, self
+        self.settings = {"enabled": "true", "enableFullRetryOnMismatch": "true", **settings}
+
+    def get(self, name, default=None):
+        """As Spark's conf: a default that is given beats one that is known."""
+        value = self.settings.get(name.removeprefix("spark.sql.shuffle.orderIndependentChecksum."))
+        return default if value is None else value
+
+
+OLD = [
+    "3.5.9",
+    "4.0.0",
+    "4.0.1",
+    "4.0.5",
+    "4.1.4",
+    "4.1.4-amzn-0",
+    "4.2.0-preview4",
+    "x",
+    "client.4",
+]
+
+
+@pytest.mark.parametrize("version", OLD)
+def test_sparks_that_do_not_notice_other_labels_are_refused_without_a_key(spark, version):
+    from labeldp_runtime.spark.rollback import refuse_without_rollback
+
+    with pytest.raises(EngineError, match=f"Spark {version}, and the first .* way out is a key"):
+        refuse_without_rollback(Engine(version))
+
+
+@pytest.mark.parametrize("version", ["4.2.0", "4.2.1", "4.3.0", "4.10.0-SNAPSHOT", "5.0.0"])
+def test_sparks_that_notice_are_not_refused_unless_they_are_told_not_to_look(spark, version):
+    from labeldp_runtime.spark.rollback import refuse_without_rollback
+
+    refuse_without_rollback(Engine(version))
+    refuse_without_rollback(Engine(version, **{"spark.shuffle.manager": "sort"}))
+    for name in ("enabled", "enableFullRetryOnMismatch"):
+        with pytest.raises(EngineError, match=f"{name} is off"):
+            refuse_without_rollback(Engine(version, **{name: "false"}))
+    with pytest.raises(EngineError, match=r"push\.enabled is on"):
+        refuse_without_rollback(Engine(version, **{"spark.shuffle.push.enabled": "true"}))
+    with pytest.raises(EngineError, match=r"manager is org\.example\.Remote, of which nothing"):
+        refuse_without_rollback(Engine(version, **{"spark.shuffle.manager": "org.example.Remote"}))
+
+
+def test_the_refusal_is_made_by_randomize_and_spares_keys(spark, randomize, labels, path, key):
+    setting = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
+    spark.conf.set(setting, "false")
+    try:
+        with pytest.raises(EngineError, match="may lose rows and draw others twice, silently"):
+            randomize(labels, "y", path)
+        assert randomize(labels, "y", path, key=key, id_column="id").columns == labels.columns
+    finally:
+        spark.conf.unset(setting)

@@ -13,7 +13,7 @@ from labeldp_runtime import Key, KeyFileError, LabelError, Randomizer
 
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.verify import check_bytes
-from tests.engines.helpers import RESPONSE
+from tests.engines.helpers import RESPONSE, found_under
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning", "ignore::FutureWarning:pyspark"
@@ -33,13 +33,6 @@ mechanism: {kind: rr_on_bins}
 def path(tmp_path):
     (tmp_path / "x.onnx").write_bytes(RESPONSE.model)
     return tmp_path / "x.onnx"
-
-
-def found_under(folder, secret):
-    """Files that hold the secret, as bytes, in hexadecimal or in base64."""
-    forms = (secret, secret.hex().encode(), base64.b64encode(secret))
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return [file for file in files if any(form in file.read_bytes() for form in forms)]
 
 
 def test_the_key_is_in_no_file_plan_or_event_of_spark(spark, spark_folders, path, tmp_path):

@@ -25,6 +25,7 @@ from labeldp_runtime.spark.columns import (
     refuse_ids,
     refuse_label_type,
 )
+from labeldp_runtime.spark.rollback import refuse_without_rollback
 from labeldp_runtime.spark.task import KeyedTask, KeySource, RandomizeLabels
 
 
@@ -46,9 +47,10 @@ def randomize(
     All other columns stay as they are. The private column has the artifact's type (double, bigint
     or string) and no nulls; NaN, nulls and labels outside the domain follow the out-of-domain rule.
 
-    Without a key the result is drawn anew whenever Spark computes it (each action, each retry),
-    and every time spends ε of the label again: a ReplayWarning says so. Write it once and read
-    that, or give ``key`` and ``id_column``.
+    Give ``key`` and ``id_column``: then every computation gives the same labels. Without a key the
+    result is drawn anew whenever Spark computes it (each action, each retry, each executor that is
+    lost), and every time spends ε of the label again: a ReplayWarning says so. Write it once and
+    read that. Sparks that could then lose rows and draw others twice unnoticed are refused.
 
     Args:
         df: a DataFrame of PySpark 4.0 or newer.
@@ -67,7 +69,8 @@ def randomize(
             column. Without it, only those inside one Arrow batch are found, when it is computed.
 
     Raises a RuntimeArtifactError for an artifact that cannot be used, LabelError, IdError or
-    DuplicateIdError for columns that cannot, and KeyFileError for a key that cannot travel.
+    DuplicateIdError for columns that cannot, KeyFileError for a key that cannot travel, and
+    without a key EngineError for a Spark older than 4.2, or whose shuffle checksums are off.
     """
     label_index = find_column(df, column, LabelError)
     name = column if add_as is None else add_as
@@ -77,6 +80,8 @@ def randomize(
         raise IdError("id_column, context and version need a key: labeldp keygen makes one")
     if key is not None and id_column is None:
         raise IdError("a key needs id_column, the column that names each label")
+    if key is None:
+        refuse_without_rollback(df.sparkSession)
     path = Path(artifact)
     data = read_bytes(path)
     if key is None:

@@ -28,6 +28,8 @@ def test_defaults():
         ("kind: dp_sgd, delta: 1e-5", "t.yaml:7: method.epsilon: this key is missing"),
         ("kind: dp_sgd, epsilon: 0, delta: 1e-5", "method.epsilon: expected greater than 0"),
         ("kind: dp_sgd, epsilon: 1, delta: 1", "method.delta: expected less than 1"),
+        ("kind: dp_sgd, epsilon: 1, delta: 9e-301", "delta: the least that is resolved is 1e-300"),
+        ("kind: dp_sgd, epsilon: 1, delta: 0", "method.delta: expected greater than 0"),
         (f"{DP_SGD}, denoiser: noop", "method.denoiser: unknown key"),
         (f"{DP_SGD}, clip_nrm: 1", "method.clip_nrm: unknown key; did you mean 'clip_norm'?"),
         (f"{DP_SGD}, batches: partition, max_batch: 64", "all have the same size"),

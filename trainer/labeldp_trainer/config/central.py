@@ -13,6 +13,8 @@ Positive = Annotated[Number, Field(gt=0)]
 ClipNorm = Annotated[Number, Field(ge=1e-6, le=1e6)]  # far from where float32 noise rounds away
 Count = Annotated[StrictInt, Field(ge=1)]
 LabelRange = tuple[Number, Number]
+SMALLEST_DELTA = 1e-300
+"""The least δ that accounting resolves: float64 ends there."""
 _CENTRED = ("centre", "centre_units", "radius_floor")
 
 
@@ -38,6 +40,8 @@ class _Central(UserLevel):
 
     @model_validator(mode="after")
     def _central(self) -> Self:
+        if self.delta < SMALLEST_DELTA:
+            raise ValueError(f"delta: the least that is resolved is {SMALLEST_DELTA:g}; raise it")
         if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
             raise ValueError("label_range: the first end must be less than the second")
         if self.max_batch is not None and self.batches == "partition":

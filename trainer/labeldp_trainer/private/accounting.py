@@ -1,8 +1,8 @@
 """From (ε, δ) to a noise multiplier σ, for the substitution of one label.
 
 The noise has standard deviation σ·C on the *sum* of clipped gradients, which one label moves by at
-most 2C (docs/privacy.md, Theorem 7). dp-accounting's `REPLACE_ONE` measures σ in the same unit:
-its pair is N(−1, σ²) against N(+1, σ²), so the factor 2 is in it.
+most 2C (docs/privacy.md, Theorem 7). Every ε here is an upper bound, rounding included (Theorem
+7 h): no library's convolution stands between the proof and what is stated.
 """
 
 import functools
@@ -14,11 +14,15 @@ from typing import Literal
 import dp_accounting
 import numpy as np
 from dp_accounting import pld
-from scipy import optimize, stats
+from scipy import optimize, special, stats
+
+from labeldp_trainer.config.central import SMALLEST_DELTA
+from labeldp_trainer.private.losses import Pair, composed_epsilon, gaussian_log_delta
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20
 _SMALLEST_NOISE_MULTIPLIER = 2.0**-6
 _RELATIVE_TOLERANCE = 1e-4
+_RARE = 1e-10  # the share of δ that what is left out may have
 
 Batches = Literal["secret", "public", "partition"]
 """What is sampled and who knows it.
@@ -90,26 +94,28 @@ def padded_batch(units: int, batch: int, steps: int, delta: float, multiple: int
     does not rest on it: truncation is accounted for, however frequent.)
     """
     tail = min(delta / (1000.0 * steps), 0.5)
-    least = int(stats.binom.isf(tail, units, batch / units)) + 1
-    return min(units, math.ceil(max(least, batch) / multiple) * multiple)
+    low, high = batch - 1, units
+    while high - low > 1:
+        middle = (low + high) // 2
+        rare = stats.binom.sf(middle, units, batch / units) <= tail
+        low, high = (low, middle) if rare else (middle, high)
+    return min(units, math.ceil(high / multiple) * multiple)
 
 
 def epsilon(noise_multiplier: float, plan: Plan, delta: float, *, interval: float = 1e-4) -> float:
     """Return ε of `plan` at δ when the noise is σ·C on the sum; infinity if there is none.
 
-    `interval` is the lattice of dp-accounting's privacy losses, whose rounding only ever raises ε.
+    `interval` is the largest distance of the privacy losses' lattice, whose rounding only ever
+    raises ε.
+
+    Raises ValueError if δ is not resolved: not 1e-300 ≤ δ < 1.
     """
+    _check_delta(delta)
     if not noise_multiplier > 0:
         return math.inf
-    if plan.batches == "secret":
-        return _epsilon_of_event(
-            _secret_batch(noise_multiplier, plan),
-            plan.steps,
-            delta,
-            dp_accounting.NeighboringRelation.REPLACE_ONE,
-            interval,
-        )
-    return _epsilon_of_public_batches(noise_multiplier, plan, delta)
+    if plan.batches == "secret" and plan.batch < plan.units:
+        return composed_epsilon(_pairs(noise_multiplier, plan), plan.steps, delta, interval)
+    return _epsilon_of_gaussians(noise_multiplier, plan, delta)
 
 
 def lattice(target_epsilon: float) -> float:
@@ -125,14 +131,21 @@ def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
     """
     if not (math.isfinite(target_epsilon) and target_epsilon > 0):
         raise ValueError(f"ε must be positive and finite; it is {target_epsilon}")
-    if not 0 < delta < 1:
-        raise ValueError(f"δ must be between 0 and 1; it is {delta}")
+    _check_delta(delta)
     interval = lattice(target_epsilon)
     return _least(
         lambda sigma: epsilon(sigma, plan, delta, interval=interval),
         target_epsilon,
         f"ε = {target_epsilon:g} at δ = {delta:g}",
     )
+
+
+def _check_delta(delta: float) -> None:
+    if not SMALLEST_DELTA <= delta < 1:
+        raise ValueError(
+            f"δ must be between {SMALLEST_DELTA:g}, the least that is resolved, and 1; "
+            f"it is {delta}"
+        )
 
 
 def add_remove_epsilon_for_comparison_only(
@@ -147,7 +160,8 @@ def add_remove_epsilon_for_comparison_only(
         plan.rate, dp_accounting.GaussianDpEvent(noise_multiplier)
     )
     relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    return _epsilon_of_event(event, plan.steps, delta, relation, 1e-4)
+    accountant = pld.PLDAccountant(relation, value_discretization_interval=1e-4)
+    return float(accountant.compose(event, plan.steps).get_epsilon(delta))
 
 
 def add_remove_noise_for_comparison_only(target_epsilon: float, plan: Plan, delta: float) -> float:
@@ -159,54 +173,51 @@ def add_remove_noise_for_comparison_only(target_epsilon: float, plan: Plan, delt
     )
 
 
-def _secret_batch(noise_multiplier: float, plan: Plan) -> dp_accounting.DpEvent:
-    # With room for everybody nothing is ever cut, and the plain event is exact.
-    if plan.max_batch == plan.units:
-        return dp_accounting.PoissonSampledDpEvent(
-            plan.rate, dp_accounting.GaussianDpEvent(noise_multiplier)
-        )
-    return dp_accounting.TruncatedSubsampledGaussianDpEvent(
-        plan.units, plan.rate, plan.max_batch, noise_multiplier
-    )
+def _pairs(noise_multiplier: float, plan: Plan) -> tuple[Pair, ...]:
+    """Return what dominates a step with secret batches: Theorem 7 (b) and (c)."""
+    shift, q, n, most = 1.0 / noise_multiplier, plan.rate, plan.units, plan.max_batch
+    # With room for everybody nothing is ever cut.
+    if most == n:
+        return (Pair(q, shift),)
+    # scipy's tails are taken to be right to nine digits.
+    full = float(stats.binom.sf(most - 1, n - 1, q)) * (1 + 1e-9)
+    full = min(max(full, 1e-307), 1.0)
+    kept = most / n * float(stats.binom.sf(most, n, q)) / full * (1 + 1e-8)
+    cut = Pair(min(kept, q * most / (most + 1)) or q, 2.0 * shift, full)
+    return (Pair(q, shift, 1.0 - full), cut) if full < 1.0 else (cut,)
 
 
-def _epsilon_of_event(
-    event: dp_accounting.DpEvent,
-    steps: int,
-    delta: float,
-    relation: dp_accounting.NeighboringRelation,
-    interval: float,
-) -> float:
-    accountant = pld.PLDAccountant(relation, value_discretization_interval=interval)
-    accountant.compose(event, steps)
-    return float(accountant.get_epsilon(delta))
-
-
-def _epsilon_of_public_batches(noise_multiplier: float, plan: Plan, delta: float) -> float:
+def _epsilon_of_gaussians(noise_multiplier: float, plan: Plan, delta: float) -> float:
     """Return ε when who takes part is known: Theorem 7 (e), no privacy loss distribution needed."""
+    log_weights = np.zeros(1)
     if plan.batches == "partition":
-        times, weights = np.array([plan.epochs]), np.ones(1)
+        times = np.array([plan.epochs])
+    elif plan.batch == plan.units:
+        times = np.array([plan.steps])
     else:
         times = np.arange(1, plan.steps + 1)
-        weights = stats.binom.pmf(times, plan.steps, plan.rate)
+        log_weights = stats.binom.logpmf(times, plan.steps, plan.rate)
+        digits = float(special.gammaln(plan.steps + 2)) - plan.steps * math.log(plan.rate)
+        log_weights += 2.0**-46 * digits  # sums of logarithms of factorials round
+        common = log_weights > math.log(_RARE * delta / plan.steps)
+        times, log_weights = times[common], log_weights[common]
     mu = 2.0 * np.sqrt(times) / noise_multiplier
 
-    def delta_at(eps: float) -> float:
-        # The Gaussian mechanism's exact δ(ε) (Balle and Wang 2018, Theorem 8).
-        tail = stats.norm.cdf(mu / 2 - eps / mu)
-        tail = tail - np.exp(eps + stats.norm.logcdf(-mu / 2 - eps / mu))
-        return float(weights @ np.maximum(tail, 0.0))
+    def share(eps: float) -> float:
+        """A bound of δ(eps)/δ."""
+        logs = log_weights + gaussian_log_delta(mu, eps) - math.log(delta)
+        return float(np.exp(np.minimum(logs, 700.0)).sum()) + 2 * _RARE
 
     low, high = 0.0, 1.0
-    if delta_at(0.0) <= delta:
+    if share(0.0) <= 1:
         return 0.0
-    while delta_at(high) > delta:
+    while share(high) > 1:
         high *= 2
         if high > 2.0**20:
             return math.inf
-    while high - low > 1e-6 * high:
+    while high - low > 1e-7 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
+        low, high = (low, middle) if share(middle) <= 1 else (middle, high)
     return high
 
 

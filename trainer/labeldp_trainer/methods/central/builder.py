@@ -25,6 +25,7 @@ from labeldp_trainer.private.step import Report, private_gradient
 from labeldp_trainer.private.step_config import StepConfig
 
 GRAM_BYTES = 1 << 30  # what the vertices and their Gram matrix may take if nobody chooses
+_NOISE_TAIL = 1e-7  # beyond 5.4 standard deviations, where float32 noise ends (private/noise.py)
 _HULL_UNITS, _CENTRE_UNITS = 64, 256
 
 
@@ -192,6 +193,11 @@ def _notes(setting: Setting, config: StepConfig, *, chosen: bool) -> tuple[str, 
         notes.append(
             f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} drawn at "
             "random would be allowed, too; choose a far smaller δ"
+        )
+    if method.delta < _NOISE_TAIL:
+        notes.append(
+            f"δ = {written(method.delta)} holds for real Gaussian noise; float32 noise ends near "
+            "5.4 standard deviations, which alone can disclose with a probability of 1e-7 or so"
         )
     if config.denoiser != "noop" and not chosen:
         notes.append(f"projection: {config.projection}, by the memory it needs")

@@ -105,6 +105,6 @@ def _mechanism(config: StepConfig, unit: str) -> str:
 
 
 def _accountant(plan: Plan) -> str:
-    if plan.batches == "secret":
-        return "dp-accounting's privacy loss distributions"
+    if plan.batches == "secret" and plan.batch < plan.units:
+        return "privacy loss distributions, every rounding upwards,"
     return "the exact curve of the Gaussian mechanism"

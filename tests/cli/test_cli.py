@@ -166,8 +166,8 @@ def test_damaged_tables_leave_no_output(place):
     (place / "cut.parquet").write_bytes(data[: len(data) // 2])
     (place / "empty.csv").write_bytes(b"")
     rows = (place / "visits.csv").read_text().splitlines()
-    (place / "mixed.csv").write_text("\n".join([*rows, '"x","secret",1']) + "\n")
-    for name in ("cut.parquet", "empty.csv", "mixed.csv"):
+    (place / "ragged.csv").write_text("\n".join([*rows, '"x","secret"']) + "\n")
+    for name in ("cut.parquet", "empty.csv", "ragged.csv"):
         result = labeldp("randomize", place / "visits.onnx", place / name, "-o", place / "o.csv")
         assert result.exit_code == 2, name
         assert "secret" not in result.stderr

@@ -49,6 +49,10 @@ def check_bytes(data: bytes, source: str) -> None:
                 f"{source}: has format {version.decode()}, "
                 f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
             )
+    if not checksum_holds(data):
+        raise DamagedArtifactError(
+            f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"
+        )
     try:
         fields = count_fields(data, _MAX_FIELDS)
     except WireError as error:
@@ -56,8 +60,4 @@ def check_bytes(data: bytes, source: str) -> None:
     if fields > _MAX_FIELDS:  # onnxruntime would take gigabytes to find out
         raise ArtifactTooLargeError(
             f"{source}: holds more than {_MAX_FIELDS:,} parts: it is no labeldp artifact"
-        )
-    if not checksum_holds(data):
-        raise DamagedArtifactError(
-            f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"
         )

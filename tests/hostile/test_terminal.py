@@ -117,9 +117,9 @@ CASES = {
     "report": lambda f, t: ["report", artifact(f, t), "-o", f / "x.html"],
     "report, insecure": lambda f, t: ["report", artifact(f, t, insecure=True), "-o", f / "x.html"],
     "report, keys": lambda f, t: ["report", artifact(f, t, keys=True), "-o", f / "x.html"],
-    "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "20000", "--no-processes"],
+    "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "100000", "--no-processes"],
     "audit, json": lambda f, t: [
-        *["audit", artifact(f, t), "--samples", "20000", "--no-processes", "--json", "--quiet"]
+        *["audit", artifact(f, t), "--samples", "100000", "--no-processes", "--json", "--quiet"]
     ],
     "audit, insecure": lambda f, t: ["audit", artifact(f, t, insecure=True)],
     "compose": lambda f, t: ["compose", f"{artifact(f, t)}:3"],

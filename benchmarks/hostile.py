@@ -498,10 +498,10 @@ def small_file():
     )
 
 
-def make(name, seed, honest):
-    """The file of a generator and a seed."""
+def make(name, seed, honest, size=None):
+    """The file of a generator and a seed, of a random size unless one is given."""
     rng = random.Random(f"{name} {seed}")
-    size = int(2 ** rng.uniform(8, 26))
+    size = size or int(2 ** rng.uniform(8, 26))
     return GENERATORS[name](rng, size, honest)[:LARGEST]
 
 
@@ -553,6 +553,11 @@ def try_one(name, seed, folder, honest):
     made, _, _ = in_child(write)
     if made:
         return f"the generator failed: {name} {seed}", 0.0, 0, 0, ""
+    return verdict(path, said)
+
+
+def verdict(path, said):
+    """The same of a file; what the command says goes to ``said``."""
     code, seconds, peak = verify(path, said)
     lines = said.read_text(encoding="utf-8", errors="replace").strip().split("\n")
     wrong = None

@@ -73,10 +73,9 @@ def read_tree(text: str) -> Node:
     try:
         return _Reader(text).document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise YamlError(
-            mark.line + 1 if mark is not None else 1, f"not valid YAML: {error.problem}"
-        ) from error
+        marks: tuple[Any, ...] = (error.problem_mark, error.context_mark)
+        line = next((mark.line + 1 for mark in marks if mark is not None), 1)
+        raise YamlError(line, f"not valid YAML: {error.problem}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise YamlError(1, f"not valid YAML: {' '.join(str(error).split())}") from error
 
@@ -97,12 +96,12 @@ class _Reader:
         next(self._events)  # the end of the document
         event = next(self._events)
         if isinstance(event, yaml.DocumentStartEvent):
-            line = event.start_mark.line + 1
+            line = _line(event)
             raise YamlError(line, "not valid YAML: but found another document")
         return node
 
     def _node(self, event: Any, depth: int) -> Node:
-        line = event.start_mark.line + 1
+        line = _line(event)
         self._nodes += 1
         if self._nodes > MAX_NODES:
             raise YamlError(line, f"there are at most {MAX_NODES:,} items in YAML: {WAY_OUT}")
@@ -134,3 +133,7 @@ class _Reader:
                 raise YamlError(key.line, f"the key {key.text!r} stands here twice")
             seen.add(key.text)
             yield key, self._node(next(self._events), depth + 1)
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1

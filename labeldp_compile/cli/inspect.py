@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
+import numpy as np
 
 from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, heat_map
@@ -30,12 +31,13 @@ from labeldp_compile.inspection import (
 )
 from labeldp_compile.inspection.document import FORMAT_VERSION
 from labeldp_compile.randomizer import AdditiveRandomizer, Randomizer, WindowRandomizer
-from labeldp_compile.randomizer.probabilities import likely_outputs, matrix, value
+from labeldp_compile.randomizer.probabilities import likely_outputs, matrix, range_sums, value
 from labeldp_compile.verify import Budget, VerificationError
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
 SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
 MAX_PRINTED = 1_000_000
+MAX_DRAWN = 1_000_000
 _NAME_COLUMNS = 24
 _LISTED_OUTPUTS = 3
 _SHOWN_NOISE = 0.99
@@ -118,8 +120,11 @@ def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     rows = asked or sample(k, max(lines - 8, 12))
     which = "" if len(rows) == k or asked else f" ({len(rows)} of {k:,} labels)"
     first, last, share = _visible_outputs(r)
+    if last - first >= MAX_DRAWN:
+        return [f"Pr[output | label]: {r.outputs:,} outputs are too many to draw"]
+    starts = np.arange(first, last + 2)
     shades = heat_map(
-        (matrix(r, [y])[0, first : last + 1] for y in rows),
+        (range_sums(r, [y], starts)[0] for y in rows),
         [_name(label_at(decoded.domain, y)) for y in rows],
         (_name(value(r, first)), _name(value(r, last))),
         columns=columns,

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from labeldp_compile.cli.budget_option import budget_option
+from labeldp_compile.cli.limits import enforced
 from labeldp_compile.cli.output import say, say_json
 from labeldp_compile.cli.signature_options import (
     require_public_key,
@@ -15,6 +16,7 @@ from labeldp_compile.cli.signature_options import (
     signed_of,
 )
 from labeldp_compile.verify import Budget, Report, check_file
+from labeldp_compile.verify.budget import naming
 
 
 @click.command(
@@ -44,7 +46,8 @@ def verify_command(
     """
     require_public_key(public_key, signature)
     signed = signed_of(file, public_key, signature)
-    report = check_file(file, spec, signed, budget)
+    with enforced(budget), naming(file):
+        report = check_file(file, spec, signed, budget)
     if as_json:
         say_json(report.to_json())
     else:

@@ -76,9 +76,7 @@ def spending(budget: Budget) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise TooLargeError(
-            f"not checked: it takes more memory than {_size(budget.bytes)}"
-        ) from None
+        raise no_memory(budget) from None
     finally:
         _account.reset(token)
 
@@ -89,7 +87,16 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except TooLargeError as error:
-        raise TooLargeError(f"{path}: {error}") from None
+        text = str(error)
+        raise TooLargeError(text if text.startswith(f"{path}: ") else f"{path}: {text}") from None
+
+
+def no_memory(budget: Budget) -> TooLargeError:
+    """What to raise where memory ran out."""
+    return TooLargeError(
+        f"not checked: it takes more memory than {_size(budget.bytes)}: if you expect that, give "
+        "more: --budget SECONDS,BYTES"
+    )
 
 
 def charge(what: str, *, seconds: float = 0.0, bytes: float = 0.0) -> None:  # noqa: A002

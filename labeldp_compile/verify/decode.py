@@ -48,9 +48,9 @@ class DecodeError(Exception):
 
 def read_model(data: bytes) -> onnx.ModelProto:
     """Parse the protobuf."""
-    model = onnx.ModelProto()
     try:
         charge_fields(data)
+        model = onnx.ModelProto()
         model.ParseFromString(data)
     except TooLargeError:
         raise

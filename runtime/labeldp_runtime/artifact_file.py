@@ -54,6 +54,10 @@ def check_bytes(data: bytes, source: str) -> None:
                 f"{source}: has format {version[1].decode()}, "
                 f"this labeldp-runtime reads {FORMAT_MAJOR}.x: upgrade it"
             )
+    if not (whole and checksum_holds(data, entries)):
+        raise DamagedArtifactError(
+            f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"
+        )
     try:
         fields = count_fields(data, _MAX_FIELDS)
     except WireError as error:
@@ -61,8 +65,4 @@ def check_bytes(data: bytes, source: str) -> None:
     if fields > _MAX_FIELDS:  # onnxruntime would take gigabytes to find out
         raise ArtifactTooLargeError(
             f"{source}: holds more than {_MAX_FIELDS:,} parts: it is no labeldp artifact"
-        )
-    if not (whole and checksum_holds(data, entries)):
-        raise DamagedArtifactError(
-            f"{source}: is damaged: its checksum is wrong; copy it again from where it was compiled"
         )

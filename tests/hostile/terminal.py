@@ -4,6 +4,7 @@ import importlib
 import os
 import pty
 import re
+import resource
 import signal
 import sys
 
@@ -26,10 +27,15 @@ importlib.import_module("labeldp_compile.sweep.page")
 importlib.import_module("labeldp_trainer.cli")
 
 
-def on_terminal(*arguments):
-    """(bytes, exit code) of ``labeldp`` on a terminal; the command runs in a forked child."""
+def on_terminal(*arguments, memory=None):
+    """(bytes, exit code) of ``labeldp`` on a terminal; the command runs in a forked child.
+
+    ``memory`` limits the bytes of its address space.
+    """
     child, terminal = pty.fork()
     if child == 0:
+        if memory is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         _run([str(argument) for argument in arguments])
     sent = b""
     while True:

@@ -1,0 +1,620 @@
+"""Hostile files through ``labeldp verify``: never above its budget, never a traceback.
+
+    python benchmarks/hostile.py [--files 2000] [--seed 1] [--keep FOLDER] [--only NAME]
+
+Each file is made by one of the generators below, in sizes up to 64 MiB, and verified by the command
+in a process of its own, of which processor time and peak memory are measured. Prints a table by
+generator. Exit code 1 if a file took 20 s or more of processor time or 2 GB, ended with another
+exit code than 1 or 2, or with a traceback; it is kept in the folder ``--keep``.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+from collections import defaultdict
+from fractions import Fraction
+from pathlib import Path
+
+import onnx
+
+import labeldp_compile.cli.verify
+from labeldp_compile.artifact import canonical_json, write_model
+from labeldp_compile.certificate import Provenance, build_certificate
+from labeldp_compile.cli import main as labeldp
+from labeldp_compile.randomizer import (
+    AdditiveRandomizer,
+    CategoricalDomain,
+    IntegerDomain,
+    RealDomain,
+    TableRandomizer,
+    WindowRandomizer,
+)
+from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.randomizer.window import Segment
+from labeldp_compile.verify.bounds import least_log_bound
+from labeldp_compile.verify.window.derive import worst_ratio
+
+MIB = 1 << 20
+LARGEST = 64 * MIB
+MAX_SECONDS, MAX_BYTES = 20.0, 2_000_000_000
+
+
+# ---- protobuf by hand ----------------------------------------------------------------------------
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def held(field, content):
+    """A field that holds bytes."""
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def repeated(piece, size):
+    return piece * max(1, size // len(piece))
+
+
+# Where it lies (graph 7, node 1, attribute 5, tensor 5), and what is repeated there.
+BOMBS = {
+    "opsets": ((), 8, b""),
+    "metadata": ((), 14, b""),
+    "functions": ((), 25, b""),
+    "training": ((), 20, b""),
+    "functions of nodes": ((25,), 7, b""),
+    "nodes": ((7,), 1, b""),
+    "named nodes": ((7,), 1, held(3, b"n") + held(4, b"Add")),
+    "initializers": ((7,), 5, b""),
+    "named initializers": ((7,), 5, held(8, b"offsets") + b"\x10\x07"),
+    "inputs": ((7,), 11, b""),
+    "values": ((7,), 13, b""),
+    "types": ((7,), 13, held(2, held(1, held(2, b"")))),
+    "quantization": ((7,), 14, b""),
+    "sparse": ((7,), 15, b""),
+    "metadata of the graph": ((7,), 16, b""),
+    "attributes": ((7, 1), 5, b""),
+    "inputs of a node": ((7, 1), 1, b""),
+    "outputs of a node": ((7, 1), 2, b"x"),
+    "strings": ((7, 1, 5), 9, b""),
+    "tensors": ((7, 1, 5), 10, b""),
+    "graphs": ((7, 1, 5), 11, b""),
+    "nodes of a graph": ((7, 1, 5, 6), 1, b""),
+    "types of an attribute": ((7, 1, 5), 15, b""),
+    "texts": ((7, 5), 6, b""),
+    "external data": ((7, 5), 13, b""),
+    "dimensions": ((7, 11, 2, 1, 2), 1, b""),
+}
+
+
+def bomb(rng, size, honest):
+    """Empty or tiny messages, by the million, alone or behind a good file."""
+    path, field, content = BOMBS[rng.choice(sorted(BOMBS))]
+    data = repeated(held(field, content), size)
+    for outer in reversed(path):
+        data = held(outer, data)
+    return rng.choice([b"", honest]) + data
+
+
+def packed(rng, size, honest):
+    """Arrays of numbers where artifacts have none, or in another encoding."""
+    field, piece = rng.choice(
+        [(4, b"\0\0\0\0"), (5, b"\1"), (7, b"\1"), (10, b"\0" * 8), (11, b"\1"), (1, b"\1")]
+    )
+    tensor = held(8, b"offsets") + b"\x10\x07" + held(field, repeated(piece, size))
+    ints = held(1, b"keys_int64s") + held(rng.choice([7, 8]), repeated(b"\1\2\3\4", size))
+    inside = rng.choice([held(5, tensor), held(1, held(5, ints))])
+    return rng.choice([b"", honest]) + held(7, inside)
+
+
+def plain_numbers(rng, size, honest):
+    """Numbers one by one: dimensions of a constant, or keys of a node."""
+    if rng.random() < 0.5:
+        number = varint(8) + varint(rng.choice([1, 2**62, 2**63 - 1]))
+        inside = held(5, held(8, b"offsets") + b"\x10\x07" + repeated(number, size))
+    else:
+        inside = held(1, held(5, held(1, b"keys_int64s") + repeated(b"\x40\x01", size)))
+    return rng.choice([b"", honest]) + held(7, inside)
+
+
+def nested(rng, size, honest):
+    """Graphs in attributes of nodes in graphs, or groups, as deep as it goes."""
+    if rng.random() < 0.3:
+        return rng.choice([b"", honest]) + repeated(b"\x0b", size)
+    data = b""
+    for _ in range(min(size // 40, 20_000)):
+        data = held(6, held(1, held(5, data)))
+    return rng.choice([b"", honest]) + held(7, held(1, held(5, data)))
+
+
+def noise(rng, size, honest):
+    """No artifact at all."""
+    kinds = (
+        lambda: rng.randbytes(size),
+        lambda: bytes(size),
+        lambda: gzip.compress(bytes(size)),
+        lambda: b"\xff" * size,
+        lambda: repeated(b"version: 1\n", size),
+        lambda: honest[: rng.randrange(len(honest))],
+        lambda: repeated(honest, size),
+    )
+    return rng.choice(kinds)()
+
+
+def altered(rng, size, honest):
+    """A good file with bytes that are others, gone, or too many."""
+    data = bytearray(honest)
+    for _ in range(rng.randrange(1, 8)):
+        at = rng.randrange(len(data))
+        if rng.random() < 0.5:
+            data[at] ^= 1 << rng.randrange(8)
+        else:
+            data[at:at] = rng.randbytes(rng.randrange(1, 20))
+    return bytes(data) + held(99, bytes(min(size, LARGEST - len(data) - 20)))
+
+
+# ---- certificates ----------------------------------------------------------------------------
+
+
+def with_metadata(model, changes):
+    proto = onnx.load_from_string(model)
+    for prop in proto.metadata_props:
+        if prop.key in changes:
+            prop.value = changes[prop.key]
+    return proto.SerializeToString(deterministic=True)
+
+
+def certificate_of(model):
+    proto = onnx.load_from_string(model)
+    return json.loads({p.key: p.value for p in proto.metadata_props}["labeldp.certificate"])
+
+
+def json_bomb(rng, size, honest):
+    """A certificate that is anything but one."""
+    size = min(size, LARGEST - 200_000)
+    piece, start, end = rng.choice(
+        [
+            ("[", "", ""),
+            ("[],", "[", "0]"),
+            ("{},", "[", "0]"),
+            ("0,", "[", "0]"),
+            ("1.5,", "[", "0]"),
+            ("1e5,", "[", "0]"),
+            ('"ab",', "[", "0]"),
+            ('"a\U0001f600",', "[", "0]"),
+            ("true,", "[", "0]"),
+            ("1" * 4000 + ",", "[", "0]"),
+            ("1" * 200_000 + ",", "[", "0]"),
+            ("1e999999999,", "[", "0]"),
+            ('{"a":[{"b":[', "", ""),
+            ("[[],[[]]],", "[", "0]"),
+            ("\\u0000", '"', '"'),
+            ("x", '"', '"'),
+            ("\U0001f600", '"', '"'),
+            ("é", '"', '"'),
+            (" ", "", "{}"),
+            ("NaN,", "[", "0]"),
+        ]
+    )
+    text = start + piece * (size // len(piece.encode())) + end
+    if rng.random() < 0.3 and start == "[":
+        members = ",".join(f'"{i}":0' for i in range(size // 12))
+        text = f"{{{members}}}"
+    place = rng.choice(
+        ["labeldp.certificate"] * 4 + ["labeldp.format_version", "labeldp.self_test"]
+    )
+    if rng.random() < 0.5 and place == "labeldp.certificate":
+        field = rng.choice(["tools", "fields", "auto", "optimality", "prior", "exact", "label"])
+        certificate = certificate_of(honest)
+        certificate[field] = "@"
+        text = canonical_json(certificate).replace('"@"', text)
+    return with_metadata(honest, {place: text})
+
+
+def long_fields(rng, size, honest):
+    """A canonical certificate in which one field is as long as its type allows."""
+    size = min(size, 20 * MIB)
+    certificate = certificate_of(honest)
+    count = size // 8
+    changes = [
+        lambda c: c["prior"].update(weights=[2**199] * (size // 62)),
+        lambda c: c["prior"].update(weights=list(range(count))),
+        lambda c: c["prior"].update(weights=[[]] * count),
+        lambda c: c["utility"].update(biases=[0.5] * count),
+        lambda c: c["fields"].update(proved=["x"] * count),
+        lambda c: c.update(tools={str(i): "1" for i in range(count)}),
+        lambda c: c.update(name="x" * size),
+        lambda c: c.update(insecure="x" * size),
+        lambda c: c["label"].update(column="\U0001f600" * (size // 4)),
+        lambda c: c["exact"].update(epsilon_label="9" * size),
+        lambda c: c["exact"].update(epsilon_label="1e" + "9" * 9),
+        lambda c: c["exact"].update(epsilon_label="9" * 1000 + "/" + "7" * 1000),
+        lambda c: c["exact"].update(epsilon_label="1/" + "7" * 1000),
+        lambda c: c["exact"].update(realised_ratio="9" * size),
+        lambda c: c.update(labels=10**4000),
+        lambda c: c["label"]["domain"].update(min=-(10**4000), max=10**4000),
+        lambda c: c.update(format_version="x" * size),
+        lambda c: c["label"].update(
+            domain={
+                "kind": "real",
+                "min": rng.choice([0.0, 5e-324, -1.7e308]),
+                "max": rng.choice([1.0, 1.7e308, 8e307]),
+                "points": rng.choice([2, 1000, 50_000, 100_000, 1_000_000, 10**15]),
+                "rounding": rng.choice(["nearest", "unbiased"]),
+                "out_of_domain": "clamp",
+            }
+        ),
+        lambda c: c["label"].update(
+            domain={
+                "kind": "categorical",
+                "values": [f"c{i}" for i in range(count)],
+                "out_of_domain": {"default": "c1"},
+            }
+        ),
+        lambda c: c["label"].update(
+            domain={"kind": "integer", "min": 0, "max": count, "out_of_domain": "clamp"}
+        ),
+    ]
+    rng.choice(changes)(certificate)
+    return with_metadata(honest, {"labeldp.certificate": canonical_json(certificate)})
+
+
+# ---- well-formed files ------------------------------------------------------------------------
+
+
+def certified(domain, randomizer, loss, like=None, weights=None, epsilon=60, users=None):
+    """A file whose certificate holds for another, cheaper randomizer, or for its own."""
+    prior = {"kind": "public", "weights": weights or [1] * domain.size}
+    provenance = Provenance(
+        "x", "rr", "y", Fraction(epsilon), Fraction(0), prior, "0" * 64, {}, labels_per_user=users
+    )
+    return write_model(
+        domain, randomizer, build_certificate(domain, like or randomizer, loss, provenance)
+    )
+
+
+def restated(model, change):
+    """The same file with a certificate that was changed, and nothing else."""
+    certificate = certificate_of(model)
+    change(certificate)
+    return with_metadata(model, {"labeldp.certificate": canonical_json(certificate)})
+
+
+def scaled(rng, size, each, most):
+    """A number of items for a file of about this size."""
+    return max(2, min(most, size // each))
+
+
+def many_labels(rng, size, honest):
+    """As many labels as the size allows, with every loss."""
+    k = scaled(rng, size, 60, 120_000)
+    kind = rng.choice(["integer", "real", "text", "codes"])
+    if kind == "integer":
+        domain, values = IntegerDomain(0, k - 1), [float(i) for i in range(k)]
+    elif kind == "real":
+        domain = RealDomain(rng.choice([0.0, -3.7]), 1000.3, k, rng.choice(["nearest", "unbiased"]))
+        values = [float(y) for y in domain.labels()]
+    else:
+        values = [f"c{i}" if kind == "text" else i for i in range(k)]
+        domain = CategoricalDomain(tuple(values), values[0])
+    few = randomized_response(values[:2], [i % 2 for i in range(k)], Fraction(1))
+    randomizer = few if rng.random() < 0.5 else randomized_response(values, range(k), Fraction(1))
+    losses = ["squared", "absolute", "zero_one"] if kind in ("integer", "real") else ["zero_one"]
+    loss = rng.choice(losses)
+    # The claims are those of two labels: they fail somewhere, but the work before that is real.
+    small = IntegerDomain(0, 1) if kind in ("integer", "real") else domain
+    if kind in ("text", "codes"):
+        return certified(domain, few, loss)
+    donor = certified(small, randomized_response([0.0, 1.0], range(2), Fraction(1)), loss)
+    certificate = certificate_of(donor)
+    certificate["label"]["domain"] = domain.to_json()
+    certificate["labels"] = k
+    certificate["prior"]["weights"] = [rng.choice([1, 2**199 + 1])] * k
+    ratio = few if randomizer is few else randomizer
+    certificate["exact"].update(_ratio_fields(ratio))
+    certificate["privacy"]["epsilon_label_bound"] = float(
+        Fraction(certificate["exact"]["epsilon_label_bound"])
+    )
+    return write_model(domain, randomizer, certificate)
+
+
+def _ratio_fields(randomizer):
+    ratio = worst_ratio(randomizer)
+    return {"realised_ratio": str(ratio), "epsilon_label_bound": str(least_log_bound(ratio))}
+
+
+def duals(rng, size, honest):
+    """Dual values with many decimals, unlike denominators, and every class of the bound."""
+    k = scaled(rng, size, 150, 60_000)
+    loss = rng.choice(["squared", "squared", "absolute", "zero_one"])
+    domain = IntegerDomain(0, k - 1)
+    randomizer = randomized_response([0.0, float(k - 1)], [i % 2 for i in range(k)], Fraction(1))
+    wide = rng.choice([2, 2**40, 2**199])
+    weights = [rng.randrange(1, wide) for _ in range(k)]
+    model = certified(domain, randomizer, loss, weights=weights)
+    exponent = rng.choice([0, -20, -300, -999])
+    over = rng.choice(["unbiased", "any", "max", "penalty"])
+
+    def number():
+        return f"{rng.choice(['', '-'])}0.{rng.randrange(10**38):039d}e{exponent}"
+
+    def change(certificate):
+        certificate["optimality"] = {
+            "over": over,
+            "amount": rng.choice(["0", "1", "3/7", "9" * 1000 + "/" + "7" * 1000]),
+            "alpha": [rng.choice([number(), f"-{k}"]) for _ in range(k)],
+            "beta": [number() if loss == "squared" and over != "any" else "0" for _ in range(k)],
+        }
+
+    return restated(model, change)
+
+
+def segments(rng, size, honest):
+    """Windows over many segments, outputs with many segments, and a loss that visits them all."""
+    count = scaled(rng, size, 40, 60_000)
+    labels = rng.choice([2, 100, 3000])
+    outputs = rng.choice([2, 50, max(2, count // 4)])
+    outputs = min(outputs, count)
+    extra = tuple(Segment(rng.randrange(1, 4), i % outputs) for i in range(2 * count))
+    total = sum(s.length for s in extra)
+    window = rng.randrange(1, total)
+    bits = max(20, (outputs * 3 + total).bit_length())
+    rest = (1 << bits) - window
+    base = [rest // outputs] * outputs
+    base[0] += rest - sum(base)
+    offsets = tuple(rng.randrange(total - window + 1) for _ in range(labels))
+    scale = rng.choice([1.0, 1e-300, 1e300])
+    shift = rng.choice([0.0, 5e-324])
+    values = tuple(sorted({shift + scale * i / outputs for i in range(1, outputs + 1)}))
+    if len(values) < outputs:
+        values = tuple(float(i) for i in range(1, outputs + 1))
+    randomizer = WindowRandomizer(bits, tuple(base), extra, offsets, values)
+    domain = IntegerDomain(0, labels - 1)
+    donor = randomized_response([0.0, 1.0], [i % 2 for i in range(labels)], Fraction(1))
+    loss = rng.choice(["squared", "absolute", "zero_one", "poisson"])
+    model = certified(domain, donor, "squared")
+    certificate = certificate_of(model)
+    certificate["utility"]["loss"] = loss
+    if sum(1 for _ in extra) / outputs < 2000:
+        certificate["exact"].update(_ratio_fields(randomizer))
+        certificate["privacy"]["epsilon_label_bound"] = float(
+            Fraction(certificate["exact"]["epsilon_label_bound"])
+        )
+    if rng.random() < 0.3:
+        certificate["exact"]["noisy_label_loss"] = None
+    return write_model(domain, randomizer, certificate)
+
+
+def tables(rng, size, honest):
+    """A table of as many entries as it may have."""
+    entries = scaled(rng, size, 10, 1 << 19)
+    k = rng.choice([2, 16, 256])
+    m = max(2, min(entries // k, 1 << 15))
+    counts = []
+    for _ in range(k):
+        row = [rng.randrange(1, 9) for _ in range(m)]
+        row[rng.randrange(m)] += (1 << 40) // m * m - sum(row) if m & (m - 1) == 0 else 0
+        row[0] += (1 << 40) - sum(row)
+        counts.append(tuple(row))
+    values = tuple(float(i + 1) for i in range(m))
+    loss = rng.choice(["squared", "absolute", "zero_one", "poisson"])
+    users = rng.choice([None, 10_000])
+    return certified(
+        IntegerDomain(0, k - 1), TableRandomizer(40, tuple(counts), values), loss, users=users
+    )
+
+
+def even(words, count):
+    quotient, rest = divmod(words, count)
+    return tuple([quotient + 1] * rest + [quotient] * (count - rest))
+
+
+def additive(rng, size, honest):
+    """Noise with many blocks, long shapes, or many labels."""
+    entries = scaled(rng, size, 16, 200_000)
+    period = max(1, rng.choice([entries, entries // 10, 10]))
+    reach = max(1, (entries - period) // 2)
+    spacing = rng.choice([s for s in (1, 10, period) if period % s == 0])
+    words, fold = 1 << 44, reach * period
+    randomizer = AdditiveRandomizer(
+        word_bits=44,
+        labels=period // spacing + 1,
+        spacing=spacing,
+        blocks=even(words, 2 * (reach + 1)),
+        shapes=(even(words, period), even(words, period)),
+        low=period - fold if reach > 1 else 0,
+        high=fold,
+        origin=0.0,
+        unit=rng.choice([1.0, 0.1, 1e-300, 1e290]),
+    )
+    domain = IntegerDomain(0, period // spacing)
+    return certified(
+        domain, randomizer, rng.choice(["squared", "absolute"]), users=rng.choice([None, 10_000])
+    )
+
+
+def users(rng, size, honest):
+    """Many labels of one user."""
+    k = rng.choice([2, 100, 1000])
+    epsilon = rng.choice([Fraction(1, 1000), Fraction(1), Fraction(20)])
+    randomizer = randomized_response([float(i) for i in range(k)], range(k), epsilon)
+    model = certified(IntegerDomain(0, k - 1), randomizer, "zero_one", users=rng.choice([2, 9999]))
+    text = rng.choice(["0." + "9" * 40, "1e-999", "0", "1e300"])
+
+    def change(certificate):
+        for row in certificate["composition"]["epsilon_at_delta"]:
+            row["epsilon"] = text
+
+    return restated(model, change)
+
+
+def several(rng, size, honest):
+    """Two or three files in one."""
+    data = b""
+    while len(data) < size:
+        data += rng.choice([honest, bomb(rng, min(size, MIB), honest)])
+    return data[:LARGEST]
+
+
+GENERATORS = {
+    f.__name__: f
+    for f in (
+        bomb,
+        packed,
+        plain_numbers,
+        nested,
+        noise,
+        altered,
+        several,
+        json_bomb,
+        long_fields,
+        many_labels,
+        duals,
+        segments,
+        tables,
+        additive,
+        users,
+    )
+}
+
+
+CHEAP = ["bomb", "packed", "json_bomb", "long_fields", "bomb", "json_bomb"]  # once more a round
+
+
+def small_file():
+    """What the generators start from."""
+    labels = [float(i) for i in range(10)]
+    return certified(
+        IntegerDomain(0, 9), randomized_response(labels, range(10), Fraction(1)), "squared"
+    )
+
+
+def make(name, seed, honest, size=None):
+    """The file of a generator and a seed, of a random size unless one is given."""
+    rng = random.Random(f"{name} {seed}")
+    size = size or int(2 ** rng.uniform(8, 26))
+    return GENERATORS[name](rng, size, honest)[:LARGEST]
+
+
+def in_child(work):
+    """(exit code, seconds of processor time, bytes at the peak) of a function in a child."""
+    child = os.fork()
+    if child == 0:
+        try:
+            code = work() or 0
+        except BaseException:
+            traceback.print_exc()
+            code = 99
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    _, status, usage = os.wait4(child, 0)
+    return (
+        os.waitstatus_to_exitcode(status),
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss * 1024,
+    )
+
+
+def verify(path, said):
+    """Run the command; what it says goes to a file."""
+
+    def work():
+        sink = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(sink, 1)
+        os.dup2(sink, 2)
+        for name, number in (("stdout", 1), ("stderr", 2)):
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+        try:
+            labeldp(["verify", str(path)], prog_name="labeldp")
+        except SystemExit as error:
+            return error.code
+        return 0
+
+    return in_child(work)
+
+
+def try_one(name, seed, folder, honest):
+    """(what is wrong or None, seconds, bytes, size, last line)."""
+    path, said = folder / "file.onnx", folder / "said"
+
+    def write():
+        path.write_bytes(make(name, seed, honest))
+
+    made, _, _ = in_child(write)
+    if made:
+        return f"the generator failed: {name} {seed}", 0.0, 0, 0, ""
+    return verdict(path, said)
+
+
+def verdict(path, said):
+    """The same of a file; what the command says goes to ``said``."""
+    code, seconds, peak = verify(path, said)
+    lines = said.read_text(encoding="utf-8", errors="replace").strip().split("\n")
+    wrong = None
+    if code not in (1, 2) and not (code == 0 and lines[-1].startswith("only declared")):
+        wrong = f"exit code {code}"
+    elif any("Traceback" in line for line in lines):
+        wrong = "a traceback"
+    elif seconds >= MAX_SECONDS:
+        wrong = f"{seconds:.1f} s"
+    elif peak >= MAX_BYTES:
+        wrong = f"{peak / 1e9:.2f} GB"
+    said_first = next((line for line in lines if line.startswith("FAILED")), lines[-1])
+    return wrong, seconds, peak, path.stat().st_size, f"{code}: {said_first[:150]}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--files", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder for files that must not happen")
+    parser.add_argument("--only", choices=sorted(GENERATORS))
+    parser.add_argument("--say", action="store_true", help="a line for each file")
+    options = parser.parse_args()
+    assert labeldp_compile.cli.verify  # loaded before the children are made
+    names = [options.only] if options.only else list(GENERATORS) + CHEAP
+    honest, found, began = small_file(), 0, time.monotonic()
+    most = defaultdict(lambda: [0, 0, 0, 0.0, 0, 0])
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(options.files):
+            name, seed = names[number % len(names)], f"{options.seed}.{number}"
+            wrong, seconds, peak, size, last = try_one(name, seed, Path(folder), honest)
+            row = most[name]
+            row[0] += 1
+            row[1] += last.startswith("1")
+            row[2] += last.startswith("2")
+            row[3:] = max(row[3], seconds), max(row[4], peak), max(row[5], size)
+            if wrong or options.say:
+                print(
+                    f"{wrong or 'ok'}: {name} {seed}: {size:,} bytes, {seconds:.1f} s, "
+                    f"{peak / 1e9:.2f} GB: {last}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            if wrong:
+                found += 1
+                if options.keep:
+                    (options.keep / f"{name}-{seed}").write_bytes(make(name, seed, honest))
+    print("| generator | files | failed | not checked | most s | most GB | largest MiB |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name, (files, failed, refused, seconds, peak, size) in most.items():
+        print(
+            f"| {name} | {files} | {failed} | {refused} | {seconds:.1f} | {peak / 1e9:.2f} | "
+            f"{size / MIB:.1f} |"
+        )
+    print(f"{found} of {options.files} must not happen; {time.monotonic() - began:.0f} s")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -49,7 +49,7 @@ def rewrite_table(
     """
     if add_as is not None and add_as in table.schema.names:
         raise refused(table.path, f"has a column {add_as!r} already")
-    _check_format(table, output)
+    _check_format(table, output, keeps_labels=add_as is not None)
     rows, unique = 0, UniqueIds()
     most = _most_mode(table, output, keeps_labels=add_as is not None)
     with replaced_when_whole(output, most=most, found=found) as file:
@@ -129,15 +129,25 @@ class _Sink:
             self._writer.finish()
 
 
-def _check_format(table: TableReader, output: Path) -> None:
+def _check_format(table: TableReader, output: Path, *, keeps_labels: bool) -> None:
     """Raise DataError, before anything is drawn, if the output's format cannot hold the columns."""
     suffix = output.suffix.lower()
     if suffix not in (".csv", ".parquet", ".pq"):
         raise refused(output, "expected a .parquet or .csv name for the output")
     if suffix == ".csv":
         for field in table.schema:
-            if pa.types.is_nested(field.type) and field.name != table.column:
+            kept = keeps_labels or field.name != table.column
+            if kept and not _csv_holds(field.type):
                 raise refused(output, f"CSV cannot hold {field.name!r}, a {field.type}")
+
+
+def _csv_holds(kind: pa.DataType) -> bool:
+    nulls = pa.RecordBatch.from_arrays([pa.nulls(1, kind)], names=["x"])
+    try:
+        pa_csv.write_csv(nulls, pa.BufferOutputStream())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
 
 
 def _at_least_one(table: TableReader) -> Iterator[pa.RecordBatch]:

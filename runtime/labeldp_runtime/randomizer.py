@@ -102,10 +102,12 @@ class Randomizer:
     def __call__(self, labels: Any, *, ids: Any = None, version: int = 0) -> Any:
         """Private labels [n] for labels [n], in the same kind of column.
 
-        numpy arrays, lists and tuples give numpy arrays (float64, int64 or str objects); arrays of
-        pyarrow and Series of pandas and Polars give their own kind, with the same index and name.
-        NaN, nulls and labels outside the domain follow the artifact's out-of-domain rule and never
-        raise. Raises LabelError for another shape, or a type that cannot hold the labels.
+        numpy arrays, lists and other sequences give numpy arrays (float64, int64 or str objects);
+        arrays of pyarrow and Series of pandas and Polars give their own kind, with the same index
+        and name. NaN, nulls and labels outside the domain follow the artifact's out-of-domain rule
+        and never raise; nor does anything in a list or a column of objects, where what is no number
+        (no text) counts as missing. Raises LabelError for another shape or container, or a declared
+        type that cannot hold the labels.
 
         With a key, ``ids`` [n] name the labels: integers, text, bytes or UUIDs, none null and none
         twice. A label that has changed needs a new ``version``, and spends its ε again. Raises

@@ -173,7 +173,7 @@ def try_file_pair(random: Random, folder: Path) -> str:
             patch.object(randomize_module, "check_bytes", _verified),
         ):
             result = labeldp("randomize", *arguments, codes=(0, 2))
-        if result.exit_code == 2:  # codes are refused in a column of floats, whatever they are
+        if result.exit_code == 2:  # codes in a column of floats, or a type that CSV cannot keep
             return result.stderr, None, []
         schema, found = _read(output)
         if len(found) != rows:

@@ -364,7 +364,7 @@ def test_what_no_verifier_would_pass_is_refused_before_it_is_paid(place, monkeyp
     place.write_spec(mechanism)
     with monkeypatch.context() as patch:
         patch.setattr(estimate, "noisy_histogram", None)
-        patch.setattr(pipeline, "check_bytes", lambda model: refusal)
+        patch.setattr(pipeline, "check_bytes", lambda model, **options: refusal)
         result, planned = place.compile(), place.plan()
     assert result.exit_code == 2 and "planted" in result.stderr and not place.out.exists()
     assert planned.exit_code == 2 and planned.stderr == result.stderr

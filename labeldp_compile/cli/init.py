@@ -16,7 +16,6 @@ import click
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
-from labeldp_compile.whole_file import replaced_when_whole
 
 KINDS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
@@ -94,8 +93,9 @@ def init_command(
     first line. On a terminal the command asks for what the options leave open. Prints the path of
     the spec on stdout.
     """
-    # Arrow and pydantic take half a second to import: --help and completion need neither.
+    # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
+    from labeldp_compile.whole_file import replaced_when_whole  # noqa: PLC0415
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-._")[:100] or "labels"
     path = output or Path(f"{name}.yaml")

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from labeldp_runtime.printable import one_line
+
 try:
     import fcntl
 except ImportError:  # Windows: reading keys and artifacts needs no lock
@@ -36,8 +38,8 @@ class UnfinishedError(OSError):
 
 def say_removed(partial: Path) -> None:
     """One line on stderr."""
-    name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(partial))
-    sys.stderr.write(f"labeldp: {name}: was left by a run that was killed, and is removed\n")
+    line = f"labeldp: {partial}: was left by a run that was killed, and is removed"
+    sys.stderr.write(one_line(line) + "\n")
 
 
 def partial_of(path: Path) -> Path:

@@ -371,7 +371,8 @@ def segments(rng, size, honest):
     rest = (1 << bits) - window
     base = [rest // outputs] * outputs
     base[0] += rest - sum(base)
-    offsets = tuple(rng.randrange(total - window + 1) for _ in range(labels))
+    end = total - window  # the furthest window must reach the end of the line
+    offsets = (end, *(rng.randrange(end + 1) for _ in range(labels - 1)))
     scale = rng.choice([1.0, 1e-300, 1e300])
     shift = rng.choice([0.0, 5e-324])
     values = tuple(sorted({shift + scale * i / outputs for i in range(1, outputs + 1)}))

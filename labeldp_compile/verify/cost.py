@@ -19,7 +19,7 @@ _FIELD = 1.5e-6, 450.0  # seconds and bytes of a field of the protobuf
 _PART = 1.5e-6, 160.0  # of a list, an object, or an item of one, in JSON
 _LABEL = {"squared": 120e-6, "absolute": 140e-6, "zero_one": 60e-6}
 _OTHER_LABEL, _LABEL_BYTES = 200e-6, 3000.0
-_REAL_LABEL = 60e-6  # more
+_REAL_LABEL = 120e-6  # more
 _DUAL = {"squared": 220e-6, "absolute": 180e-6, "zero_one": 40e-6}
 # Of the entries of constants, by form: segments are fractions, most others are integers.
 _ENTRY = {"window": 2.5e-6, "table": 3e-6, "additive": 5e-6}

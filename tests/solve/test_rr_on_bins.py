@@ -117,8 +117,9 @@ def test_tiny_epsilon_gives_few_bins(loss, size):
     constant = solve_rr_on_bins(labels, prior, 0.0, loss)
     assert constant.starts.size == 1
     apart = unavoidable(loss, labels, prior)
-    # Between the loss of a constant and e^−ε of it, as for any mechanism.
-    assert np.exp(-0.01) < (solution.loss - apart) / (constant.loss - apart) <= 1.0
+    # Between the loss of a constant and e^−ε of it, as for any mechanism; of two sums of floats
+    # either may be the larger in the last digit, and which one depends on the processor.
+    assert np.exp(-0.01) < (solution.loss - apart) / (constant.loss - apart) <= 1.0 + 1e-12
 
 
 def test_loss_falls_with_epsilon():

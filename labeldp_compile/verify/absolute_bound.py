@@ -42,7 +42,8 @@ def absolute_dual_is_feasible(
     # Times Σ weights and a common denominator: h_j = w_j·|v − y_j| − a_j in integers.
     unit = lcm(*(number.denominator for number in (*labels, *alpha)))
     y = [int(label * unit) for label in labels]
-    a = [int(number * unit) * sum(weights) for number in alpha]
+    total = sum(weights)  # once: it takes as long as the rest of a label's work
+    a = [int(number * unit) * total for number in alpha]
     growth = exp_upper - 1
     one, extra = growth.denominator, growth.numerator
     k = len(y)

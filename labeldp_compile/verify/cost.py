@@ -6,6 +6,7 @@ figures for numbers of many digits come from hostile ones (``benchmarks/hostile.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,8 @@ from labeldp_runtime.wire import count_fields
 from labeldp_compile.randomizer import AdditiveRandomizer, Randomizer
 from labeldp_compile.verify.budget import affordable, charge
 
-_FIELD = 1.5e-6, 450.0  # seconds and bytes of a field of the protobuf
+_FIELD = 4e-6, 450.0  # seconds and bytes of a field of the protobuf
+_SCAN_SHARE = 4  # walking over the fields may take a quarter of the budget
 _PART = 1.5e-6, 160.0  # of a list, an object, or an item of one, in JSON
 _LABEL = {"squared": 120e-6, "absolute": 140e-6, "zero_one": 60e-6}
 _OTHER_LABEL, _LABEL_BYTES = 200e-6, 3000.0
@@ -33,10 +35,12 @@ _COMPOSITION = 4.0
 def charge_fields(data: bytes) -> None:
     """The protobuf: walked over once, then parsed. Raises WireError if it is none."""
     charge("the file", seconds=len(data) * 3e-8, bytes=4 * len(data))
-    fields = count_fields(data, affordable(*_FIELD))
-    charge(
-        f"a file of {fields:,} fields or more", seconds=fields * _FIELD[0], bytes=fields * _FIELD[1]
-    )
+    most = affordable(_SCAN_SHARE * _FIELD[0], _FIELD[1])
+    fields = count_fields(data, most)
+    too_many = fields > most
+    seconds = _FIELD[0] * (_SCAN_SHARE if too_many else 1)
+    what = f"a file of {fields:,} fields or more"
+    charge(what, seconds=fields * seconds, bytes=fields * _FIELD[1])
 
 
 def charge_json(text: str) -> None:
@@ -98,11 +102,13 @@ def charge_outputs(randomizer: Randomizer, labels: int) -> None:
     )
 
 
-def charge_duals(digits: int, labels: int, loss: str) -> None:
-    """The lower bound, where dual values have many decimals."""
-    bits = 10 * digits // 3
+def charge_duals(duals: Sequence[Fraction], weights: Sequence[int], loss: str) -> None:
+    """The lower bound, where dual values or weights have many digits."""
+    labels = len(weights)
+    bits = max(max(abs(x.numerator), x.denominator).bit_length() for x in duals)
+    bits += 8 * max(weights).bit_length()  # every label's slope is divided by their sum
     charge(
-        f"{labels:,} dual values with {digits:,} decimals",
+        f"dual values for {labels:,} labels, in numbers of {bits:,} bits",
         seconds=labels * _DUAL.get(loss, 0) * (_longer(bits) - 1),
         bytes=labels * 2 * bits,
     )

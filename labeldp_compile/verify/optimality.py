@@ -49,8 +49,7 @@ def check_optimality(claims: Claims, domain: Domain, biases: list[Fraction] | No
     counts = {len(stated[key]) for key in ("alpha", "beta")}
     demand(counts == {len(labels)}, "the dual values are not one a label")
     alpha, beta = ([decimal(text) for text in stated[key]] for key in ("alpha", "beta"))
-    digits = max(max(abs(x.numerator), x.denominator).bit_length() for x in (*alpha, *beta)) * 3
-    charge_duals(digits // 10, len(labels), loss)
+    charge_duals((*alpha, *beta), weights, loss)
     demand(loss == "squared" or not any(beta), f"a bound on the {loss} loss has no slopes")
     upper = exp_bounds(rational(claims["exact"]["epsilon_label"]))[1]
     if loss == "absolute":

@@ -23,6 +23,7 @@ from labeldp_compile.randomizer import AdditiveRandomizer, IntegerDomain
 from labeldp_compile.spec import load_spec, parse_spec
 from labeldp_compile.verify import Budget, TooLargeError, check_bytes
 from labeldp_compile.verify import budget as budget_module
+from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
 from labeldp_compile.verify.lower_bound import _sum_of
 from labeldp_compile.verify.steps import _report, _Verification
 from tests.helpers import INTEGER_SPEC, compile_text
@@ -138,6 +139,20 @@ def test_dimensions_are_not_multiplied_before_they_are_counted(model):
     tensor.dims.extend([2**62] * 50_000)
     detail = check_bytes(proto.SerializeToString(deterministic=True)).checks[-1].detail
     assert "the shape of offsets" in detail
+
+
+def test_the_weights_are_summed_once_for_the_absolute_bound():
+    class Weights(list):
+        read = 0
+
+        def __iter__(self):
+            Weights.read += 1
+            return super().__iter__()
+
+    labels = [Fraction(y) for y in range(50)]
+    alpha = [Fraction(-1)] * 50
+    assert absolute_dual_is_feasible(labels, Weights([1] * 50), Fraction(3), alpha)
+    assert Weights.read < 10
 
 
 def test_fractions_with_little_in_common():

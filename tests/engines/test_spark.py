@@ -322,6 +322,11 @@ OLD = [
     "4.1.4",
     "4.1.4-amzn-0",
     "4.2.0-preview4",
+    "4.2.0-SNAPSHOT",
+    "4.2.0.dev4",
+    "4.2.0rc1",
+    "4.2",
+    "14.3.x-scala2.12",  # a vendor's own numbering
     "x",
     "client.4",
 ]
@@ -348,6 +353,18 @@ def test_sparks_that_notice_are_not_refused_unless_they_are_told_not_to_look(spa
         refuse_without_rollback(Engine(version, **{"spark.shuffle.push.enabled": "true"}))
     with pytest.raises(EngineError, match=r"manager is org\.example\.Remote, of which nothing"):
         refuse_without_rollback(Engine(version, **{"spark.shuffle.manager": "org.example.Remote"}))
+
+
+def test_a_spark_that_does_not_know_the_settings_is_refused(spark):
+    """The error is the one that real Sparks give for a setting without a value."""
+    from labeldp_runtime.spark.rollback import refuse_without_rollback
+
+    class Unknowing(Engine):
+        def get(self, name, default=None):
+            return spark.conf.get("spark.labeldp.nobody.set.this") if default is None else default
+
+    with pytest.raises(EngineError, match=r"says nothing of \S+\.enabled.* way out is a key"):
+        refuse_without_rollback(Unknowing("4.2.0"))
 
 
 def test_the_refusal_is_made_by_randomize_and_spares_keys(spark, randomize, labels, path, key):

@@ -70,7 +70,7 @@ def randomize(
 
     Raises a RuntimeArtifactError for an artifact that cannot be used, LabelError, IdError or
     DuplicateIdError for columns that cannot, KeyFileError for a key that cannot travel, and
-    without a key EngineError for a Spark older than 4.2, or whose shuffle checksums are off.
+    without a key EngineError for a Spark that would not notice rows drawn again (``rollback``).
     """
     label_index = find_column(df, column, LabelError)
     name = column if add_as is None else add_as

@@ -12,9 +12,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 from labeldp_runtime.errors import EngineError
 
-FIRST_SAFE = (4, 2)
+FIRST_SAFE = (4, 2, 0)
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(.*)", re.DOTALL)
+_BEFORE_RELEASE = re.compile(r"[-.]?(preview|snapshot|dev|rc)", re.IGNORECASE)
 _MUST_BE_ON = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
@@ -43,7 +47,11 @@ def _reason(spark: Any) -> str | None:
     if not _is_safe(version := str(spark.version)):
         return f"it is Spark {version}, and the first that notices is 4.2"
     for name in _MUST_BE_ON:
-        if str(spark.conf.get(name)).lower() != "true":
+        try:
+            setting = str(spark.conf.get(name))
+        except PySparkException:  # it has no such setting: a vendor's build without the checksums
+            return f"it says nothing of {name}"
+        if setting.lower() != "true":
             return f"{name} is off"
     if str(spark.conf.get(_PUSHED, "false")).lower() == "true":
         return f"{_PUSHED} is on, under which it does not look"
@@ -54,8 +62,15 @@ def _reason(spark: Any) -> str | None:
 
 
 def _is_safe(version: str) -> bool:
-    """Whether a version is a release of Apache Spark's numbering from the first safe one on."""
-    numbers = re.match(r"(\d+)\.(\d+)\.", version)
-    if numbers is None or "preview" in version:
+    """Whether a version of Apache Spark's numbering is the first safe release or a later one.
+
+    A version that does not begin with three numbers, as a vendor's 14.3.x, says nothing of the
+    Spark inside. Previews are refused, and what came before the first safe release: it need not
+    hold all of the comparison.
+    """
+    found = _VERSION.fullmatch(version)
+    if found is None or "preview" in version:
         return False
-    return (int(numbers[1]), int(numbers[2])) >= FIRST_SAFE
+    release = (int(found[1]), int(found[2]), int(found[3]))
+    unfinished = release == FIRST_SAFE and _BEFORE_RELEASE.match(found[4])
+    return release >= FIRST_SAFE and not unfinished

@@ -9,12 +9,12 @@ DEMO := build/demo
 
 .PHONY: demo test lint unit languages docs bench schema clean
 
-$(STAMP): pyproject.toml runtime/pyproject.toml trainer/pyproject.toml
+$(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "labeldp needs Python 3.11 or newer; say make PYTHON=python3.12, for instance"; exit 1; }
 	@echo "installing into $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -qq --disable-pip-version-check -e ./runtime -e '.[dev,docs]' -e ./trainer
+	@$(BIN)/pip install -qq --disable-pip-version-check -e ./verifier -e ./runtime -e '.[dev,docs]' -e ./trainer
 	@touch $@
 
 demo: $(STAMP)

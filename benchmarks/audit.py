@@ -78,7 +78,7 @@ def specs(count):
             decoded = decode_artifact(path)
             labels = choose_labels(decoded.domain.size)
             reference = Reference(decoded, labels)
-            bound = decoded.certificate["privacy"]["epsilon_label_bound"]
+            bound = decoded.certificate.privacy.epsilon_label_bound
             claim = Claim(bound, "certified", len(labels), reference)
             target = ArtifactTarget(path)
             report = audit(target, reference.inputs(), claim, SPEC_SAMPLES, processes=False)

@@ -22,12 +22,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import onnx
-
-import labeldp_compile.cli.verify
-from labeldp_compile.artifact import canonical_json, write_model
-from labeldp_compile.certificate import Provenance, build_certificate
-from labeldp_compile.cli import main as labeldp
-from labeldp_compile.randomizer import (
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import least_log_bound
+from labeldp_verify.artifact import canonical_json, write_model
+from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
     IntegerDomain,
@@ -35,10 +33,12 @@ from labeldp_compile.randomizer import (
     TableRandomizer,
     WindowRandomizer,
 )
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.window import Segment
-from labeldp_compile.verify.bounds import least_log_bound
-from labeldp_compile.verify.window.derive import worst_ratio
+from labeldp_verify.forms.window import Segment
+
+import labeldp_compile.cli.verify
+from labeldp_compile.certificate import Provenance, build_certificate
+from labeldp_compile.cli import main as labeldp
+from labeldp_compile.rounding.randomized_response import randomized_response
 
 MIB = 1 << 20
 LARGEST = 64 * MIB
@@ -328,7 +328,7 @@ def many_labels(rng, size, honest):
 
 
 def _ratio_fields(randomizer):
-    ratio = worst_ratio(randomizer)
+    ratio = analyse(randomizer).worst_ratio()
     return {"realised_ratio": str(ratio), "epsilon_label_bound": str(least_log_bound(ratio))}
 
 

@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
-from labeldp_compile.randomizer.probabilities import matrix, value
+from labeldp_compile.probabilities import matrix, value
 from labeldp_compile.spec import parse_spec
 
 HERE = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ def compiled():
         artifact = assemble(spec, estimate_prior(spec, HERE), "0" * 64)
         r = artifact.randomizer
         outputs = np.array([float(value(r, i)) for i in range(r.outputs)])
-        yield name, artifact.certificate, outputs, matrix(r, range(MOST + 1))
+        yield name, artifact.certificate.to_json(), outputs, matrix(r, range(MOST + 1))
 
 
 def draw_matrices(found, path):

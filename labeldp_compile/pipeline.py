@@ -10,12 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from labeldp_verify import OWN_FILES, VerificationError, check_bytes
+from labeldp_verify.artifact import canonical_json, write_model
+from labeldp_verify.certificate import Certificate
+from labeldp_verify.forms import Domain, IntegerDomain, Randomizer
+from labeldp_verify.signature import signature_path
 
 from labeldp_compile import sizes
-from labeldp_compile.artifact import canonical_json, write_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.composition import require_accounting
 from labeldp_compile.errors import InputError
@@ -23,12 +26,9 @@ from labeldp_compile.ledger import account_of
 from labeldp_compile.mechanisms import Problem, Solved, rehearse, require_feasible, solve
 from labeldp_compile.prior import Keep, Prior, estimate_prior
 from labeldp_compile.prior.kept import kept_path
-from labeldp_compile.randomizer import Domain, IntegerDomain, Randomizer
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.mechanism import Laplace, RRTopK, Staircase
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.verify import OWN_FILES, VerificationError, check_bytes
-from labeldp_compile.verify.signature import signature_path
 from labeldp_compile.whole_file import replaced_when_whole
 
 MAX_REHEARSED_LABELS = 1024  # of the integers: more of them are computed alike
@@ -45,7 +45,7 @@ class Artifact:
 
     name: str
     model: bytes
-    certificate: dict[str, Any]
+    certificate: Certificate
     randomizer: Randomizer
     kept: Path | None = None
 
@@ -76,7 +76,7 @@ class Artifact:
         except OSError as error:
             raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
         with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
-            json_part.write((canonical_json(self.certificate) + "\n").encode())
+            json_part.write((canonical_json(self.certificate.to_json()) + "\n").encode())
             part.write(self.model)
             sig_path.unlink(missing_ok=True)
         if key is not None:
@@ -280,7 +280,7 @@ def _certified(
         certificate = build_certificate(
             domain, solved.randomizer, spec.loss, provenance, solved.bound
         )
-        model = write_model(domain, solved.randomizer, certificate)
+        model = write_model(domain, solved.randomizer, certificate.to_json())
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
     if insecure is None:

@@ -1,4 +1,4 @@
-"""Sign an artifact with an Ed25519 key (RFC 8032); ``verify/signature.py`` checks it."""
+"""Sign an artifact with an Ed25519 key (RFC 8032); ``labeldp_verify.signature`` checks it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from labeldp_verify.signature import MAKE_KEYS, MAX_KEY_BYTES
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.verify.signature import MAKE_KEYS, MAX_KEY_BYTES
 
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from labeldp_compile.artifact import bucket_grid, canonical_json
-from labeldp_compile.artifact.alias_table import column_bits
+from labeldp_verify import steps
+from labeldp_verify.artifact import bucket_grid, canonical_json
+from labeldp_verify.artifact.alias_table import column_bits
+from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
+
 from labeldp_compile.mechanisms.additive_noise import label_lattice
 from labeldp_compile.mechanisms.rr_on_bins import MAX_CERTIFIED_LABELS
 from labeldp_compile.prior.estimate import integer_weights
-from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
-from labeldp_compile.randomizer.additive_noise import MAX_REACH
-from labeldp_compile.randomizer.rr_top_k import rr_top_k
+from labeldp_compile.rounding.additive_noise import MAX_REACH
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.mechanism import (
     Exponential,
@@ -29,7 +31,6 @@ from labeldp_compile.spec.mechanism import (
     Staircase,
 )
 from labeldp_compile.spec.model import PublicPrior, UniformPrior
-from labeldp_compile.verify import steps
 
 _ENTRY = 8  # bytes
 # Graph, certificate and test vectors at their longest, but for what is counted label by label:

@@ -9,9 +9,9 @@ from typing import BinaryIO
 
 from labeldp_runtime import whole_file
 from labeldp_runtime.whole_file import Found, say_removed
+from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.printable import printable
 
 
 @contextmanager

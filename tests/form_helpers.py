@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import write_model
+from labeldp_verify.forms import AdditiveRandomizer, Domain, Randomizer, TableRandomizer
 
-from labeldp_compile.artifact import write_model
 from labeldp_compile.certificate import Provenance, build_certificate
-from labeldp_compile.randomizer import AdditiveRandomizer, Domain, Randomizer, TableRandomizer
-from labeldp_compile.verify import check_bytes
 
 
 def composition(generator: random.Random, total: int, parts: int) -> tuple[int, ...]:
@@ -188,7 +188,7 @@ def certified(
     """A file whose certificate was computed for the randomizer, or for another one."""
     prior = {"kind": "uniform", "weights": [1] * domain.size}
     provenance = Provenance("test", "made_up", "y", epsilon, Fraction(0), prior, "0" * 64, {})
-    certificate = build_certificate(domain, like or randomizer, loss, provenance)
+    certificate = build_certificate(domain, like or randomizer, loss, provenance).to_json()
     return write_model(domain, randomizer, certificate)
 
 

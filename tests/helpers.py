@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from labeldp_verify.analysis.loss import Loss
+from labeldp_verify.artifact import write_model
+from labeldp_verify.artifact.bucket_grid import BucketGrid
+from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
 
-from labeldp_compile.artifact import write_model
-from labeldp_compile.artifact.bucket_grid import BucketGrid
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.pipeline import Artifact, assemble
 from labeldp_compile.prior import estimate_prior
-from labeldp_compile.randomizer import Domain, Randomizer, WindowRandomizer
-from labeldp_compile.randomizer.loss import Loss
 from labeldp_compile.spec import parse_spec
 
 INTEGER_SPEC = """
@@ -56,7 +56,7 @@ def write(
     provenance = Provenance(
         "test", "randomized_response", "y", epsilon, Fraction(0), prior, "0" * 64, {}
     )
-    certificate = build_certificate(domain, randomizer, loss, provenance)
+    certificate = build_certificate(domain, randomizer, loss, provenance).to_json()
     return write_model(domain, randomizer, certificate, grid)
 
 

@@ -11,9 +11,8 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
-
-from labeldp_compile.printable import clipped
 
 MAX_VALUES = 4096
 _QUANTILES = 1024

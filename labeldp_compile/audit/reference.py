@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, IntegerDomain
 from numpy.typing import NDArray
 
 from labeldp_compile.audit.cells import MAX_VALUES, Cells, IntervalCells, ValueCells, edges_of
 from labeldp_compile.inspection import Decoded, label_at
-from labeldp_compile.randomizer import AdditiveRandomizer, CategoricalDomain, IntegerDomain
-from labeldp_compile.randomizer.probabilities import at_most, matrix
+from labeldp_compile.probabilities import at_most, matrix
 
 Floats = NDArray[np.float64]
 

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from labeldp_runtime import Randomizer, RuntimeArtifactError
+from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.printable import clipped
 
 Draw = Callable[[NDArray[Any]], NDArray[Any]]
 _NUMBERS = "biuf"

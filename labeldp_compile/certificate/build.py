@@ -1,8 +1,4 @@
-"""From a randomizer and its provenance to the certificate's JSON.
-
-The names are fixed (docs/artifact-format.md): other tools rely on them. Numbers are JSON numbers
-for reading; what they stand for exactly is under ``exact`` as "p/q".
-"""
+"""From a randomizer and its provenance to the certificate."""
 
 from __future__ import annotations
 
@@ -11,18 +7,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from labeldp_compile.artifact import FORMAT_VERSION, tables_digest
-from labeldp_compile.artifact.certificate_fields import ADJACENCY, field_lists
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bias_rule import unbiased_tolerance
+from labeldp_verify.analysis.bounds import exp_lower, least_log_bound
+from labeldp_verify.analysis.loss import Labels, Loss
+from labeldp_verify.analysis.strays import strays
+from labeldp_verify.artifact import FORMAT_VERSION, tables_digest
+from labeldp_verify.certificate import (
+    Certificate,
+    Digests,
+    ExactClaims,
+    FieldLists,
+    LabelClaims,
+    PrivacyClaims,
+    UtilityClaims,
+    read_prior,
+)
+from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
+
 from labeldp_compile.certificate.optimality import ProvedBound, prove_bound
 from labeldp_compile.composition import composition_statement
-from labeldp_compile.randomizer import CategoricalDomain, Domain, Randomizer
-from labeldp_compile.randomizer.bias_rule import unbiased_tolerance
-from labeldp_compile.randomizer.exp_bound import exp_lower, log_bound
-from labeldp_compile.randomizer.loss import Labels, Loss
-from labeldp_compile.randomizer.output_rounding import output_rounding
-from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.randomizer.strays import strays
-from labeldp_compile.randomizer.utility import biases, noisy_label_loss
 from labeldp_compile.solve.dual_bound import DualBound
 
 
@@ -36,7 +40,7 @@ class Provenance:
         column: of the label.
         epsilon_label: ε₂, the budget of one randomized label (exact).
         epsilon_prior: ε₁, spent on the prior by the compile (exact).
-        prior: what ε₁ was spent on, JSON; holds the integer ``weights`` [k].
+        prior: what ε₁ was spent on, as the JSON of ``PriorClaims``; holds the ``weights`` [k].
         spec_digest: SHA-256 of the spec's bytes.
         tools: versions that took part.
         auto: why ``mechanism: auto`` chose this one, or None.
@@ -63,80 +67,78 @@ def build_certificate(
     loss: Loss,
     provenance: Provenance,
     dual: DualBound | None = None,
-) -> dict[str, Any]:
+) -> Certificate:
     """The certificate of a randomizer.
 
     Raises ValueError if the integers are not ε₂-DP: nothing uncertified is ever written.
     """
-    ratio = realised_ratio(randomizer)
+    analysis = analyse(randomizer)
+    ratio = analysis.worst_ratio()
     if ratio > exp_lower(provenance.epsilon_label):
         raise ValueError("the integers are not ε-DP for the declared ε")
-    bound = log_bound(ratio)
+    bound = least_log_bound(ratio)
     total = provenance.epsilon_label + provenance.epsilon_prior
     weights = provenance.prior["weights"]
     labels, astray = domain.labels(), strays(domain)
-    low, high = noisy_label_loss(randomizer, labels, weights, loss, astray)
+    low, high = analysis.expected_loss(labels, weights, loss, astray)
     bias = None
     if not isinstance(domain, CategoricalDomain):
-        bias = biases(randomizer, domain.labels(), astray)
+        bias = analysis.biases(domain.labels(), astray)
     square = None if bias is None else mean_square(bias, weights)
     proved = None
     if dual is not None and _belongs(dual, labels, bias):
         proved = prove_bound(dual, loss, labels, weights, provenance.epsilon_label, low)
-    certificate = {
-        "format_version": FORMAT_VERSION,
-        "name": provenance.name,
-        "mechanism": provenance.mechanism,
-        "auto": provenance.auto,
-        "form": randomizer.form,
-        "labels": domain.size,
-        "outputs": randomizer.outputs,
-        "label": {"column": provenance.column, "domain": domain.to_json()},
-        "privacy": {
-            "adjacency": ADJACENCY,
-            "epsilon_label": float(provenance.epsilon_label),
-            "epsilon_label_bound": float(bound),
-            "epsilon_prior": float(provenance.epsilon_prior),
-            "epsilon_total": float(total),
-        },
-        "utility": {
-            "loss": loss,
-            "noisy_label_loss": _common_float(low, high),
-            "largest_bias": None if bias is None else float(max(map(abs, bias))),
-            "rms_bias": None if square is None else math.sqrt(square),
-            "biases": _listed(bias, dual),
-            "output_rounding": float(output_rounding(randomizer)),
-            "loss_lower_bound": None if proved is None else float(proved.value),
-            "certified_gap": None if proved is None else _gap(proved, low, square),
-        },
-        "optimality": None if proved is None else proved.to_json(),
-        "prior": provenance.prior,
-        "exact": {
-            "epsilon_label": str(provenance.epsilon_label),
-            "epsilon_label_bound": str(Fraction(bound)),
-            "epsilon_prior": str(provenance.epsilon_prior),
-            "epsilon_total": str(total),
-            "realised_ratio": str(ratio),
-            "noisy_label_loss": None if loss == "poisson" else str(low),
-            "largest_bias": None if bias is None else str(max(map(abs, bias))),
-            "loss_lower_bound": None if proved is None else str(proved.value),
-        },
-        "digests": {
-            "spec": provenance.spec_digest,
-            "tables": tables_digest(domain, randomizer),
-        },
-        "tools": provenance.tools,
-        "insecure": provenance.insecure,
-        "fields": field_lists(composition=provenance.labels_per_user is not None),
-    }
+    composition = None
     if provenance.labels_per_user is not None:
-        certificate["composition"] = composition_statement(
+        composition = composition_statement(
             randomizer,
             provenance.labels_per_user,
             provenance.epsilon_label,
             provenance.epsilon_prior,
         )
-    return certificate
+    return Certificate(
+        format_version=FORMAT_VERSION,
+        name=provenance.name,
+        mechanism=provenance.mechanism,
+        auto=provenance.auto,
+        form=randomizer.form,
+        labels=domain.size,
+        outputs=randomizer.outputs,
+        label=LabelClaims(provenance.column, domain.to_json()),
+        privacy=PrivacyClaims(
+            epsilon_label=float(provenance.epsilon_label),
+            epsilon_label_bound=float(bound),
+            epsilon_prior=float(provenance.epsilon_prior),
+            epsilon_total=float(total),
+        ),
+        utility=UtilityClaims(
+            loss=loss,
+            noisy_label_loss=_common_float(low, high),
+            largest_bias=None if bias is None else float(max(map(abs, bias))),
+            rms_bias=None if square is None else math.sqrt(square),
+            biases=_listed(bias, dual),
+            output_rounding=float(analysis.output_rounding()),
+            loss_lower_bound=None if proved is None else float(proved.value),
+            certified_gap=None if proved is None else _gap(proved, low, square),
+        ),
+        optimality=None if proved is None else proved.witness(),
+        prior=read_prior(provenance.prior),
+        exact=ExactClaims(
+            epsilon_label=str(provenance.epsilon_label),
+            epsilon_label_bound=str(bound),
+            epsilon_prior=str(provenance.epsilon_prior),
+            epsilon_total=str(total),
+            realised_ratio=str(ratio),
+            noisy_label_loss=None if loss == "poisson" else str(low),
+            largest_bias=None if bias is None else str(max(map(abs, bias))),
+            loss_lower_bound=None if proved is None else str(proved.value),
+        ),
+        digests=Digests(provenance.spec_digest, tables_digest(domain, randomizer)),
+        tools=provenance.tools,
+        insecure=provenance.insecure,
+        fields=FieldLists.of(composition=composition is not None),
+        composition=composition,
+    )
 
 
 def _belongs(dual: DualBound, labels: Labels, bias: list[Fraction] | None) -> bool:

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
-from labeldp_compile.randomizer.bias_rule import BiasRule
-from labeldp_compile.randomizer.exp_bound import exp_upper
-from labeldp_compile.randomizer.loss import Labels, Loss
+from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.bias_rule import BiasRule
+from labeldp_verify.analysis.bounds import exp_upper
+from labeldp_verify.analysis.loss import Labels, Loss
+from labeldp_verify.analysis.lower_bound import bound_value, dual_is_feasible
+from labeldp_verify.analysis.zero_one_bound import zero_one_dual_is_feasible
+from labeldp_verify.certificate import Optimality
+
 from labeldp_compile.solve.dual_bound import DualBound
-from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
-from labeldp_compile.verify.lower_bound import bound_value, dual_is_feasible
-from labeldp_compile.verify.zero_one_bound import zero_one_dual_is_feasible
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,9 @@ class ProvedBound:
     beta: list[str]
     rule: BiasRule
 
-    def to_json(self) -> dict[str, Any]:
+    def witness(self) -> Optimality:
         """The certificate's ``optimality``."""
-        return {
-            "over": self.rule.kind,
-            "amount": str(self.rule.amount),
-            "alpha": self.alpha,
-            "beta": self.beta,
-        }
+        return Optimality(self.rule.kind, str(self.rule.amount), self.alpha, self.beta)
 
 
 def prove_bound(

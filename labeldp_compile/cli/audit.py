@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from labeldp_verify import Budget, VerificationError
 
 from labeldp_compile.audit import (
     ERROR,
@@ -26,7 +27,6 @@ from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
 from labeldp_compile.inspection import decode_artifact
-from labeldp_compile.verify import Budget, VerificationError
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_EPSILON = 1000.0
@@ -103,7 +103,7 @@ def _certified(
         sys.exit(1)
     chosen = choose_labels(decoded.domain.size)
     reference = Reference(decoded, chosen)
-    bound = decoded.certificate["privacy"]["epsilon_label_bound"]
+    bound = decoded.certificate.privacy.epsilon_label_bound
     claim = Claim(bound, "certified at most", decoded.domain.size, reference)
     target = ArtifactTarget(file) if function is None else FunctionTarget(function)
     return target, reference.inputs(), claim

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from labeldp_verify.budget import DEFAULT_BUDGET, Budget
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.verify.budget import DEFAULT_BUDGET, Budget
 
 
 def _parse(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Budget:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import click
+from labeldp_verify.certificate import Certificate, CompositionClaims
+from labeldp_verify.optimality import OVER
 
 from labeldp_compile.cli.output import complain, say, tell
 from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.signing import read_private_key
-from labeldp_compile.verify.optimality import OVER
 
 WIDE_GAP = 1e-4
 
@@ -75,46 +75,44 @@ def compile_command(
     say(str(path))
 
 
-def _composed(stated: dict[str, Any]) -> str:
-    pure, first = float(Fraction(stated["epsilon_pure"])), stated["epsilon_at_delta"][0]
+def _composed(stated: CompositionClaims) -> str:
+    pure, first = float(Fraction(stated.epsilon_pure)), stated.epsilon_at_delta[0]
     return (
-        f"  ε of a user      {pure:<12.6g} for {stated['labels_per_user']:,} labels; "
-        f"{float(first['epsilon']):.6g} at δ = {first['delta']}"
+        f"  ε of a user      {pure:<12.6g} for {stated.labels_per_user:,} labels; "
+        f"{float(first.epsilon):.6g} at δ = {first.delta}"
     )
 
 
-def _summary(certificate: dict[str, Any]) -> list[str]:
-    privacy, utility, prior = (certificate[key] for key in ("privacy", "utility", "prior"))
+def _summary(certificate: Certificate) -> list[str]:
+    privacy, utility = certificate.privacy, certificate.utility
     spent = {
         "private": "spent on the label histogram",
         "public": "nothing: the prior is public",
         "uniform": "nothing: the prior is uniform",
-    }[prior["kind"]]
-    bias = utility["largest_bias"]
-    bound = f"{privacy['epsilon_label_bound']:.12f}".rstrip("0").rstrip(".")
+    }[certificate.prior.kind]
+    bias = utility.largest_bias
+    bound = f"{privacy.epsilon_label_bound:.12f}".rstrip("0").rstrip(".")
     lines = [
-        f"{certificate['name']}: {certificate['mechanism']} on {certificate['labels']:,} labels, "
-        f"{certificate['outputs']:,} outputs",
-        f"  ε of the prior   {privacy['epsilon_prior']:<12.6g} {spent}",
-        f"  ε of a label     {privacy['epsilon_label']:<12.6g} the integers give at most {bound}",
-        f"  ε in total       {privacy['epsilon_total']:<12.6g} for a label in both",
-        f"  noisy label loss {utility['noisy_label_loss']:<12.6g} {utility['loss']}, "
+        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
+        f"{certificate.outputs:,} outputs",
+        f"  ε of the prior   {privacy.epsilon_prior:<12.6g} {spent}",
+        f"  ε of a label     {privacy.epsilon_label:<12.6g} the integers give at most {bound}",
+        f"  ε in total       {privacy.epsilon_total:<12.6g} for a label in both",
+        f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]
-    if "composition" in certificate:
-        lines.append(_composed(certificate["composition"]))
+    if certificate.composition is not None:
+        lines.append(_composed(certificate.composition))
     if bias is not None:
         lines.append(f"  largest bias     {bias:<12.6g} |E[output | label] − label|")
-    if utility["loss_lower_bound"] is not None:
-        over = OVER[certificate["optimality"]["over"]]
-        lines.append(f"  least possible   {utility['loss_lower_bound']:<12.6g} {over}")
-        lines.append(
-            f"  certified gap    {utility['certified_gap']:<12.2g} relative to the objective"
-        )
-    if (utility["certified_gap"] or 0) > WIDE_GAP:
+    if utility.loss_lower_bound is not None and certificate.optimality is not None:
+        over = OVER[certificate.optimality.over]
+        lines.append(f"  least possible   {utility.loss_lower_bound:<12.6g} {over}")
+        lines.append(f"  certified gap    {utility.certified_gap:<12.2g} relative to the objective")
+    if (utility.certified_gap or 0) > WIDE_GAP:
         lines.append("  note: at this ε and prior the solver proved no closer bound; privacy holds")
-    if certificate["mechanism"] == "optimal_unbiased" and utility["loss_lower_bound"] is None:
+    if certificate.mechanism == "optimal_unbiased" and utility.loss_lower_bound is None:
         lines.append("  note: no bound could be proved for this loss, ε and domain; privacy holds")
-    if certificate["insecure"]:
-        lines.append(f"  {certificate['insecure']}")
+    if certificate.insecure:
+        lines.append(f"  {certificate.insecure}")
     return lines

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from labeldp_verify import Budget, VerificationError
+from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER
 
 from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.output import complain, say, say_json
@@ -18,8 +20,6 @@ from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
 from labeldp_compile.inspection import Decoded, decode_artifact
-from labeldp_compile.verify import Budget, VerificationError
-from labeldp_compile.verify.composition import MAX_LABELS_PER_USER
 
 FORMAT_VERSION = "1.0"
 _LEAST_DELTA = Decimal("1e-12")
@@ -36,7 +36,7 @@ class _Use:
 
     def epsilon(self, part: str) -> Fraction:
         """ε₁ (``prior``) or ε₂ (``label``), as the certificate states it."""
-        return Fraction(self.decoded.certificate["exact"][f"epsilon_{part}"])
+        return Fraction(getattr(self.decoded.certificate.exact, f"epsilon_{part}"))
 
 
 @click.command(
@@ -117,7 +117,7 @@ def _document(uses: list[_Use], composition: Composition, delta: Decimal) -> dic
         "files": [
             {
                 "file": str(use.file),
-                "name": use.decoded.certificate["name"],
+                "name": use.decoded.certificate.name,
                 "labels_per_user": use.labels,
                 "epsilon_label": float(use.epsilon("label")),
                 "epsilon_pure": float(use.labels * use.epsilon("label")),

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from labeldp_verify.printable import one_line
 
 from labeldp_compile.cli.output import complain, tell
 from labeldp_compile.errors import InputError
-from labeldp_compile.printable import one_line
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+from labeldp_verify import Budget, VerificationError
 
 from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.output import complain, say, say_json
@@ -26,7 +27,6 @@ from labeldp_compile.estimate import (
 from labeldp_compile.inspection import decode_artifact
 from labeldp_compile.pipeline import require_folder_writable
 from labeldp_compile.tabular import open_table
-from labeldp_compile.verify import Budget, VerificationError
 from labeldp_compile.whole_file import replaced_when_whole
 
 _SHOWN_LABELS, _SHOWN_GROUPS = 60, 60
@@ -81,7 +81,7 @@ def estimate_command(
     except VerificationError as error:
         complain(f"{file}: does not verify: {error}")
         sys.exit(1)
-    column = column or str(decoded.certificate["label"]["column"])
+    column = column or str(decoded.certificate.label.column)
     try:
         estimation = Estimation.of(decoded)
     except NotEstimableError as error:
@@ -96,7 +96,7 @@ def estimate_command(
     every = sum(group.rows for group in counts)
     with row_progress("estimating", every, quiet=quiet or by is None) as progress:
         found = estimation(counts, whose, progress)
-    title = f"{table}, {column}: {found[0].rows:,} private labels of {decoded.certificate['name']}"
+    title = f"{table}, {column}: {found[0].rows:,} private labels of {decoded.certificate.name}"
     if as_json:
         document = estimates_json(estimation, found, whose)
         say_json(document)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import click
 import numpy as np
+from labeldp_verify import Budget, VerificationError
+from labeldp_verify.forms import AdditiveRandomizer, Randomizer, WindowRandomizer
 
 from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, heat_map
@@ -30,9 +32,7 @@ from labeldp_compile.inspection import (
     sample,
 )
 from labeldp_compile.inspection.document import FORMAT_VERSION
-from labeldp_compile.randomizer import AdditiveRandomizer, Randomizer, WindowRandomizer
-from labeldp_compile.randomizer.probabilities import likely_outputs, matrix, range_sums, value
-from labeldp_compile.verify import Budget, VerificationError
+from labeldp_compile.probabilities import likely_outputs, matrix, range_sums, value
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
 SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
@@ -81,7 +81,7 @@ def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     bits = f"{r.words_per_label} × {r.word_bits}" if r.words_per_label > 1 else f"{r.word_bits}"
     form = f"{'an' if r.form == 'additive' else 'a'} {r.form} randomizer"
     lines = [
-        f"{decoded.certificate['name']}: {decoded.certificate['mechanism']}, {form}: "
+        f"{decoded.certificate.name}: {decoded.certificate.mechanism}, {form}: "
         f"{k:,} labels, {r.outputs:,} outputs, words of {bits} bits; verified",
         "",
         *_matrix(decoded, asked, whole),

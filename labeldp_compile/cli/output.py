@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
-
-from labeldp_compile.printable import json_text, one_line, printable
+from labeldp_verify.printable import json_text, one_line, printable
 
 
 class Painted(str):

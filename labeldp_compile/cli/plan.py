@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
 
 from labeldp_compile.cli.output import say, say_json
 from labeldp_compile.cli.text_table import printable
 from labeldp_compile.plan import Plan, plan_spec
 from labeldp_compile.plan.estimate import Range
 from labeldp_compile.prior.discrete_laplace import NOISE
-from labeldp_compile.randomizer import CategoricalDomain, Domain, RealDomain
 from labeldp_compile.spec.title import mechanism_title
 
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor

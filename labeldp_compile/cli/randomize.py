@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 import pyarrow as pa
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
+from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
+from labeldp_verify.decode.file import read_domain
 
 from labeldp_compile.cli.output import complain, tell
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table, rewrite_table
-from labeldp_compile.verify import OWN_FILES, VerificationError, check_bytes, read_artifact
-from labeldp_compile.verify.decode import read_domain
 
 _EXAMPLE = """\b
 Example:
@@ -92,7 +92,7 @@ def randomize_command(
         # Its owner is about to give it true labels: a large file is no attack here.
         certificate = check_bytes(data, budget=OWN_FILES).require().certificate
         assert certificate is not None
-        column = column or str(certificate["label"]["column"])
+        column = column or str(certificate.label.column)
         context = None if key is None else context or add_as or column
         randomizer = Randomizer(data, str(artifact), key=key, context=context)
     except VerificationError as error:
@@ -116,7 +116,7 @@ def randomize_command(
             found=partial(_say_left, keyed=key is not None),
         )
     if not quiet:
-        epsilon = certificate["privacy"]["epsilon_label"]
+        epsilon = certificate.privacy.epsilon_label
         tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
         if key is not None:
             tell(

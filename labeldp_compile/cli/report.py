@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import click
+from labeldp_verify.budget import Budget
 
 from labeldp_compile.cli.budget_option import budget_option
 from labeldp_compile.cli.output import complain, say
@@ -16,7 +17,6 @@ from labeldp_compile.cli.signature_options import (
 )
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import require_folder_writable
-from labeldp_compile.verify.budget import Budget
 from labeldp_compile.whole_file import replaced_when_whole
 
 _SUFFIXES = {"html": (".html", ".htm"), "png": (".png",)}

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-
-from labeldp_compile.verify.signature import Signed, read_signed, signature_path
+from labeldp_verify.signature import Signed, read_signed, signature_path
 
 _OPTIONS = (
     click.option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from labeldp_compile.printable import clipped, printable, width
+from labeldp_verify.printable import clipped, printable, width
 
 __all__ = ["clipped", "padded", "printable", "text_table", "width"]
 

@@ -6,17 +6,18 @@ import sys
 from pathlib import Path
 
 import click
+from labeldp_verify import Budget
+from labeldp_verify.budget import naming
+from labeldp_verify.limits import enforced
 
 from labeldp_compile.cli.budget_option import budget_option
-from labeldp_compile.cli.limits import enforced
 from labeldp_compile.cli.output import say, say_json
 from labeldp_compile.cli.signature_options import (
     require_public_key,
     signature_options,
     signed_of,
 )
-from labeldp_compile.verify import Budget, Report, check_file
-from labeldp_compile.verify.budget import naming
+from labeldp_compile.spec_match import check_file
 
 
 @click.command(
@@ -51,21 +52,5 @@ def verify_command(
     if as_json:
         say_json(report.to_json())
     else:
-        say(*_in_words(file, report))
+        say(*report.in_words(str(file)))
     sys.exit(0 if report.ok else 1)
-
-
-def _in_words(file: Path, report: Report) -> list[str]:
-    lines = [
-        f"{'ok    ' if check.ok else 'FAILED'} {check.name:<12} {check.detail}"
-        for check in report.checks
-    ]
-    if not report.ok:
-        return [*lines, f"{file}: DOES NOT VERIFY. Do not use this file."]
-    stated = report.to_json()
-    return [
-        *lines,
-        f"{file}: verified.",
-        f"proved by the file:  {', '.join(stated['proved'])}",
-        f"only declared in it: {', '.join(stated['declared'])}",
-    ]

@@ -9,9 +9,10 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from labeldp_verify.analysis.composition import Part
+from labeldp_verify.analysis.composition.compose import common_step, masses_of
+
 from labeldp_compile.errors import InputError
-from labeldp_compile.verify.composition import Part
-from labeldp_compile.verify.composition.compose import common_step, masses_of
 
 MARGIN = 1e-6
 """δ is asked for smaller by this share. Convolutions in float64 can be off by more where δ is tiny:

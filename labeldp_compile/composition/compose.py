@@ -7,16 +7,17 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 
-from labeldp_compile.composition.accounting import Accounting
-from labeldp_compile.randomizer import Randomizer
-from labeldp_compile.randomizer.exp_bound import log_bound
-from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.verify.composition import (
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import least_log_bound
+from labeldp_verify.analysis.composition import (
     MAX_LABELS_PER_USER,
     Composed,
     Part,
     compose_parts,
 )
+from labeldp_verify.forms import Randomizer
+
+from labeldp_compile.composition.accounting import Accounting
 
 _UPWARDS = Context(prec=6, rounding=ROUND_CEILING)
 _STEPS_UP = 10
@@ -32,7 +33,7 @@ class Composition:
     @cached_property
     def pure(self) -> Fraction:
         """Σ L·ε over the parts, ε being the bound that the integers prove: (pure, 0)-DP."""
-        bounds = (part.labels * Fraction(log_bound(part.ratio)) for part in self.parts)
+        bounds = (part.labels * least_log_bound(part.ratio) for part in self.parts)
         return sum(bounds, Fraction(0))
 
     def epsilon(self, delta: Decimal) -> Decimal | None:
@@ -78,4 +79,4 @@ def compose(randomizers: Sequence[Randomizer], labels_per_user: int | Sequence[i
     if not all(1 <= count <= MAX_LABELS_PER_USER for count in counts):
         raise ValueError(f"a user has 1 … {MAX_LABELS_PER_USER:,} labels")
     pairs = zip(randomizers, counts, strict=True)
-    return Composition([Part(r, realised_ratio(r), count) for r, count in pairs])
+    return Composition([Part(r, analyse(r).worst_ratio(), count) for r, count in pairs])

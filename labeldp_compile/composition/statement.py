@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Any
+
+from labeldp_verify.analysis.composition import DELTAS
+from labeldp_verify.certificate import CompositionClaims, EpsilonAtDelta
+from labeldp_verify.forms import Randomizer
 
 from labeldp_compile.composition.compose import compose
-from labeldp_compile.randomizer import Randomizer
-from labeldp_compile.verify.composition import DELTAS
 
 _UPWARDS = Context(prec=30, rounding=ROUND_CEILING)
 
 
 def composition_statement(
     randomizer: Randomizer, labels_per_user: int, epsilon_label: Fraction, epsilon_prior: Fraction
-) -> dict[str, Any]:
-    """JSON: the pure figure, L·ε₁ of the prior, and ε at five δ, none of them above L·ε₂."""
+) -> CompositionClaims:
+    """The pure figure, L·ε₁ of the prior, and ε at five δ, none of them above L·ε₂."""
     composition = compose([randomizer], labels_per_user)
     pure = labels_per_user * epsilon_label
     at = []
@@ -24,11 +25,11 @@ def composition_statement(
         epsilon = composition.epsilon(Decimal(delta))
         if epsilon is None or Fraction(epsilon) >= pure:
             epsilon = _UPWARDS.divide(Decimal(pure.numerator), Decimal(pure.denominator))
-        at.append({"delta": delta, "epsilon": format(epsilon.normalize(), "f")})
-    return {
-        "labels_per_user": labels_per_user,
-        "epsilon_pure": str(pure),
-        "epsilon_prior": str(labels_per_user * epsilon_prior),
-        "pair": "table" if composition.exact.own_tables else "randomized response",
-        "epsilon_at_delta": at,
-    }
+        at.append(EpsilonAtDelta(delta, format(epsilon.normalize(), "f")))
+    return CompositionClaims(
+        labels_per_user=labels_per_user,
+        epsilon_pure=str(pure),
+        epsilon_prior=str(labels_per_user * epsilon_prior),
+        pair="table" if composition.exact.own_tables else "randomized response",
+        epsilon_at_delta=at,
+    )

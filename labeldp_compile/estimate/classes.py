@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer
 from numpy.typing import NDArray
 
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.randomizer import AdditiveRandomizer, TableRandomizer
-from labeldp_compile.randomizer.probabilities import matrix
+from labeldp_compile.probabilities import matrix
 
 Floats = NDArray[np.float64]
 

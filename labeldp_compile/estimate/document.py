@@ -32,7 +32,7 @@ def estimates_json(
     histogram = "histogram" not in estimation.refused
     return {
         "format_version": FORMAT_VERSION,
-        "artifact": decoded.certificate["name"],
+        "artifact": decoded.certificate.name,
         "target": target,
         "confidence": CONFIDENCE,
         "classes": members if histogram else None,

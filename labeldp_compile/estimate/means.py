@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from labeldp_verify.analysis import analyse
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Randomizer
 from numpy.typing import NDArray
 
 from labeldp_compile.estimate.classes import LabelClasses, class_matrix
@@ -20,8 +22,6 @@ from labeldp_compile.estimate.intervals import (
 from labeldp_compile.estimate.inversion import Inverse, NotEstimableError
 from labeldp_compile.estimate.private_counts import GroupCounts
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.randomizer import AdditiveRandomizer, CategoricalDomain, Randomizer
-from labeldp_compile.randomizer.utility import variances
 
 Floats = NDArray[np.float64]
 _UNBIASED = 1e-9  # of the labels' range
@@ -61,7 +61,7 @@ class UnbiasedMean:
     @classmethod
     def of(cls, decoded: Decoded, classes: LabelClasses) -> UnbiasedMean:
         """The estimator; its noise is bounded by that of the worst label in too large a table."""
-        variance = np.array([float(v) for v in variances(decoded.randomizer)])
+        variance = np.array([float(v) for v in analyse(decoded.randomizer).variances()])
         values = _values(decoded.randomizer)
         weights = None
         if len(variance) * decoded.randomizer.outputs <= _SMALL_TABLE:
@@ -101,7 +101,8 @@ def mean_estimator(decoded: Decoded, classes: LabelClasses, inverse: Inverse | N
     domain = decoded.domain
     if isinstance(domain, CategoricalDomain):
         raise NotEstimableError("categories have none")
-    bias = decoded.certificate["utility"]["largest_bias"]
+    bias = decoded.certificate.utility.largest_bias
+    assert bias is not None
     unbiased = bias <= _UNBIASED * float(domain.max - domain.min)
     if unbiased and inverse is None:
         return UnbiasedMean.of(decoded, classes)

@@ -7,13 +7,13 @@ from typing import Any, BinaryIO
 
 import matplotlib as mpl
 import numpy as np
+from labeldp_verify.printable import clipped, printable
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from labeldp_compile.estimate.document import class_name
 from labeldp_compile.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.estimate.intervals import Estimates
-from labeldp_compile.printable import clipped, printable
 
 _COLOUR, _INK, _DPI = "#1f77b4", "#1a1a1a", 150
 _MOST_TICKS, _MOST_GROUPS = 24, 40

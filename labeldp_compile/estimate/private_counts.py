@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
+from labeldp_verify.forms import AdditiveRandomizer, Randomizer
 from numpy.typing import NDArray
 
-from labeldp_compile.randomizer import AdditiveRandomizer, Randomizer
 from labeldp_compile.tabular import TableReader, refused
 
 MAX_GROUPS = 10_000

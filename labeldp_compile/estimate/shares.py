@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from labeldp_verify.forms import CategoricalDomain
 from numpy.typing import NDArray
 
 from labeldp_compile.estimate.classes import LabelClasses
@@ -14,7 +15,6 @@ from labeldp_compile.estimate.intervals import Estimates, Target, Z, score_estim
 from labeldp_compile.estimate.inversion import Inverse, NotEstimableError
 from labeldp_compile.estimate.private_counts import GroupCounts
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.randomizer import CategoricalDomain
 
 Floats = NDArray[np.float64]
 

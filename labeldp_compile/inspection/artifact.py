@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from labeldp_compile.randomizer import Domain, Randomizer
-from labeldp_compile.verify import DEFAULT_BUDGET, Budget, check_bytes, read_artifact
-from labeldp_compile.verify.budget import naming
-from labeldp_compile.verify.decode import read_certificate, read_domain, read_model
-from labeldp_compile.verify.forms import read_form
+from labeldp_verify import DEFAULT_BUDGET, Budget, check_bytes, read_artifact
+from labeldp_verify.budget import naming
+from labeldp_verify.certificate import Certificate
+from labeldp_verify.decode import read_form
+from labeldp_verify.decode.file import read_certificate, read_domain, read_model
+from labeldp_verify.forms import Domain, Randomizer
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Decoded:
 
     domain: Domain
     randomizer: Randomizer
-    certificate: dict[str, Any]
+    certificate: Certificate
 
 
 def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
@@ -39,5 +39,5 @@ def decode_verified(data: bytes) -> Decoded:
     model = read_model(data)
     certificate = read_certificate(model)
     domain = read_domain(certificate)
-    form = read_form(certificate["form"], model, domain)
+    form = read_form(certificate.form, model, domain)
     return Decoded(domain, form.randomizer, certificate)

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
+from labeldp_verify.forms import AdditiveRandomizer
+
 from labeldp_compile.inspection.artifact import Decoded
 from labeldp_compile.inspection.facts import (
     LabelFacts,
@@ -15,8 +17,7 @@ from labeldp_compile.inspection.facts import (
     output_facts,
 )
 from labeldp_compile.inspection.selection import label_at, sample
-from labeldp_compile.randomizer import AdditiveRandomizer
-from labeldp_compile.randomizer.probabilities import equally_likely, matrix, row
+from labeldp_compile.probabilities import equally_likely, matrix, row
 
 FORMAT_VERSION = "1.0"
 MAX_EXACT = 20_000  # probabilities as "p/q"
@@ -38,13 +39,13 @@ def inspection_json(decoded: Decoded, asked: Sequence[int] = ()) -> dict[str, An
     return {
         "format_version": FORMAT_VERSION,
         "ok": True,
-        "name": certificate["name"],
-        "mechanism": certificate["mechanism"],
+        "name": certificate.name,
+        "mechanism": certificate.mechanism,
         "form": r.form,
         "number_of_labels": domain.size,
         "number_of_outputs": r.outputs,
         "equally_likely_words": str(equally_likely(r)),
-        "epsilon_label_bound": certificate["privacy"]["epsilon_label_bound"],
+        "epsilon_label_bound": certificate.privacy.epsilon_label_bound,
         "matrix": _matrix(decoded, rows),
         "outputs": [asdict(facts) for facts in output_facts(r, sample(r.outputs, MAX_LISTED))],
         "labels": [_label(facts) for facts in label_facts(domain, r, shown)],

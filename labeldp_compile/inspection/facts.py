@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-from labeldp_compile.inspection.selection import label_at
-from labeldp_compile.randomizer import (
+from labeldp_verify.analysis import analyse
+from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
     Domain,
     Randomizer,
-    TableRandomizer,
     WindowRandomizer,
 )
-from labeldp_compile.randomizer.additive_utility import additive_moments
-from labeldp_compile.randomizer.domain import Category
-from labeldp_compile.randomizer.loss import Moments
-from labeldp_compile.randomizer.probabilities import (
+from labeldp_verify.forms.domain import Category
+from labeldp_verify.forms.window import Output
+
+from labeldp_compile.inspection.selection import label_at
+from labeldp_compile.probabilities import (
     columns,
     entries,
     equally_likely,
@@ -29,9 +29,6 @@ from labeldp_compile.randomizer.probabilities import (
     noise_quantiles,
     value,
 )
-from labeldp_compile.randomizer.table_utility import table_moments
-from labeldp_compile.randomizer.window import Output
-from labeldp_compile.randomizer.window_utility import window_moments
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
@@ -111,7 +108,7 @@ class NoiseFacts:
 def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -> list[LabelFacts]:
     """The facts of the labels of these indices, from exact sums."""
     exact = domain.labels()
-    moments = None if isinstance(domain, CategoricalDomain) else _moments(randomizer)
+    moments = None if isinstance(domain, CategoricalDomain) else analyse(randomizer).moments()
     lines = _Line(randomizer) if isinstance(randomizer, WindowRandomizer) else None
     same = {y: index_of(randomizer, exact[y]) for y in labels}
     kept = entries(randomizer, ((y, i) for y in labels if (i := same[y]) is not None))
@@ -165,14 +162,6 @@ def noise_facts(randomizer: AdditiveRandomizer) -> NoiseFacts:
         ],
         folded=float(Fraction(r.blocks[0] + r.blocks[-1], r.words)),
     )
-
-
-def _moments(randomizer: Randomizer) -> Moments:
-    if isinstance(randomizer, AdditiveRandomizer):
-        return additive_moments(randomizer)
-    if isinstance(randomizer, TableRandomizer):
-        return table_moments(randomizer)
-    return window_moments(randomizer)
 
 
 class _Line:

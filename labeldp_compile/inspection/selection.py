@@ -6,9 +6,10 @@ import difflib
 import math
 from collections.abc import Sequence
 
+from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
+from labeldp_verify.forms.domain import Category
+
 from labeldp_compile.errors import InputError
-from labeldp_compile.randomizer import CategoricalDomain, Domain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.domain import Category
 
 
 def sample(count: int, most: int) -> list[int]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from labeldp_compile.artifact import canonical_json
+from labeldp_verify.artifact import canonical_json
+
 from labeldp_compile.errors import InputError
 
 START = "0" * 64

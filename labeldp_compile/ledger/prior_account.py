@@ -21,7 +21,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from labeldp_compile.artifact import canonical_json
+from labeldp_verify.artifact import canonical_json
+
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.chain import BrokenChainError, Entry

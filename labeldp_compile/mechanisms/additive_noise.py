@@ -7,16 +7,17 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
-from labeldp_compile.artifact.additive_graph import MAX_PERIOD
+from labeldp_verify.artifact.additive_graph import MAX_PERIOD
+from labeldp_verify.forms import CategoricalDomain, Domain
+
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer import CategoricalDomain, Domain
-from labeldp_compile.randomizer.additive_noise import (
+from labeldp_compile.rounding.additive_noise import (
     LabelLattice,
     Magnitudes,
     additive_noise,
     require_reachable,
 )
-from labeldp_compile.randomizer.noise_magnitudes import laplace_magnitudes, staircase_magnitudes
+from labeldp_compile.rounding.noise_magnitudes import laplace_magnitudes, staircase_magnitudes
 from labeldp_compile.solve.staircase_width import staircase_width
 from labeldp_compile.spec.mechanism import Laplace, Mechanism, Staircase
 

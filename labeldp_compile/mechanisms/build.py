@@ -9,8 +9,9 @@ import importlib
 from fractions import Fraction
 from types import ModuleType
 
+from labeldp_verify.forms import Domain
+
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer import Domain
 from labeldp_compile.spec.mechanism import Mechanism
 
 _MODULES = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from labeldp_verify.analysis.strays import row_means
+from labeldp_verify.forms import CategoricalDomain
+
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer import CategoricalDomain
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.strays import row_means
+from labeldp_compile.rounding.randomized_response import randomized_response
 
 
 def build(problem: Problem) -> Solved:

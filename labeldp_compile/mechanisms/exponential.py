@@ -10,16 +10,16 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.artifact.table_graph import require_small_table
+from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.forms.table import WORD_BITS, TableRandomizer, check_table
 from numpy.typing import NDArray
 
-from labeldp_compile.artifact.table_graph import require_small_table
 from labeldp_compile.mechanisms.label_values import label_values
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer import CategoricalDomain, Domain
-from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.table import WORD_BITS, TableRandomizer, check_table
-from labeldp_compile.randomizer.table_privacy import table_ratio
-from labeldp_compile.randomizer.whole_counts import whole_counts
+from labeldp_compile.rounding.whole_counts import whole_counts
 from labeldp_compile.solve.bin_costs import poisson_divergence
 from labeldp_compile.spec.mechanism import Exponential, Mechanism
 
@@ -46,7 +46,7 @@ def build(problem: Problem) -> Solved:
         table = _table(losses, largest * (1 - back), bits)
         randomizer = TableRandomizer(bits, table, values)
         check_table(randomizer)
-        if table_ratio(randomizer) <= allowed:
+        if analyse(randomizer).worst_ratio() <= allowed:
             return Solved(randomizer)
     raise ValueError(f"no exponential mechanism fits words of {bits} bits at this ε")
 

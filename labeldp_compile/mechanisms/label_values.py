@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labeldp_compile.randomizer import CategoricalDomain, Domain
-from labeldp_compile.randomizer.window import Output
+from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.forms.window import Output
 
 
 def label_values(domain: Domain) -> list[Output]:

@@ -3,7 +3,7 @@
 For the squared loss over real outputs: the exact optimum with a proof (``outputs: exact``). On
 given outputs, for other losses too: Algorithm 1 through HiGHS. Either way the solver's floats only
 choose outputs and base weights; privacy and unbiasedness come from the integers
-(``randomizer/placed_windows.py``).
+(``rounding/placed_windows.py``).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bias_rule import BiasRule
+from labeldp_verify.analysis.strays import row_means
+from labeldp_verify.artifact import bucket_grid
+from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 from numpy.typing import NDArray
 
-from labeldp_compile.artifact import bucket_grid
 from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer import CategoricalDomain, Domain, WindowRandomizer
-from labeldp_compile.randomizer.bias_rule import BiasRule
-from labeldp_compile.randomizer.merged_outputs import merge_rare_outputs
-from labeldp_compile.randomizer.placed_windows import ShortWordError, place_windows
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.strays import row_means
-from labeldp_compile.randomizer.utility import noisy_label_loss
+from labeldp_compile.rounding.merged_outputs import merge_rare_outputs
+from labeldp_compile.rounding.placed_windows import ShortWordError, place_windows
+from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.optimal_unbiased import (
     BiasBudget,
@@ -169,7 +169,7 @@ def _small(
         return place_windows(v.tolist(), c.tolist(), means, problem.epsilon, problem.word_bits)
 
     def loss(randomizer: WindowRandomizer) -> Fraction:
-        return noisy_label_loss(randomizer, labels, problem.weights, problem.loss)[0]
+        return analyse(randomizer).expected_loss(labels, problem.weights, problem.loss)[0]
 
     if len(values) == 1:  # all weight on one label, and bias elsewhere for nothing: a constant
         rows = [0] * len(labels)

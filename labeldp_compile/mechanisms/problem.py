@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from labeldp_verify.analysis.loss import Loss
+from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
 from numpy.typing import NDArray
 
-from labeldp_compile.randomizer import Domain, Randomizer, WindowRandomizer
-from labeldp_compile.randomizer.loss import Loss
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.spec.mechanism import Mechanism
 

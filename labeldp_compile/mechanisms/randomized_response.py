@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labeldp_compile.mechanisms.label_values import label_values
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.rounding.randomized_response import randomized_response
 
 
 def build(problem: Problem) -> Solved:

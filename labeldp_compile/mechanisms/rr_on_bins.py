@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from labeldp_verify.analysis.bias_rule import BiasRule
+from labeldp_verify.forms import CategoricalDomain, WindowRandomizer
 
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer import CategoricalDomain, WindowRandomizer
-from labeldp_compile.randomizer.bias_rule import BiasRule
-from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 

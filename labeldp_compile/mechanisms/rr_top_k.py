@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
+from labeldp_verify.analysis.bias_rule import BiasRule
+from labeldp_verify.analysis.bounds import exp_lower
+
 from labeldp_compile.mechanisms.label_values import label_values
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.randomizer.bias_rule import BiasRule
-from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.rr_top_k import rr_top_k
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
 from labeldp_compile.spec.mechanism import RRTopK

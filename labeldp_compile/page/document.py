@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from labeldp_verify.printable import printable
+
 from labeldp_compile.page.palette import css_variables
-from labeldp_compile.printable import printable
 
 _STYLE = Path(__file__).with_name("page.css")
 

@@ -11,10 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from labeldp_verify.forms import CategoricalDomain
+
 from labeldp_compile.mechanisms.rr_on_bins import MAX_CERTIFIED_LABELS
 from labeldp_compile.plan.budget import Budget
 from labeldp_compile.plan.layout import Layout, layouts
-from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.sizes import known_weights
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.mechanism import Mechanism, OptimalUnbiased, RRonBins, RRTopK, RRWithPrior

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp_compile.artifact.alias_table import column_bits
-from labeldp_compile.artifact.bucket_grid import COMFORTABLE_ENTRIES, table_bytes
+from labeldp_verify.artifact.alias_table import column_bits
+from labeldp_verify.artifact.bucket_grid import COMFORTABLE_ENTRIES, table_bytes
+from labeldp_verify.forms import Domain, WindowRandomizer
+
 from labeldp_compile.mechanisms.additive_noise import label_lattice
 from labeldp_compile.mechanisms.rr_top_k import best_k
-from labeldp_compile.randomizer import Domain, WindowRandomizer
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.rr_top_k import rr_top_k
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.spec.mechanism import (
     Exponential,
     Laplace,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from labeldp_runtime.entropy import random_words
+from labeldp_verify.artifact import write_index_model
+from labeldp_verify.forms import Domain
 from numpy.typing import NDArray
 
-from labeldp_compile.artifact import write_index_model
-from labeldp_compile.randomizer import Domain
 from labeldp_compile.tabular import TableReader, label_array, refused
 from labeldp_compile.tabular.count_column import MAX_TOTAL
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
+from labeldp_verify.budget import naming
+from labeldp_verify.signature import Signed
+
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.inspection.artifact import decode_verified
-from labeldp_compile.verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
-from labeldp_compile.verify.budget import naming
-from labeldp_compile.verify.signature import Signed
+from labeldp_compile.spec_match import spec_check
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def examine(
     data = read_artifact(path)
     source = None if spec is None else read_artifact(spec)
     with naming(path):
-        report = check_bytes(data, source, signed, budget)
+        report = check_bytes(data, None if source is None else spec_check(source), signed, budget)
     return Findings(
         file=path.name,
         report=report,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain
+from labeldp_verify.forms.window import Output
 from numpy.typing import NDArray
 
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.randomizer import AdditiveRandomizer, CategoricalDomain
-from labeldp_compile.randomizer.probabilities import Floats, likely_outputs, range_sums, value
-from labeldp_compile.randomizer.window import Output
+from labeldp_compile.probabilities import Floats, likely_outputs, range_sums, value
 from labeldp_compile.report.output_cells import LATTICE_BINS, cell_edges
 
 COLUMNS = 160

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from labeldp_compile.printable import clipped, printable
-from labeldp_compile.randomizer.window import Output
+from labeldp_verify.forms.window import Output
+from labeldp_verify.printable import clipped, printable
+
 from labeldp_compile.report.numbers import data
 
 _NAME_COLUMNS = 40

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from labeldp_compile.randomizer.probabilities import Floats
+from labeldp_compile.probabilities import Floats
 
 BINS, LATTICE_BINS = 64, 120
 _OWN = 160  # outputs with cells of their own, at most

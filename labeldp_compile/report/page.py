@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from labeldp_verify.printable import printable
+
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.page.document import html_document
 from labeldp_compile.page.svg import picture_settings
-from labeldp_compile.printable import printable
 from labeldp_compile.report.comparison import compare
 from labeldp_compile.report.findings import Findings
 from labeldp_compile.report.markup import section, text

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from labeldp_verify.printable import clipped
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -13,7 +14,6 @@ from labeldp_compile.inspection import Decoded, label_facts, sample
 from labeldp_compile.page.axes import INK, tidy
 from labeldp_compile.page.palette import LIGHT
 from labeldp_compile.page.svg import picture_settings, save_figure
-from labeldp_compile.printable import clipped
 from labeldp_compile.report.comparison import compare
 from labeldp_compile.report.findings import Findings
 from labeldp_compile.report.heat_map import heat_map

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from labeldp_verify.forms.window import Output
 
 from labeldp_compile.inspection import Decoded, sample
-from labeldp_compile.randomizer.probabilities import Floats, columns, likely_outputs, value
-from labeldp_compile.randomizer.window import Output
+from labeldp_compile.probabilities import Floats, columns, likely_outputs, value
 
 MAX_OUTPUTS, MAX_BINS = 101, 120
 _SHOWN_NOISE = 0.99

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.printable import clipped
+
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.printable import clipped
-from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.comparison import Comparison
 
 _TITLE_COLUMNS = 60

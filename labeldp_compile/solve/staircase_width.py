@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from labeldp_verify.analysis.loss import Loss
 from numpy.typing import NDArray
-
-from labeldp_compile.randomizer.loss import Loss
 
 Floats = NDArray[np.float64]
 

@@ -6,6 +6,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
+from labeldp_verify.analysis.loss import Loss
+from labeldp_verify.artifact.neutral import is_taken_for
+from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
+from labeldp_verify.forms.domain import Rounding
 from pydantic import (
     BeforeValidator,
     Field,
@@ -15,10 +19,6 @@ from pydantic import (
     model_validator,
 )
 
-from labeldp_compile.randomizer import CategoricalDomain, Domain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.domain import Rounding
-from labeldp_compile.randomizer.loss import Loss
-from labeldp_compile.randomizer.neutral import is_taken_for
 from labeldp_compile.spec.mechanism import Auto, Mechanism, is_unbiased
 from labeldp_compile.spec.strict import Number, Strict
 

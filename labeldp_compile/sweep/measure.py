@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 
+from labeldp_verify.analysis import analyse
+from labeldp_verify.forms import CategoricalDomain
+
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import require_feasible
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior
-from labeldp_compile.randomizer import CategoricalDomain
-from labeldp_compile.randomizer.utility import variances
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.mechanism import Mechanism
 from labeldp_compile.spec.title import mechanism_title
@@ -77,24 +78,25 @@ def measure(
     except (InputError, ValueError) as error:
         return Missing(title, epsilon, str(error).removeprefix(f"{spec.name}: "))
     seconds = time.perf_counter() - begin
-    privacy, utility = artifact.certificate["privacy"], artifact.certificate["utility"]
-    bias = utility["largest_bias"]
+    privacy, utility = artifact.certificate.privacy, artifact.certificate.utility
+    bias = utility.largest_bias
     domain, variance = named.domain, None
     unbiased = False
     if not isinstance(domain, CategoricalDomain):
-        variance = float(_mean(variances(artifact.randomizer), prior.weights))
+        variance = float(_mean(analyse(artifact.randomizer).variances(), prior.weights))
+        assert bias is not None
         unbiased = bias <= _UNBIASED * (domain.max - domain.min)
     return Point(
         mechanism=title,
         epsilon=epsilon,
-        epsilon_label=privacy["epsilon_label"],
-        epsilon_label_bound=privacy["epsilon_label_bound"],
-        loss=utility["noisy_label_loss"],
+        epsilon_label=privacy.epsilon_label,
+        epsilon_label_bound=privacy.epsilon_label_bound,
+        loss=utility.noisy_label_loss,
         largest_bias=bias,
-        rms_bias=utility["rms_bias"],
+        rms_bias=utility.rms_bias,
         variance=variance,
         unbiased=unbiased,
-        outputs=artifact.certificate["outputs"],
+        outputs=artifact.certificate.outputs,
         bytes=len(artifact.model),
         seconds=seconds,
     )

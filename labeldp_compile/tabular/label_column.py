@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 from labeldp_runtime.columns import read_labels
 from labeldp_runtime.columns.arrow import is_text
+from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
+from labeldp_verify.forms.domain import missing_label
+from labeldp_verify.printable import printable
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.printable import printable
-from labeldp_compile.randomizer import CategoricalDomain, Domain, RealDomain
-from labeldp_compile.randomizer.domain import missing_label
 from labeldp_compile.tabular.number_cells import labels_of_cells
 
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
+from labeldp_verify.forms import Domain
 from numpy.typing import NDArray
 
-from labeldp_compile.randomizer import Domain
 from labeldp_compile.tabular.count_column import check_count_type, count_array
 from labeldp_compile.tabular.csv_file import MAX_ROW_BYTES, CsvFile, LongRowError
 from labeldp_compile.tabular.label_column import check_type

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from labeldp_verify.printable import printable
+
 from labeldp_compile.errors import DataError
-from labeldp_compile.printable import printable
 
 
 def refused(path: Path, reason: str) -> DataError:

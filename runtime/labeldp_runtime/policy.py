@@ -14,7 +14,7 @@ from labeldp_runtime.errors import MissingExtraError, PolicyError
 
 _RATIONAL = re.compile(r"[0-9]{1,1000}(/[0-9]{1,1000})?")
 _NEEDS_LABELDP = (
-    "a policy that verifies the artifact or its signature needs the package labeldp: "
+    "a policy that verifies the artifact or its signature needs the package labeldp-verify: "
     "pip install 'labeldp-runtime[verify]', or pin the sha256 of a file that was verified"
 )
 
@@ -99,8 +99,8 @@ def _rational(text: str) -> Fraction:
 
 def _check_signature(data: bytes, source: str, path: Path | None, public_key: Path) -> None:
     try:
-        from labeldp_compile.errors import InputError  # noqa: PLC0415
-        from labeldp_compile.verify.signature import read_signed, signature_path  # noqa: PLC0415
+        from labeldp_verify.errors import InputError  # noqa: PLC0415
+        from labeldp_verify.signature import read_signed, signature_path  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError(_NEEDS_LABELDP) from error
     if path is None:
@@ -118,7 +118,7 @@ def _check_signature(data: bytes, source: str, path: Path | None, public_key: Pa
 
 def _verify(data: bytes, source: str) -> None:
     try:
-        from labeldp_compile.verify import (  # noqa: PLC0415
+        from labeldp_verify import (  # noqa: PLC0415
             TooLargeError,
             VerificationError,
             check_bytes,

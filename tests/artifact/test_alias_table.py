@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_verify.artifact.alias_table import alias_entries, column_bits, sample
+from labeldp_verify.decode.alias_layout import column_sums, items_of
 
-from labeldp_compile.artifact.alias_table import alias_entries, column_bits, sample
-from labeldp_compile.verify.alias_layout import column_sums, items_of
 from tests.form_helpers import composition
 
 

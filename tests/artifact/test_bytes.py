@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import onnx
 import pytest
+from labeldp_verify.artifact import canonical_json, tables_digest, write_model
+from labeldp_verify.artifact.bucket_grid import BucketGrid, grid_entries
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.artifact import canonical_json, tables_digest, write_model
-from labeldp_compile.artifact.bucket_grid import BucketGrid, grid_entries
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.randomized_response import randomized_response
+from labeldp_compile.rounding.randomized_response import randomized_response
 
 GOLDEN = {
     "integer": "ecb9ee6d23bdba7208f510de0910d040a8494795e6ab457491eefcaabcdb184b",

@@ -5,19 +5,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
-from labeldp_compile.artifact import BucketGrid, choose_grid, grid_entries
-from labeldp_compile.randomizer import (
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import BucketGrid, choose_grid, grid_entries
+from labeldp_verify.forms import (
     CategoricalDomain,
     IntegerDomain,
     RealDomain,
     WindowRandomizer,
 )
-from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.rr_top_k import rr_top_k
-from labeldp_compile.randomizer.window import Segment, check_form
-from labeldp_compile.verify import check_bytes
+from labeldp_verify.forms.window import Segment, check_form
+
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.rr_top_k import rr_top_k
+from tests.analysis import realised_ratio
 from tests.helpers import INTEGER_SPEC, all_words, compile_text, plain_counts, run, write
 
 
@@ -80,7 +80,7 @@ def test_a_constant_randomizer_spends_nothing():
     model = write(IntegerDomain(0, 2), randomizer, Fraction(1), loss="squared")
     report = check_bytes(model)
     assert report.ok
-    assert report.certificate["privacy"]["epsilon_label_bound"] == 0
+    assert report.certificate.privacy.epsilon_label_bound == 0
     assert_exact(model, randomizer, range(3))
 
 

@@ -11,17 +11,17 @@ from fractions import Fraction
 import numpy as np
 import onnx
 import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import write_model
+from labeldp_verify.artifact.alias_table import alias_entries
+from labeldp_verify.decode.additive import AdditiveFile
+from labeldp_verify.decode.file import read_model
+from labeldp_verify.decode.table import TableFile
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms.table import check_table
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from labeldp_compile.artifact import write_model
-from labeldp_compile.artifact.alias_table import alias_entries
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.table import check_table
-from labeldp_compile.verify import check_bytes
-from labeldp_compile.verify.additive import AdditiveForm
-from labeldp_compile.verify.decode import read_model
-from labeldp_compile.verify.table import TableForm
 from tests.form_helpers import (
     certified,
     composition,
@@ -73,7 +73,7 @@ def test_tables(kind, word_bits, row):
     model = certified(domain, randomizer, Fraction(40), "zero_one")
     report = check_bytes(model)
     assert report.ok, report.checks[-1]
-    form = TableForm.read(read_model(model), domain)
+    form = TableFile.read(read_model(model), domain)
     words = all_words(word_bits)
     for label, index in zip(labels, TABLE_ROWS.get(kind, range(9)), strict=False):
         got = run(model, array_of(label, len(words)), words)
@@ -106,7 +106,7 @@ def test_additive_noise(kind, labels, spacing, reach, word_bits):
         model = certified(domain, randomizer, Fraction(40), "absolute")
         report = check_bytes(model)
         assert report.ok, report.checks[-1]
-        form = AdditiveForm.read(read_model(model), domain)
+        form = AdditiveFile.read(read_model(model), domain)
         words = np.array(np.meshgrid(all_words(word_bits), all_words(word_bits, 1)))
         words = words.reshape(2, -1).T
         for index, label in enumerate(domain.labels()):

@@ -9,22 +9,22 @@ import random
 import struct
 from fractions import Fraction
 
+import labeldp_verify.artifact.graph as graph_module
+import labeldp_verify.decode as forms_module
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from labeldp_runtime import Randomizer
 from labeldp_runtime.errors import PlatformError
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact.graph import DOUBLE, Graph
+from labeldp_verify.artifact.neutral import is_taken_for, vanishes
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-import labeldp_compile.artifact.graph as graph_module
-import labeldp_compile.verify.forms as forms_module
-from labeldp_compile.artifact.graph import DOUBLE, Graph
 from labeldp_compile.mechanisms.label_values import label_values
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.neutral import is_taken_for, vanishes
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.rr_top_k import rr_top_k
-from labeldp_compile.verify import check_bytes
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 from tests.form_helpers import certified, laplace_like, random_table
 from tests.helpers import write
 

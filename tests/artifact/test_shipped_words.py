@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from labeldp_verify.artifact.self_test import self_test_vectors
+from labeldp_verify.decode.window import boundary_pairs
+from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.artifact.self_test import self_test_vectors
-from labeldp_compile.randomizer import IntegerDomain
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.verify.window.execute import boundary_pairs
+from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.helpers import INTEGER_SPEC, compile_text, run, session_of
 
 

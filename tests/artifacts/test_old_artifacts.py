@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from labeldp_runtime import Policy, Randomizer
+from labeldp_verify import check_file
+from labeldp_verify.signature import read_signed, signature_path
 
+from labeldp_compile import spec_match
 from labeldp_compile.spec.validity import MECHANISMS
-from labeldp_compile.verify import check_file
-from labeldp_compile.verify.signature import read_signed, signature_path
 from tests.artifacts.write import SIGNED, outputs_of
 
 HERE = Path(__file__).parent
@@ -28,9 +29,9 @@ def test_it_verifies_and_gives_the_same_private_labels(path):
     entry = MANIFESTS[path.parent][path.name]
     data = path.read_bytes()
     assert hashlib.sha256(data).hexdigest() == entry["sha256"]
-    report = check_file(path, path.with_suffix(".yaml"))
+    report = spec_match.check_file(path, path.with_suffix(".yaml"))
     assert report.ok, report.checks[-1]
-    assert report.certificate["mechanism"] == entry["mechanism"]
+    assert report.certificate.mechanism == entry["mechanism"]
     outputs = outputs_of(path, entry["labels"])
     for words in ("words", "keyed"):
         got = list(map(repr, outputs[words]))  # −0 and 0 differ
@@ -61,4 +62,4 @@ def test_what_a_user_pays_is_among_what_is_checked():
     for name in ("window", "table", "additive"):
         report = check_file(HERE / "v1" / f"users-{name}.onnx")
         assert "composition" in [check.name for check in report.checks]
-        assert len(report.certificate["composition"]["epsilon_at_delta"]) == 5
+        assert len(report.certificate.composition.epsilon_at_delta) == 5

@@ -106,7 +106,7 @@ def test_the_bound_stays_below_the_certified_epsilon(tmp_path, number):
     decoded = decode_artifact(path)
     labels = choose_labels(decoded.domain.size)
     reference = Reference(decoded, labels)
-    bound = decoded.certificate["privacy"]["epsilon_label_bound"]
+    bound = decoded.certificate.privacy.epsilon_label_bound
     claim = Claim(bound, "certified", decoded.domain.size, reference)
     report = audit(ArtifactTarget(path), reference.inputs(), claim, 100_000, processes=False)
     assert report.ok, (text, report)

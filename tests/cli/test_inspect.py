@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from labeldp_verify.artifact import write_model
+from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer
 
-from labeldp_compile.artifact import write_model
 from labeldp_compile.cli import main
 from labeldp_compile.cli.heat_map import ASCII_SHADES, add_neighbours, heat_map
 from labeldp_compile.cli.text_table import clipped, text_table, width
-from labeldp_compile.randomizer import AdditiveRandomizer, TableRandomizer
-from labeldp_compile.randomizer.probabilities import (
+from labeldp_compile.probabilities import (
     column,
     equally_likely,
     index_of,
@@ -194,7 +194,7 @@ def test_categories_are_shown_by_name_and_cannot_command_the_terminal(tmp_path):
 
 def test_nothing_is_shown_of_a_file_that_does_not_verify(tmp_path):
     artifact = compiled("{kind: rr_on_bins}")
-    certificate = {**artifact.certificate, "labels": 11}
+    certificate = {**artifact.certificate.to_json(), "labels": 11}
     (tmp_path / "forged.onnx").write_bytes(write_model(_domain(), artifact.randomizer, certificate))
     (tmp_path / "junk.onnx").write_bytes(b"junk")
     for name, failed in {"forged": "number of labels", "junk": "not an ONNX model"}.items():
@@ -207,7 +207,7 @@ def test_nothing_is_shown_of_a_file_that_does_not_verify(tmp_path):
 
 
 def _domain():
-    from labeldp_compile.randomizer import IntegerDomain
+    from labeldp_verify.forms import IntegerDomain
 
     return IntegerDomain(0, 9)
 

@@ -75,7 +75,7 @@ def test_the_compile_that_follows_spends_what_was_planned(place, changes):
     spec = spec_in(place, *changes)
     plan = json.loads(labeldp("plan", spec, "--json").stdout)
     artifact = compile_spec(spec, test_seed=1)
-    certificate = artifact.certificate
+    certificate = artifact.certificate.to_json()
     for part in ("total", "prior", "label"):
         key = f"epsilon_{part}"
         assert plan["privacy"]["exact"][key] == certificate["exact"][key]

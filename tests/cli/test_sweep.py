@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from labeldp_compile.cli import main
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior, estimate
-from labeldp_compile.randomizer.utility import variances
 from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.title import mechanism_title
 from labeldp_compile.sweep import find_candidates, plot
+from tests.analysis import variances
 
 pytestmark = pytest.mark.usefixtures("known_noise")
 WEIGHTS = [9, 8, 7, 6, 5, 4]
@@ -95,12 +95,15 @@ def test_every_number_is_that_of_a_certificate(tmp_path):
         prior = Prior(WEIGHTS, Fraction(0), epsilon, {"kind": "public", "weights": WEIGHTS})
         named = spec.with_mechanism(by_title[point["mechanism"]])
         artifact = assemble(named, prior, "0" * 64)
-        privacy, utility = artifact.certificate["privacy"], artifact.certificate["utility"]
+        privacy, utility = (
+            artifact.certificate.to_json()["privacy"],
+            artifact.certificate.to_json()["utility"],
+        )
         assert point["loss"] == utility["noisy_label_loss"]
         assert point["largest_bias"] == utility["largest_bias"]
         assert point["rms_bias"] == utility["rms_bias"]
         assert point["epsilon_label_bound"] == privacy["epsilon_label_bound"] <= point["epsilon"]
-        assert point["outputs"] == artifact.certificate["outputs"]
+        assert point["outputs"] == artifact.certificate.outputs
         assert point["bytes"] == len(artifact.model)
         assert point["seconds"] > 0
         spread = [float(v) for v in variances(artifact.randomizer)]

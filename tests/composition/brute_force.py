@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
 
-from labeldp_compile.randomizer import Randomizer
-from labeldp_compile.randomizer.probabilities import equally_likely, row
+from labeldp_verify.forms import Randomizer
+
+from labeldp_compile.probabilities import equally_likely, row
 
 Rows = list[list[int]]
 

@@ -7,14 +7,14 @@ from fractions import Fraction
 from itertools import permutations
 
 import pytest
+from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis.composition import Part, divergence, lattice_of
+from labeldp_verify.analysis.composition.additive_divergence import additive_divergences
 
 from labeldp_compile.composition import compose, dominating_pair, hockey_stick
-from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.randomizer.probabilities import equally_likely, row
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.verify.bounds import exp_bounds
-from labeldp_compile.verify.composition import Part, divergence, lattice_of
-from labeldp_compile.verify.composition.additive_divergence import additive_divergences
+from labeldp_compile.probabilities import equally_likely, row
+from labeldp_compile.rounding.randomized_response import randomized_response
+from tests.analysis import realised_ratio
 from tests.composition.brute_force import largest_divergence, rows_of
 from tests.form_helpers import random_additive, random_table
 from tests.helpers import compile_text

@@ -5,15 +5,15 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import write_model
 
-from labeldp_compile.artifact import write_model
 from labeldp_compile.composition import accounting, compose
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.pipeline import assemble, compile_spec
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.verify import check_bytes
-from labeldp_compile.verify.spec_match import spec_disagreements
+from labeldp_compile.spec_match import spec_disagreements
 from tests.helpers import INTEGER_SPEC
 
 LABELS = 40
@@ -29,7 +29,7 @@ def artifact():
 
 def failed_step(artifact, change):
     """The step at which a well-formed file with another certificate fails."""
-    certificate = copy.deepcopy(artifact.certificate)
+    certificate = copy.deepcopy(artifact.certificate.to_json())
     change(certificate["composition"], certificate)
     domain = parse_spec(SPEC).domain
     report = check_bytes(write_model(domain, artifact.randomizer, certificate))
@@ -37,7 +37,7 @@ def failed_step(artifact, change):
 
 
 def test_the_certificate_states_both_figures(artifact):
-    stated = artifact.certificate["composition"]
+    stated = artifact.certificate.to_json()["composition"]
     assert Fraction(stated["epsilon_pure"]) == LABELS and stated["epsilon_prior"] == "0"
     at = {row["delta"]: Decimal(row["epsilon"]) for row in stated["epsilon_at_delta"]}
     assert list(at) == ["1e-6", "1e-7", "1e-8", "1e-9", "1e-10"]
@@ -105,15 +105,15 @@ def test_another_shape_fails(artifact, change):
 
 def test_the_spec_and_the_certificate_must_agree_on_the_labels_of_a_user(artifact):
     for text in (INTEGER_SPEC, SPEC.replace("user: 40", "user: 41")):
-        found = spec_disagreements(text.encode(), artifact.certificate)
+        found = spec_disagreements(text.encode(), artifact.certificate.to_json())
         assert any(line.startswith("privacy.labels_per_user") for line in found)
-    found = spec_disagreements(SPEC.encode(), artifact.certificate)
+    found = spec_disagreements(SPEC.encode(), artifact.certificate.to_json())
     assert not any("labels_per_user" in line for line in found)
 
 
 def test_without_the_key_nothing_is_stated():
     spec = parse_spec(INTEGER_SPEC)
-    certificate = assemble(spec, estimate_prior(spec, None), "0" * 64).certificate
+    certificate = assemble(spec, estimate_prior(spec, None), "0" * 64).certificate.to_json()
     assert "composition" not in certificate
     assert not [
         name for names in certificate["fields"].values() for name in names if "compos" in name

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key, KeyFileError, LabelError, Randomizer
+from labeldp_verify import check_bytes
 
 from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.verify import check_bytes
 from tests.engines.helpers import RESPONSE, found_under
 
 pytestmark = pytest.mark.filterwarnings(
@@ -149,7 +149,7 @@ def test_counts_of_a_cluster_become_a_prior_that_verifies(spark, tmp_path, known
     assert sorted(rows, key=str) == [(0, 600), (1, 600), (2, 600), (3, 600), (99, 300), (None, 300)]
     (tmp_path / "spec.yaml").write_text(SPEC)
     artifact = compile_spec(tmp_path / "spec.yaml")
-    prior = artifact.certificate["prior"]
+    prior = artifact.certificate.to_json()["prior"]
     assert prior["rows"] == 300_000
     # Nulls and 99 are clamped to 0 and 9; the noise has the scale 346 on each count.
     share = np.array(prior["weights"]) / sum(prior["weights"])

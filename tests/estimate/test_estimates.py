@@ -23,7 +23,7 @@ from labeldp_compile.estimate.private_counts import output_indices
 from labeldp_compile.estimate.quantiles import SHARES, quantiles
 from labeldp_compile.estimate.simplex import project_to_simplex
 from labeldp_compile.inspection import decode_artifact
-from labeldp_compile.randomizer.probabilities import row, value
+from labeldp_compile.probabilities import row, value
 from labeldp_compile.tabular import open_table, reader
 from tests.helpers import INTEGER_SPEC, compile_text
 

@@ -16,10 +16,9 @@ from typing import Any
 
 import onnx
 from hypothesis import strategies as st
-
-from labeldp_compile.artifact import canonical_json
-from labeldp_compile.verify.decode import read_certificate, read_domain, read_model
-from labeldp_compile.verify.forms import read_form
+from labeldp_verify.artifact import canonical_json
+from labeldp_verify.decode import read_form
+from labeldp_verify.decode.file import read_certificate, read_domain, read_model
 
 FILES = sorted((Path(__file__).parents[1] / "artifacts" / "v1").glob("*.onnx"))
 _CHECKSUM = re.compile(rb"\x72\x5a\x0a\x16labeldp\.content_sha256\x12\x40([0-9a-f]{64})")

@@ -9,9 +9,9 @@ from typing import Any
 
 import onnx
 from labeldp_runtime import Randomizer, RuntimeArtifactError
+from labeldp_verify.artifact.certificate_fields import COMPOSITION_PROVED, PROVED
 from mpmath import mp, mpf
 
-from labeldp_compile.artifact.certificate_fields import COMPOSITION_PROVED, PROVED
 from tests.fuzz.artifact_cases import AlteredFile
 from tests.fuzz.guard import FoundError, HangError, labeldp, limited
 

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_runtime import Key, Randomizer
+from labeldp_verify import check_bytes
 
 from labeldp_compile.cli import randomize as randomize_module
 from labeldp_compile.tabular import csv_file
-from labeldp_compile.verify import check_bytes
 from tests.fuzz.artifact_cases import FILES, original
 from tests.fuzz.guard import FoundError, labeldp
 from tests.fuzz.label_containers import CONTAINERS, NUMBERS, TEXTS, UNDECLARED, Container

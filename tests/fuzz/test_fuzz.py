@@ -9,11 +9,11 @@ import click
 import numpy as np
 import pytest
 from labeldp_runtime import randomizer
+from labeldp_verify import Report
 
 from labeldp_compile.cli import plan as plan_module
 from labeldp_compile.cli import verify as verify_module
 from labeldp_compile.errors import InputError
-from labeldp_compile.verify import Report
 from tests.fuzz import guard
 from tests.fuzz.artifact_cases import AlteredFile, altered_file, original, with_checksum
 from tests.fuzz.guard import FoundError, labeldp

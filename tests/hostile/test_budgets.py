@@ -12,20 +12,21 @@ from labeldp_runtime import artifact_file as runtime_file
 from labeldp_runtime import randomizer as runtime_randomizer
 from labeldp_runtime.wire import WireError, count_fields
 from labeldp_trainer.config import yaml_source as trainer_yaml
+from labeldp_verify import Budget, TooLargeError, check_bytes
+from labeldp_verify import budget as budget_module
+from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.lower_bound import _sum_of
+from labeldp_verify.artifact import write_model
+from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain
+from labeldp_verify.printable import one_line
+from labeldp_verify.steps import _report, _Verification
 
 from labeldp_compile import yaml_tree
-from labeldp_compile.artifact import write_model
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.printable import one_line
-from labeldp_compile.randomizer import AdditiveRandomizer, IntegerDomain
 from labeldp_compile.spec import load_spec, parse_spec
-from labeldp_compile.verify import Budget, TooLargeError, check_bytes
-from labeldp_compile.verify import budget as budget_module
-from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
-from labeldp_compile.verify.lower_bound import _sum_of
-from labeldp_compile.verify.steps import _report, _Verification
+from labeldp_compile.spec_match import spec_check
 from tests.helpers import INTEGER_SPEC, compile_text
 from tests.hostile.terminal import lines_of, on_terminal
 from tests.verify.test_mutations import rebuilt
@@ -189,7 +190,7 @@ def test_yaml_at_the_edges_of_its_budgets(monkeypatch, tmp_path):
     with pytest.raises(SpecError, match=r"at most 4,194,304 bytes: .*data file"):
         load_spec(path)
     with pytest.raises(InputError, match="at most 4,194,304 bytes"):
-        check_bytes(compile_text(INTEGER_SPEC).model, path.read_bytes())
+        check_bytes(compile_text(INTEGER_SPEC).model, spec_check(path.read_bytes()))
 
     monkeypatch.setattr(yaml_tree, "MAX_NODES", 100)
     assert yaml_tree.read_tree(f"[{'x,' * 99}]")
@@ -238,7 +239,7 @@ def test_a_matrix_of_billions_of_entries_is_not_drawn(tmp_path):
     domain = IntegerDomain(0, 2)
     prior = {"kind": "uniform", "weights": [1] * 3}
     provenance = Provenance("x", "laplace", "y", Fraction(9), Fraction(0), prior, "0" * 64, {})
-    certificate = build_certificate(domain, randomizer, "squared", provenance)
+    certificate = build_certificate(domain, randomizer, "squared", provenance).to_json()
     path = tmp_path / "wide.onnx"
     path.write_bytes(write_model(domain, randomizer, certificate))
     sent, code = on_terminal("inspect", path, memory=8 << 30)

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import onnx
 from labeldp_runtime import Randomizer
+from labeldp_verify.artifact import canonical_json
 
-from labeldp_compile.artifact import canonical_json
 from tests.helpers import INTEGER_SPEC, compile_text, plain_counts
 from tests.languages.harness import DEMO_ARTIFACT
 from tests.runtime.test_randomizer import REAL_SPEC, with_checksum, with_metadata

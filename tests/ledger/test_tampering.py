@@ -6,8 +6,8 @@ import sqlite3
 import stat
 
 import pytest
+from labeldp_verify.artifact import canonical_json
 
-from labeldp_compile.artifact import canonical_json
 from labeldp_compile.ledger import store
 from labeldp_compile.ledger.chain import START, next_entry
 

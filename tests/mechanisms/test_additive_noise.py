@@ -6,18 +6,16 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.mechanisms.additive_noise import build, label_lattice, require_feasible
 from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.additive_noise import LabelLattice, additive_noise
-from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.noise_magnitudes import staircase_magnitudes
-from labeldp_compile.randomizer.output_rounding import output_rounding
-from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.randomizer.utility import noisy_label_loss
+from labeldp_compile.rounding.additive_noise import LabelLattice, additive_noise
+from labeldp_compile.rounding.noise_magnitudes import staircase_magnitudes
 from labeldp_compile.solve.staircase_width import staircase_width
 from labeldp_compile.spec.mechanism import Laplace, RandomizedResponse, Staircase
+from tests.analysis import noisy_label_loss, output_rounding, realised_ratio
 
 LOSSES = ("squared", "absolute", "zero_one")
 

@@ -6,14 +6,13 @@ from math import exp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms import IntegerDomain, RealDomain
 
 from labeldp_compile.mechanisms.debiased_rr import build
 from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.randomizer import IntegerDomain, RealDomain
-from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.randomizer.utility import biases
 from labeldp_compile.spec.mechanism import DebiasedRR
+from tests.analysis import biases, realised_ratio
 
 MECHANISM = DebiasedRR(kind="debiased_rr")
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.mechanisms.exponential import build, require_feasible
 from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.randomizer.whole_counts import whole_counts
+from labeldp_compile.rounding.whole_counts import whole_counts
 from labeldp_compile.spec.mechanism import Exponential
+from tests.analysis import realised_ratio
 
 MECHANISM = Exponential(kind="exponential")
 

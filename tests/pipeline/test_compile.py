@@ -3,10 +3,11 @@
 import json
 
 import pytest
+from labeldp_verify import check_file
 
+from labeldp_compile import spec_match
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import Artifact, compile_spec
-from labeldp_compile.verify import check_file
 from tests.helpers import INTEGER_SPEC, compile_text
 
 
@@ -25,16 +26,17 @@ def test_the_certificate_lies_in_the_file_and_beside_it(tmp_path):
     artifact = compile_spec(write_spec(tmp_path))
     onnx_path = artifact.write(tmp_path / "new" / "build")
     beside = json.loads((onnx_path.parent / "example.certificate.json").read_text())
-    assert beside == artifact.certificate == check_file(onnx_path).certificate
+    assert artifact.certificate == check_file(onnx_path).certificate
+    assert beside == artifact.certificate.to_json()
     assert sorted(p.name for p in onnx_path.parent.iterdir()) == [
         "example.certificate.json",
         "example.onnx",
     ]
-    assert check_file(onnx_path, tmp_path / "example.yaml").ok
+    assert spec_match.check_file(onnx_path, tmp_path / "example.yaml").ok
 
 
 def test_fixed_names_of_the_certificate():
-    certificate = compile_text(INTEGER_SPEC).certificate
+    certificate = compile_text(INTEGER_SPEC).certificate.to_json()
     top = {"format_version", "name", "mechanism", "form", "labels", "outputs", "exact"}
     assert top <= set(certificate)
     assert certificate["form"] == "window" and certificate["mechanism"] == "rr_on_bins"
@@ -79,8 +81,8 @@ def test_a_failed_write_leaves_nothing(tmp_path):
 
 def test_tiny_epsilon_gives_one_output_and_costs_nothing():
     artifact = compile_text(INTEGER_SPEC.replace("1.0", "1e-6"))
-    assert artifact.certificate["outputs"] <= 2
-    assert artifact.certificate["privacy"]["epsilon_label_bound"] <= 1e-6
+    assert artifact.certificate.outputs <= 2
+    assert artifact.certificate.privacy.epsilon_label_bound <= 1e-6
 
 
 def test_too_many_outputs_for_a_fixed_word_is_an_input_error():

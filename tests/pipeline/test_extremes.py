@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.verify import check_bytes
 from tests.helpers import INTEGER_SPEC, compile_text
 
 
@@ -19,7 +19,7 @@ def test_optimal_unbiased_at_a_very_large_epsilon(labels, epsilon):
     )
     artifact = compile_text(text)
     assert check_bytes(artifact.model).ok
-    assert artifact.certificate["utility"]["noisy_label_loss"] < 1e-9
+    assert artifact.certificate.utility.noisy_label_loss < 1e-9
 
 
 @pytest.mark.parametrize("mechanism", ["optimal_unbiased", "rr_on_bins", "debiased_rr", "laplace"])

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.solve.optimal_unbiased import feasible_outputs
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.verify import check_bytes
 from tests.helpers import all_words, compile_text, run
 from tests.verify.test_mutations import rebuilt
 
@@ -39,7 +39,7 @@ def utility(text, **arguments):
     artifact = compile_text(text, **arguments)
     report = check_bytes(artifact.model)
     assert report.ok, report.checks[-1]
-    return artifact.certificate["utility"]
+    return artifact.certificate.to_json()["utility"]
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1, 4])
@@ -48,14 +48,14 @@ def test_the_running_graph_is_unbiased_on_every_word(epsilon):
     assert check_bytes(artifact.model).ok
     words, r = all_words(16), artifact.randomizer
     half_step = (r.values[-1] - r.values[0]) / 2**17
-    stated = artifact.certificate["utility"]["largest_bias"]
+    stated = artifact.certificate.utility.largest_bias
     assert stated <= half_step
     means = [
         sum(map(Fraction, run(artifact.model, np.full(len(words), y), words))) / len(words)
         for y in range(6)
     ]
     assert max(abs(mean - y) for y, mean in enumerate(means)) == Fraction(
-        artifact.certificate["exact"]["largest_bias"]
+        artifact.certificate.exact.largest_bias
     )
 
 
@@ -132,7 +132,7 @@ def test_real_labels_are_rounded_without_bias():
     domain = "{kind: real, min: 0, max: 5, points: 6}"
     text = spec().replace("{kind: integer, min: 0, max: 5}", domain)
     artifact = compile_text(text)
-    assert artifact.certificate["label"]["domain"]["rounding"] == "unbiased"
+    assert artifact.certificate.label.domain["rounding"] == "unbiased"
     assert check_bytes(artifact.model).ok
     with pytest.raises(SpecError, match="nearest point is biased"):
         parse_spec(text.replace("points: 6", "points: 6, rounding: nearest"))
@@ -151,14 +151,14 @@ def test_large_epsilon_is_debiased_randomized_response_and_small_epsilon_two_out
     assert small.randomizer.values[0] == pytest.approx(-reach, rel=0.01)
     two_points = [(y + reach) * (5 + reach - y) / 2 for y in range(6)]
     expected = float(np.dot(weights, two_points))
-    assert small.certificate["utility"]["noisy_label_loss"] == pytest.approx(expected, rel=1e-3)
-    assert small.certificate["utility"]["noisy_label_loss"] <= expected
+    assert small.certificate.utility.noisy_label_loss == pytest.approx(expected, rel=1e-3)
+    assert small.certificate.utility.noisy_label_loss <= expected
 
 
 def test_at_most_two_outputs_a_label():
     for epsilon in (0.2, 1, 3, 6):
         artifact = compile_text(spec(epsilon, [1] * 15))
-        assert artifact.certificate["outputs"] <= 30
+        assert artifact.certificate.outputs <= 30
 
 
 class TestBiasBudget:

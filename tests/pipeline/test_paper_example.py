@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 import pytest
+from labeldp_verify import check_bytes
 
-from labeldp_compile.verify import check_bytes
 from tests.helpers import all_words, compile_text, run
 
 SPEC = """

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from labeldp_verify.report import Check, Report
 
 from labeldp_compile import pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger import prior_account, read_entries
 from labeldp_compile.prior import estimate, kept
-from labeldp_compile.verify.report import Check, Report
 
 SPEC = """
 version: 1

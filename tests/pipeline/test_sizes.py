@@ -6,18 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from labeldp_verify import steps
+from labeldp_verify.artifact import bucket_grid
 
 from labeldp_compile import sizes
-from labeldp_compile.artifact import bucket_grid
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import create_ledger, read_entries, set_budget
 from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.plan import plan_spec
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.rr_top_k import rr_top_k
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.solve.rr_on_bins import BinsSolution
-from labeldp_compile.verify import steps
 
 SPEC = """
 version: 1
@@ -161,7 +161,7 @@ def test_rare_outputs_are_merged_until_the_tables_fit(tmp_path, monkeypatch):
     entries = bucket_grid.table_bytes(fitting.randomizer) // 8
     assert entries <= 40 + 256 + 2 * fitting.randomizer.outputs
     # What that costs is in the certificate: still unbiased, and the gap is proved.
-    utility, least = fitting.certificate["utility"], best.certificate["utility"]
+    utility, least = fitting.certificate.to_json()["utility"], best.certificate.to_json()["utility"]
     assert utility["largest_bias"] < 1e-12 and 0 < utility["certified_gap"] < 0.05
     assert utility["noisy_label_loss"] < 1.05 * least["noisy_label_loss"]
 

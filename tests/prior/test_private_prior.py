@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import BudgetError, DataError
 from labeldp_compile.prior import count_labels, estimate_prior
@@ -19,7 +20,6 @@ from labeldp_compile.prior.discrete_laplace import noisy_histogram, seeded_histo
 from labeldp_compile.prior.estimate import integer_weights
 from labeldp_compile.prior.projection import project_to_total
 from labeldp_compile.prior.split import split_epsilon
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.model import PrivacySpec
 from labeldp_compile.tabular import open_table

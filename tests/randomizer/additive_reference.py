@@ -5,9 +5,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from hypothesis import strategies as st
-
-from labeldp_compile.randomizer import AdditiveRandomizer
-from labeldp_compile.randomizer.additive import check_additive
+from labeldp_verify.forms import AdditiveRandomizer
+from labeldp_verify.forms.additive import check_additive
 
 
 def weight(r, n):

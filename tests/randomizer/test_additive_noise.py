@@ -6,14 +6,14 @@ import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms.additive import check_additive
 
-from labeldp_compile.randomizer.additive import check_additive
-from labeldp_compile.randomizer.additive_noise import MAX_BLOCKS, LabelLattice, additive_noise
-from labeldp_compile.randomizer.additive_privacy import additive_ratio
-from labeldp_compile.randomizer.additive_utility import additive_moments
-from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.noise_magnitudes import laplace_magnitudes, staircase_magnitudes
-from labeldp_compile.randomizer.rounded_shape import rounded_shape
+from labeldp_compile.rounding.additive_noise import MAX_BLOCKS, LabelLattice, additive_noise
+from labeldp_compile.rounding.noise_magnitudes import laplace_magnitudes, staircase_magnitudes
+from labeldp_compile.rounding.rounded_shape import rounded_shape
+from tests.analysis import realised_ratio as additive_ratio
 from tests.randomizer.additive_reference import noises, probability
 
 EPSILONS = ["0.1", "0.5", "1", "4", "8", "20"]
@@ -133,7 +133,7 @@ def test_unclipped_noise_keeps_the_mean(epsilon):
         staircase(300, epsilon, 1),
         laplace(1999, epsilon),
     ):
-        mean, _ = additive_moments(r)
+        mean, _ = analyse(r).moments()
         for i in {0, 1, r.labels // 2, r.labels - 1}:
             assert abs(mean(i) - i) < Fraction(r.period, 10**12)
         assert r.low + r.high == r.period  # as far below the lowest label as above the highest

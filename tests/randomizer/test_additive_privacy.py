@@ -6,12 +6,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms import AdditiveRandomizer
 
-from labeldp_compile.randomizer import AdditiveRandomizer
-from labeldp_compile.randomizer.additive_noise import LabelLattice, additive_noise
-from labeldp_compile.randomizer.additive_privacy import additive_ratio
-from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.noise_magnitudes import laplace_magnitudes, staircase_magnitudes
+from labeldp_compile.rounding.additive_noise import LabelLattice, additive_noise
+from labeldp_compile.rounding.noise_magnitudes import laplace_magnitudes, staircase_magnitudes
+from tests.analysis import realised_ratio as additive_ratio
 from tests.randomizer.additive_reference import (
     any_additive,
     ratio_of_outputs,

@@ -1,13 +1,18 @@
-"""The rational bounds of e^ε: two independent implementations, and a third by plain series."""
+"""The rational bounds of e^x and ln x, held against plain series and against mpmath."""
 
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from labeldp_compile.randomizer import exp_bound
-from labeldp_compile.verify import bounds
+from labeldp_verify.analysis.bounds import (
+    exp_bounds,
+    exp_lower,
+    exp_upper,
+    least_log_bound,
+    log_bounds,
+)
+from mpmath import iv, libmp
 
 EPSILONS = st.fractions(0, 60, max_denominator=10**9)
 
@@ -21,37 +26,46 @@ def series(x: Fraction, terms: int) -> tuple[Fraction, Fraction]:
     return total, total + term * x / terms / (1 - x / (terms + 1))
 
 
+def enclosure(function, x: Fraction) -> tuple[Fraction, Fraction]:
+    """The ends of mpmath's interval, exactly."""
+    iv.prec = 500
+    found = function(iv.mpf(x.numerator) / iv.mpf(x.denominator))
+    ends = (end._mpi_[0] for end in (found.a, found.b))
+    low, high = (Fraction(*libmp.to_rational(end)) for end in ends)
+    return low, high
+
+
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(EPSILONS)
 def test_enclosures_hold_and_are_tight(x):
-    low, high = series(x, 400)
-    for lower, upper in (
-        (exp_bound.exp_lower(x), exp_bound.exp_upper(x)),
-        bounds.exp_bounds(x),
-    ):
+    lower, upper = exp_bounds(x)
+    assert (lower, upper) == (exp_lower(x), exp_upper(x))
+    for low, high in (series(x, 400), enclosure(iv.exp, x)):
         assert lower <= high and low <= upper
-        assert lower <= upper
-        assert (upper - lower) / lower < Fraction(1, 10**80)
+    assert lower <= upper
+    assert (upper - lower) / lower < Fraction(1, 10**80)
 
 
 def test_zero_is_one_inside_the_bounds():
-    assert exp_bound.exp_lower(Fraction(0)) <= 1 <= exp_bound.exp_upper(Fraction(0))
+    assert exp_lower(Fraction(0)) <= 1 <= exp_upper(Fraction(0))
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(st.fractions(1, 10**12, max_denominator=10**18))
 def test_the_stated_log_bound_is_the_least(ratio):
-    stated = Fraction(exp_bound.log_bound(ratio))
-    assert stated == bounds.least_log_bound(ratio)
-    assert bounds.exp_bounds(stated)[1] >= ratio
+    stated = least_log_bound(ratio)
     unit = Fraction(1, 10**12)
+    assert stated % unit == 0
+    assert exp_bounds(stated)[1] >= ratio
+    assert enclosure(iv.exp, stated)[1] >= ratio
     if stated:
-        assert exp_bound.exp_lower(stated - unit) < ratio
+        assert exp_lower(stated - unit) < ratio
+        assert enclosure(iv.exp, stated - unit)[0] < ratio
 
 
 def test_logarithms_from_two_libraries_agree():
     for value in (Fraction(1, 3), Fraction(2), Fraction(10**30, 7), Fraction(1)):
-        low, high = exp_bound.log_interval(value)
-        other_low, other_high = bounds.log_bounds(value)
+        low, high = enclosure(iv.log, value)
+        other_low, other_high = log_bounds(value)
         assert low <= other_high and other_low <= high
         assert float(low) == pytest.approx(float(other_high))

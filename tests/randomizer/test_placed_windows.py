@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_verify.analysis.bounds import exp_lower
 
-from labeldp_compile.randomizer.exp_bound import exp_lower
-from labeldp_compile.randomizer.placed_windows import place_windows
-from labeldp_compile.randomizer.privacy import realised_ratio
-from labeldp_compile.randomizer.utility import biases
+from labeldp_compile.rounding.placed_windows import place_windows
+from tests.analysis import biases, realised_ratio
 
 
 def staircase(m, epsilon, generator):

@@ -1,4 +1,4 @@
-"""Exact bias and loss: compiler, verifier and a plain double sum over the matrix agree."""
+"""Exact bias and loss against a plain double sum over the matrix."""
 
 import math
 from fractions import Fraction
@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp_compile.artifact import BucketGrid
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.utility import biases, noisy_label_loss
-from labeldp_compile.verify.window import WindowForm
-from labeldp_compile.verify.window.derive import exact_biases
+from labeldp_compile.rounding.randomized_response import randomized_response
+from tests.analysis import biases, noisy_label_loss
 from tests.helpers import plain_counts
 from tests.randomizer.test_privacy import small_randomizers
 
@@ -20,11 +17,6 @@ POINT = {
     "absolute": lambda v, y: abs(Fraction(v) - y),
     "zero_one": lambda v, y: Fraction(Fraction(v) != y),
 }
-
-
-def expected_loss(randomizer, *arguments):
-    """The verifier's answer; its grid plays no part."""
-    return WindowForm(randomizer, BucketGrid(0, 0)).expected_loss(*arguments)
 
 
 def labels_for(randomizer):
@@ -44,13 +36,11 @@ def test_rational_losses_and_bias(randomizer, numbers):
             for v, n in row.items()
         ) / (sum(weights) * 256)
         assert noisy_label_loss(randomizer, labels, weights, loss) == (plain, plain)
-        assert expected_loss(randomizer, labels, weights, loss) == (plain, plain)
     plain_bias = [
         sum(n * Fraction(v) for v, n in row.items()) / 256 - y
         for y, row in zip(labels, counts, strict=True)
     ]
     assert biases(randomizer, labels) == plain_bias
-    assert exact_biases(randomizer, labels) == plain_bias
 
 
 def test_poisson_loss_is_enclosed():
@@ -62,26 +52,21 @@ def test_poisson_loss_is_enclosed():
         for w, y, row in zip(weights, range(4), range(4), strict=True)
         for v, n in plain_counts(r, row).items()
     ) / (10 * 1024)
-    for low, high in (
-        noisy_label_loss(r, labels, weights, "poisson"),
-        expected_loss(r, labels, weights, "poisson"),
-    ):
-        assert 0 <= high - low < Fraction(1, 10**60)
-        assert float(low) == pytest.approx(plain, rel=1e-12)
+    low, high = noisy_label_loss(r, labels, weights, "poisson")
+    assert 0 <= high - low < Fraction(1, 10**60)
+    assert float(low) == pytest.approx(plain, rel=1e-12)
 
 
 def test_poisson_loss_is_infinite_at_zero():
     r = randomized_response([0.0, 1.0], [0, 1], Fraction(1), 8)
-    for function in (noisy_label_loss, expected_loss):
-        with pytest.raises(ValueError, match="infinite"):
-            function(r, [Fraction(0), Fraction(1)], [1, 1], "poisson")
-        # A positive label of no weight does not matter.
-        low, high = function(r, [Fraction(0), Fraction(1)], [1, 0], "poisson")
-        assert low == high == Fraction(r.base[1], 256)
+    with pytest.raises(ValueError, match="infinite"):
+        noisy_label_loss(r, [Fraction(0), Fraction(1)], [1, 1], "poisson")
+    # A positive label of no weight does not matter.
+    low, high = noisy_label_loss(r, [Fraction(0), Fraction(1)], [1, 0], "poisson")
+    assert low == high == Fraction(r.base[1], 256)
 
 
 def test_categories_have_only_the_zero_one_loss():
     r = randomized_response(["a", "b"], [0, 1], Fraction(1), 8)
     wrong = Fraction(r.base[0], 256)
     assert noisy_label_loss(r, ["a", "b"], [1, 1], "zero_one") == (wrong, wrong)
-    assert expected_loss(r, ["a", "b"], [1, 1], "zero_one") == (wrong, wrong)

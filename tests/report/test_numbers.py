@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labeldp_compile.inspection import label_facts
-from labeldp_compile.randomizer.probabilities import (
+from labeldp_compile.probabilities import (
     columns,
     entries,
     equally_likely,
@@ -53,7 +53,7 @@ def test_fields_are_those_of_the_certificate(found, pages, name):
     assert ("utility.largest_bias" in named) == (name != "hostile")
     exact = {"privacy.epsilon_label_bound": "exact.epsilon_label_bound"}
     for field, text in page.fields:
-        wanted = stated(decoded.certificate, exact.get(field, field))
+        wanted = stated(decoded.certificate.to_json(), exact.get(field, field))
         same = (
             Fraction(text) == Fraction(wanted) if isinstance(wanted, str) else float(text) == wanted
         )
@@ -113,8 +113,8 @@ def test_sums_columns_and_entries_agree_with_exact_rows(found, name):
 def test_posteriors_follow_bayes_and_keep_to_the_bound(found, name):
     decoded = found[name].decoded
     exact, result = exact_matrix(decoded), posteriors(decoded)
-    weights = decoded.certificate["prior"]["weights"]
-    ratio = Fraction(decoded.certificate["exact"]["realised_ratio"])
+    weights = decoded.certificate.prior.weights
+    ratio = Fraction(decoded.certificate.exact.realised_ratio)
     by_value = {value(decoded.randomizer, i): i for i in range(decoded.randomizer.outputs)}
     assert result.prior.tolist() == pytest.approx([w / sum(weights) for w in weights])
     for seen in result.seen:
@@ -129,10 +129,10 @@ def test_posteriors_follow_bayes_and_keep_to_the_bound(found, name):
 
 
 def test_others_are_compared_at_the_same_epsilon_and_prior(found):
-    certificate = found["bins"].decoded.certificate
+    certificate = found["bins"].decoded.certificate.to_json()
     points = {point.mechanism: point for point in compare(found["bins"].decoded).points}
     assert "rr_on_bins" not in points  # compiled again it is the same
-    unbiased = found["unbiased"].decoded.certificate["utility"]["noisy_label_loss"]
+    unbiased = found["unbiased"].decoded.certificate.utility.noisy_label_loss
     assert points["optimal_unbiased"].loss == unbiased
     assert all(p.epsilon_label == certificate["privacy"]["epsilon_label"] for p in points.values())
     assert min(p.loss for p in points.values()) >= certificate["utility"]["loss_lower_bound"]
@@ -152,7 +152,7 @@ def test_composition_adds_up_exactly(found):
 
 def test_what_many_labels_cost_is_the_certificate_s(found, pages):
     assert "labeldp compose" in pages("bins")
-    stated = found["users"].decoded.certificate["composition"]
+    stated = found["users"].decoded.certificate.to_json()["composition"]
     page = pages("users")
     assert "labeldp compose" not in page
     assert "all 20 labels of one person" in page
@@ -164,7 +164,7 @@ def test_what_many_labels_cost_is_the_certificate_s(found, pages):
 
 def test_where_delta_buys_nothing_the_page_says_so(found, pages):
     decoded = found["users"].decoded
-    certificate = decoded.certificate
+    certificate = decoded.certificate.to_json()
     stated = certificate["composition"]
     assert "cost less than" in pages("users") and "buys nothing" not in pages("users")
     rows = [line | {"epsilon": stated["epsilon_pure"]} for line in stated["epsilon_at_delta"]]

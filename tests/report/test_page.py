@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
+from labeldp_verify import Check, Report
 
 from labeldp_compile.cli import main
 from labeldp_compile.inspection.artifact import decode_verified
@@ -18,7 +19,6 @@ from labeldp_compile.report.findings import Findings, examine
 from labeldp_compile.report.page import report_page
 from labeldp_compile.report.posterior import bin_starts, prior_shares
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.verify import Check, Report
 from tests.helpers import INTEGER_SPEC, compile_text
 from tests.report.conftest import HOSTILE, SPECS
 from tests.report.reading import Reader
@@ -172,7 +172,7 @@ def test_many_labels_are_summarised(tmp_path):
     artifact = assemble(
         spec, estimate_prior(spec, tmp_path), "0" * 64, insecure="not verified here"
     )
-    report = Report((Check("model", True, "taken for granted"),), artifact.certificate)
+    report = Report((Check("model", True, "taken for granted"),), artifact.certificate.to_json())
     page = report_page(Findings("many.onnx", report, decode_verified(artifact.model), None))
     assert len(page) < 500_000
     assert "160 of" in page and "would take more than a few seconds" in page

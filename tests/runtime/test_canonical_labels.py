@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.labels import as_label_array
+from labeldp_verify.artifact import write_index_model
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms.domain import missing_label
 
-from labeldp_compile.artifact import write_index_model
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.domain import missing_label
 from tests.helpers import session_of
 
 INTEGERS = [IntegerDomain(-3, 100), IntegerDomain(0, 9, default=4)]

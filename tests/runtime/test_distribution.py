@@ -5,7 +5,7 @@ import pytest
 from labeldp_runtime import Randomizer
 from scipy.stats import chi2
 
-from labeldp_compile.randomizer.probabilities import matrix
+from labeldp_compile.probabilities import matrix
 from tests.helpers import compile_text
 
 SPEC = """

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.columns import read_labels
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms.domain import missing_label
 
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.domain import missing_label
 from tests.fuzz.label_containers import CONTAINERS, HostileInt, HostileText
 
 DOMAINS = {

@@ -27,7 +27,7 @@ from tests.verify.test_mutations import rebuilt
 ARTIFACT = compile_text(INTEGER_SPEC)
 MODEL = ARTIFACT.model
 DIGEST = hashlib.sha256(MODEL).hexdigest()
-BOUND = Fraction(ARTIFACT.certificate["exact"]["epsilon_label_bound"])
+BOUND = Fraction(ARTIFACT.certificate.exact.epsilon_label_bound)
 UP = Fraction(1, 10**12)
 
 
@@ -100,7 +100,7 @@ def test_a_pinned_file_without_the_claims_is_refused():
 
 
 def test_without_the_verifier_only_a_digest_will_do(monkeypatch):
-    monkeypatch.setitem(sys.modules, "labeldp_compile.verify", None)
+    monkeypatch.setitem(sys.modules, "labeldp_verify", None)
     for policy in (Policy(), Policy(max_epsilon=1), Policy(name="example")):
         with pytest.raises(MissingExtraError, match=r"pip install 'labeldp-runtime\[verify\]'"):
             Randomizer(MODEL, require=policy)

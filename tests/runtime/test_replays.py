@@ -47,8 +47,8 @@ def keyed(name="integer", key=KEY, context="y"):
 def test_the_words_are_those_of_the_specification(name):
     randomizer, labels = keyed(name), LABELS[name][:50]
     ids = [f"row {i}" for i in range(50)]
-    digest = ARTIFACTS[name].certificate["digests"]["tables"]
-    categories = ARTIFACTS[name].certificate["label"]["domain"].get("values")
+    digest = ARTIFACTS[name].certificate.digests.tables
+    categories = ARTIFACTS[name].certificate.label.domain.get("values")
     canonical = {
         "integer": int,
         "real": lambda label: int(np.float64(label).view(np.uint64)),

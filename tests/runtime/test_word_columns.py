@@ -44,7 +44,7 @@ def test_words_of_several_columns(columns, used):
     for wrong in (words[:, :-1], words[:, 0], words[:-1]):
         with pytest.raises(LabelError, match="expected uint64 words"):
             fresh.apply_words(labels, wrong)
-    digest = ARTIFACT.certificate["digests"]["tables"]
+    digest = ARTIFACT.certificate.digests.tables
     ids = [f"row {i}" for i in range(50)]
     rows = [
         plain_words(key.secret, "y", digest, 0, name, int(label), columns)

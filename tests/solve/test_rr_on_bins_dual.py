@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis.lower_bound import dual_is_feasible
 
 from labeldp_compile.solve import rr_on_bins_dual
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins
 from labeldp_compile.solve.rr_on_bins_interior import GridProgram, solve_grid_program
 from labeldp_compile.solve.rr_on_bins_pricing import piece_minima
-from labeldp_compile.verify.absolute_bound import absolute_dual_is_feasible
-from labeldp_compile.verify.bounds import exp_bounds
-from labeldp_compile.verify.lower_bound import dual_is_feasible
 
 LOSSES = ("squared", "absolute")
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.validity import DOMAINS, LOSSES, MECHANISMS, why_invalid
-from labeldp_compile.verify import check_bytes
 from tests.helpers import compile_text
 
 DOCS = Path(__file__).parents[2] / "docs" / "spec.md"

@@ -2,8 +2,8 @@
 
 import pyarrow.csv as pa_csv
 from labeldp_runtime import Randomizer
+from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.randomizer import IntegerDomain
 from labeldp_compile.tabular import open_table, rewrite_table
 from tests.helpers import INTEGER_SPEC, compile_text
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_compile.tabular import csv_file, label_array, open_table
 from labeldp_compile.tabular.csv_file import CsvFile
 from tests.cli.test_cli import labeldp

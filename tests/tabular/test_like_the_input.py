@@ -5,8 +5,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.randomizer import IntegerDomain
 from labeldp_compile.tabular import open_table, parquet_sink, reader, rewrite_table
 
 DOMAIN = IntegerDomain(0, 9)

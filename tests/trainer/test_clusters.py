@@ -78,7 +78,10 @@ def test_a_run(tmp_path, counted):
     assert stored["noisy_histograms"].shape == (3, 12)
     assert len(counted["artifacts"]) == 3
     for number, artifact in enumerate(counted["artifacts"]):
-        privacy, prior = artifact.certificate["privacy"], artifact.certificate["prior"]
+        privacy, prior = (
+            artifact.certificate.to_json()["privacy"],
+            artifact.certificate.to_json()["prior"],
+        )
         assert (privacy["epsilon_label"], privacy["epsilon_prior"]) == (1.2, 0.3)
         assert prior["rows"] == (stored["cluster_of_example"] == number).sum()
         mine = stored["private_labels"][stored["cluster_of_example"] == number]

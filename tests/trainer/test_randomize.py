@@ -9,13 +9,13 @@ from labeldp_trainer.randomize import one_hot, rr_with_prior
 from labeldp_trainer.randomize.one_hot import STEPS, NoisyOneHot, ratio_of
 from labeldp_trainer.randomize.ratio import exact, exp_lower
 from labeldp_trainer.randomize.rr_with_prior import RRWithPrior, dealt
+from labeldp_verify.analysis import bounds as exp_bound
 from scipy.stats import chisquare
 
 from labeldp_compile.mechanisms.rr_top_k import best_k, by_weight
-from labeldp_compile.randomizer import exp_bound
-from labeldp_compile.randomizer.probabilities import row
-from labeldp_compile.randomizer.randomized_response import base_weight
-from labeldp_compile.randomizer.rr_top_k import rr_top_k
+from labeldp_compile.probabilities import row
+from labeldp_compile.rounding.randomized_response import base_weight
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.3, 1.0, 2.5, 8.0, 30.0, 60.0]
 NEVER = 1e-9  # chance of a false alarm

@@ -121,7 +121,7 @@ def test_an_artifact_is_verified_where_the_verifier_is_at_hand(tmp_path, monkeyp
     assert "numbers.onnx" in refused(tmp_path, text)
     write_artifact(tmp_path / "new")
     path.write_bytes((tmp_path / "new" / "numbers.onnx").read_bytes())
-    monkeypatch.setitem(sys.modules, "labeldp_compile.verify", None)
+    monkeypatch.setitem(sys.modules, "labeldp_verify", None)
     statement = run(tmp_path, text).statement
     assert statement.details["artifact_verified"] is False
     assert "The certificate was believed" in statement.paragraph()

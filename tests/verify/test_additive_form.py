@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from labeldp_compile.artifact import write_model
-from labeldp_compile.randomizer import (
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis import analyse
+from labeldp_verify.artifact import write_model
+from labeldp_verify.decode.additive import AdditiveFile
+from labeldp_verify.decode.file import read_model
+from labeldp_verify.decode.form import MAX_PAIRS
+from labeldp_verify.forms import (
     IntegerDomain,
     RealDomain,
 )
-from labeldp_compile.randomizer.additive import check_additive
-from labeldp_compile.verify import check_bytes
-from labeldp_compile.verify.additive import AdditiveForm
-from labeldp_compile.verify.decode import read_model
-from labeldp_compile.verify.form import MAX_PAIRS
+from labeldp_verify.forms.additive import check_additive
+
+from tests.analysis import losses_by_label
 from tests.form_helpers import (
     certified,
     composition,
@@ -39,7 +41,7 @@ LOSSES = {
 
 
 def decoded(domain, randomizer):
-    return AdditiveForm.read(read_model(write_model(domain, randomizer, {})), domain)
+    return AdditiveFile.read(read_model(write_model(domain, randomizer, {})), domain)
 
 
 def plain_windows_ratio(r):
@@ -72,8 +74,8 @@ def test_the_ratio_is_that_of_all_windows_and_of_both_ends(seed, labels, spacing
     check_additive(r)
     form = decoded(IntegerDomain(0, labels - 1), r)
     assert form.randomizer == r
-    assert form.why_not_distributions() is None
-    ratio = form.worst_ratio()
+    assert analyse(form.randomizer).why_not_distributions() is None
+    ratio = analyse(form.randomizer).worst_ratio()
     true = plain_ratio(r, labels)
     assert ratio >= true
     if r.low < r.high:
@@ -91,7 +93,7 @@ def test_the_ratio_is_that_of_all_windows_and_of_both_ends(seed, labels, spacing
 def test_the_ratio_is_attained_by_decreasing_noise(spacing, reach):
     r = laplace_like(5, spacing, reach, word_bits=40)
     check_additive(r)
-    assert decoded(IntegerDomain(0, 4), r).worst_ratio() == plain_ratio(r, 5)
+    assert analyse(decoded(IntegerDomain(0, 4), r).randomizer).worst_ratio() == plain_ratio(r, 5)
 
 
 DOMAINS = [
@@ -123,12 +125,12 @@ def test_bias_and_losses_are_what_the_definition_says(seed, kind, labels, spacin
     rows = [
         {r.point_value(t): p for t, p in plain_distribution(r, y).items()} for y in range(labels)
     ]
-    assert form.biases(values) == [
+    assert analyse(form.randomizer).biases(values) == [
         plain_mean(p, lambda v: v) - y for p, y in zip(rows, values, strict=True)
     ]
     weights = [generator.randrange(3) for _ in range(labels)]
     for loss, of in LOSSES.items():
-        got = form.loss_of_labels(values, weights, loss)
+        got = losses_by_label(form.randomizer, values, weights, loss)
         for i, ((low, high), p, y, weight) in enumerate(
             zip(got, rows, values, weights, strict=True)
         ):
@@ -139,7 +141,7 @@ def test_bias_and_losses_are_what_the_definition_says(seed, kind, labels, spacin
                 plain = plain_mean(p, lambda v: of(v, y))  # noqa: B023
             assert low == high == (plain if weight else 0)
     with pytest.raises(ValueError, match="Poisson"):
-        form.loss_of_labels(values, weights, "poisson")
+        losses_by_label(form.randomizer, values, weights, "poisson")
 
 
 @settings(max_examples=80, deadline=None)
@@ -153,10 +155,9 @@ def test_no_output_is_further_from_its_exact_value_than_stated(labels, spacing, 
     origin = (
         origin + 0.0 if abs(origin) > 1e-40 else 0.0
     )  # no −0, and none that float32 takes for 0
-    domain = RealDomain(origin, origin + 1e6, labels)
     generator = random.Random(0)
     r = random_additive(generator, labels, spacing, 3, 20, origin, unit)
-    bound = decoded(domain, r).output_rounding()
+    bound = analyse(r).output_rounding()
     errors = [abs(Fraction(r.value(t)) - r.point_value(t)) for t in range(r.low, r.high + 1)]
     assert max(errors) <= bound
     if not bound:
@@ -166,7 +167,7 @@ def test_no_output_is_further_from_its_exact_value_than_stated(labels, spacing, 
 @pytest.mark.parametrize("unit", [1.0, 0.5, 2.0**-20, 3.0, 0.375])
 def test_dyadic_lattices_are_exact(unit):
     r = laplace_like(4, 2, 3, origin=-2.0, unit=unit)
-    assert decoded(IntegerDomain(-2, 1), r).output_rounding() == 0
+    assert analyse(r).output_rounding() == 0
 
 
 @pytest.mark.parametrize(("labels", "spacing", "reach"), [(2, 1, 1), (52, 1, 20), (5, 300, 36)])
@@ -214,11 +215,11 @@ def test_many_labels():
     r = laplace_like(labels, 1, reach)
     domain = IntegerDomain(0, labels - 1)
     model = read_model(write_model(domain, r, {}))
-    form = AdditiveForm.read(model, domain)
+    form = AdditiveFile.read(model, domain)
     assert form.randomizer == r
-    assert form.worst_ratio() >= 1
-    form.biases(domain.labels())
+    assert analyse(form.randomizer).worst_ratio() >= 1
+    analyse(form.randomizer).biases(domain.labels())
     for loss in LOSSES:
-        form.loss_of_labels(domain.labels(), [1] * labels, loss)
+        losses_by_label(form.randomizer, domain.labels(), [1] * labels, loss)
     rows, words = form.critical_words()
     form.outputs_of(rows, words)

@@ -5,16 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
-from labeldp_compile.randomizer import (
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis.additive_ratio import worst_ratio
+from labeldp_verify.decode.additive import AdditiveFile
+from labeldp_verify.decode.file import DecodeError, read_certificate, read_domain, read_model
+from labeldp_verify.forms import (
     CategoricalDomain,
     IntegerDomain,
     RealDomain,
 )
-from labeldp_compile.verify import check_bytes
-from labeldp_compile.verify.additive import AdditiveForm
-from labeldp_compile.verify.additive.ratio import worst_ratio
-from labeldp_compile.verify.decode import DecodeError, read_certificate, read_domain, read_model
+
 from tests.form_helpers import (
     certified,
     failed_step,
@@ -48,7 +48,7 @@ def test_the_honest_file_verifies(honest, loss):
     proto = read_model(model)
     certificate = read_certificate(proto)
     domain = read_domain(certificate)
-    assert AdditiveForm.read(proto, domain).rebuild(domain, certificate) == model
+    assert AdditiveFile.read(proto, domain).rebuild(domain, certificate) == model
     assert str(plain_ratio(honest, 5)) == certificate["exact"]["realised_ratio"]
 
 
@@ -183,7 +183,7 @@ def test_single_byte_flips_fail(model):
 )
 def test_constants_of_the_wrong_size_or_range_do_not_decode(model, name, change):
     with pytest.raises(DecodeError):
-        AdditiveForm.read(read_model(with_constant(model, name, change)), DOMAIN)
+        AdditiveFile.read(read_model(with_constant(model, name, change)), DOMAIN)
 
 
 @pytest.mark.parametrize(
@@ -198,4 +198,4 @@ def test_constants_of_the_wrong_size_or_range_do_not_decode(model, name, change)
 )
 def test_other_domains_do_not_decode(model, domain):
     with pytest.raises(DecodeError):
-        AdditiveForm.read(read_model(model), domain)
+        AdditiveFile.read(read_model(model), domain)

@@ -3,11 +3,11 @@
 from fractions import Fraction
 
 import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import write_model
+from labeldp_verify.forms import IntegerDomain, WindowRandomizer
 
-from labeldp_compile.artifact import write_model
 from labeldp_compile.certificate import Provenance, build_certificate
-from labeldp_compile.randomizer import IntegerDomain, WindowRandomizer
-from labeldp_compile.verify import check_bytes
 from tests.helpers import INTEGER_SPEC, compile_text
 
 TWO_LABELS = INTEGER_SPEC.replace("max: 9", "max: 1").replace(
@@ -26,7 +26,7 @@ def test_a_coin_of_one_bit_is_not_unbiased():
     # The forger chooses the word size: a tolerance of one step of it would allow half the range.
     domain = IntegerDomain(0, 1)
     coin = WindowRandomizer(1, (1, 1), (), (0, 0), (0.0, 1.0))
-    certificate, honest = certified(domain, coin), compile_text(UNBIASED).certificate
+    certificate, honest = certified(domain, coin), compile_text(UNBIASED).certificate.to_json()
     assert check_bytes(write_model(domain, coin, certificate)).ok
     certificate["optimality"] = honest["optimality"]
     for section, key in (("utility", "loss_lower_bound"), ("exact", "loss_lower_bound")):
@@ -41,13 +41,13 @@ def test_short_words_claim_no_bound_over_unbiased_randomizers():
     text = INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased")
     artifact = compile_text(text, word_bits=14)
     assert check_bytes(artifact.model).ok
-    assert artifact.certificate["optimality"] is None
-    assert compile_text(text).certificate["optimality"] is not None
+    assert artifact.certificate.optimality is None
+    assert compile_text(text).certificate.optimality is not None
 
 
 def test_a_bound_below_zero_says_nothing():
     artifact = compile_text(TWO_LABELS)
-    domain, certificate = IntegerDomain(0, 1), artifact.certificate
+    domain, certificate = IntegerDomain(0, 1), artifact.certificate.to_json()
     certificate["optimality"]["alpha"][0] = "-1000"
     report = check_bytes(write_model(domain, artifact.randomizer, certificate))
     assert not report.ok and "no loss is negative" in report.checks[-1].detail

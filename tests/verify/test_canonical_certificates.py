@@ -9,10 +9,10 @@ import onnx
 import pytest
 from labeldp_runtime import Randomizer
 from labeldp_runtime.errors import DamagedArtifactError
+from labeldp_verify import check_bytes
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.randomizer import CategoricalDomain, IntegerDomain, RealDomain
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.verify import check_bytes
+from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.helpers import write
 from tests.runtime.test_randomizer import with_checksum
 from tests.verify.test_mutations import rebuilt

@@ -3,13 +3,13 @@
 from fractions import Fraction
 
 import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import write_model
+from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
+from labeldp_verify.forms.window import Segment
 
-from labeldp_compile.artifact import write_model
 from labeldp_compile.certificate import Provenance, build_certificate
-from labeldp_compile.randomizer import IntegerDomain, RealDomain, WindowRandomizer
-from labeldp_compile.randomizer.randomized_response import randomized_response
-from labeldp_compile.randomizer.window import Segment
-from labeldp_compile.verify import check_bytes
+from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.helpers import INTEGER_SPEC, compile_text
 from tests.verify.test_mutations import rebuilt
 
@@ -19,7 +19,7 @@ def forge(domain, randomizer, like, loss="absolute"):
     epsilon = Fraction(1)
     prior = {"kind": "uniform", "weights": [1] * domain.size}
     provenance = Provenance("x", "rr", "y", epsilon, Fraction(0), prior, "0" * 64, {})
-    certificate = build_certificate(domain, like, loss, provenance)
+    certificate = build_certificate(domain, like, loss, provenance).to_json()
     return write_model(domain, randomizer, certificate)
 
 
@@ -63,7 +63,7 @@ def test_tables_that_take_too_long_fail():
 def test_the_printed_bound_is_not_rounded_down():
     report = check_bytes(compile_text(INTEGER_SPEC.replace("1.0", "12.3456789012351")).model)
     detail = next(c.detail for c in report.checks if c.name == "privacy")
-    bound = Fraction(report.certificate["exact"]["epsilon_label_bound"])
+    bound = Fraction(report.certificate.exact.epsilon_label_bound)
     printed = Fraction(detail.split("ε ≤ ")[1].split(",")[0])
     assert printed == bound
 

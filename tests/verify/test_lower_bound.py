@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from labeldp_compile.verify.bounds import exp_bounds
-from labeldp_compile.verify.lower_bound import Quadratic, dual_is_feasible
+from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis.lower_bound import Quadratic, dual_is_feasible
 
 
 def minimum_of_f(labels, weights, epsilon, alpha, beta):

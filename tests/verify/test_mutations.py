@@ -6,12 +6,12 @@ import random
 import numpy as np
 import onnx
 import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import canonical_json
+from labeldp_verify.decode import read_form
+from labeldp_verify.decode.file import read_certificate, read_domain, read_model
+from labeldp_verify.decode.window import WindowFile
 
-from labeldp_compile.artifact import canonical_json
-from labeldp_compile.verify import check_bytes
-from labeldp_compile.verify.decode import read_certificate, read_domain, read_model
-from labeldp_compile.verify.forms import read_form
-from labeldp_compile.verify.window import WindowForm
 from tests.helpers import INTEGER_SPEC, compile_text
 
 CATEGORICAL_SPEC = """
@@ -161,7 +161,7 @@ def test_a_certificate_from_another_artifact(model):
 
     def take(certificate):
         certificate.clear()
-        certificate.update(other.certificate)
+        certificate.update(other.certificate.to_json())
 
     assert not check_bytes(rebuilt(model, take)).ok
 
@@ -172,7 +172,7 @@ def test_an_enlarged_window_is_not_private():
     r = form.randomizer
     fields = {name: getattr(r, name) for name in r.__dataclass_fields__}
     fields["base"] = (r.base[0] - 40, r.base[1] + 40, *r.base[2:])
-    forged = WindowForm(type(r)(**fields), form.grid).rebuild(domain, certificate)
+    forged = WindowFile(type(r)(**fields), form.grid).rebuild(domain, certificate)
     report = check_bytes(forged)
     assert not report.ok
     assert report.checks[-1].name == "privacy"

@@ -5,13 +5,13 @@ import hashlib
 import pytest
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.verify.spec_match import spec_disagreements
+from labeldp_compile.spec_match import spec_disagreements
 from tests.helpers import INTEGER_SPEC, compile_text
 from tests.verify.test_mutations import CATEGORICAL_SPEC
 
 
 def certificate_for(text):
-    certificate = compile_text(text).certificate
+    certificate = compile_text(text).certificate.to_json()
     certificate["digests"]["spec"] = hashlib.sha256(text.encode()).hexdigest()
     return certificate
 

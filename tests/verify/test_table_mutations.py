@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact.alias_table import alias_entries
+from labeldp_verify.decode.file import DecodeError, read_certificate, read_domain, read_model
+from labeldp_verify.decode.table import TableFile
+from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.artifact.alias_table import alias_entries
-from labeldp_compile.randomizer import IntegerDomain
-from labeldp_compile.verify import check_bytes
-from labeldp_compile.verify.decode import DecodeError, read_certificate, read_domain, read_model
-from labeldp_compile.verify.table import TableForm
 from tests.form_helpers import (
     certified,
     failed_step,
@@ -44,7 +44,7 @@ def test_the_honest_file_verifies(model, honest):
     proto = read_model(model)
     certificate = read_certificate(proto)
     domain = read_domain(certificate)
-    assert TableForm.read(proto, domain).rebuild(domain, certificate) == model
+    assert TableFile.read(proto, domain).rebuild(domain, certificate) == model
     assert str(plain_ratio(honest, 5)) == certificate["exact"]["realised_ratio"]
 
 
@@ -153,10 +153,10 @@ def test_single_byte_flips_fail(model):
 )
 def test_constants_of_the_wrong_size_or_range_do_not_decode(model, name, change):
     with pytest.raises(DecodeError):
-        TableForm.read(read_model(with_constant(model, name, change)), DOMAIN)
+        TableFile.read(read_model(with_constant(model, name, change)), DOMAIN)
 
 
 def test_hostile_numbers_of_labels_do_not_decode(model):
     for size in (10**6, 10**15, 2**53):
         with pytest.raises(DecodeError):
-            TableForm.read(read_model(model), IntegerDomain(0, size))
+            TableFile.read(read_model(model), IntegerDomain(0, size))

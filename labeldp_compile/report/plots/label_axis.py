@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.printable import clipped, width
 from matplotlib.ticker import MaxNLocator
 
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.printable import clipped, width
-from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.numbers import plain
 
 MAX_NAMES = 24

@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.printable import clipped
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.page.axes import INK, tidy
 from labeldp_compile.page.palette import LIGHT
-from labeldp_compile.printable import clipped
-from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.heat_map import HeatMap
 from labeldp_compile.report.numbers import plain
 from labeldp_compile.report.plots.label_axis import name_categories, name_label_axis, name_numbers

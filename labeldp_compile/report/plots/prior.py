@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.page.axes import tidy
 from labeldp_compile.page.palette import LIGHT
-from labeldp_compile.randomizer.probabilities import Floats
+from labeldp_compile.probabilities import Floats
 from labeldp_compile.report.plots.label_axis import bin_edges, name_label_axis, percentages
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from labeldp_verify.forms import CategoricalDomain
+
 from labeldp_compile.inspection import Decoded
 from labeldp_compile.page.svg import inline_svg
-from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.heat_map import SHOWN_NOISE, heat_map
 from labeldp_compile.report.markup import figure, name
 from labeldp_compile.report.numbers import data

@@ -6,9 +6,10 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+from labeldp_verify.forms import CategoricalDomain
+
 from labeldp_compile.inspection import Decoded, label_at, sample
 from labeldp_compile.page.svg import inline_svg
-from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.markup import figure, name, table
 from labeldp_compile.report.numbers import data, data_above, share_data
 from labeldp_compile.report.plots.posterior import BELIEF, Geometry, posterior_figure

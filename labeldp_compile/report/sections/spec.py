@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from labeldp_compile.printable import clipped
+from labeldp_verify.printable import clipped
+
 from labeldp_compile.report.findings import Findings
 from labeldp_compile.report.markup import table, text
 from labeldp_compile.report.numbers import data

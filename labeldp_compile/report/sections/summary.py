@@ -6,9 +6,10 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from labeldp_compile.artifact.certificate_fields import PROVED
+from labeldp_verify.certificate import PROVED
+from labeldp_verify.forms import CategoricalDomain
+
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.randomizer import CategoricalDomain
 from labeldp_compile.report.markup import table, text
 from labeldp_compile.report.numbers import data, data_above, share_data
 from labeldp_compile.report.standing import is_unbiased

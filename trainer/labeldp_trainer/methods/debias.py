@@ -28,9 +28,9 @@ def probability_matrix(path: Path) -> tuple[Floats, list[int | str | float]]:
     """Pr[output | label] [k, m] of a verified artifact, and its m outputs. Raises ArtifactError."""
     try:
         inspection = importlib.import_module("labeldp_compile.inspection")
-        probabilities = importlib.import_module("labeldp_compile.randomizer.probabilities")
+        probabilities = importlib.import_module("labeldp_compile.probabilities")
         errors = importlib.import_module("labeldp_compile.errors")
-        verify = importlib.import_module("labeldp_compile.verify")
+        verify = importlib.import_module("labeldp_verify")
     except ImportError:
         raise ArtifactError(_NEEDS_LABELDP) from None
     try:

@@ -1,0 +1,124 @@
+"""From the ideal noise inside one period to an additive randomizer in whole counts.
+
+Inside a period the counts follow the ideal noise h, rounded so that no ratio grows
+(``rounded_shape``); from block to block they fall by at most r ≤ e^ε (``block_weights``). Privacy
+follows (Theorem 6 in docs/privacy.md) and is computed once more from the finished integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_verify.analysis import analyse
+from labeldp_verify.forms.additive import WORD_BITS, AdditiveRandomizer, check_additive
+
+from labeldp_compile.rounding.block_weights import BelowZero, block_weights
+from labeldp_compile.rounding.noise_magnitudes import ratio_below
+from labeldp_compile.rounding.rounded_shape import rounded_shape
+
+Magnitudes = Callable[[Fraction], list[int]]  # from ε to h(0) ≥ … ≥ h(D), positive
+MAX_BLOCKS = 1 << 17
+MAX_REACH = MAX_BLOCKS // 2 - 1
+_FOLDED_BITS = 30  # the folded tails of unclipped noise hold at most 2^-30
+
+
+@dataclass(frozen=True)
+class LabelLattice:
+    """Where the labels stand: label y at y·spacing, whose value is y·spacing·unit + origin."""
+
+    labels: int
+    spacing: int
+    origin: float
+    unit: float
+
+    @property
+    def period(self) -> int:
+        """D, the lattice steps from the lowest label to the highest."""
+        return (self.labels - 1) * self.spacing
+
+
+def additive_noise(
+    magnitudes: Magnitudes,
+    lattice: LabelLattice,
+    epsilon: Fraction,
+    clip: bool,
+    word_bits: int | None = None,
+) -> AdditiveRandomizer:
+    """The ε-DP additive randomizer whose noise falls as h inside a period and by e^ε a period.
+
+    ``magnitudes`` gives [D + 1] fixed-point numbers with h(0)/h(D) ≤ e^ε for any ε. With ``clip``
+    outputs are clamped to the range of the labels; without, they reach so far that clamping is as
+    rare as the words can tell. Raises ValueError if ε is too small for that, or if the words are
+    too short for the noise.
+    """
+    bits = WORD_BITS if word_bits is None else word_bits
+    reach = 1 if clip else _reach(epsilon, bits)
+    for slack in _slacks():
+        try:
+            randomizer = _rounded(magnitudes(epsilon * (1 - slack)), lattice, epsilon, reach, bits)
+        except ValueError:
+            continue
+        check_additive(randomizer)
+        if analyse(randomizer).worst_ratio() <= ratio_below(epsilon):
+            return randomizer
+    raise ValueError(
+        f"words of {bits} bits are too short for noise at ε = {float(epsilon):g} "
+        f"on {lattice.period:,} lattice steps"
+    )
+
+
+def require_reachable(epsilon: Fraction) -> None:
+    """Raise ValueError if ε is so small that unclipped noise would reach beyond all blocks."""
+    least = _FOLDED_BITS * math.log(2) / MAX_REACH
+    if epsilon < Fraction(least):
+        raise ValueError(
+            f"unclipped noise at ε = {float(epsilon):g} reaches too far: it needs ε ≥ {least:.2g}, "
+            "or clip: true"
+        )
+
+
+def _reach(epsilon: Fraction, bits: int) -> int:
+    """J: so many periods that the noise beyond them is as rare as a few words; at least 2."""
+    require_reachable(epsilon)
+    wanted = math.ceil((bits - 4) * math.log(2) / float(epsilon))
+    return min(max(wanted, 2), MAX_REACH)
+
+
+def _slacks() -> Iterator[Fraction]:
+    """Shares of ε to leave out inside a period, smallest first.
+
+    Around zero the staircase meets e^ε in both directions, and whole weights may just miss it; a
+    trifle of slack makes room. Only short words need more than a trifle.
+    """
+    yield Fraction(0)
+    yield from (Fraction(1, 1 << e) for e in range(60, 0, -3))
+    yield Fraction(1, 2)
+
+
+def _rounded(
+    h: list[int], lattice: LabelLattice, epsilon: Fraction, reach: int, bits: int
+) -> AdditiveRandomizer:
+    from_zero = rounded_shape(h[:-1], 1 << bits)
+    below = rounded_shape(h[1:], 1 << bits)[::-1]
+    ratio = ratio_below(epsilon)
+    # Shapes fall away from zero, so these two ratios are the largest around zero (Theorem 6).
+    below_zero = BelowZero(
+        ideal=Fraction(sum(h[1:]), sum(h[:-1])),
+        least=Fraction(from_zero[0], below[0]) / ratio,
+        most=Fraction(from_zero[-1], below[-1]) * ratio,
+    )
+    blocks = block_weights(ratio, reach, below_zero, 1 << bits)
+    return AdditiveRandomizer(
+        word_bits=bits,
+        labels=lattice.labels,
+        spacing=lattice.spacing,
+        blocks=tuple(blocks),
+        shapes=(tuple(below), tuple(from_zero)),
+        low=lattice.period * (1 - reach),
+        high=lattice.period * reach,
+        origin=lattice.origin,
+        unit=lattice.unit,
+    )

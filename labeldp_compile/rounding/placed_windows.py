@@ -1,0 +1,169 @@
+"""From base weights and outputs to a window randomizer with prescribed means, in exact integers.
+
+By Claims 12 to 14 of the optimal unbiased randomizers paper (2023), an optimum has two-level
+columns whose high entries move forward with the label: a window on the extra line, whose segments
+have lengths eᵢ = ⌊(r − 1)·bᵢ⌋ with a rational r ≤ e^ε. That alone makes it ε-DP, since
+bᵢ + min(eᵢ, X) ≤ r·bᵢ.
+
+Unbiasedness is a matter of placement. With the segments in the order of their outputs, the mean of
+a row is a non-decreasing, piecewise linear function of its offset, and one step of the offset moves
+it by at most (v_m − v_1)/2^B. So every target between the means of the first and the last offset is
+met within half of that, whatever tolerance the weights were solved to.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis.step_function import StepFunction
+from labeldp_verify.forms.window import (
+    MAX_WORD_BITS,
+    Segment,
+    WindowRandomizer,
+    check_form,
+    word_sizes,
+)
+
+_MAX_MOVES = 60
+
+
+class ShortWordError(ValueError):
+    """The rarest outputs would need less than one word."""
+
+
+def place_windows(
+    values: Sequence[float],
+    weights: Sequence[float],
+    targets: Sequence[Fraction],
+    epsilon: Fraction,
+    word_bits: int | None = None,
+) -> WindowRandomizer:
+    """The ε-DP window randomizer with E[output | label] = target, to within half a step.
+
+    ``values`` [m] strictly increasing outputs, ``weights`` [m] the low probabilities c > 0 of a
+    two-level mechanism (Σ c·(1 + (e^ε − 1)·[high]) = 1 in every row), ``targets`` [k] exact means
+    in non-decreasing order. The first and last value are moved outwards, as little as it takes,
+    until the first and the last target can be reached. Raises ValueError if they cannot, or if
+    the outputs do not fit the word (ShortWordError).
+    """
+    ratio = exp_lower(epsilon)
+    if len(values) == 1:
+        raise ValueError("one output has only one mean")
+    for bits in word_sizes(word_bits):
+        # Upwards: a hair more base weight than asked for keeps the extra line long enough.
+        base = [max(1, math.ceil(weight * (1 << bits))) for weight in weights]
+        lengths = [math.floor((ratio - 1) * b) for b in base]
+        window = (1 << bits) - sum(base)
+        if window >= 1 and sum(base) + sum(lengths) < 1 << 63:
+            break
+    else:
+        raise ShortWordError(
+            f"{len(values)} outputs do not fit a word of {word_bits or MAX_WORD_BITS} bits"
+        )
+    if sum(lengths) < window or min(lengths) < 1:
+        raise ValueError("the weights do not add up to a randomizer at this ε")
+    line = _Line(bits, base, lengths, window)
+    reaching = _reach(line, [float(v) for v in values], targets[0], targets[-1])
+    offsets = line.offsets(reaching, targets)
+    extra = _cut_at([Segment(n, i) for i, n in enumerate(lengths)], max(offsets) + window)
+    randomizer = WindowRandomizer(bits, tuple(base), extra, tuple(offsets), tuple(reaching))
+    check_form(randomizer)
+    return randomizer
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Everything but the outputs: word size, base weights, extra lengths, window."""
+
+    bits: int
+    base: list[int]
+    lengths: list[int]
+    window: int
+
+    @property
+    def last_offset(self) -> int:
+        return sum(self.lengths) - self.window
+
+    def counts(self, offset: int) -> list[int]:
+        """[m] how many words lead to each output at an offset."""
+        ends = list(accumulate(self.lengths, initial=0))
+        stop = offset + self.window
+        return [
+            b + max(0, min(end, stop) - max(start, offset))
+            for b, start, end in zip(self.base, ends, ends[1:], strict=False)
+        ]
+
+    def mean(self, values: Sequence[float], offset: int) -> Fraction:
+        counts = self.counts(offset)
+        total = sum(n * Fraction(v) for n, v in zip(counts, values, strict=True))
+        return Fraction(total) / (1 << self.bits)
+
+    def offsets(self, values: Sequence[float], targets: Sequence[Fraction]) -> list[int]:
+        """For each target the offset whose mean is nearest (the lower one of two)."""
+        exact = [Fraction(v) for v in values]
+        unit = max(v.denominator for v in exact)
+        numbers = [int(v * unit) for v in exact]
+        outputs = StepFunction(self.lengths, numbers)
+
+        # The mean can only bend where an end of the window meets an end of a segment.
+        bends = {s for end in outputs.ends for s in (end, end - self.window)}
+        bends = {s for s in bends if 0 <= s <= self.last_offset}
+        corners = sorted(bends | {0, self.last_offset})
+        base = sum(b * v for b, v in zip(self.base, numbers, strict=True))
+        heights = [base + outputs.between(s, s + self.window) for s in corners]
+        slopes = [outputs.at(s + self.window) - outputs.at(s) for s in corners]
+        result = []
+        for target in targets:
+            goal = target * unit * (1 << self.bits)
+            j = max(0, bisect_right(heights, goal) - 1)
+            gap = goal - heights[j]
+            steps = 0
+            if gap > 0 and slopes[j] > 0:
+                exact_steps = gap / slopes[j]
+                steps = math.ceil(exact_steps - Fraction(1, 2))
+            result.append(min(corners[j] + steps, self.last_offset))
+        return result
+
+
+def _reach(line: _Line, values: list[float], lowest: Fraction, highest: Fraction) -> list[float]:
+    """Move the first and the last value outwards until both extreme targets can be reached."""
+    last = line.last_offset
+    if last <= 0:
+        raise ValueError("the weights leave the windows no room to move")
+    first_counts, last_counts = line.counts(0), line.counts(last)
+    a, b = Fraction(first_counts[0]), Fraction(first_counts[-1])
+    c, d = Fraction(last_counts[0]), Fraction(last_counts[-1])
+    determinant = a * d - b * c
+    moved = list(values)
+    for attempt in range(_MAX_MOVES):
+        too_high = line.mean(moved, 0) - lowest
+        too_low = highest - line.mean(moved, last)
+        if too_high <= 0 and too_low <= 0:
+            return moved
+        if determinant <= 0:
+            break
+        # Each end is rounded outwards, which moves the other end's mean a little the wrong way.
+        rounding = Fraction(math.ulp(max(abs(moved[0]), abs(moved[-1])))) * max(b, c) * 2**attempt
+        up = max(too_high, Fraction(0)) * (1 << line.bits) + rounding
+        down = max(too_low, Fraction(0)) * (1 << line.bits) + rounding
+        first = Fraction(moved[0]) - (up * d + down * b) / determinant
+        final = Fraction(moved[-1]) + (up * c + down * a) / determinant
+        moved[0] = math.nextafter(float(first), -math.inf)
+        moved[-1] = math.nextafter(float(final), math.inf)
+    raise ValueError("the outputs cannot reach the means asked for")
+
+
+def _cut_at(segments: list[Segment], end: int) -> tuple[Segment, ...]:
+    """The segments up to ``end``: what lies behind the furthest window is never reached."""
+    kept, start = [], 0
+    for segment in segments:
+        if start < end:
+            kept.append(Segment(min(segment.length, end - start), segment.output))
+        start += segment.length
+    return tuple(kept)

@@ -1,0 +1,168 @@
+"""Does the certificate agree with a spec? Read here as plain texts, not as the compiler does."""
+
+from __future__ import annotations
+
+import hashlib
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import labeldp_verify
+from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
+from labeldp_verify.certificate import Certificate, PriorClaims
+from labeldp_verify.claims import short
+from labeldp_verify.signature import Signed
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.yaml_tree import MAX_BYTES, Listed, Mapped, Node, YamlError, read_tree
+
+MAX_EXPONENT = 1000
+_SHOWN = 100
+
+
+def check_file(
+    path: Path,
+    spec: Path | None = None,
+    signed: Signed | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+) -> Report:
+    """The report on an artifact and, with a spec, on whether it was made from that.
+
+    Raises InputError if the file or the spec cannot be read, and TooLargeError, one of them, if
+    checking it would exceed the budget.
+    """
+    agreement = None if spec is None else spec_check(read_artifact(spec))
+    return labeldp_verify.check_file(path, agreement, signed, budget)
+
+
+def spec_check(spec: bytes) -> SpecCheck:
+    """What ``labeldp_verify`` asks of a certificate for this spec."""
+    return lambda certificate: spec_disagreements(spec, certificate)
+
+
+def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
+    """What in the certificate does not fit the spec, in plain words; empty if all fits.
+
+    Raises InputError if the spec is not YAML, or more of it than a spec may have.
+    """
+    stated = _stated(spec)
+    found = []
+    if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
+        found.append("the certificate names another spec (its digest differs)")
+    label, prior = certificate.label, certificate.prior
+    domain, exact = label.domain, certificate.exact
+    wanted = {
+        "name": certificate.name,
+        "loss": certificate.utility.loss,
+        "mechanism.kind": "auto" if certificate.auto else certificate.mechanism,
+        "label.column": label.column,
+        "label.domain.kind": domain["kind"],
+        "label.domain.values": [str(v) for v in domain["values"]] if "values" in domain else None,
+        "prior.kind": prior.kind,
+    }
+    for key, value in wanted.items():
+        in_spec = _get(stated, *key.split("."))
+        if in_spec != value:
+            found.append(f"{key}: the spec says {_shown(in_spec)}, the certificate {_shown(value)}")
+    numbers = {
+        "privacy.epsilon": exact.epsilon_total,
+        **{f"label.domain.{key}": domain.get(key) for key in ("min", "max", "points")},
+    }
+    split = _get(stated, "privacy", "split")
+    if isinstance(split, dict):
+        for part in ("prior", "label"):
+            numbers[f"privacy.split.{part}"] = getattr(exact, f"epsilon_{part}")
+    if _get(stated, "privacy", "labels_per_user") is not None or certificate.composition:
+        composition = certificate.composition
+        numbers["privacy.labels_per_user"] = composition and composition.labels_per_user
+    for key, value in numbers.items():
+        text = _get(stated, *key.split("."))
+        if not _same_number(text, value):
+            found.append(f"{key}: the spec says {_shown(text)}, the certificate {_shown(value)}")
+    if prior.kind != "private" and exact.epsilon_prior != "0":
+        found.append(f"the prior is {prior.kind}, but ε was spent on it")
+    rounding = _get(stated, "label", "domain", "rounding")
+    if rounding is not None and rounding != domain.get("rounding"):
+        found.append(f"label.domain.rounding: the spec says {_shown(rounding)}")
+    return found + _out_of_domain(stated, domain) + _weights(stated, prior)
+
+
+def _out_of_domain(stated: Any, domain: dict[str, Any]) -> list[str]:
+    in_spec = _get(stated, "label", "out_of_domain") or "clamp"
+    in_file = domain["out_of_domain"]
+    if isinstance(in_spec, dict) and isinstance(in_file, dict):
+        one, other = in_spec.get("default"), in_file["default"]
+        same = one == other or _same_number(one, other)
+    else:
+        same = in_spec == in_file
+    if same:
+        return []
+    return [f"label.out_of_domain: the spec says {_shown(in_spec)}, the file {_shown(in_file)}"]
+
+
+def _weights(stated: Any, prior: PriorClaims) -> list[str]:
+    """Public weights must be in the same proportion."""
+    in_spec, in_file = _get(stated, "prior", "weights"), prior.weights
+    if in_spec is None:
+        return []
+    exact = [_number(text) for text in in_spec] if isinstance(in_spec, list) else []
+    if len(exact) == len(in_file) and None not in exact:
+        one, other = sum(w for w in exact if w is not None), sum(in_file)
+        if all(w is not None and w * other == n * one for w, n in zip(exact, in_file, strict=True)):
+            return []
+    return ["prior.weights: the spec and the certificate differ"]
+
+
+def _same_number(text: Any, value: Any) -> bool:
+    """Whether a scalar of the spec is this number, as the compiler reads it (float64 if float)."""
+    if text is None or value is None:
+        return text is value
+    number = _number(text)
+    if number is None:
+        return False
+    return float(number) == value if isinstance(value, float) else number == Fraction(value)
+
+
+def _number(text: Any) -> Fraction | None:
+    try:
+        decimal = Decimal(str(text))
+    except ArithmeticError:
+        return None
+    if not decimal.is_finite() or abs(decimal.adjusted()) > MAX_EXPONENT:
+        return None
+    return Fraction(decimal)
+
+
+def _stated(spec: bytes) -> dict[str, Any]:
+    if len(spec) > MAX_BYTES:
+        raise InputError(f"a spec has at most {MAX_BYTES:,} bytes")
+    try:
+        stated = _texts(read_tree(spec.decode()))
+    except UnicodeDecodeError as error:
+        raise InputError("the spec is not UTF-8 text") from error
+    except YamlError as error:
+        raise InputError(f"the spec, line {error.line}: {error}") from error
+    if not isinstance(stated, dict):
+        raise InputError("the spec is not a mapping")
+    return stated
+
+
+def _texts(node: Node) -> Any:
+    """Every scalar as its text, so that no number is rounded."""
+    if isinstance(node, Listed):
+        return [_texts(item) for item in node.items]
+    if isinstance(node, Mapped):
+        return {key.text: _texts(value) for key, value in node.items}
+    return node.text
+
+
+def _shown(value: Any) -> str:
+    """As it was written, if it is short."""
+    return value if isinstance(value, str) and len(value) <= _SHOWN else short(value)
+
+
+def _get(mapping: Any, *keys: str) -> Any:
+    for key in keys:
+        mapping = mapping.get(key) if isinstance(mapping, dict) else None
+    return mapping

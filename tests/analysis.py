@@ -1,0 +1,29 @@
+"""The exact analysis in the terms of the tests."""
+
+from labeldp_verify.analysis import analyse
+
+
+def realised_ratio(randomizer):
+    return analyse(randomizer).worst_ratio()
+
+
+def output_rounding(randomizer):
+    return analyse(randomizer).output_rounding()
+
+
+def biases(randomizer, labels, strays=None):
+    return analyse(randomizer).biases(labels, strays)
+
+
+def variances(randomizer):
+    return analyse(randomizer).variances()
+
+
+def losses_by_label(randomizer, labels, weights, loss):
+    """[k] bounds of the expected loss of each label; zeros where the weight is 0."""
+    of_row = analyse(randomizer).loss_of(labels, loss)
+    return [of_row(i) if weight else (0, 0) for i, weight in enumerate(weights)]
+
+
+def noisy_label_loss(randomizer, labels, weights, loss, strays=None):
+    return analyse(randomizer).expected_loss(labels, weights, loss, strays)

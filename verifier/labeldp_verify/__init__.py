@@ -1,0 +1,26 @@
+"""The verifier: re-derives every provable claim of an artifact from the file alone.
+
+It stands alone: no solver, no prior, no rounding, no YAML. Read in this order: ``steps.py`` (what
+is checked), ``forms/`` (the integers that decide every probability), ``decode/`` (file → integers),
+``analysis/`` (integers → claims), ``artifact/`` (integers → file, rebuilt and compared byte for
+byte) and ``execute.py`` (the words on which the running graph is tried).
+"""
+
+from labeldp_verify.budget import DEFAULT_BUDGET, OWN_FILES, Budget, TooLargeError
+from labeldp_verify.report import Check, Report, VerificationError
+from labeldp_verify.steps import SpecCheck, check_bytes, check_file, read_artifact, verify_file
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "OWN_FILES",
+    "Budget",
+    "Check",
+    "Report",
+    "SpecCheck",
+    "TooLargeError",
+    "VerificationError",
+    "check_bytes",
+    "check_file",
+    "read_artifact",
+    "verify_file",
+]

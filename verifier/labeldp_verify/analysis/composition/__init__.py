@@ -1,0 +1,32 @@
+"""What many labels of one user pay together, from the integers alone (Theorem 12).
+
+Read in this order: ``lattice.py`` (privacy losses on an even lattice), ``divergence.py`` and
+``additive_divergence.py`` (integers → hockey-stick divergences from above), ``dominating_pair.py``
+(divergences → masses on the lattice), ``losses.py`` (their composition in integers) and
+``check.py`` (what a certificate states, held against that).
+"""
+
+from labeldp_verify.analysis.composition.check import DELTAS, check_composition
+from labeldp_verify.analysis.composition.compose import (
+    MAX_LABELS_PER_USER,
+    Composed,
+    Part,
+    compose_parts,
+    lattice_of,
+)
+from labeldp_verify.analysis.composition.divergence import divergences
+from labeldp_verify.analysis.composition.dominating_pair import dominating_masses
+from labeldp_verify.analysis.composition.lattice import Lattice
+
+__all__ = [
+    "DELTAS",
+    "MAX_LABELS_PER_USER",
+    "Composed",
+    "Lattice",
+    "Part",
+    "check_composition",
+    "compose_parts",
+    "divergences",
+    "dominating_masses",
+    "lattice_of",
+]

@@ -1,0 +1,87 @@
+"""Hockey-stick divergences between any two labels of a randomizer, from above, in integers.
+
+For all labels y, y′ and α ≥ 1,
+
+    H_α(y‖y′) = Σ_i (P(i|y) − α·P(i|y′))⁺ ≤ Σ_i (P(i|y) − α·least(i))⁺,
+
+where least(i) is at most Pr[i | any label]. It is an equality if some y′ has the least probability
+of all outputs that count. No two labels are more than Randomized Response apart, either:
+H_α ≤ (r − α)/(r + 1) for the largest ratio r (Kairouz, Oh and Viswanath 2015).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import accumulate
+
+from labeldp_verify.analysis.composition.additive_divergence import additive_divergences
+from labeldp_verify.analysis.composition.lattice import RATIO_BITS, Lattice
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    Randomizer,
+    TableRandomizer,
+    WindowRandomizer,
+)
+
+MAX_WORK = 1 << 21
+"""Steps after which Randomized Response is taken instead of the table."""
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def divergences(randomizer: Randomizer, lattice: Lattice) -> tuple[list[Fraction], bool]:
+    """[N + 1] upper bounds of sup H_α(y‖y′) at the α_j of a lattice that reaches the ratio.
+
+    The flag is true if they are the table's own, and false if Randomized Response stands in for
+    one that is too large to look at. The last bound is 0: α_N is at least the ratio.
+    """
+    top = lattice.ratio(-1)
+    bounds = [(top - lattice.ratio(j)) / (1 + top) for j in range(lattice.reach + 1)]
+    own = _own(randomizer, lattice)
+    if own is None:
+        return bounds, False
+    return [min(pair) for pair in zip(bounds, own, strict=True)], True
+
+
+def _own(randomizer: Randomizer, lattice: Lattice) -> list[Fraction] | None:
+    if isinstance(randomizer, AdditiveRandomizer):
+        return additive_divergences(randomizer, lattice)
+    if isinstance(randomizer, TableRandomizer):
+        rows = _table_rows(randomizer)
+    else:
+        rows = _window_rows(randomizer)
+    worst, work, seen = [0] * (lattice.reach + 1), 0, set[Pairs]()
+    for pairs, steps in rows:
+        work += steps
+        if pairs not in seen:
+            seen.add(pairs)
+            work += lattice.reach
+            worst = list(map(max, worst, lattice.excesses(pairs)))
+        if work > MAX_WORK:
+            return None
+    return [Fraction(number, randomizer.words << RATIO_BITS) for number in worst]
+
+
+def _table_rows(r: TableRandomizer) -> Iterator[tuple[Pairs, int]]:
+    """For each label the (count, least count) of the outputs where they differ, and the work."""
+    least = [min(column) for column in zip(*r.counts, strict=True)]
+    for row in r.counts:
+        pairs = ((p, q) for p, q in zip(row, least, strict=True) if p > q)
+        yield tuple(sorted(pairs)), len(row)
+
+
+def _window_rows(r: WindowRandomizer) -> Iterator[tuple[Pairs, int]]:
+    """The same: an output's base weight is at most its count under any offset."""
+    ends = list(accumulate((segment.length for segment in r.extra), initial=0))
+    for start in dict.fromkeys(r.offsets):
+        stop = start + r.window
+        overlaps: dict[int, int] = defaultdict(int)
+        first = j = bisect_right(ends, start) - 1
+        while j < len(r.extra) and ends[j] < stop:
+            overlaps[r.extra[j].output] += min(ends[j + 1], stop) - max(ends[j], start)
+            j += 1
+        pairs = ((r.base[i] + overlap, r.base[i]) for i, overlap in overlaps.items() if overlap)
+        yield tuple(sorted(pairs)), j - first + 1

@@ -1,0 +1,20 @@
+"""The graph writer: from integers and a certificate to the bytes of an ONNX file, and nothing else.
+
+The same integers give the same bytes with every supported version of onnx and protobuf. The
+compiler writes with it; the verifier rebuilds with it and compares whole files.
+"""
+
+from labeldp_verify.artifact.bucket_grid import BucketGrid, choose_grid, grid_entries
+from labeldp_verify.artifact.canonical import canonical_json, tables_digest
+from labeldp_verify.artifact.model import FORMAT_VERSION, write_index_model, write_model
+
+__all__ = [
+    "FORMAT_VERSION",
+    "BucketGrid",
+    "canonical_json",
+    "choose_grid",
+    "grid_entries",
+    "tables_digest",
+    "write_index_model",
+    "write_model",
+]

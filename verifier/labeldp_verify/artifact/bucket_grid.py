@@ -1,0 +1,169 @@
+"""Lookup tables that find the segment of a point on the line with one gather.
+
+A line is cut into buckets of 2^shift points, each holding at most one segment boundary. For a
+bucket, let ``id`` be the segment at its first point. The table stores one integer q such that
+
+    segment(t) = (t + q) >> segment_shift        for every t in the bucket:
+
+    no boundary inside:  q = (id << segment_shift) − first point of the bucket
+    boundary at c:       q = ((id + 1) << segment_shift) − c
+
+because |t − c| < 2^shift ≤ 2^segment_shift. All values stay below 2^63 (``grid_entries`` checks).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_verify.forms import WindowRandomizer
+
+SINGLE_GRID_ENTRIES = 1 << 15  # 256 kB: one grid is faster while it fits a core's cache
+MAX_ENTRIES = 1 << 22
+COMFORTABLE_ENTRIES = 1 << 20  # 8 MB; more than that only where a mechanism has no choice
+
+_ENTRY = 8  # bytes
+
+
+@dataclass(frozen=True)
+class BucketGrid:
+    """Widths (log₂) of the buckets of the base line and of the extra line.
+
+    Equal widths mean one grid over the common line. Otherwise each line has its own: at large ε
+    the base segments are far narrower than the extra ones. The far part of the extra line, from the
+    segment that starts at ``far_start`` on, can have a width of its own, too: in RRTop-k its
+    segments are narrower by the number of outputs.
+    """
+
+    base_shift: int
+    extra_shift: int
+    far_shift: int | None = None
+    far_start: int = 0
+
+    @property
+    def is_single(self) -> bool:
+        """True if one grid serves both lines."""
+        return self.base_shift == self.extra_shift and self.far_shift is None
+
+    @property
+    def segment_shift(self) -> int:
+        """Bits below the segment number in t + q."""
+        return max(self.base_shift, self.extra_shift, self.far_shift or 0)
+
+    def stretches(self, randomizer: WindowRandomizer) -> list[tuple[int, int, int]]:
+        """(first point, point behind the last, width) of each grid, in the order of the table."""
+        T, end = randomizer.base_total, randomizer.base_total + randomizer.extra_total
+        if self.is_single:
+            return [(0, end, self.base_shift)]
+        if self.far_shift is None:
+            return [(0, T, self.base_shift), (T, end, self.extra_shift)]
+        far = (self.far_start, end, self.far_shift)
+        return [(0, T, self.base_shift), (T, self.far_start, self.extra_shift), far]
+
+    def starts(self, randomizer: WindowRandomizer) -> list[int]:
+        """Table index minus bucket number (point >> width) for each of the stretches."""
+        counts = [_buckets(*stretch) for stretch in self.stretches(randomizer)]
+        before = accumulate(counts, initial=0)
+        stretches = zip(self.stretches(randomizer), before, strict=False)
+        return [behind - (first >> shift) for (first, _, shift), behind in stretches]
+
+
+def choose_grid(randomizer: WindowRandomizer, max_entries: int | None = None) -> BucketGrid | None:
+    """The grid that the compiler uses, or None where it needs more entries (``MAX_ENTRIES``)."""
+    boundaries = np.array(randomizer.boundaries(), dtype=np.int64)
+    m = len(randomizer.base)
+    widest = 62 - len(boundaries).bit_length()  # keeps (segment << shift) below 2^63
+    single = _widest_shift(boundaries[1:-1], widest)
+    base = _widest_shift(boundaries[1:m], widest)
+    extra = _widest_shift(boundaries[m + 1 : -1], widest)
+    one = BucketGrid(single, single)
+    # Equal widths would mean one grid; narrower buckets are always right.
+    two = BucketGrid(base - 1 if base == extra else base, extra)
+    size_one, size_two = _size(one, randomizer), _size(two, randomizer)
+    best = two
+    if not randomizer.extra or size_one <= max(SINGLE_GRID_ENTRIES, size_two):
+        best = one
+    elif size_two > SINGLE_GRID_ENTRIES and len(randomizer.extra) > 1:
+        three = _three_grids(boundaries, m, base, widest)
+        if 2 * _size(three, randomizer) < size_two:
+            best = three
+    limit = MAX_ENTRIES if max_entries is None else max_entries
+    return best if _size(best, randomizer) <= limit else None
+
+
+def grid_entries(randomizer: WindowRandomizer, grid: BucketGrid) -> list[int]:
+    """The table of q values: buckets of the base line, then of the extra line.
+
+    Raises ValueError if a bucket holds two boundaries or a value could leave 63 bits.
+    """
+    boundaries = randomizer.boundaries()
+    if len(boundaries) << grid.segment_shift >= 1 << 63:
+        raise ValueError("the segment numbers do not fit above the bucket width")
+    table: list[int] = []
+    for first, stop, shift in grid.stretches(randomizer):
+        i, j = bisect_left(boundaries, first), bisect_left(boundaries, stop)
+        if boundaries[i] != first or boundaries[j] != stop:
+            raise ValueError("a grid must begin and end at a segment boundary")
+        table += _entries(boundaries[i : j + 1], i, shift, grid.segment_shift)
+    return table
+
+
+def table_bytes(randomizer: WindowRandomizer) -> int | None:
+    """Bytes of the tables whose outputs are numbers; None where no grid is small enough."""
+    grid = choose_grid(randomizer)
+    if grid is None:
+        return None
+    segments = len(randomizer.base) + len(randomizer.extra)
+    return _ENTRY * (len(randomizer.offsets) + _size(grid, randomizer) + segments)
+
+
+def _three_grids(boundaries: NDArray[np.int64], m: int, base: int, widest: int) -> BucketGrid:
+    """The cut of the extra line that needs the fewest buckets, judged by the narrowest segments."""
+    line = boundaries[m:]
+    lengths = np.diff(line).astype(np.float64)
+    near = (line[1:-1] - line[0]) / np.minimum.accumulate(lengths)[:-1]
+    far = (line[-1] - line[1:-1]) / np.minimum.accumulate(lengths[::-1])[::-1][1:]
+    cut = int(np.argmin(near + far)) + 1
+    near_shift = _widest_shift(line[1:cut], widest)
+    far_shift = _widest_shift(line[cut + 1 : -1], widest)
+    return BucketGrid(base, near_shift, far_shift, int(line[cut]))
+
+
+def _size(grid: BucketGrid, randomizer: WindowRandomizer) -> int:
+    return sum(_buckets(*stretch) for stretch in grid.stretches(randomizer))
+
+
+def _buckets(first: int, stop: int, shift: int) -> int:
+    return ((stop - 1) >> shift) + 1 - (first >> shift)
+
+
+def _entries(boundaries: Sequence[int], first_id: int, shift: int, segment_shift: int) -> list[int]:
+    """q for every bucket between the first and the last of the boundaries."""
+    start, end = boundaries[0], boundaries[-1]
+    inner = iter(boundaries[1:-1])
+    following = next(inner, None)
+    segment = first_id
+    table = []
+    for bucket in range(start >> shift, ((end - 1) >> shift) + 1):
+        if following is None or following >> shift > bucket:
+            table.append((segment << segment_shift) - (bucket << shift))
+            continue
+        segment += 1
+        table.append((segment << segment_shift) - following)
+        following = next(inner, None)
+        if following is not None and following >> shift == bucket:
+            raise ValueError("a bucket holds two segment boundaries")
+    return table
+
+
+def _widest_shift(inner: NDArray[np.int64], widest: int) -> int:
+    """The widest bucket (log₂, at most ``widest``) that never holds two of the boundaries."""
+    shift = widest
+    while shift and bool(np.any(inner[1:] >> shift == inner[:-1] >> shift)):
+        shift -= 1
+    return shift

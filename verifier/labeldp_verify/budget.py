@@ -1,0 +1,150 @@
+"""What checking a file may cost, found out before it is paid.
+
+A file is somebody's letter, and verifying it is work. Before each stage its cost is estimated from
+counts (labels, entries of tables, digits) that are known by then; a file that would exceed the
+budget is refused with a sentence, and not checked at all. Estimates are for a slow core and err
+on the high side. A deadline in the processor's time is the second line of defence.
+
+The budget travels in a context variable, so that whatever does the work can ask for it; without one
+(the analysis of the compiler's own integers) nothing is limited.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labeldp_verify.errors import InputError
+
+_UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_TEXT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?),([0-9]{1,18})(kB|MB|GB|KiB|MiB|GiB|)")
+_PROGRAM_BYTES = 150_000_000  # Python, numpy and onnxruntime
+
+
+class TooLargeError(InputError):
+    """Checking the file would exceed the budget: it was not checked, and nothing is said of it."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Processor time in seconds, and memory in bytes, that checking one file may take."""
+
+    seconds: float = 20.0
+    bytes: int = 2_000_000_000
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """SECONDS,BYTES as in ``60,8GB``; raises InputError."""
+        match = _TEXT.fullmatch(text)
+        if match is None or not float(match[1]) or not int(match[2]):
+            raise InputError(f"--budget: expected SECONDS,BYTES, as in 60,8GB, got {text!r}")
+        return cls(float(match[1]), int(match[2]) * _UNITS[match[3]])
+
+    def __str__(self) -> str:
+        """In words."""
+        return f"{self.seconds:,.0f} s and {_size(self.bytes)}"
+
+
+DEFAULT_BUDGET = Budget()
+OWN_FILES = Budget(86_400.0, 64 * 10**9)
+"""For what this process has just made, or what its owner is about to run on true labels."""
+
+
+@dataclass
+class _Account:
+    """What has been charged so far, by estimates."""
+
+    budget: Budget
+    began: float = field(default_factory=time.process_time)
+    seconds: float = 0.0
+    bytes: int = _PROGRAM_BYTES
+    largest: tuple[float, str] = (0.0, "")
+
+
+_account: ContextVar[_Account | None] = ContextVar("labeldp_verify_account", default=None)
+
+
+@contextmanager
+def spending(budget: Budget) -> Iterator[None]:
+    """Inside, ``charge`` counts against the budget."""
+    token = _account.set(_Account(budget))
+    try:
+        yield
+    except MemoryError:
+        raise no_memory(budget) from None
+    finally:
+        _account.reset(token)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Begins the message of a refusal with the file's name."""
+    try:
+        yield
+    except TooLargeError as error:
+        text = str(error)
+        raise TooLargeError(text if text.startswith(f"{path}: ") else f"{path}: {text}") from None
+
+
+def no_memory(budget: Budget) -> TooLargeError:
+    """What to raise where memory ran out."""
+    return TooLargeError(
+        f"not checked: it takes more memory than {_size(budget.bytes)}: if you expect that, give "
+        "more: --budget SECONDS,BYTES"
+    )
+
+
+def too_late(budget: Budget) -> TooLargeError:
+    """What to raise where time ran out."""
+    return TooLargeError(
+        f"not checked: it takes longer than {budget.seconds:,.0f} s of processor time: if you "
+        "expect that, give more: --budget SECONDS,BYTES"
+    )
+
+
+def charge(what: str, *, seconds: float = 0.0, bytes: float = 0.0) -> None:  # noqa: A002
+    """Ask for the cost of the next piece of work; raises TooLargeError if it is too much.
+
+    ``what`` says what is large, as in "100,000 labels". The seconds are those of the whole piece,
+    the bytes what it keeps.
+    """
+    account = _account.get()
+    if account is None:
+        return
+    account.seconds += seconds
+    account.bytes += int(bytes)
+    budget = account.budget
+    share = max(seconds / budget.seconds, bytes / budget.bytes)
+    account.largest = max(account.largest, (share, what))
+    if account.seconds > budget.seconds or account.bytes > budget.bytes:
+        raise TooLargeError(
+            f"not checked: to verify {account.largest[1]} would take {account.seconds:,.0f} s and "
+            f"{_size(account.bytes)} or more, and the budget is {budget}: if you expect a file of "
+            "this size, give more: --budget SECONDS,BYTES"
+        )
+    check_deadline()
+
+
+def check_deadline() -> None:
+    """Raise TooLargeError if the budget's seconds have passed, whatever was estimated."""
+    account = _account.get()
+    if account is not None and time.process_time() - account.began > account.budget.seconds:
+        raise too_late(account.budget)
+
+
+def affordable(seconds_each: float, bytes_each: float) -> int:
+    """How many items of this cost the rest of the budget pays for."""
+    account = _account.get()
+    if account is None:
+        return 2**62
+    rest = account.budget.seconds - account.seconds, account.budget.bytes - account.bytes
+    return max(0, int(min(rest[0] / seconds_each, rest[1] / bytes_each)))
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:,.2g} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"

@@ -1,0 +1,302 @@
+"""The certificate: what is claimed of an artifact. Its fields, which a file proves, and its JSON.
+
+The names are fixed (docs/artifact-format.md). Numbers are for reading; what they stand for exactly
+is under ``exact``, as "p/q". JSON is read strictly: a field that the format does not know could
+claim anything beside the proved ones, so there must be none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from labeldp_verify.analysis.loss import Loss
+
+ADJACENCY = "substitution of one label"
+RATIONAL = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
+DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
+
+# A proved field is re-derived from the integers in the file (loss, bound and gap for the prior that
+# the certificate states). Everything else is somebody's word: a forger with this open writer can
+# restate it in a well-formed file, and only a signature protects it.
+PROVED = (
+    "form",
+    "labels",
+    "outputs",
+    "label.domain",
+    "privacy.epsilon_label_bound",
+    "utility.noisy_label_loss",
+    "utility.largest_bias",
+    "utility.rms_bias",
+    "utility.biases",
+    "utility.output_rounding",
+    "utility.loss_lower_bound",
+    "utility.certified_gap",
+    "optimality",
+    "exact.realised_ratio",
+    "exact.epsilon_label_bound",
+    "exact.noisy_label_loss",
+    "exact.largest_bias",
+    "exact.loss_lower_bound",
+    "digests.tables",
+)
+DECLARED = (
+    "name",
+    "mechanism",
+    "auto",
+    "label.column",
+    "privacy.adjacency",
+    "privacy.epsilon_label",
+    "privacy.epsilon_prior",
+    "privacy.epsilon_total",
+    "utility.loss",
+    "prior",
+    "digests.spec",
+    "tools",
+    "insecure",
+)
+# Of a certificate that says what a user with several labels pays.
+COMPOSITION_PROVED = (
+    "composition.epsilon_pure",
+    "composition.pair",
+    "composition.epsilon_at_delta",
+)
+COMPOSITION_DECLARED = ("composition.labels_per_user", "composition.epsilon_prior")
+
+
+@dataclass(frozen=True)
+class LabelClaims:
+    """The label column, and its domain as JSON (``decode.read_domain`` reads it)."""
+
+    column: str
+    domain: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PrivacyClaims:
+    """ε of one randomized label, declared and as the integers bound it, and what the prior cost."""
+
+    epsilon_label: float
+    epsilon_label_bound: float
+    epsilon_prior: float
+    epsilon_total: float
+    adjacency: str = ADJACENCY
+
+
+@dataclass(frozen=True)
+class UtilityClaims:
+    """Loss and bias under the stated prior; biases are None for categories."""
+
+    loss: Loss
+    noisy_label_loss: float
+    largest_bias: float | None
+    rms_bias: float | None
+    biases: list[Any] | None
+    output_rounding: float
+    loss_lower_bound: float | None
+    certified_gap: float | None
+
+
+@dataclass(frozen=True)
+class Optimality:
+    """Dual values [k] that prove the lower bound, as decimals, and the class it speaks of."""
+
+    over: str
+    amount: str
+    alpha: list[Any]
+    beta: list[Any]
+
+
+@dataclass(frozen=True)
+class PriorClaims:
+    """A prior that is uniform or public: integer weights [k] in proportion to it."""
+
+    kind: str
+    weights: list[Any]
+
+
+@dataclass(frozen=True)
+class PrivatePriorClaims(PriorClaims):
+    """A prior from labels: of how many rows, and how noise was added to their histogram."""
+
+    rows: int
+    labels: int
+    mechanism: str
+    l1_sensitivity: int
+    scale: float
+    post_processing: str
+    split: str
+
+
+@dataclass(frozen=True)
+class ExactClaims:
+    """Rational numbers "p/q" in lowest terms, behind the numbers for reading."""
+
+    epsilon_label: str
+    epsilon_label_bound: str
+    epsilon_prior: str
+    epsilon_total: str
+    realised_ratio: str
+    noisy_label_loss: str | None
+    largest_bias: str | None
+    loss_lower_bound: str | None
+
+
+@dataclass(frozen=True)
+class Digests:
+    """SHA-256 (hex) of the spec's bytes, and of the integers (``canonical.tables_digest``)."""
+
+    spec: str
+    tables: str
+
+
+@dataclass(frozen=True)
+class FieldLists:
+    """Names of the fields that a file proves, and of those that it only declares."""
+
+    proved: list[Any]
+    declared: list[Any]
+
+    @classmethod
+    def of(cls, *, composition: bool) -> FieldLists:
+        """Those of format 1.0."""
+        return cls(
+            [*PROVED, *(COMPOSITION_PROVED if composition else ())],
+            [*DECLARED, *(COMPOSITION_DECLARED if composition else ())],
+        )
+
+
+@dataclass(frozen=True)
+class EpsilonAtDelta:
+    """(ε, δ) as decimals."""
+
+    delta: str
+    epsilon: str
+
+
+@dataclass(frozen=True)
+class CompositionClaims:
+    """What one user with so many labels pays; ``pair`` names the dominating pair."""
+
+    labels_per_user: int
+    epsilon_pure: str
+    epsilon_prior: str
+    pair: str
+    epsilon_at_delta: list[EpsilonAtDelta]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """All claims of one artifact.
+
+    ``insecure`` says why the artifact must not be used, ``auto`` why ``mechanism: auto`` chose the
+    mechanism; ``composition`` is there only if the spec states the labels of a user.
+    """
+
+    format_version: str
+    name: str
+    mechanism: str
+    auto: str | None
+    form: str
+    labels: int
+    outputs: int
+    label: LabelClaims
+    privacy: PrivacyClaims
+    utility: UtilityClaims
+    optimality: Optimality | None
+    prior: PriorClaims | PrivatePriorClaims
+    exact: ExactClaims
+    digests: Digests
+    tools: dict[str, str]
+    insecure: str | None
+    fields: FieldLists
+    composition: CompositionClaims | None = None
+
+    @classmethod
+    def from_json(cls, value: Any) -> Certificate:
+        """From parsed JSON; raises ShapeError unless fields and types are exactly the format's."""
+        if isinstance(value, dict) and "composition" not in value:
+            return _read(cls, {**value, "composition": None}, "certificate")
+        return _read(cls, value, "certificate")
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON that ``from_json`` reads."""
+        value = dataclasses.asdict(self)
+        if self.composition is None:
+            del value["composition"]
+        return value
+
+
+class ShapeError(ValueError):
+    """The JSON is no certificate; the message names the first field that does not fit."""
+
+
+def read_prior(value: Any, where: str = "prior") -> PriorClaims | PrivatePriorClaims:
+    """The certificate's ``prior`` from JSON. Raises ShapeError."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if kind == "private":
+        return _read(PrivatePriorClaims, value, where)
+    if kind not in ("public", "uniform"):
+        raise ShapeError(where)
+    return _read(PriorClaims, value, where)
+
+
+def rational(text: str) -> Fraction:
+    """A rational number "p/q" of bounded length; ValueError for anything else."""
+    if not RATIONAL.fullmatch(text):
+        raise ValueError("not a rational number")
+    number = Fraction(text)
+    if str(number) != text:
+        raise ValueError("not a rational number in lowest terms")
+    return number
+
+
+def decimal(text: Any) -> Fraction:
+    """A decimal number of bounded length and exponent; ValueError for anything else."""
+    if not isinstance(text, str) or not DECIMAL.fullmatch(text):
+        raise ValueError("not a decimal number")
+    return Fraction(text)
+
+
+T = TypeVar("T")
+
+
+@cache
+def _hints_of(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _read(kind: Callable[..., T], value: Any, where: str) -> T:
+    """A record of a kind, whose annotations are the JSON types of its fields."""
+    hints = _hints_of(kind)
+    if type(value) is not dict or set(value) != set(hints):
+        raise ShapeError(where)
+    return kind(
+        **{name: _field(hint, value[name], f"{where}.{name}") for name, hint in hints.items()}
+    )
+
+
+def _field(hint: Any, value: Any, where: str) -> Any:
+    """A field of an annotated type; texts of a ``Literal`` are checked where they are used."""
+    if hint == PriorClaims | PrivatePriorClaims:
+        return read_prior(value, where)
+    if isinstance(hint, types.UnionType):
+        wanted, _ = get_args(hint)  # X | None
+        return None if value is None else _field(wanted, value, where)
+    if dataclasses.is_dataclass(hint):
+        return _read(hint, value, where)  # type: ignore[arg-type]  # a class, not an instance
+    plain: Any = get_origin(hint) or hint
+    if type(value) is not (str if plain is Literal else plain):
+        raise ShapeError(where)
+    if hint == dict[str, str]:
+        texts: Any = value
+        return {key: _field(str, text, f"{where}.{key}") for key, text in texts.items()}
+    if hint == list[EpsilonAtDelta]:
+        return [_read(EpsilonAtDelta, row, where) for row in value]
+    return value

@@ -1,0 +1,141 @@
+"""What the stages of a verification cost, from counts that are known before them.
+
+Measured on one core of a busy server, where honest files take a half to the whole of it; the
+figures for numbers of many digits come from hostile ones (``benchmarks/hostile.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import onnx
+
+from labeldp_verify.budget import affordable, charge
+from labeldp_verify.certificate import Certificate
+from labeldp_verify.forms import AdditiveRandomizer, Randomizer
+from labeldp_verify.wire import count_fields
+
+_FIELD = 4e-6, 450.0  # seconds and bytes of a field of the protobuf
+_SCAN_SHARE = 4  # walking over the fields may take a quarter of the budget
+_PART = 1.5e-6, 160.0  # of a list, an object, or an item of one, in JSON
+_LABEL = {"squared": 120e-6, "absolute": 140e-6, "zero_one": 60e-6}
+_OTHER_LABEL, _LABEL_BYTES = 200e-6, 3000.0
+_REAL_LABEL = 120e-6  # more
+_DUAL = {"squared": 220e-6, "absolute": 180e-6, "zero_one": 40e-6}
+# Of the entries of constants, by form: segments are fractions, most others are integers.
+_ENTRY = {"window": 2.5e-6, "table": 3e-6, "additive": 5e-6}
+_SEGMENT = 20e-6
+_ENTRY_BYTES, _TEXT_BYTES = 220.0, 300.0
+_PLAIN_BITS = 256  # numbers up to so many bits cost what is stated above
+_EXECUTION = 2.0  # seconds: onnxruntime, and a quarter of a million words
+_COMPOSITION = 4.0
+
+
+def charge_fields(data: bytes) -> None:
+    """The protobuf: walked over once, then parsed. Raises WireError if it is none."""
+    charge("the file", seconds=len(data) * 3e-8, bytes=4 * len(data))
+    most = affordable(_SCAN_SHARE * _FIELD[0], _FIELD[1])
+    fields = count_fields(data, most)
+    too_many = fields > most
+    seconds = _FIELD[0] * (_SCAN_SHARE if too_many else 1)
+    what = f"a file of {fields:,} fields or more"
+    charge(what, seconds=fields * seconds, bytes=fields * _FIELD[1])
+
+
+def charge_json(text: str) -> None:
+    """A certificate: parsed, written again, and compared."""
+    parts = sum(map(text.count, ",:[{"))
+    wide = 1 if text.isascii() else 4
+    charge(
+        f"a certificate of {len(text):,} characters",
+        seconds=parts * _PART[0] + len(text) * 1e-7,
+        bytes=parts * _PART[1] + len(text) * wide * 4,
+    )
+
+
+def charge_labels(certificate: Certificate) -> None:
+    """Everything that is done once for each label, but for numbers of unusual length."""
+    domain = certificate.label.domain
+    k = claimed_labels(domain)
+    loss = certificate.utility.loss
+    each = _LABEL.get(loss, _OTHER_LABEL) + (_REAL_LABEL if domain.get("kind") == "real" else 0)
+    if certificate.optimality is not None:
+        each += _DUAL.get(loss, 0)
+    bits = max((_bits(domain.get(key)) for key in ("min", "max")), default=0)
+    charge(f"{k:,} labels", seconds=k * each * _longer(bits), bytes=k * (_LABEL_BYTES + 2 * bits))
+    if certificate.composition is not None:
+        charge("what a user pays for several labels", seconds=_COMPOSITION)
+    charge("the running graph", seconds=_EXECUTION)
+
+
+def charge_tables(model: onnx.ModelProto, form: str) -> None:
+    """The constants of the graph, read entry by entry and written again."""
+    numbers = texts = segments = 0
+    for tensor in model.graph.initializer:
+        count = len(tensor.raw_data) // 8
+        numbers += count
+        texts += len(tensor.string_data)
+        if tensor.name == "segment_values":
+            segments += count + len(tensor.string_data)
+    charge(
+        f"tables of {numbers + texts:,} entries",
+        seconds=numbers * _ENTRY.get(form, 0) + texts * 2e-6 + segments * _SEGMENT,
+        bytes=numbers * _ENTRY_BYTES + texts * _TEXT_BYTES,
+    )
+
+
+def charge_outputs(randomizer: Randomizer, labels: int) -> None:
+    """Bias and loss, where outputs are numbers of many binary digits."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        exact = [Fraction(randomizer.unit), Fraction(randomizer.origin)]
+    else:
+        exact = [Fraction(v) for v in randomizer.values if isinstance(v, float)]
+    if not exact:
+        return
+    bits = max(max(v.numerator.bit_length(), v.denominator.bit_length()) for v in exact)
+    items = labels + len(exact)
+    charge(
+        f"{items:,} labels and outputs with numbers of {bits:,} bits",
+        seconds=items * _OTHER_LABEL * (_longer(2 * bits) - 1),
+        bytes=items * 2 * bits,
+    )
+
+
+def charge_duals(duals: Sequence[Fraction], weights: Sequence[int], loss: str) -> None:
+    """The lower bound, where dual values or weights have many digits."""
+    labels = len(weights)
+    bits = max(max(abs(x.numerator), x.denominator).bit_length() for x in duals)
+    bits += 8 * max(weights).bit_length()  # every label's slope is divided by their sum
+    charge(
+        f"dual values for {labels:,} labels, in numbers of {bits:,} bits",
+        seconds=labels * _DUAL.get(loss, 0) * (_longer(bits) - 1),
+        bytes=labels * 2 * bits,
+    )
+
+
+def claimed_labels(domain: dict[str, Any]) -> int:
+    """How many labels a domain claims to have; 0 if it is none."""
+    kind = domain.get("kind")
+    if kind == "integer":
+        low, high = domain.get("min"), domain.get("max")
+        whole = type(low) is int and type(high) is int
+        return max(0, high - low + 1) if whole else 0  # type: ignore[operator]
+    count = domain.get("points") if kind == "real" else domain.get("values")
+    if isinstance(count, list):
+        return len(count)
+    return max(0, count) if type(count) is int else 0
+
+
+def _bits(number: Any) -> int:
+    """Binary digits of a float as a fraction."""
+    if not isinstance(number, float) or number - number != 0:
+        return 0
+    exact = Fraction(number)
+    return max(exact.numerator.bit_length(), exact.denominator.bit_length())
+
+
+def _longer(bits: int) -> float:
+    """How much longer arithmetic on numbers of so many bits takes."""
+    return 1.0 + max(0, bits - _PLAIN_BITS) / 1000

@@ -1,0 +1,189 @@
+"""The additive randomizer in the constants of a graph.
+
+Its weights are read from the very alias tables that the graph gathers from. Everything that the
+claims rest on is demanded here: where the tails are folded, and that float64 and int64 are exact.
+
+The graph is tried on three kinds of word pairs: around the thresholds of the blocks, around those
+of both shapes, and such that labels at both ends and in between reach the points around ``low``,
+``high`` and zero.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from labeldp_verify.artifact.additive_graph import MAX_PERIOD
+from labeldp_verify.artifact.graph import INT64
+from labeldp_verify.decode.alias_layout import (
+    Entries,
+    full_words,
+    items_of,
+    read_tables,
+    read_word_bits,
+    words_at_thresholds,
+)
+from labeldp_verify.decode.file import Constants, demand
+from labeldp_verify.decode.form import MAX_PAIRS, FileForm, Rows, Words
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain
+
+_WORDS_PER_ENTRY = 6
+_SPREAD = 0x9E3779B97F4A7C15  # an odd number: its multiples visit every residue
+# t·unit is rounded once and the sum with the origin once more: below this it stays finite.
+_ROUNDS_TO_INFINITY = 2**1024 - 2**970
+_PRODUCT_ROUNDED_UP = 1 + Fraction(1, 2**53)
+
+
+class AdditiveFile(FileForm):
+    """An additive randomizer and the entries of its alias tables."""
+
+    def __init__(
+        self, randomizer: AdditiveRandomizer, block_table: Entries, shape_tables: Entries
+    ) -> None:
+        """What ``read`` decoded."""
+        self.randomizer: AdditiveRandomizer = randomizer
+        self.block_table = block_table
+        self.shape_tables = shape_tables
+
+    @classmethod
+    def read(cls, model: onnx.ModelProto, domain: Domain) -> AdditiveFile:
+        """Decode the constants of the graph."""
+        return cls(*read_additive(model, domain))
+
+    def critical_words(self) -> tuple[Rows, Words]:
+        """Rows [n] and words [n, 2] around the thresholds and the clamps."""
+        rows, *pair = threshold_pairs(self.randomizer, self.block_table, self.shape_tables)
+        words = [full_words(u, self.randomizer.word_bits) for u in pair]
+        return rows, np.column_stack(words)
+
+    def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
+        """[n] what the integers demand for rows [n] and words [n, 2]."""
+        r = self.randomizer
+        first, second = (words >> np.uint64(64 - r.word_bits)).T
+        block = items_of(self.block_table, np.zeros(len(rows), dtype=np.int64), first)
+        block -= r.reach + 1
+        inside = items_of(self.shape_tables, (block >= 0).astype(np.int64), second)
+        point = rows * r.spacing + block * r.period + inside
+        point = np.where(point < r.low, r.low, point)
+        point = np.where(point > r.high, r.high, point)
+        return point.astype(np.float64) * r.unit + r.origin
+
+
+def read_additive(
+    model: onnx.ModelProto, domain: Domain
+) -> tuple[AdditiveRandomizer, Entries, Entries]:
+    """The randomizer, and the entries [1, 2^c] of its blocks and [2, 2^c] of its shapes."""
+    demand(not isinstance(domain, CategoricalDomain), "noise is added to numbers, not categories")
+    assert not isinstance(domain, CategoricalDomain)
+    constants = Constants(model)
+    word_bits = read_word_bits(constants, "block")
+    demand(read_word_bits(constants, "shape") == word_bits, "the two word sizes")
+
+    (zero_block,) = constants.integers("zero_block", INT64, 0)
+    (spacing,) = constants.integers("spacing", INT64, 0)
+    (period,) = constants.integers("period", INT64, 0)
+    (low,) = constants.integers("low", INT64, 0)
+    (high,) = constants.integers("high", INT64, 0)
+    reach = zero_block - 1
+    demand(reach >= 1, "the number of blocks")
+    demand(domain.size >= 2 and spacing >= 1, "the spacing of the labels")
+    demand(period == (domain.size - 1) * spacing <= MAX_PERIOD, "the period of the noise")
+    # Products and sums stay below 2^55 in int64, points below 2^52 are exact in float64.
+    demand(reach * period < 2**52, "the reach of the noise")
+    # Noise of the outermost blocks lies at or beyond reach·period, on either side of zero.
+    folded = reach * period
+    demand(period - folded <= low <= high <= folded, "the ends, where every label is clamped")
+
+    # A step that onnxruntime would take for 1 stands there twice as large, and is halved.
+    doubled = constants.has("unit_doubled")
+    unit = constants.number("unit_doubled") / 2 if doubled else constants.number("unit")
+    origin = constants.number("origin")
+    demand(unit > 0, "the value of a lattice step")
+    demand(origin == float(domain.min), "the value of the lowest label")
+    furthest = max(abs(low), abs(high)) * Fraction(unit) * _PRODUCT_ROUNDED_UP
+    demand(furthest + abs(Fraction(origin)) < _ROUNDS_TO_INFINITY, "outputs that are not finite")
+
+    block_table, (blocks,) = read_tables(constants, "block_entries", 1, 2 * zero_block, word_bits)
+    shape_tables, shapes = read_tables(constants, "shape_entries", 2, period, word_bits)
+    randomizer = AdditiveRandomizer(
+        word_bits=word_bits,
+        labels=domain.size,
+        spacing=spacing,
+        blocks=tuple(blocks),
+        shapes=(tuple(shapes[0]), tuple(shapes[1])),
+        low=low,
+        high=high,
+        origin=origin,
+        unit=unit,
+    )
+    return randomizer, block_table, shape_tables
+
+
+def threshold_pairs(
+    r: AdditiveRandomizer, block_table: Entries, shape_tables: Entries
+) -> tuple[Rows, Entries, Entries]:
+    """Rows [n], first B-bit words [n] and second B-bit words [n]."""
+    _, first = _around(block_table, r.word_bits)
+    side, second = _around(shape_tables, r.word_bits)
+    from_zero = items_of(block_table, np.zeros(len(first), dtype=np.int64), first) > r.reach
+    # A word at a threshold of one shape goes with a block that samples from this shape.
+    first_for_second = np.zeros(len(second), dtype=np.uint64)
+    for chosen in (0, 1):
+        here = side == chosen
+        first_for_second[here] = _cycle(first[from_zero == chosen], np.count_nonzero(here))
+    rows, block, inside = _around_the_ends(r)
+    return (
+        np.concatenate([_rows(len(first), r.labels), _rows(len(second), r.labels), rows]),
+        np.concatenate([first, first_for_second, block]),
+        np.concatenate([_cycle(second, len(first)), second, inside]),
+    )
+
+
+def _around(entries: Entries, word_bits: int) -> tuple[Rows, Entries]:
+    """The table [n] and a word [n] around the thresholds of all columns, or of many."""
+    total = entries.size
+    step = -(-total * _WORDS_PER_ENTRY * 3 // MAX_PAIRS) | 1
+    tables, columns = np.divmod(np.arange(0, total, step, dtype=np.int64), entries.shape[1])
+    positions, words = words_at_thresholds(entries, tables, columns, word_bits)
+    return tables[positions], words
+
+
+def _cycle(words: Entries, count: int | np.intp) -> Entries:
+    """``count`` of the words, over and over, in an order that leaves no pairing to chance."""
+    order = (np.arange(count, dtype=np.uint64) * np.uint64(_SPREAD)) % np.uint64(len(words))
+    return words[order.astype(np.int64)]
+
+
+def _rows(count: int, labels: int) -> Rows:
+    """Both ends of the labels and, every other time, one in between."""
+    between = (np.arange(count, dtype=np.uint64) * np.uint64(_SPREAD)) % np.uint64(labels)
+    rows = between.astype(np.int64)
+    rows[0::4], rows[2::4] = 0, labels - 1
+    return rows
+
+
+def _around_the_ends(r: AdditiveRandomizer) -> tuple[Rows, Entries, Entries]:
+    """Words that lead some labels to the points around both clamps, and around zero noise.
+
+    An item keeps the lowest word of its own column, so that the index of a block (or of a place
+    inside it) is itself a word for it. Were it not, other outputs would be tried: no harm.
+    """
+    some = sorted({0, 1, r.labels // 3, r.labels // 2, r.labels - 2, r.labels - 1})
+    pairs = []
+    for row in some:
+        at = row * r.spacing
+        for centre in (r.low, r.high, at, at - r.period, at + r.period):
+            for point in (centre - 1, centre, centre + 1):
+                block, inside = divmod(point - at, r.period)
+                if -r.reach - 1 <= block <= r.reach:
+                    pairs.append((row, block + r.reach + 1, inside))
+    rows, blocks, insides = zip(*pairs, strict=True)
+    return (
+        np.array(rows, dtype=np.int64),
+        np.array(blocks, dtype=np.uint64),
+        np.array(insides, dtype=np.uint64),
+    )

@@ -1,0 +1,218 @@
+"""From the bytes of a file to the integers it will execute, in Python integers.
+
+The integers are read from the very tables that the graph gathers from, not from a copy beside them.
+Nothing is trusted: whatever does not have the exact expected form raises DecodeError, and the
+verifier later demands that the whole file equals the one rebuilt from what was decoded here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from labeldp_verify.artifact import FORMAT_VERSION, canonical_json
+from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64
+from labeldp_verify.artifact.neutral import is_taken_for, vanishes
+from labeldp_verify.budget import TooLargeError
+from labeldp_verify.certificate import Certificate, ShapeError
+from labeldp_verify.claims import short
+from labeldp_verify.cost import charge_fields, charge_json
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    Domain,
+    IntegerDomain,
+    RealDomain,
+)
+
+METADATA_KEYS = (
+    "labeldp.certificate",
+    "labeldp.content_sha256",
+    "labeldp.format_version",
+    "labeldp.self_test",
+)
+_UNPACK = {INT64: "q", UINT64: "Q", DOUBLE: "d"}
+_EXACT_IN_FLOAT64 = 2**53
+MAX_LABELS = 1_000_000
+_MAX_NODES = 1_000
+
+
+class DecodeError(Exception):
+    """The file does not have the form of an artifact; the message says where."""
+
+
+def read_model(data: bytes) -> onnx.ModelProto:
+    """Parse the protobuf."""
+    try:
+        charge_fields(data)
+        model = onnx.ModelProto()
+        model.ParseFromString(data)
+    except TooLargeError:
+        raise
+    except Exception as error:
+        raise DecodeError("the file is not an ONNX model") from error
+    if not model.graph.node:
+        raise DecodeError("the file is not an ONNX model: it has no graph")
+    if max(len(model.graph.node), len(model.graph.initializer)) > _MAX_NODES:
+        raise DecodeError("the graph has more nodes or constants than any artifact")
+    return model
+
+
+def read_certificate(model: onnx.ModelProto) -> Certificate:
+    """The certificate: canonical JSON under the expected metadata keys, in a known format."""
+    count = len(model.metadata_props)
+    if count != len(METADATA_KEYS) or {p.key for p in model.metadata_props} != set(METADATA_KEYS):
+        raise DecodeError(f"the metadata must hold exactly {', '.join(METADATA_KEYS)}")
+    metadata = {prop.key: prop.value for prop in model.metadata_props}
+    version = metadata["labeldp.format_version"]
+    if version != FORMAT_VERSION:
+        raise DecodeError(
+            f"the file has format {short(version)}, this labeldp verifies {FORMAT_VERSION!r}: "
+            "use the labeldp release that wrote it"
+        )
+    text = metadata["labeldp.certificate"]
+    charge_json(text)
+    certificate = json.loads(text, parse_float=_float64)
+    if not isinstance(certificate, dict) or canonical_json(certificate) != text:
+        raise DecodeError("the certificate is not canonical JSON")
+    try:
+        return Certificate.from_json(certificate)
+    except ShapeError as error:
+        raise DecodeError(
+            f"the certificate has another shape than format {FORMAT_VERSION}: {error}"
+        ) from None
+
+
+def read_domain(certificate: Certificate) -> Domain:
+    """The label domain that the certificate states; the rebuilt graph proves it."""
+    stated = certificate.label.domain
+    rule = stated["out_of_domain"]
+    default = None if rule == "clamp" else rule["default"]
+    domain: Domain
+    if stated["kind"] == "integer":
+        domain = IntegerDomain(stated["min"], stated["max"], default)
+        numbers = [domain.min, domain.max, *([] if default is None else [default])]
+        demand(all(_is_int(n) and abs(n) <= _EXACT_IN_FLOAT64 for n in numbers), "the domain")
+    elif stated["kind"] == "real":
+        domain = RealDomain(
+            stated["min"], stated["max"], stated["points"], stated["rounding"], default
+        )
+        floats = [domain.min, domain.max, *([] if default is None else [default])]
+        demand(all(isinstance(x, float) and math.isfinite(x) for x in floats), "the domain")
+        demand(_is_int(domain.points) and 2 <= domain.points <= MAX_LABELS, "the domain")
+        demand(domain.rounding in ("nearest", "unbiased"), "the domain")
+        demand(domain.min < domain.max and domain.is_faithful(), "the grid of labels")
+        demand(not is_taken_for(domain.min, 0.0), "a lowest label that onnxruntime takes for 0")
+    else:
+        values = tuple(stated["values"])
+        kinds = {type(v) for v in values}
+        demand(kinds in ({str}, {int}) and len(set(values)) == len(values), "the categories")
+        demand(default in values and type(default) in kinds, "the default category")
+        domain = CategoricalDomain(values, values[values.index(default)])
+    if not isinstance(domain, CategoricalDomain):
+        demand(domain.min < domain.max, "the domain")
+        demand(default is None or domain.min <= default <= domain.max, "the default label")
+    demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain")
+    return domain
+
+
+def refuse_vanishing_nodes(model: onnx.ModelProto) -> None:
+    """DecodeError if onnxruntime would leave out a node that is needed (see ``neutral``)."""
+    doubles = {
+        tensor.name: struct.unpack("<d", tensor.raw_data)[0]
+        for tensor in model.graph.initializer
+        if tensor.data_type == DOUBLE and len(tensor.raw_data) == 8
+    }
+    for node in model.graph.node:
+        demand(
+            not any(
+                name in doubles and vanishes(node.op_type, doubles[name]) for name in node.input
+            ),
+            "a constant that onnxruntime takes for 0 or 1, though it is neither: it would leave "
+            "the node out and compute something else than the file says; compile the spec again",
+        )
+
+
+class Constants:
+    """The graph's constants by name, each with the exact type and rank expected."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        """The initializers of the model's graph."""
+        self._by_name = {tensor.name: tensor for tensor in model.graph.initializer}
+
+    def has(self, name: str) -> bool:
+        """Whether the graph has a constant of this name."""
+        return name in self._by_name
+
+    def integers(self, name: str, element_type: int, rank: int) -> list[int]:
+        """The integers of a constant of this exact type and rank."""
+        return [int(v) for v in self._read(name, element_type, rank)]
+
+    def words(self, name: str) -> NDArray[np.uint64]:
+        """[n] the words of a uint64 vector."""
+        raw = self._raw(name, UINT64, 1)
+        return np.frombuffer(raw, dtype="<u8").astype(np.uint64)
+
+    def number(self, name: str) -> float:
+        """A float64 scalar, finite and not −0."""
+        (value,) = self._read(name, DOUBLE, 0)
+        demand(math.isfinite(value) and str(value) != "-0.0", f"the constant {name}")
+        return float(value)
+
+    def values(self, name: str) -> list[Any]:
+        """Outputs: [n] float64, int64 or text."""
+        tensor = self._by_name.get(name)
+        demand(tensor is not None, f"the constant {name}")
+        assert tensor is not None
+        if tensor.data_type == STRING:
+            return [item.decode() for item in tensor.string_data]
+        return self._read(name, tensor.data_type, 1)
+
+    def _read(self, name: str, element_type: int, rank: int) -> list[Any]:
+        raw = self._raw(name, element_type, rank)
+        return list(struct.unpack(f"<{len(raw) // 8}{_UNPACK[element_type]}", raw))
+
+    def _raw(self, name: str, element_type: int, rank: int) -> bytes:
+        tensor = self._by_name.get(name)
+        demand(tensor is not None and tensor.data_type == element_type, f"the constant {name}")
+        assert tensor is not None
+        demand(len(tensor.dims) == rank, f"the shape of {name}")
+        count = math.prod(tensor.dims)  # at most one number: not the product of a million
+        demand(count > 0, f"the shape of {name}")
+        demand(len(tensor.raw_data) == 8 * count, f"the size of {name}")
+        return bytes(tensor.raw_data)
+
+
+def check_outputs(values: list[Any], domain: Domain) -> None:
+    """Distinct outputs of the kind that the labels demand; numbers finite, increasing, not −0."""
+    demand(len(set(values)) == len(values), "an output that stands there twice")
+    if isinstance(domain, CategoricalDomain):
+        kinds = {type(v) for v in values}
+        demand(kinds == {type(domain.default)}, "the outputs: categories, like the labels")
+        return
+    floats = all(isinstance(v, float) and math.isfinite(v) for v in values)
+    demand(floats, "the outputs: finite float64 numbers, for labels that are numbers")
+    demand(all(v != 0 or math.copysign(1, v) > 0 for v in values), "an output of −0")
+    demand(values == sorted(values), "the order of the outputs")
+
+
+def _float64(text: str) -> float:
+    """A number of the certificate; there is one zero."""
+    number = float(text)
+    demand(math.copysign(1, number) > 0 or number != 0, "a number of the certificate is −0")
+    return number
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def demand(condition: bool, what: str) -> None:
+    """Raise DecodeError unless the condition holds."""
+    if not condition:
+        raise DecodeError(f"not a valid artifact: {what}")

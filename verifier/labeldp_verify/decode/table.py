@@ -1,0 +1,84 @@
+"""The table randomizer in the constants of a graph.
+
+Its counts are read from the very alias tables that the graph gathers from, around whose thresholds
+the graph is tried.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from labeldp_verify.artifact.alias_table import column_bits
+from labeldp_verify.artifact.table_graph import MAX_ENTRIES
+from labeldp_verify.decode.alias_layout import (
+    Entries,
+    full_words,
+    items_of,
+    read_tables,
+    read_word_bits,
+    words_at_thresholds,
+)
+from labeldp_verify.decode.file import Constants, check_outputs, demand
+from labeldp_verify.decode.form import MAX_PAIRS, FileForm, Rows, Words
+from labeldp_verify.forms import Domain, TableRandomizer
+
+_WORDS_PER_ENTRY = 6
+
+
+class TableFile(FileForm):
+    """A table randomizer and the entries of its alias tables, one table a label."""
+
+    def __init__(self, randomizer: TableRandomizer, entries: Entries) -> None:
+        """What ``read`` decoded."""
+        self.randomizer: TableRandomizer = randomizer
+        self.entries = entries
+
+    @classmethod
+    def read(cls, model: onnx.ModelProto, domain: Domain) -> TableFile:
+        """Decode the constants of the graph."""
+        return cls(*read_table(model, domain))
+
+    def critical_words(self) -> tuple[Rows, Words]:
+        """Rows [n] and words [n, 1] around the thresholds."""
+        rows, u = threshold_pairs(self.entries, self.randomizer.word_bits)
+        return rows, full_words(u, self.randomizer.word_bits)[:, None]
+
+    def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
+        """[n] what the integers demand for rows [n] and words [n, 1]."""
+        values = self.randomizer.values
+        u = words[:, 0] >> np.uint64(64 - self.randomizer.word_bits)
+        kind = object if isinstance(values[0], str) else None
+        return np.array(values, dtype=kind)[items_of(self.entries, rows, u)]
+
+
+def read_table(model: onnx.ModelProto, domain: Domain) -> tuple[TableRandomizer, Entries]:
+    """The randomizer that the graph's tables describe, and their entries [k, 2^c]."""
+    constants = Constants(model)
+    values = constants.values("values")
+    demand(len(values) >= 1, "the outputs")
+    check_outputs(values, domain)
+    demand(domain.size << column_bits(len(values)) <= MAX_ENTRIES, "the size of the table")
+    word_bits = read_word_bits(constants, "table")
+    entries, counts = read_tables(constants, "table_entries", domain.size, len(values), word_bits)
+    return TableRandomizer(word_bits, tuple(map(tuple, counts)), tuple(values)), entries
+
+
+def threshold_pairs(entries: Entries, word_bits: int) -> tuple[NDArray[np.int64], Entries]:
+    """Rows [n] and B-bit words [n] around the thresholds of all columns of all rows.
+
+    Where that would be more than ``MAX_PAIRS``, of so many columns, spread over all rows; the odd
+    step visits columns of every parity.
+    """
+    total = entries.size
+    step = -(-total * _WORDS_PER_ENTRY // MAX_PAIRS) | 1
+    chosen = np.arange(0, total, step, dtype=np.int64)
+    rows, columns = np.divmod(chosen, entries.shape[1])
+    positions, words = words_at_thresholds(entries, rows, columns, word_bits)
+    last = np.uint64((1 << word_bits) - 1)
+    ends = np.array([0, len(entries) - 1] * 2, dtype=np.int64)
+    extremes = np.array([0, 0, last, last], dtype=np.uint64)
+    return np.concatenate([rows[positions], ends]), np.concatenate([words, extremes])

@@ -1,0 +1,25 @@
+"""Errors that explain themselves to a person.
+
+Every error a user can cause is an ``InputError``: the command line prints its one message and exits
+with its exit code, 2 unless it says otherwise. A check that does not hold is not an error of this
+kind: ``verify`` reports it and exits with 1.
+"""
+
+from __future__ import annotations
+
+from labeldp_verify.printable import one_line
+
+
+class InputError(Exception):
+    """The user's input or usage is wrong; the message says what was expected.
+
+    A message quotes files, which are somebody else's words: it is printable, and one line, from
+    the beginning. ``exit_code`` is that of the command: 1 where the input is right, but what was
+    checked is not.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        """Keep the message, made printable."""
+        super().__init__(one_line(message))

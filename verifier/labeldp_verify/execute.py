@@ -1,0 +1,183 @@
+"""Run the graph where it could go wrong, and compare with the decoded integers.
+
+The graph was rebuilt from the integers before, so this checks the graph writer and the platform,
+not the forger.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from labeldp_verify.analysis.strays import up_words
+from labeldp_verify.claims import demand
+from labeldp_verify.decode.form import FileForm, Words
+from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
+
+_WORDS_OUTSIDE = 8  # words tried on every label outside the domain
+_GRID_POINTS = 256  # of a real domain, around which its rounding is tried
+_CANDIDATES = 64  # words among which a row's telling ones are looked for
+
+
+def run_trials(data: bytes, domain: Domain, form: FileForm) -> list[int]:
+    """How many labels and words were run of each kind; CheckFailedError if an output is wrong.
+
+    The kinds: thresholds of the words, labels outside the domain, rounding thresholds of real
+    labels. They run twice, since what onnxruntime computes can depend on what it rewrites: with
+    its graph optimisations as an artifact's users have them, and without.
+    """
+    tried = _trials(domain, form)
+    for optimised in (True, False):
+        session = _open_session(data, optimised)
+        wrong = sum(_wrong_outputs(session, trial) for trial in tried)
+        way = "" if optimised else ", without its graph optimisations,"
+        demand(not wrong, f"onnxruntime{way} computes {wrong} outputs wrongly on this platform")
+    return [len(trial.labels) for trial in tried]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Labels [n], the words of each [n, w], and the outputs [n] that the integers demand."""
+
+    labels: NDArray[Any]
+    words: Words
+    outputs: NDArray[Any]
+
+
+def _open_session(data: bytes, optimised: bool) -> onnxruntime.InferenceSession:
+    """A single-threaded session that never prints the model's content."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    if not optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+def _wrong_outputs(session: onnxruntime.InferenceSession, trial: _Trial) -> int:
+    words = trial.words
+    entropy = words[:, 0] if words.shape[1] == 1 else words
+    inputs = {"label": trial.labels, "entropy": np.ascontiguousarray(entropy)}
+    got = np.asarray(session.run(None, inputs)[0])
+    return int(np.count_nonzero(got != trial.outputs))
+
+
+def _trials(domain: Domain, form: FileForm) -> list[_Trial]:
+    rows, words = form.critical_words()
+    second = np.random.default_rng(0).integers(0, 2**64, len(rows), np.uint64)
+    inputs, reached = _inputs_for_rows(domain, rows, second)
+    tried = [_trial(domain, form, inputs, reached, words, second)]
+
+    labels, at = _outside(domain)
+    spread = np.linspace(0, len(words) - 1, _WORDS_OUTSIDE).astype(np.int64)
+    some = np.tile(words[spread], (len(at), 1))
+    zeros = np.zeros(len(some), np.uint64)
+    labels, at = np.repeat(labels, _WORDS_OUTSIDE), np.repeat(at, _WORDS_OUTSIDE)
+    tried.append(_trial(domain, form, labels, at, some, zeros))
+
+    if isinstance(domain, RealDomain):
+        labels, second = rounding_thresholds(domain)
+        pairs = zip(labels.tolist(), second.tolist(), strict=True)
+        at = np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
+        for telling in _telling_words(form, rows, words, at, domain.size - 1):
+            tried.append(_trial(domain, form, labels, at, telling, second))
+    return tried
+
+
+def _trial(
+    domain: Domain,
+    form: FileForm,
+    labels: NDArray[Any],
+    rows: NDArray[np.int64],
+    words: Words,
+    second: NDArray[np.uint64],
+) -> _Trial:
+    outputs = form.outputs_of(rows, words)
+    if domain.words_per_label == 2:
+        words = np.column_stack([words, second])
+    return _Trial(labels, words, outputs)
+
+
+def rounding_thresholds(domain: RealDomain) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+    """Labels [n] and rounding words [n] on both sides of where a real label's row changes.
+
+    The labels stand at grid points, in the middle between two, and elsewhere, each with its
+    neighbours in float64; the words are the last that rounds up, and the first that does not.
+    """
+    last = domain.points - 1
+    grid = np.unique(np.linspace(0, last, min(domain.points, _GRID_POINTS)).astype(np.int64))
+    places = np.concatenate([grid, grid + 0.5, grid + 0.3141592653589793])
+    step = (domain.max - domain.min) / last
+    near = domain.min + np.minimum(places, last) * step
+    labels = [near]
+    for towards in (-np.inf, np.inf):
+        beside = np.nextafter(near, towards)
+        labels += [beside, np.nextafter(beside, towards)]
+    tried = np.concatenate(labels)
+    positions = [domain.position(y) for y in tried.tolist()]
+    ups = [up_words(position - math.floor(position)) for position in positions]
+    words = [[max(n - 1, 0) << 11 | 2047, min(n, 2**53 - 1) << 11] for n in ups]
+    return np.repeat(tried, 2), np.array(words, dtype=np.uint64).ravel()
+
+
+def _telling_words(
+    form: FileForm, rows: NDArray[np.int64], words: Words, wanted: NDArray[np.int64], last: int
+) -> list[Words]:
+    """For each wanted row [n] words [n, w] that tell it from the row behind it, and from the row
+    before, as far as critical words of its own do."""
+    points, where = np.unique(wanted, return_inverse=True)
+    order = np.argsort(rows, kind="stable")
+    start, stop = (np.searchsorted(rows[order], points, side=side) for side in ("left", "right"))
+    start, stop = np.where(stop > start, [start, stop], [[0], [len(rows)]])
+    shares = np.linspace(0, 1, _CANDIDATES)
+    picks = (start[:, None] + shares * (stop - 1 - start)[:, None]).astype(np.int64)
+    chosen = words[order[picks]]  # [points, candidates, w]
+    flat = chosen.reshape(-1, chosen.shape[2])
+    outputs = form.outputs_of(np.repeat(points, _CANDIDATES), flat)
+    found = []
+    for other in (np.minimum(points + 1, last), np.maximum(points - 1, 0)):
+        differs = outputs != form.outputs_of(np.repeat(other, _CANDIDATES), flat)
+        best = np.argmax(differs.reshape(len(points), _CANDIDATES), axis=1)
+        found.append(chosen[np.arange(len(points)), best][where])
+    return found
+
+
+def _inputs_for_rows(
+    domain: Domain, rows: NDArray[np.int64], second: NDArray[np.uint64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Labels that stand for the rows, and the rows that they must reach."""
+    if isinstance(domain, IntegerDomain):
+        return rows + np.int64(domain.min), rows
+    if isinstance(domain, CategoricalDomain):
+        return np.array(domain.values, dtype=object if domain.is_text else np.int64)[rows], rows
+    labels = np.array([float(y) for y in domain.labels()])[rows]
+    pairs = zip(labels.tolist(), second.tolist(), strict=True)
+    return labels, np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
+
+
+def _outside(domain: Domain) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Labels outside the domain, and the rows that the out-of-domain rule sends them to."""
+    last = domain.size - 1
+    if isinstance(domain, CategoricalDomain):
+        unknown: list[Any] = ["", "\x7flabeldp: not a category"] if domain.is_text else [-(2**63)]
+        unknown = [u for u in unknown if u not in domain.values] or [domain.default]
+        labels = np.array(unknown, dtype=object if domain.is_text else np.int64)
+        return labels, np.full(len(labels), domain.values.index(domain.default))
+    if isinstance(domain, IntegerDomain):
+        below, above = [domain.min - 1, -(2**63)], [domain.max + 1, 2**31, 2**63 - 1]
+        above = [x for x in above if x > domain.max]
+        labels = np.array([*below, *above], dtype=np.int64)
+        if domain.default is not None:
+            return labels, np.full(len(labels), domain.default - domain.min)
+        return labels, np.array([0] * len(below) + [last] * len(above))
+    below, above = np.nextafter(domain.min, -np.inf), np.nextafter(domain.max, np.inf)
+    low, high = [float("nan"), -np.inf, float(below)], [np.inf, float(above)]
+    labels = np.array([*low, *high])
+    if domain.default is not None:
+        return labels, np.full(len(labels), domain.index(domain.default, 0))
+    return labels, np.array([0] * len(low) + [last] * len(high))

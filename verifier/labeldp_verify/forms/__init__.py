@@ -1,0 +1,24 @@
+"""The exact forms: what a label is, and the integers that decide every probability."""
+
+from labeldp_verify.forms.additive import AdditiveRandomizer
+from labeldp_verify.forms.domain import (
+    CategoricalDomain,
+    Domain,
+    IntegerDomain,
+    RealDomain,
+)
+from labeldp_verify.forms.table import TableRandomizer
+from labeldp_verify.forms.window import WindowRandomizer
+
+Randomizer = WindowRandomizer | AdditiveRandomizer | TableRandomizer
+
+__all__ = [
+    "AdditiveRandomizer",
+    "CategoricalDomain",
+    "Domain",
+    "IntegerDomain",
+    "Randomizer",
+    "RealDomain",
+    "TableRandomizer",
+    "WindowRandomizer",
+]

@@ -1,0 +1,92 @@
+"""The lower bound that a certificate's dual values prove, and the class that it speaks of."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.bias_rule import BiasRule, unbiased_tolerance
+from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis.lower_bound import bound_value, dual_is_feasible
+from labeldp_verify.analysis.zero_one_bound import zero_one_dual_is_feasible
+from labeldp_verify.certificate import Certificate, decimal, rational
+from labeldp_verify.claims import agree, demand
+from labeldp_verify.cost import charge_duals
+from labeldp_verify.forms import CategoricalDomain, Domain
+
+BOUND_FIELDS = ("utility.loss_lower_bound", "utility.certified_gap", "exact.loss_lower_bound")
+OVER = {
+    "unbiased": "of all ε-DP unbiased randomizers",
+    "max": "of all ε-DP randomizers within the bias",
+    "penalty": "of all ε-DP randomizers, for loss plus penalty",
+    "any": "of all ε-DP randomizers",
+}
+
+
+def check_optimality(
+    certificate: Certificate, domain: Domain, biases: list[Fraction] | None
+) -> str:
+    """Prove the bound from the dual values, and what was found in words.
+
+    ``biases`` [k] are the randomizer's own; None for categories. Raises CheckFailedError.
+    """
+    stated = certificate.optimality
+    if stated is None:
+        for field in BOUND_FIELDS:
+            agree(certificate, field, None)
+        return "the certificate claims no lower bound on the loss"
+    loss, weights = certificate.utility.loss, certificate.prior.weights
+    demand(loss in ("squared", "absolute", "zero_one"), f"the {loss} loss has no bound")
+    rule = BiasRule(stated.over, rational(stated.amount))  # type: ignore[arg-type]  # checked next
+    demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
+    # Slopes and biases speak of numbers; with categories there are none.
+    categories = isinstance(domain, CategoricalDomain)
+    demand(not categories or rule.kind == "any", "categories have no bias")
+    labels = [Fraction(0) if categories else Fraction(y) for y in domain.labels()]
+    _demand_in_class(rule, labels, biases)
+    counts = {len(stated.alpha), len(stated.beta)}
+    demand(counts == {len(labels)}, "the dual values are not one a label")
+    alpha, beta = ([decimal(text) for text in side] for side in (stated.alpha, stated.beta))
+    charge_duals((*alpha, *beta), weights, loss)
+    demand(loss == "squared" or not any(beta), f"a bound on the {loss} loss has no slopes")
+    upper = exp_bounds(rational(certificate.exact.epsilon_label))[1]
+    if loss == "absolute":
+        feasible = absolute_dual_is_feasible(labels, weights, upper, alpha)
+    elif loss == "zero_one":
+        feasible = zero_one_dual_is_feasible(weights, upper, alpha)
+    else:
+        feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
+    demand(feasible, "the dual values prove no lower bound")
+    bound = bound_value(labels, weights, alpha, beta, rule)
+    demand(bound >= 0, "the bound says nothing: no loss is negative")
+    agree(certificate, "exact.loss_lower_bound", str(bound))
+    agree(certificate, "utility.loss_lower_bound", float(bound))
+    objective = rational(certificate.exact.noisy_label_loss or "")
+    if rule.kind == "penalty":
+        objective += rule.amount * _mean_square(biases or [], weights)
+    # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
+    hair = sum(abs(b * d) for b, d in zip(beta, biases or [], strict=not categories))
+    demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
+    gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
+    agree(certificate, "utility.certified_gap", gap)
+    return f"within {gap:.2g} (relatively) of the least possible {OVER[rule.kind]}"
+
+
+def _demand_in_class(rule: BiasRule, labels: list[Fraction], biases: list[Fraction] | None) -> None:
+    """The randomizer itself must belong to the class that it is compared with."""
+    if rule.kind == "any" or biases is None:
+        return
+    largest = max(map(abs, biases))
+    if rule.kind == "max":
+        demand(largest <= rule.amount, "the bias is larger than its budget")
+    if rule.kind == "unbiased":
+        demand(
+            largest <= unbiased_tolerance(labels),
+            "the bound is over unbiased randomizers, and this one is biased",
+        )
+
+
+def _mean_square(biases: list[Fraction], weights: list[int]) -> Fraction:
+    """Σ prior·bias²."""
+    pairs = zip(weights, biases, strict=True)
+    return sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)

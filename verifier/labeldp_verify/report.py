@@ -1,0 +1,90 @@
+"""What a verification found, check by check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from labeldp_verify.certificate import Certificate, FieldLists
+from labeldp_verify.printable import one_line
+
+REPORT_FORMAT_VERSION = "1.0"
+
+
+class VerificationError(Exception):
+    """The artifact does not hold what it claims; ``report`` says which check failed."""
+
+    def __init__(self, report: Report) -> None:
+        """Keep the report and take the first failed check as the message."""
+        failed = next(check for check in report.checks if not check.ok)
+        super().__init__(f"{failed.name}: {failed.detail}")
+        self.report = report
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its short name, whether it holds, and in plain words what was found.
+
+    What was found may quote the file: whatever it says is one printable line from here on.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+
+    def __post_init__(self) -> None:
+        """Make the detail printable."""
+        object.__setattr__(self, "detail", one_line(self.detail))
+
+
+@dataclass(frozen=True)
+class Report:
+    """All checks performed on one file.
+
+    ``certificate`` is the file's own, and may only be believed as far as the checks hold.
+    """
+
+    checks: tuple[Check, ...]
+    certificate: Certificate | None = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """True if every check was performed and holds."""
+        return bool(self.checks) and all(check.ok for check in self.checks)
+
+    def require(self) -> Report:
+        """Return the report, or raise VerificationError if a check failed."""
+        if not self.ok:
+            raise VerificationError(self)
+        return self
+
+    def in_words(self, name: str) -> list[str]:
+        """Lines for people; ``name`` of the file is printable."""
+        lines = [
+            f"{'ok    ' if check.ok else 'FAILED'} {check.name:<12} {check.detail}"
+            for check in self.checks
+        ]
+        if not self.ok:
+            return [*lines, f"{name}: DOES NOT VERIFY. Do not use this file."]
+        stated = self.to_json()
+        return [
+            *lines,
+            f"{name}: verified.",
+            f"proved by the file:  {', '.join(stated['proved'])}",
+            f"only declared in it: {', '.join(stated['declared'])}",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """``{format_version, ok, checks: [{name, ok, detail}], proved, declared}``."""
+        stated = self.certificate is not None and self.certificate.composition is not None
+        fields = FieldLists.of(composition=stated)
+        return {
+            "format_version": REPORT_FORMAT_VERSION,
+            "ok": self.ok,
+            "checks": [
+                {"name": check.name, "ok": check.ok, "detail": check.detail}
+                for check in self.checks
+            ],
+            "proved": fields.proved if self.ok else [],
+            "declared": fields.declared,
+        }

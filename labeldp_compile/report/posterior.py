@@ -103,6 +103,11 @@ def posteriors(decoded: Decoded, most: int = MAX_OUTPUTS) -> Posteriors:
     return Posteriors(starts, prior_shares(decoded, starts), seen)
 
 
+def most_telling(found: Posteriors) -> int:
+    """The place of the output after which one label's probability has risen most."""
+    return max(range(len(found.seen)), key=lambda i: found.seen[i].after - found.seen[i].before)
+
+
 def _means(numbers: Floats, starts: list[int]) -> Floats:
     means: Floats = np.add.reduceat(numbers, starts[:-1]) / np.diff(starts)
     return means

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.inspection import is_unbiased
 from labeldp_compile.mechanisms import require_feasible
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior
@@ -15,8 +16,6 @@ from labeldp_compile.randomizer.utility import variances
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.mechanism import Mechanism
 from labeldp_compile.spec.title import mechanism_title
-
-_UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,8 @@ def measure(
     privacy, utility = artifact.certificate["privacy"], artifact.certificate["utility"]
     bias = utility["largest_bias"]
     domain, variance = named.domain, None
-    unbiased = False
     if not isinstance(domain, CategoricalDomain):
         variance = float(_mean(variances(artifact.randomizer), prior.weights))
-        unbiased = bias <= _UNBIASED * (domain.max - domain.min)
     return Point(
         mechanism=title,
         epsilon=epsilon,
@@ -93,7 +90,7 @@ def measure(
         largest_bias=bias,
         rms_bias=utility["rms_bias"],
         variance=variance,
-        unbiased=unbiased,
+        unbiased=is_unbiased(domain, bias),
         outputs=artifact.certificate["outputs"],
         bytes=len(artifact.model),
         seconds=seconds,

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from labeldp_compile.inspection import label_facts
+from labeldp_compile.inspection.heat_map import heat_map
+from labeldp_compile.page.numbers import plain, rounded_up
 from labeldp_compile.randomizer.probabilities import (
     columns,
     entries,
@@ -18,11 +20,8 @@ from labeldp_compile.randomizer.probabilities import (
     value,
 )
 from labeldp_compile.report.comparison import compare
-from labeldp_compile.report.composition import pure_composition
-from labeldp_compile.report.heat_map import heat_map
-from labeldp_compile.report.numbers import plain, rounded_up
+from labeldp_compile.report.page import pure_composition, report_page
 from labeldp_compile.report.posterior import posteriors
-from labeldp_compile.report.sections.composition import composition
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader
 
@@ -169,7 +168,7 @@ def test_where_delta_buys_nothing_the_page_says_so(found, pages):
     assert "cost less than" in pages("users") and "buys nothing" not in pages("users")
     rows = [line | {"epsilon": stated["epsilon_pure"]} for line in stated["epsilon_at_delta"]]
     same = certificate | {"composition": stated | {"epsilon_at_delta": rows}}
-    page = "".join(composition(replace(decoded, certificate=same)))
+    page = report_page(replace(found["users"], decoded=replace(decoded, certificate=same)))
     assert "buys nothing" in page and "cost less" not in page
 
 

@@ -14,7 +14,7 @@ from jinja2 import ChoiceLoader, DictLoader
 from labeldp_compile.cli import main
 from labeldp_compile.inspection.artifact import decode_verified
 from labeldp_compile.page import document
-from labeldp_compile.page.palette import DARK, GROUNDS, LIGHT, MARKS, TEXT, contrast
+from labeldp_compile.page.palette import DARK, LIGHT
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.printable import printable
 from labeldp_compile.prior import estimate_prior
@@ -269,6 +269,11 @@ def test_usage(tmp_path, monkeypatch, arguments, message):
     assert (tmp_path / "there.html").read_text() == "mine"
 
 
+TEXT = ("ink", "soft", "accent", "mark", "good", "bad")
+GROUNDS = ("page", "panel", "alarm", "best")
+MARKS = ("ink", "soft", "accent", "mark")
+
+
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
 def test_contrast_is_accessible(scheme):
     assert set(LIGHT) == set(DARK) and len(set(LIGHT.values())) == len(LIGHT)
@@ -279,3 +284,15 @@ def test_contrast_is_accessible(scheme):
             assert contrast(scheme[text], scheme[ground]) >= 4.5, (text, ground)
     for mark in MARKS:
         assert contrast(scheme[mark], scheme["page"]) >= 3, mark
+
+
+def contrast(one, other):
+    """The contrast ratio of two colours #rrggbb, 1 … 21 (WCAG 2.2, relative luminance)."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour):
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

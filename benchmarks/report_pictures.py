@@ -58,7 +58,7 @@ def main(folder):
         for spec in (HERE / "specs" / "doctor-visits.yaml", weeks):
             artifact, page = work / f"{spec.stem}.onnx", work / f"{spec.stem}.html"
             labeldp("compile", spec, "-o", work)
-            labeldp("report", artifact, "-o", page, "--spec", spec)
+            labeldp("report", artifact, "--compare", "-o", page, "--spec", spec)
             screenshot(tab, page, folder / f"report-{spec.stem}.png")
         if data := os.environ.get("LABELDP_DATA"):
             table = Path(data).absolute() / "census_kdd_train.parquet"
@@ -66,7 +66,7 @@ def main(folder):
             weeks.write_text(WEEKS.format(prior=prior), encoding="utf-8")
             artifact = work / "weeks-worked.onnx"
             labeldp("compile", weeks, "-o", work, "--overwrite")
-            labeldp("report", artifact, "-o", folder / "report.png", "--overwrite")
+            labeldp("report", artifact, "--compare", "-o", folder / "report.png", "--overwrite")
 
 
 if __name__ == "__main__":

@@ -1,67 +1,87 @@
-"""A matrix of probabilities as shades: characters, or colours on a terminal."""
+"""The heat map of ``inspection`` as shades of a terminal: characters, or colours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
+from labeldp_verify.forms import CategoricalDomain
 from numpy.typing import NDArray
 
 from labeldp_compile.cli.output import Painted
 from labeldp_compile.cli.text_table import clipped, padded, width
+from labeldp_compile.inspection import Decoded
+from labeldp_compile.inspection.heat_map import HeatMap, Room, heat_map
 
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .:*#"
 # From dark to bright in the 256 colours of terminals: black, blues, teal, greens, yellow.
 COLOURS = (16, 17, 18, 19, 25, 31, 37, 36, 35, 71, 77, 113, 149, 185, 220, 226)
 _LABEL_COLUMNS = 14
-_WIDEST_CELL = 6
+_LEAST_ROOM, _WIDEST_CELL = 8, 6
 
 
-def heat_map(
-    rows: Iterable[NDArray[np.float64]],
-    labels: Sequence[str],
-    outputs: tuple[str, str],
+def terminal_heat_map(
+    decoded: Decoded,
+    labels: Sequence[int],
+    names: Sequence[str],
     *,
     columns: int,
     colour: bool,
     shades: str = SHADES,
 ) -> list[str]:
-    """Lines of at most ``columns`` columns: one for each label, and the outputs below.
+    """The heat map of the labels of these indices, in lines of at most ``columns`` columns."""
+    most = _room(names, columns)
+    # Cells on a lattice may be one more than asked for, where it does not begin at the axis's end.
+    room = Room(lattice=most - 1, equal=most, own=most, thinnest=1 / (most - 1))
+    heat = heat_map(decoded, labels, room)
+    if isinstance(decoded.domain, CategoricalDomain):
+        ends = str(heat.outputs[0]), str(heat.outputs[1])
+    else:
+        ends = f"{heat.output_axis[0]:.6g}", f"{heat.output_axis[1]:.6g}"
+    return shaded(heat, names, ends, columns=columns, colour=colour, shades=shades)
 
-    ``rows`` gives the m probabilities of each label; neighbouring outputs are added up where there
-    are more than columns. ``outputs`` names the first and the last. Shades follow the square root,
-    so that small probabilities can be told from none.
+
+def shaded(
+    heat: HeatMap,
+    names: Sequence[str],
+    ends: tuple[str, str],
+    *,
+    columns: int,
+    colour: bool,
+    shades: str = SHADES,
+) -> list[str]:
+    """Lines of at most ``columns`` columns: one for each label, and the ends of the axis below.
+
+    Shades follow the square root, so that small probabilities can be told from none.
     """
-    names = [clipped(label, _LABEL_COLUMNS) for label in labels]
+    names = [clipped(name, _LABEL_COLUMNS) for name in names]
     margin = max(map(width, names), default=0)
-    room = max(columns - margin - 3, 8)
-    groups = []
-    group = 1
-    for row in rows:  # one at a time: there may be millions of outputs
-        group = -(-len(row) // room)
-        groups.append(add_neighbours(row, group))
-    binned = np.vstack(groups)
-    cell = min(max(room // binned.shape[1], 1), _WIDEST_CELL)
-    most = float(binned.max()) or 1.0
+    room = _room(names, columns)
+    shares = heat.rows(room).T
+    cell = min(max(room // shares.shape[1], 1), _WIDEST_CELL)
+    most = float(shares.max()) or 1.0
     levels = len(COLOURS) if colour else len(shades)
-    steps = np.rint(np.sqrt(binned / most) * (levels - 1)).astype(int)
+    steps = np.rint(np.sqrt(shares / most) * (levels - 1)).astype(int)
     lines: list[str] = [
         Painted(f"{padded(name, margin)} │{_cells(line, cell, colour, shades)}│")
         for name, line in zip(names, steps, strict=True)
     ]
     indent = " " * (margin + 2)
-    lines.append(indent + _axis(outputs, binned.shape[1] * cell))
-    each = "" if group == 1 else f", {group:,} together"
+    lines.append(indent + _axis(ends, shares.shape[1] * cell))
+    each = "" if heat.cell_height is None else f", those within {heat.cell_height:.4g} together"
     scale = "".join(_cells([step], 1, colour, shades) for step in range(levels))
-    lines.append(Painted(f"{indent}columns: outputs in order{each}; shades: 0 {scale} {most:.3g}"))
+    lines.append(
+        Painted(f"{indent}columns: the axis of outputs{each}; shades: 0 {scale} {most:.3g}")
+    )
     return lines
 
 
-def add_neighbours(row: NDArray[np.float64], group: int) -> NDArray[np.float64]:
-    """[⌈m/group⌉] sums over groups of neighbours; the last may be smaller."""
-    return np.add.reduceat(row, np.arange(0, len(row), group))
+def _room(names: Sequence[str], columns: int) -> int:
+    """Columns that are left beside the names."""
+    margin = max((width(clipped(name, _LABEL_COLUMNS)) for name in names), default=0)
+    return max(columns - margin - 3, _LEAST_ROOM)
 
 
 def _cells(line: Sequence[int] | NDArray[np.int64], cell: int, colour: bool, shades: str) -> str:
@@ -71,9 +91,9 @@ def _cells(line: Sequence[int] | NDArray[np.int64], cell: int, colour: bool, sha
     return "".join(f"\x1b[48;5;{COLOURS[step]}m{' ' * length}" for step, length in runs) + "\x1b[0m"
 
 
-def _axis(outputs: tuple[str, str], columns: int) -> str:
-    """The first output on the left, the last on the right, as far as both fit."""
-    first, last = clipped(outputs[0], columns), clipped(outputs[-1], columns)
+def _axis(ends: tuple[str, str], columns: int) -> str:
+    """One end on the left, the other on the right, as far as both fit."""
+    first, last = clipped(ends[0], columns), clipped(ends[1], columns)
     if width(first) + width(last) + 1 > columns:
         return f"{first} … {last}"
     return first + padded(last, columns - width(first))

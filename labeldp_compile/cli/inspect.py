@@ -10,12 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
-import numpy as np
 from labeldp_verify import Budget, VerificationError
-from labeldp_verify.forms import AdditiveRandomizer, Randomizer, WindowRandomizer
+from labeldp_verify.forms import AdditiveRandomizer, WindowRandomizer
 
 from labeldp_compile.cli.budget_option import budget_option
-from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, heat_map
+from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.errors import InputError
@@ -32,7 +31,8 @@ from labeldp_compile.inspection import (
     sample,
 )
 from labeldp_compile.inspection.document import FORMAT_VERSION
-from labeldp_compile.probabilities import likely_outputs, matrix, range_sums, value
+from labeldp_compile.inspection.heat_map import SHOWN_NOISE
+from labeldp_compile.probabilities import likely_outputs, matrix, value
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
 SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
@@ -40,7 +40,6 @@ MAX_PRINTED = 1_000_000
 MAX_DRAWN = 1_000_000
 _NAME_COLUMNS = 24
 _LISTED_OUTPUTS = 3
-_SHOWN_NOISE = 0.99
 
 
 @click.command(
@@ -119,26 +118,20 @@ def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     columns, lines = shutil.get_terminal_size((80, 30))
     rows = asked or sample(k, max(lines - 8, 12))
     which = "" if len(rows) == k or asked else f" ({len(rows)} of {k:,} labels)"
-    first, last, share = _visible_outputs(r)
+    first, last = likely_outputs(r, SHOWN_NOISE)
     if last - first >= MAX_DRAWN:
         return [f"Pr[output | label]: {r.outputs:,} outputs are too many to draw"]
-    starts = np.arange(first, last + 2)
-    shades = heat_map(
-        (range_sums(r, [y], starts)[0] for y in rows),
+    hidden = (first, last) != (0, r.outputs - 1)
+    share = f"; outputs with {SHOWN_NOISE:.1%} of the noise" if hidden else ""
+    shades = terminal_heat_map(
+        decoded,
+        rows,
         [_name(label_at(decoded.domain, y)) for y in rows],
-        (_name(value(r, first)), _name(value(r, last))),
         columns=columns,
         colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
         shades=_shades(),
     )
     return [f"Pr[output | label], a row a label{which}{share}", *shades]
-
-
-def _visible_outputs(randomizer: Randomizer) -> tuple[int, int, str]:
-    """First and last output to show: of unclipped noise, not the far tails."""
-    low, high = likely_outputs(randomizer, _SHOWN_NOISE)
-    hidden = (low, high) != (0, randomizer.outputs - 1)
-    return low, high, f"; outputs with {_SHOWN_NOISE:.0%} of the noise" if hidden else ""
 
 
 def _shades() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from labeldp_verify.budget import Budget
@@ -18,6 +19,10 @@ from labeldp_compile.cli.signature_options import (
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import require_folder_writable
 from labeldp_compile.whole_file import replaced_when_whole
+
+if TYPE_CHECKING:
+    from labeldp_compile.inspection import Decoded
+    from labeldp_compile.report.comparison import Comparison
 
 _SUFFIXES = {"html": (".html", ".htm"), "png": (".png",)}
 _EPILOG = """\b
@@ -47,6 +52,12 @@ Example:
     type=click.Path(path_type=Path),
     help="Also check FILE against this spec, and show it.",
 )
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="Also show other mechanisms: each is compiled for that, and verified, from the prior and "
+    "the ε of a label that FILE's certificate states. Nothing else of a report compiles.",
+)
 @signature_options
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @budget_option
@@ -55,12 +66,15 @@ def report_command(
     output: Path,
     form: str | None,
     spec: Path | None,
+    compare: bool,
     public_key: Path | None,
     signature: Path | None,
     overwrite: bool,
     budget: Budget,
 ) -> None:
     """Show what the artifact FILE does and promises, on one page for people.
+
+    What is shown is FILE; nothing is compiled, unless --compare asks for it.
 
     FILE is verified first. If a check fails, the page says so and shows nothing else of FILE, no
     picture is written, and the exit code is 1; it is 2 if FILE cannot be read.
@@ -75,19 +89,32 @@ def report_command(
     from labeldp_compile.report.picture import save_picture  # noqa: PLC0415
 
     findings = examine(file, spec, signed, budget)
+    compared = _compared(findings.decoded) if compare and findings.decoded else None
     if form == "html":
-        page = report_page(findings)
+        page = report_page(findings, compared)
         with replaced_when_whole(output) as part:
             part.write(page.encode())
     elif findings.report.ok:
         with replaced_when_whole(output) as part:
-            save_picture(findings, part)
+            save_picture(findings, part, compared)
     if not findings.report.ok:
         failed = next(check for check in findings.report.checks if not check.ok)
         message = f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}"
         complain(message)
         sys.exit(1)
     say(str(output))
+
+
+def _compared(decoded: Decoded) -> Comparison:
+    """The other mechanisms; says what it does, for it is the one thing here that compiles."""
+    from labeldp_compile.report.comparison import compare  # noqa: PLC0415
+
+    epsilon = decoded.certificate.privacy.epsilon_label
+    complain(
+        f"compiling the other mechanisms from the certificate's prior and ε = {epsilon:g} of a "
+        "label; no label is read, nothing is spent"
+    )
+    return compare(decoded)
 
 
 def _format(output: Path, form: str | None) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import matplotlib as mpl
 import numpy as np
 from labeldp_verify.printable import clipped, printable
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from labeldp_compile.estimate.document import class_name
 from labeldp_compile.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.estimate.intervals import Estimates
+from labeldp_compile.page.palette import LIGHT
+from labeldp_compile.page.pictures import INK, picture_settings, save_figure, tidy
 
-_COLOUR, _INK, _DPI = "#1f77b4", "#1a1a1a", 150
 _MOST_TICKS, _MOST_GROUPS = 24, 40
 _NAME_COLUMNS = 24
 
@@ -24,29 +23,29 @@ def save_png(
     estimation: Estimation, found: list[GroupEstimates], title: str, file: Path | BinaryIO
 ) -> None:
     """Write the picture on white; the caller chooses the name."""
-    # A name with two $ is not a formula.
-    with mpl.rc_context({"text.parse_math": False}):
-        total, groups = found[0], [g for g in found[1:] if g.mean is not None][:_MOST_GROUPS]
-        panels = int(total.histogram is not None) + int(bool(groups) or total.histogram is None)
-        figure = Figure(figsize=(9.2, 4.6 * panels), layout="constrained")
-        axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
-        if total.histogram is not None and total.projected is not None:
-            _histogram(axes[0], estimation, total.histogram, total.projected)
-        if groups or total.histogram is None:
-            _means(axes[-1], groups or [total])
-        axes[0].set_title(printable(title), loc="left", color=_INK)
-        for part in axes:
-            part.grid(visible=True, axis="y", color="#c8c8c8", linewidth=0.7, alpha=0.6)
-            part.set_axisbelow(True)
-            part.spines[["top", "right"]].set_visible(False)
-        figure.set_canvas(FigureCanvasAgg(figure))
-        figure.savefig(file, format="png", dpi=_DPI, facecolor="white")
+    with picture_settings():
+        save_figure(_figure(estimation, found, title), file)
+
+
+def _figure(estimation: Estimation, found: list[GroupEstimates], title: str) -> Figure:
+    total, groups = found[0], [g for g in found[1:] if g.mean is not None][:_MOST_GROUPS]
+    panels = int(total.histogram is not None) + int(bool(groups) or total.histogram is None)
+    figure = Figure(figsize=(9.2, 4.6 * panels), layout="constrained")
+    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    if total.histogram is not None and total.projected is not None:
+        _histogram(axes[0], estimation, total.histogram, total.projected)
+    if groups or total.histogram is None:
+        _means(axes[-1], groups or [total])
+    axes[0].set_title(printable(title), loc="left", color=INK)
+    for part in axes:
+        tidy(part, grid="y")
+    return figure
 
 
 def _histogram(axes: Any, estimation: Estimation, shares: Estimates, projected: Any) -> None:
     count = estimation.classes.count
     places = np.arange(count)
-    axes.bar(places, projected, color=_COLOUR, alpha=0.35, label="projected")
+    axes.bar(places, projected, color=LIGHT["accent"], alpha=0.35, label="projected")
     _draw(axes, places, shares, "unprojected, 95 % interval")
     shown = np.unique(np.linspace(0, count - 1, min(count, _MOST_TICKS)).round().astype(int))
     names = [class_name(estimation.decoded, estimation.classes, int(i)) for i in shown]
@@ -70,5 +69,5 @@ def _means(axes: Any, groups: list[GroupEstimates]) -> None:
 
 def _draw(axes: Any, places: Any, shares: Estimates, label: str | None) -> None:
     reach = np.nan_to_num(np.array([shares.value - shares.low, shares.high - shares.value]))
-    style = {"fmt": "o", "color": _INK, "ms": 3.5, "lw": 1, "capsize": 2}
+    style = {"fmt": "o", "color": INK, "ms": 3.5, "lw": 1, "capsize": 2}
     axes.errorbar(places, shares.value, yerr=reach, label=label, **style)

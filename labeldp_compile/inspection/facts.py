@@ -31,6 +31,7 @@ from labeldp_compile.probabilities import (
 )
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
+_UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,13 @@ def noise_facts(randomizer: AdditiveRandomizer) -> NoiseFacts:
         ],
         folded=float(Fraction(r.blocks[0] + r.blocks[-1], r.words)),
     )
+
+
+def is_unbiased(domain: Domain, largest_bias: float | None) -> bool:
+    """Whether the largest bias is nothing but rounding to whole counts; categories have none."""
+    if isinstance(domain, CategoricalDomain) or largest_bias is None:
+        return False
+    return largest_bias <= _UNBIASED * (domain.max - domain.min)
 
 
 class _Line:

@@ -1,8 +1,8 @@
 """Colours by their part in a page, in the light and in the dark scheme.
 
-Text of every colour in ``TEXT`` stands out from every colour in ``GROUNDS`` by 4.5 to 1, and lines
-and marks of those in ``MARKS`` from the page by 3 to 1, as WCAG 2.2 AA asks (success criteria 1.4.3
-and 1.4.11). Grid lines are decoration.
+Text (ink, soft, accent, mark, good, bad) stands out from what is behind it (page, panel, alarm,
+best) by 4.5 to 1, and lines and marks from the page by 3 to 1, as WCAG 2.2 AA asks (success
+criteria 1.4.3 and 1.4.11). Grid lines are decoration.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ DARK = {
     "alarm": "#3c1a18",
     "best": "#1d3926",
 }
-TEXT = ("ink", "soft", "accent", "mark", "good", "bad")
-GROUNDS = ("page", "panel", "alarm", "best")
-MARKS = ("ink", "soft", "accent", "mark")
 
 
 def css_variables() -> str:
@@ -48,15 +45,3 @@ def css_variables() -> str:
         f":root {{ color-scheme: light dark; {light} }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
     )
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours #rrggbb, 1 … 21 (WCAG 2.2, relative luminance)."""
-    low, high = sorted((_luminance(one), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -2,6 +2,7 @@
 
 Every number comes from the certificate of a file that verified, or from the integers inside it by
 ``randomizer.probabilities`` and ``inspection``. Read in this order: ``findings.py`` (what is shown,
-once it verified), the modules beside it (what is derived: the heat map, posteriors, comparison,
-composition), ``plots`` (pictures of it), ``sections`` (HTML of it), ``page.py`` and ``picture.py``.
+once it verified), ``posterior.py`` and ``comparison.py`` (what is derived; the latter compiles, and
+only where it is asked for), ``matrix.py`` and ``plots.py`` (pictures), ``page.py`` with its
+template ``report.html``, and ``picture.py``.
 """

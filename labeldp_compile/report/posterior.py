@@ -56,7 +56,7 @@ class Posteriors:
 
 def prior_of(decoded: Decoded) -> Floats:
     """[k] the certificate's weights as probabilities."""
-    weights = decoded.certificate["prior"]["weights"]
+    weights = decoded.certificate.prior.weights
     total = sum(weights)
     return np.array([weight / total for weight in weights])
 
@@ -101,6 +101,11 @@ def posteriors(decoded: Decoded, most: int = MAX_OUTPUTS) -> Posteriors:
             )
         )
     return Posteriors(starts, prior_shares(decoded, starts), seen)
+
+
+def most_telling(found: Posteriors) -> int:
+    """The place of the output after which one label's probability has risen most."""
+    return max(range(len(found.seen)), key=lambda i: found.seen[i].after - found.seen[i].before)
 
 
 def _means(numbers: Floats, starts: list[int]) -> Floats:

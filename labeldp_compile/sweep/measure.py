@@ -10,14 +10,13 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import CategoricalDomain
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.inspection import is_unbiased
 from labeldp_compile.mechanisms import require_feasible
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.mechanism import Mechanism
 from labeldp_compile.spec.title import mechanism_title
-
-_UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
 
 
 @dataclass(frozen=True)
@@ -81,11 +80,8 @@ def measure(
     privacy, utility = artifact.certificate.privacy, artifact.certificate.utility
     bias = utility.largest_bias
     domain, variance = named.domain, None
-    unbiased = False
     if not isinstance(domain, CategoricalDomain):
         variance = float(_mean(analyse(artifact.randomizer).variances(), prior.weights))
-        assert bias is not None
-        unbiased = bias <= _UNBIASED * (domain.max - domain.min)
     return Point(
         mechanism=title,
         epsilon=epsilon,
@@ -95,7 +91,7 @@ def measure(
         largest_bias=bias,
         rms_bias=utility.rms_bias,
         variance=variance,
-        unbiased=unbiased,
+        unbiased=is_unbiased(domain, bias),
         outputs=artifact.certificate.outputs,
         bytes=len(artifact.model),
         seconds=seconds,

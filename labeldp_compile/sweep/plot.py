@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from labeldp_verify.printable import clipped
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from labeldp_compile.page.axes import INK, tidy
-from labeldp_compile.page.svg import inline_svg, picture_settings, save_figure
+from labeldp_compile.page.pictures import (
+    INK,
+    LOSSES,
+    inline_svg,
+    picture_settings,
+    save_figure,
+    scale,
+    scale_logarithmically,
+    tidy,
+)
 from labeldp_compile.sweep.sweep import Sweep
 
 # Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
@@ -30,13 +39,8 @@ COLOURS = (
 )
 _MARKERS = "osD^vPX*<>hd"
 _DASHES = ("-", "--", "-.", ":")
-LOSSES = {
-    "squared": "noisy label loss (½ squared error)",
-    "absolute": "noisy label loss (absolute error)",
-    "poisson": "noisy label loss (Poisson log loss)",
-    "zero_one": "noisy label loss (share of changed labels)",
-}
 FRONTIER = "optimal, bias priced"
+_NAME_COLUMNS = 60
 _VISIBLE = 1e-3  # of the loss
 
 
@@ -68,9 +72,11 @@ def draw_losses(axes: Any, sweep: Sweep) -> None:
     axes.xaxis.set_major_locator(FixedLocator(epsilons))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.set_yscale(_scale([point.loss for point in sweep.points]))
+    scale(axes, "y", [point.loss for point in sweep.points])
     axes.set(xlabel="ε, for a label in both parts", ylabel=LOSSES[sweep.spec.loss])
-    axes.set_title(f"{sweep.spec.name}: noisy label loss", loc="left", color=INK)
+    axes.set_title(
+        f"{clipped(sweep.spec.name, _NAME_COLUMNS)}: noisy label loss", loc="left", color=INK
+    )
 
 
 def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> None:
@@ -82,14 +88,9 @@ def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> 
     for line in lines:
         x, y = [max(x, edge) for x, _ in line], [y for _, y in line]
         axes.plot(x, y, "o-", color=INK, ms=4, label=FRONTIER if line is lines[0] else None)
-    axes.set_xscale("log")
-    axes.set_yscale(_scale([y for line in lines for _, y in line]))
+    scale_logarithmically(axes, "x", [max(x, edge) for line in lines for x, _ in line])
+    scale(axes, "y", [y for line in lines for _, y in line])
     axes.set(xlabel="root-mean-square bias", ylabel="noisy label loss")
-
-
-def _scale(losses: Sequence[float]) -> str:
-    """Logarithmic, unless a loss is zero or negative (the Poisson loss can be)."""
-    return "log" if losses and min(losses) > 0 else "linear"
 
 
 def style(index: int) -> dict[str, Any]:
@@ -138,6 +139,8 @@ def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
             axes.plot(
                 x, [p.loss for p in here], label=mechanism, **style(index) | {"linestyle": ""}
             )
+    shown = [p.loss for p in sweep.points if p.epsilon in epsilons]
+    scale(axes, "y", [*shown, *(y for line in lines for _, y in line)])
     axes.set_title("The price of unbiasedness (left edge: unbiased)", loc="left", color=INK)
 
 

@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from labeldp_verify.artifact import write_model
-from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, TableRandomizer
 
 from labeldp_compile.cli import main
-from labeldp_compile.cli.heat_map import ASCII_SHADES, add_neighbours, heat_map
+from labeldp_compile.cli.heat_map import ASCII_SHADES, shaded, terminal_heat_map
 from labeldp_compile.cli.text_table import clipped, text_table, width
+from labeldp_compile.inspection import Decoded, decode_artifact
+from labeldp_compile.inspection.heat_map import Room, heat_map
 from labeldp_compile.probabilities import (
     column,
     equally_likely,
     index_of,
     matrix,
     noise_quantiles,
+    range_sums,
     row,
     value,
 )
@@ -245,16 +248,36 @@ def test_index_of_finds_only_equal_outputs():
 
 
 def test_shades_add_up_neighbours_and_mark_the_largest():
-    row = np.full(10, 0.05)
-    high = row.copy()
-    high[9] = 0.55
-    np.testing.assert_allclose(add_neighbours(row, 3), [0.15, 0.15, 0.15, 0.05])
-    np.testing.assert_allclose(add_neighbours(high, 3), [0.15, 0.15, 0.15, 0.55])
-    names, ends = ["a", "bb"], ("0", "9")
-    lines = heat_map([row, high], names, ends, columns=12, colour=False, shades=ASCII_SHADES)
+    names = tuple("abcdefghij")
+    randomizer = TableRandomizer(5, ((1,) * 10, (1,) * 9 + (11,)), names)
+    row, high = range_sums(randomizer, [0, 1], np.array([0, 3, 6, 9, 10])) * 32 / 20
+    np.testing.assert_allclose(row, [0.15, 0.15, 0.15, 0.05])
+    np.testing.assert_allclose(high, [0.15, 0.15, 0.15, 0.55])
+    decoded, ends = Decoded(CategoricalDomain(names[:2], "a"), randomizer, {}), ("0", "9")
+    heat = heat_map(decoded, room=Room(lattice=5))
+    np.testing.assert_allclose(heat.shares.T * 32, [[2] * 5, [2] * 4 + [12]])
+    lines = shaded(heat, ["a", "bb"], ends, columns=12, colour=False, shades=ASCII_SHADES)
     assert lines[1].endswith("#│") and "#" not in lines[0]
-    coloured = heat_map([row, high], names, ends, columns=12, colour=True)
+    coloured = shaded(heat, ["a", "bb"], ends, columns=12, colour=True)
     assert coloured[0].endswith("\x1b[0m│")
+
+
+@pytest.mark.parametrize("columns", [20, 41, 80, 200])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_shades_are_the_cells_of_the_page_in_the_room_there_is(tmp_path, name, columns):
+    """Every row sums to what is shown of it, and no line is wider than the terminal."""
+    decoded = decode_artifact(write(compiled(MECHANISMS[name]), tmp_path))
+    labels, names = range(10), [f"label {y}" for y in range(10)]
+    lines = terminal_heat_map(decoded, labels, names, columns=columns, colour=False)
+    assert len({len(line) for line in lines[:10]}) == 1 and len(lines[0]) <= max(columns, 18)
+    most = max(columns - 10, 8)
+    heat = heat_map(decoded, labels, Room(most - 1, most, most, 1 / (most - 1)))
+    assert len(heat.shares) <= most
+    page = heat_map(decoded)
+    assert heat.outputs == page.outputs and heat.tails == page.tails
+    np.testing.assert_allclose(heat.shares.sum(axis=0), page.shares.sum(axis=0), rtol=1e-12)
+    seen = {round(p, 12) for p in heat.rows(most).ravel()}  # no cell is lost between two columns
+    assert seen >= {round(p, 12) for p in heat.shares.ravel()}
 
 
 def test_tables_align_wide_characters():

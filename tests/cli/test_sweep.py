@@ -242,6 +242,7 @@ def test_pages_and_pictures(tmp_path):
     assert links == ["data:,"] and "<script" not in text and "@import" not in text
     assert not re.search(r"url\((?!#)", text)
     assert "prefers-color-scheme: dark" in text and "@media print" in text
+    assert "mathdefault" not in text  # numbers of axes are text, not formulas
     document = swept(spec_in(tmp_path), *FEW)
     for point in document["points"]:
         assert f"<td>{point['loss']:.6g}</td>" in text

@@ -1,12 +1,14 @@
 """docs/artifact-format.md is enough for another reader: tests/docs/reader.py is one."""
 
+import dataclasses
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import get_type_hints
 
 import onnx
 import pytest
-from labeldp_verify.shape import CERTIFICATE, OPTIMALITY, PRIOR
+from labeldp_verify.certificate import Certificate, Optimality, PrivatePriorClaims
 
 from labeldp_compile.inspection import decode_artifact
 from labeldp_compile.probabilities import row, value
@@ -42,7 +44,8 @@ def test_every_constant_field_and_metadata_key_is_on_the_page():
         constants = {t.name for t in model.graph.initializer} - label_part - {"words_per_label"}
         assert constants <= named, constants - named
         assert {entry.key for entry in model.metadata_props} <= named
-    for section, inner in CERTIFICATE.items():
-        for name in inner if isinstance(inner, dict) else [section]:
+    for section, kind in get_type_hints(Certificate).items():
+        inner = get_type_hints(kind) if dataclasses.is_dataclass(kind) else [section]
+        for name in inner:
             assert name in named or f"{section}.{name}" in named, (section, name)
-    assert {*OPTIMALITY, *PRIOR} <= named
+    assert {*get_type_hints(Optimality), *get_type_hints(PrivatePriorClaims)} <= named

@@ -2,6 +2,7 @@
 
 import pytest
 
+from labeldp_compile.report.comparison import compare
 from labeldp_compile.report.findings import examine
 from labeldp_compile.report.page import report_page
 from tests.helpers import INTEGER_SPEC, compile_text
@@ -62,7 +63,8 @@ def addresses(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     for name, spec in SPECS.items():
         (folder / f"{name}.onnx").write_bytes(compile_text(spec).model)
-        page = report_page(examine(folder / f"{name}.onnx"))
+        found = examine(folder / f"{name}.onnx")
+        page = report_page(found, compare(found.decoded))
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in SPECS}
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from labeldp_compile.inspection import label_facts
+from labeldp_compile.inspection.heat_map import heat_map
+from labeldp_compile.page.numbers import plain, rounded_up
 from labeldp_compile.probabilities import (
     columns,
     entries,
@@ -18,11 +20,8 @@ from labeldp_compile.probabilities import (
     value,
 )
 from labeldp_compile.report.comparison import compare
-from labeldp_compile.report.composition import pure_composition
-from labeldp_compile.report.heat_map import heat_map
-from labeldp_compile.report.numbers import plain, rounded_up
+from labeldp_compile.report.page import pure_composition, report_page
 from labeldp_compile.report.posterior import posteriors
-from labeldp_compile.report.sections.composition import composition
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader
 
@@ -129,21 +128,21 @@ def test_posteriors_follow_bayes_and_keep_to_the_bound(found, name):
 
 
 def test_others_are_compared_at_the_same_epsilon_and_prior(found):
-    certificate = found["bins"].decoded.certificate.to_json()
+    certificate = found["bins"].decoded.certificate
     points = {point.mechanism: point for point in compare(found["bins"].decoded).points}
     assert "rr_on_bins" not in points  # compiled again it is the same
     unbiased = found["unbiased"].decoded.certificate.utility.noisy_label_loss
     assert points["optimal_unbiased"].loss == unbiased
-    assert all(p.epsilon_label == certificate["privacy"]["epsilon_label"] for p in points.values())
-    assert min(p.loss for p in points.values()) >= certificate["utility"]["loss_lower_bound"]
+    assert all(p.epsilon_label == certificate.privacy.epsilon_label for p in points.values())
+    assert min(p.loss for p in points.values()) >= certificate.utility.loss_lower_bound
     again = {point.mechanism: point for point in compare(found["penalty"].decoded).points}
     assert again["optimal_unbiased"].loss == unbiased  # other options: worth showing
 
 
 def test_composition_adds_up_exactly(found):
-    certificate = found["bins"].decoded.certificate | {
-        "exact": {"epsilon_label": "1/3", "epsilon_total": "1/2"}
-    }
+    certificate = found["bins"].decoded.certificate
+    exact = replace(certificate.exact, epsilon_label="1/3", epsilon_total="1/2")
+    certificate = replace(certificate, exact=exact)
     payments = pure_composition(certificate)
     assert [p.labels for p in payments] == list(range(1, 11))
     assert [p.label for p in payments] == [Fraction(n, 3) for n in range(1, 11)]
@@ -164,12 +163,12 @@ def test_what_many_labels_cost_is_the_certificate_s(found, pages):
 
 def test_where_delta_buys_nothing_the_page_says_so(found, pages):
     decoded = found["users"].decoded
-    certificate = decoded.certificate.to_json()
-    stated = certificate["composition"]
+    certificate = decoded.certificate
+    stated = certificate.composition
     assert "cost less than" in pages("users") and "buys nothing" not in pages("users")
-    rows = [line | {"epsilon": stated["epsilon_pure"]} for line in stated["epsilon_at_delta"]]
-    same = certificate | {"composition": stated | {"epsilon_at_delta": rows}}
-    page = "".join(composition(replace(decoded, certificate=same)))
+    rows = [replace(line, epsilon=stated.epsilon_pure) for line in stated.epsilon_at_delta]
+    same = replace(certificate, composition=replace(stated, epsilon_at_delta=rows))
+    page = report_page(replace(found["users"], decoded=replace(decoded, certificate=same)))
     assert "buys nothing" in page and "cost less" not in page
 
 

@@ -5,16 +5,21 @@ import hashlib
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from jinja2 import ChoiceLoader, DictLoader
 from labeldp_verify import Check, Report
+from labeldp_verify.printable import printable
 
 from labeldp_compile.cli import main
 from labeldp_compile.inspection.artifact import decode_verified
-from labeldp_compile.page.palette import DARK, GROUNDS, LIGHT, MARKS, TEXT, contrast
+from labeldp_compile.page import document
+from labeldp_compile.page.palette import DARK, LIGHT
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
+from labeldp_compile.report.comparison import compare
 from labeldp_compile.report.findings import Findings, examine
 from labeldp_compile.report.page import report_page
 from labeldp_compile.report.posterior import bin_starts, prior_shares
@@ -63,8 +68,9 @@ def test_the_policy_allows_our_script_and_nothing_else(pages):
     assert f"script-src 'sha256-{digest}';" in policy
 
 
-def test_names_of_others_are_shown_and_never_obeyed(pages):
-    text = pages("hostile")
+@pytest.mark.parametrize("kind", ["pages", "compared_pages"])
+def test_names_of_others_are_shown_and_never_obeyed(request, kind):
+    text = request.getfixturevalue(kind)("hostile")
     page = Reader(text)
     for name in HOSTILE[:9]:
         assert name.replace("\u202e", "\N{REPLACEMENT CHARACTER}") in page.sections["moments"]
@@ -88,7 +94,7 @@ def test_a_hostile_name_of_file_and_spec(tmp_path):
 
 
 def test_the_same_file_gives_the_same_bytes(files, tmp_path):
-    page, picture = ["report", files["bins"], "-o"], ["report", files["hostile"], "-o"]
+    page, picture = (["report", files[name], "--compare", "-o"] for name in ("bins", "hostile"))
     one = tmp_path / "one.html", tmp_path / "one.png"
     other = tmp_path / "other.html", tmp_path / "other.png"
     for command, output in zip((page, picture), one, strict=True):
@@ -101,6 +107,65 @@ def test_the_same_file_gives_the_same_bytes(files, tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
     assert one[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_only_compare_compiles_and_says_so(files, tmp_path, monkeypatch):
+    def compiled(*arguments, **options):
+        raise AssertionError("compiled")
+
+    plain, compared = tmp_path / "plain.html", tmp_path / "compared.html"
+    command = ["report", files["bins"], "-o"]
+    result = labeldp(*command, compared, "--compare")
+    assert result.exit_code == 0 and result.stdout == f"{compared}\n"
+    assert "compiling the other mechanisms from the certificate's prior and ε = 1" in result.stderr
+    page = Reader(compared.read_text(encoding="utf-8"))
+    assert "Each of the others was compiled and verified" in page.sections["loss"]
+    assert "randomized_response" in page.sections["loss"]
+    monkeypatch.setattr(sys.modules["labeldp_compile.sweep.measure"], "assemble", compiled)
+    for output in (plain, tmp_path / "plain.png"):
+        result = labeldp(*command, output)
+        assert result.exit_code == 0 and result.stderr == ""
+    page = Reader(plain.read_text(encoding="utf-8"))
+    assert "labeldp report --compare" in page.sections["loss"]
+    assert "randomized_response" not in page.sections["loss"]
+    assert page.tags.count("svg") == 4
+    with pytest.raises(AssertionError, match="compiled"):
+        main([*map(str, command), str(plain), "--overwrite", "--compare"], standalone_mode=False)
+    words = " ".join(labeldp("report", "--help").stdout.split())
+    assert "each is compiled for that, and verified, from the prior and the ε" in words
+
+
+HOSTILE_WORDS = ["<b>&\"'", "a\u202eb", "{{ 7 * 7 }}", "\x1b[31m", "line\nline", "\udc80"]
+
+
+@pytest.mark.parametrize("words", HOSTILE_WORDS, ids=ascii)
+def test_whatever_a_page_is_given_is_text(words):
+    """Through the door that all pages share, whatever the template does with it."""
+    templates = DictLoader(
+        {
+            "x.html": "{% extends 'page/page.html' %}{% from 'page/shapes.html' import table %}"
+            "{% block body %}<i title='{{ words }}'>{{ words }}</i>{{ words|name }}"
+            "{% call table(words, [words]) %}<tr><td>{{ words ~ words }}</td></tr>{% endcall %}"
+            "<script type='application/json'>{{ [words]|tojson }}</script>{% endblock %}"
+        }
+    )
+    door = document._ENVIRONMENT
+    text = door.overlay(loader=ChoiceLoader([templates, door.loader])).get_template("x.html")
+    page = text.render(title=words, style="", script=None, words=words)
+    assert "<b>" not in page and "49" not in page
+    assert not any(c in page for c in "\u202e\x1b\udc80") and "line\nline" not in page
+    assert Reader(page).sections[""].count(printable(words)) >= 7
+
+
+def test_templates_are_ours_and_none_marks_text_as_safe():
+    """The package's own files; what Python marks as safe is made of numbers and escaped text."""
+    package = Path(document.__file__).parents[1]
+    templates = sorted(package.rglob("*.html"))
+    assert {path.name for path in templates} >= {"page.html", "shapes.html", "report.html"}
+    for path in templates:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*(safe|forceescape)\b|autoescape", text), path
+    assert document._ENVIRONMENT.autoescape is True
 
 
 def test_a_file_that_does_not_verify(files, tmp_path):
@@ -172,13 +237,14 @@ def test_many_labels_are_summarised(tmp_path):
     artifact = assemble(
         spec, estimate_prior(spec, tmp_path), "0" * 64, insecure="not verified here"
     )
-    report = Report((Check("model", True, "taken for granted"),), artifact.certificate.to_json())
-    page = report_page(Findings("many.onnx", report, decode_verified(artifact.model), None))
+    report = Report((Check("model", True, "taken for granted"),), artifact.certificate)
+    decoded = decode_verified(artifact.model)
+    page = report_page(Findings("many.onnx", report, decoded, None), compare(decoded))
     assert len(page) < 500_000
     assert "160 of" in page and "would take more than a few seconds" in page
     assert "101 of 20,500 labels" in page
     starts = bin_starts(20_500)
-    shares = prior_shares(decode_verified(artifact.model), starts)
+    shares = prior_shares(decoded, starts)
     assert shares == pytest.approx(1 / 20_500) and starts[-1] == 20_500 and len(starts) <= 121
 
 
@@ -203,6 +269,11 @@ def test_usage(tmp_path, monkeypatch, arguments, message):
     assert (tmp_path / "there.html").read_text() == "mine"
 
 
+TEXT = ("ink", "soft", "accent", "mark", "good", "bad")
+GROUNDS = ("page", "panel", "alarm", "best")
+MARKS = ("ink", "soft", "accent", "mark")
+
+
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
 def test_contrast_is_accessible(scheme):
     assert set(LIGHT) == set(DARK) and len(set(LIGHT.values())) == len(LIGHT)
@@ -213,3 +284,15 @@ def test_contrast_is_accessible(scheme):
             assert contrast(scheme[text], scheme[ground]) >= 4.5, (text, ground)
     for mark in MARKS:
         assert contrast(scheme[mark], scheme["page"]) >= 3, mark
+
+
+def contrast(one, other):
+    """The contrast ratio of two colours #rrggbb, 1 … 21 (WCAG 2.2, relative luminance)."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour):
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

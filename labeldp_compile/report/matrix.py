@@ -12,11 +12,16 @@ from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 
 from labeldp_compile.inspection import Decoded
-from labeldp_compile.page.axes import INK, tidy
+from labeldp_compile.inspection.heat_map import HeatMap
+from labeldp_compile.page.numbers import plain
 from labeldp_compile.page.palette import LIGHT
-from labeldp_compile.report.heat_map import HeatMap
-from labeldp_compile.report.numbers import plain
-from labeldp_compile.report.plots.label_axis import name_categories, name_label_axis, name_numbers
+from labeldp_compile.page.pictures import INK, tidy
+from labeldp_compile.report.plots import (
+    label_positions,
+    name_categories,
+    name_label_axis,
+    name_numbers,
+)
 
 # From rare to common. In a page the one that does not suit the colour scheme is hidden.
 SCHEMES = {
@@ -24,6 +29,7 @@ SCHEMES = {
     "dark": ("#21374f", "#2f6fb0", "#6fb3f7", "#f2f8ff"),
 }
 _POWER = 0.5  # colours follow the square root: small probabilities can be told from none
+_FINE_ROWS = 640  # of a picture whose cells are not equally high
 _APART = 0.11  # of the scale, between two ticks
 
 
@@ -40,8 +46,11 @@ def draw_matrix(
 ) -> None:
     """The heat map, and beside it which colour means what."""
     most = float(heat.shares.max())
-    shares = np.ma.masked_less_equal(heat.picture(), 0.0)  # no output: the page shows through
-    extent = (*heat.label_axis, *heat.output_axis)
+    shares = np.ma.masked_less_equal(
+        heat.rows(_FINE_ROWS), 0.0
+    )  # no output: the page shows through
+    label_axis = _label_axis(decoded)
+    extent = (*label_axis, *heat.output_axis)
     ramp = np.linspace(0, 1, 128)[:, None]
     for name in schemes:
         colours = LinearSegmentedColormap.from_list(name, SCHEMES[name])
@@ -62,11 +71,17 @@ def draw_matrix(
     scale.set_title(what, loc="right", fontsize="small", color=INK)
     if not isinstance(decoded.domain, CategoricalDomain):
         ends = (
-            max(heat.label_axis[0], heat.output_axis[0]),
-            min(heat.label_axis[1], heat.output_axis[1]),
+            max(label_axis[0], heat.output_axis[0]),
+            min(label_axis[1], heat.output_axis[1]),
         )
         axes.plot(ends, ends, color=LIGHT["soft"], linewidth=1, linestyle=(0, (4, 4)))
-        axes.set(xlim=heat.label_axis, ylim=heat.output_axis)
+        axes.set(xlim=label_axis, ylim=heat.output_axis)
+
+
+def _label_axis(decoded: Decoded) -> tuple[float, float]:
+    """The ends of the axis of labels, half a step beyond the first and the last."""
+    first, second, last = label_positions(decoded, [0, 1, decoded.domain.size - 1])
+    return first - (second - first) / 2, last + (second - first) / 2
 
 
 def _round_numbers(most: float) -> list[float]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from html import escape
+
+from labeldp_verify.forms.window import Output
+from labeldp_verify.printable import clipped
+from markupsafe import Markup
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LEAST, _MOST = 1e-4, 1e9  # beyond, a power of ten is easier to read
+_NAME_COLUMNS = 40
 
 
 def plain(number: float | Fraction, digits: int = 5) -> str:
@@ -37,7 +41,7 @@ def rounded_up(bound: Fraction, digits: int) -> str:
     return plain(math.ceil(bound / step) * step, digits + 1)
 
 
-def data(number: float | Fraction, digits: int = 5, *, field: str | None = None) -> str:
+def data(number: float | Fraction, digits: int = 5, field: str | None = None) -> Markup:
     """HTML: the number for people, and the whole of it for machines.
 
     ``field`` is the path of the certificate's field that it is.
@@ -45,17 +49,22 @@ def data(number: float | Fraction, digits: int = 5, *, field: str | None = None)
     return _data(number, plain(number, digits), field)
 
 
-def share_data(share: float, digits: int = 3) -> str:
+def share_data(share: float, digits: int = 3) -> Markup:
     """HTML: a probability as a percentage, and the whole of it for machines."""
     return _data(share, percent(share, digits), None)
 
 
-def data_above(bound: Fraction, digits: int = 5, *, field: str | None = None) -> str:
-    """HTML: an upper bound > 0, rounded up, so that what people read is a bound, too."""
+def data_above(bound: Fraction, digits: int = 5, field: str | None = None) -> Markup:
+    """HTML: an upper bound ≥ 0, rounded up, so that what people read is a bound, too."""
     return _data(bound, rounded_up(bound, digits), field)
 
 
-def _data(number: float | Fraction, text: str, field: str | None) -> str:
+def name(item: Output | float, columns: int = _NAME_COLUMNS) -> str | Markup:
+    """A label or an output: a number for people and machines, or a clipped category, plain text."""
+    return clipped(item, columns) if isinstance(item, str) else data(item, 6)
+
+
+def _data(number: float | Fraction, text: str, field: str | None) -> Markup:
     value = number if isinstance(number, Fraction) else repr(number)
-    name = "" if field is None else f' data-field="{escape(field)}"'
-    return f'<data value="{value}"{name}>{text}</data>'
+    named = "" if field is None else Markup(' data-field="{}"').format(field)
+    return Markup('<data value="{}"{}>{}</data>').format(value, named, text)

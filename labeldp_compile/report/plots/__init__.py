@@ -1,1 +1,0 @@
-"""The pictures of a report; each module draws one on axes that it is given."""

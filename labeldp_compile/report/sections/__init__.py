@@ -1,1 +1,0 @@
-"""The sections of a report's page, in HTML; each module makes one."""

@@ -1,0 +1,51 @@
+"""The pages for contributors name what exists, and the changelog dates every version."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECTS = sorted(
+    path for path in ROOT.glob("**/pyproject.toml") if not {".venv", "build"} & set(path.parts)
+)
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def projects():
+    return [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in PROJECTS]
+
+
+def test_every_version_has_a_dated_section():
+    sections = dict(
+        re.findall(r"^## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d)\)$", text_of("CHANGELOG.md"), re.M)
+    )
+    assert len(PROJECTS) >= 3 and {project["version"] for project in projects()} <= {*sections}
+    headings = re.findall(r"^## (.*)$", text_of("CHANGELOG.md"), re.M)
+    assert headings[0] == "Unreleased" and len(headings) == 1 + len(sections)
+
+
+def test_what_the_packages_say_of_themselves():
+    for project in projects():
+        assert "Programming Language :: Python :: 3.11" in project["classifiers"]
+        assert project["requires-python"] == ">=3.11" and project["license"] == "Apache-2.0"
+        assert not any(name.startswith("License ::") for name in project["classifiers"])
+        assert "://" not in str(project)
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SECURITY.md"])
+def test_pages_for_contributors_name_what_exists(page):
+    text = text_of(page)
+    assert "://" not in text and "@" not in text
+    targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.M))
+    assert set(re.findall(r"^    make ([a-z]+)", text, re.M)) <= targets
+    named = re.findall(
+        r"(?:^|[`\s])((?:tests|labeldp_compile|benchmarks|specs|docs|runtime)/[\w./-]+)", text
+    )
+    for name in named:
+        assert (ROOT / name).exists(), name
+    assert page == "SECURITY.md" or len(named) >= 5

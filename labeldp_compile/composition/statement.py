@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-from labeldp_verify.analysis.composition import DELTAS
 from labeldp_verify.certificate import CompositionClaims, EpsilonAtDelta
+from labeldp_verify.composition import DELTAS
 from labeldp_verify.forms import Randomizer
 
 from labeldp_compile.composition.compose import compose

@@ -5,7 +5,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
-PLACES = ("", "labeldp_compile", "trainer/labeldp_trainer", "runtime/labeldp_runtime")
+PLACES = (
+    "",
+    "labeldp_compile",
+    "verifier/labeldp_verify",
+    "trainer/labeldp_trainer",
+    "runtime/labeldp_runtime",
+)
 
 
 def test_the_files_and_functions_exist():

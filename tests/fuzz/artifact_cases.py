@@ -17,6 +17,7 @@ from typing import Any
 import onnx
 from hypothesis import strategies as st
 from labeldp_verify.artifact import canonical_json
+from labeldp_verify.certificate import Certificate
 from labeldp_verify.decode import read_form
 from labeldp_verify.decode.file import read_certificate, read_domain, read_model
 
@@ -234,8 +235,8 @@ def _metadata(data: bytes, random: Random) -> bytes:
 def _forged(data: bytes, random: Random) -> bytes:
     """What the open writer makes of altered integers or of an altered certificate."""
     model = read_model(data)
-    certificate = read_certificate(model)
-    domain = read_domain(certificate)
+    certificate = read_certificate(model).to_json()
+    domain = read_domain(Certificate.from_json(certificate))
     form = read_form(certificate["form"], model, domain)
     choice = random.random()
     if choice < 0.1:

@@ -73,7 +73,8 @@ def test_an_existing_artifact_is_not_lost(tmp_path):
 
 
 def test_a_failed_write_leaves_nothing(tmp_path):
-    broken = Artifact("example", "not bytes", {}, None)  # type: ignore[arg-type]
+    certificate = compile_text(INTEGER_SPEC).certificate
+    broken = Artifact("example", "not bytes", certificate, None)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         broken.write(tmp_path / "build")
     assert not list((tmp_path / "build").iterdir())

@@ -19,7 +19,7 @@ UNBIASED = TWO_LABELS.replace("rr_on_bins", "optimal_unbiased")
 def certified(domain, randomizer, kind="public", weights=(1, 1)):
     prior = {"kind": kind, "weights": list(weights)}
     provenance = Provenance("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
-    return build_certificate(domain, randomizer, "squared", provenance)
+    return build_certificate(domain, randomizer, "squared", provenance).to_json()
 
 
 def test_a_coin_of_one_bit_is_not_unbiased():

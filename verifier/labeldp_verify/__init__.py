@@ -6,14 +6,26 @@ is checked), ``forms/`` (the integers that decide every probability), ``decode/`
 byte) and ``execute.py`` (the words on which the running graph is tried).
 """
 
-from labeldp_verify.budget import DEFAULT_BUDGET, OWN_FILES, Budget, TooLargeError
-from labeldp_verify.report import Check, Report, VerificationError
-from labeldp_verify.steps import SpecCheck, check_bytes, check_file, read_artifact, verify_file
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labeldp_verify.budget import DEFAULT_BUDGET, OWN_FILES, Budget, TooLargeError
+    from labeldp_verify.certificate import Certificate
+    from labeldp_verify.report import Check, Report, VerificationError
+    from labeldp_verify.steps import (
+        SpecCheck,
+        check_bytes,
+        check_file,
+        read_artifact,
+        verify_file,
+    )
 
 __all__ = [
     "DEFAULT_BUDGET",
     "OWN_FILES",
     "Budget",
+    "Certificate",
     "Check",
     "Report",
     "SpecCheck",
@@ -24,3 +36,17 @@ __all__ = [
     "read_artifact",
     "verify_file",
 ]
+_HOMES = {
+    "budget": ("DEFAULT_BUDGET", "OWN_FILES", "Budget", "TooLargeError"),
+    "certificate": ("Certificate",),
+    "report": ("Check", "Report", "VerificationError"),
+    "steps": ("SpecCheck", "check_bytes", "check_file", "read_artifact", "verify_file"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, loaded when they are used: onnx and onnxruntime take half a second."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

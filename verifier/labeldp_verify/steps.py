@@ -32,7 +32,6 @@ import onnx
 
 from labeldp_verify.analysis import Analysis, TooMuchWorkError, analyse
 from labeldp_verify.analysis.bounds import exp_bounds, least_log_bound
-from labeldp_verify.analysis.composition import check_composition
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.artifact import FORMAT_VERSION, tables_digest
 from labeldp_verify.budget import (
@@ -44,6 +43,7 @@ from labeldp_verify.budget import (
 )
 from labeldp_verify.certificate import ADJACENCY, Certificate, FieldLists, rational
 from labeldp_verify.claims import CheckFailedError, agree, demand, short
+from labeldp_verify.composition import check_composition
 from labeldp_verify.cost import charge_labels, charge_outputs, charge_tables, claimed_labels
 from labeldp_verify.decode import (
     DecodeError,

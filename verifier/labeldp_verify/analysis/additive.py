@@ -73,7 +73,7 @@ class AdditiveAnalysis(Analysis[AdditiveRandomizer]):
         """E[ℓ(t·unit + origin, labels[i])], twice, by the row i; ValueError for ``poisson``."""
         if loss not in _LOSSES:
             raise ValueError(
-                f"the {loss} loss needs positive outputs, to which noise does not keep"
+                "the Poisson loss needs positive outputs, to which noise does not keep"
             )
         of_label = _LOSSES[loss](self.randomizer, _Lattice(self.randomizer, labels))
 

@@ -2,11 +2,9 @@
 
 Read in this order: ``lattice.py`` (privacy losses on an even lattice), ``divergence.py`` and
 ``additive_divergence.py`` (integers → hockey-stick divergences from above), ``dominating_pair.py``
-(divergences → masses on the lattice), ``losses.py`` (their composition in integers) and
-``check.py`` (what a certificate states, held against that).
+(divergences → masses on the lattice) and ``losses.py`` (their composition in integers).
 """
 
-from labeldp_verify.analysis.composition.check import DELTAS, check_composition
 from labeldp_verify.analysis.composition.compose import (
     MAX_LABELS_PER_USER,
     Composed,
@@ -19,12 +17,10 @@ from labeldp_verify.analysis.composition.dominating_pair import dominating_masse
 from labeldp_verify.analysis.composition.lattice import Lattice
 
 __all__ = [
-    "DELTAS",
     "MAX_LABELS_PER_USER",
     "Composed",
     "Lattice",
     "Part",
-    "check_composition",
     "compose_parts",
     "divergences",
     "dominating_masses",

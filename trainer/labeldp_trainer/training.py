@@ -28,7 +28,7 @@ from labeldp_trainer.run.program import environment, program_digest, repeats_bit
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.stages import run_stages
 
-_PACKAGES = ("jax", "jaxlib", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
+_PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 
 
 @dataclass(frozen=True)

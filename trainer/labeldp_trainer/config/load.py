@@ -6,15 +6,13 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from labeldp_compile.yaml_model import Document
+from labeldp_compile.yaml_source import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
-from labeldp_trainer.config.explain import explain
 from labeldp_trainer.config.model import Config
-from labeldp_trainer.config.yaml_source import KeyPath, YamlError, YamlSource, read_yaml
 from labeldp_trainer.errors import ConfigError
 
-MAX_BYTES = 1 << 20
+_CONFIG = Document("config", Config, ConfigError)
 
 
 @dataclass(frozen=True)
@@ -52,17 +50,7 @@ class LoadedConfig:
 
 def load_config(path: Path) -> LoadedConfig:
     """Read and validate a config file. Raises ConfigError."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: a config has at most {MAX_BYTES:,} bytes")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: a config is UTF-8 text") from error
+    text, _ = _CONFIG.read(path)
     return parse_config(text, str(path), path.parent)
 
 
@@ -71,16 +59,7 @@ def parse_config(text: str, source: str = "config", directory: Path | None = Non
 
     Raises ConfigError.
     """
-    try:
-        yaml = read_yaml(text)
-    except YamlError as error:
-        raise ConfigError(f"{source}:{error.line}: {error}") from error
-    if not isinstance(yaml.data, dict):
-        raise ConfigError(f"{source}:1: expected a mapping with the keys of a config")
-    try:
-        config = Config.model_validate(yaml.data)
-    except ValidationError as error:
-        raise ConfigError(explain(error.errors(), yaml, source, Config)) from error
+    config, yaml = _CONFIG.parse(text, source)
     loaded = LoadedConfig(config, text, source, directory or Path(), yaml)
     _check(loaded)
     return loaded

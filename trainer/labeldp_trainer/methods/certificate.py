@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from labeldp_runtime import (
     Key,
@@ -38,7 +38,7 @@ class Certificate:
         classes: the labels, where they are few enough to be classes.
         source: names the file.
         sha256: of the file.
-        verified: whether the artifact was verified here; None for a certificate without artifact.
+        verified: True of an artifact; None of a certificate without one, which is believed.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Certificate:
     classes: tuple[int | str, ...] | None
     source: str
     sha256: str
-    verified: bool | None
+    verified: Literal[True] | None
 
 
 def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:
@@ -64,14 +64,9 @@ def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> R
 
 
 def artifact_certificate(path: Path) -> Certificate:
-    """The certificate inside an artifact, verified if the package labeldp is installed.
-
-    Raises ArtifactError, also if the artifact does not verify.
-    """
+    """The certificate inside an artifact, which is verified. Raises ArtifactError."""
     try:
         return _parse(Randomizer.load(path, require=Policy()).certificate, path, verified=True)
-    except MissingExtraError:
-        return _parse(load_randomizer(path, None, None).certificate, path, verified=False)
     except RuntimeArtifactError as error:
         raise ArtifactError(str(error)) from None
 
@@ -89,7 +84,7 @@ def certificate_file(path: Path) -> Certificate:
     return _parse(fields, path, verified=None)
 
 
-def _parse(fields: Any, path: Path, *, verified: bool | None) -> Certificate:
+def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certificate:
     try:
         version, insecure = str(fields["format_version"]), fields["insecure"]
         privacy, label = fields["privacy"], fields["label"]

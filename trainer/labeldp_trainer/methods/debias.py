@@ -8,39 +8,29 @@ For randomized response, W[o, c] = (1[o = c] − p/K)/(1 − p): the paper's for
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.estimate.inversion import least_variance_inverse
+from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.randomizer import probabilities
+from labeldp_compile.verify import VerificationError
 from labeldp_trainer.errors import ArtifactError
 
 Floats = NDArray[np.float64]
-_NEEDS_LABELDP = (
-    "debiased needs Pr[output | label], which the package labeldp reads from an artifact: "
-    "pip install 'labeldp-trainer[debias]'"
-)
 
 
 def probability_matrix(path: Path) -> tuple[Floats, list[int | str | float]]:
-    """Pr[output | label] [k, m] of a verified artifact, and its m outputs. Raises ArtifactError."""
+    """Pr[output | label] [k, m] of a verified artifact, and its m outputs. Raises InputError."""
     try:
-        inspection = importlib.import_module("labeldp_compile.inspection")
-        probabilities = importlib.import_module("labeldp_compile.randomizer.probabilities")
-        errors = importlib.import_module("labeldp_compile.errors")
-        verify = importlib.import_module("labeldp_compile.verify")
-    except ImportError:
-        raise ArtifactError(_NEEDS_LABELDP) from None
-    try:
-        decoded = inspection.decode_artifact(path)
-    except errors.InputError as error:
-        raise ArtifactError(str(error)) from None
-    except verify.VerificationError as error:
+        decoded = decode_artifact(path)
+    except VerificationError as error:
         raise ArtifactError(f"{path}: does not verify: {error}") from None
     randomizer = decoded.randomizer
-    matrix: Floats = probabilities.matrix(randomizer, range(decoded.domain.size))
+    matrix = probabilities.matrix(randomizer, range(decoded.domain.size))
     return matrix, [probabilities.value(randomizer, o) for o in range(randomizer.outputs)]
 
 
@@ -57,8 +47,7 @@ def debiasing_weights(matrix: Floats, source: str) -> Floats:
             f"{source}: has {m} outputs for {k} labels, so that no weights undo its bias: "
             "leave debiased out, or compile randomized_response"
         )
-    inversion = importlib.import_module("labeldp_compile.estimate.inversion")
-    weights: Floats | None = inversion.least_variance_inverse(matrix)
+    weights = least_variance_inverse(matrix)
     if weights is None:
         raise ArtifactError(
             f"{source}: several labels have nearly the same outputs, so that no useful weights "

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from labeldp_compile.yaml_source import KeyPath
 from labeldp_trainer.config import DpSgd, LabelDpPro, LoadedConfig
-from labeldp_trainer.config.yaml_source import KeyPath
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.central.kept import Kept
 from labeldp_trainer.methods.central.statement import central_statement

@@ -265,7 +265,10 @@ def test_a_model_from_python(tmp_path):
         ),
         (with_method("privatized, artifact: nothing.onnx"), "nothing.onnx"),
         (with_method("privatized, artifact: train.parquet"), "train.parquet"),
-        (with_method("privatized, artifact: numbers.onnx, column: c"), "'c': expected numbers"),
+        (
+            with_method("privatized, artifact: numbers.onnx, column: colour"),
+            "'colour': expected numbers",
+        ),
         (
             with_method("privatized, certificate: train.yaml, private_column: y"),
             "train.yaml: is no certificate: not JSON",

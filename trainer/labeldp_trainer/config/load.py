@@ -9,6 +9,8 @@ from pathlib import Path
 from labeldp_compile.yaml_model import Document
 from labeldp_compile.yaml_source import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
+from labeldp_trainer.config.data import TableData
+from labeldp_trainer.config.method import Privatized
 from labeldp_trainer.config.model import Config
 from labeldp_trainer.errors import ConfigError
 
@@ -83,13 +85,26 @@ def _check(loaded: LoadedConfig) -> None:
     user_column = getattr(config.method, "user_column", None)
     if user_column is not None and config.data.kind == "idx":
         raise loaded.error(("method", "user_column"), "idx files have no columns")
-    if user_column == config.data.label:
-        raise loaded.error(("method", "user_column"), "is the label: users must be public")
+    _check_labels(loaded)
     if isinstance(config.method, DpSgd | LabelDpPro):
         if config.training.early_stopping is not None:
             reason = f"method {config.method.kind} has no training loss that may be looked at"
             raise loaded.error(("training", "early_stopping"), reason)
         _check_label_range(loaded, config.method)
+
+
+def _check_labels(loaded: LoadedConfig) -> None:
+    """No column of true labels may be taken for something public."""
+    data, method = loaded.config.data, loaded.config.method
+    column = method.column if isinstance(method, Privatized) else None
+    for key, reason in (
+        ("user_column", "users must be public"),
+        ("id_column", "ids must be public"),
+    ):
+        if getattr(method, key, None) in {data.label, column} - {None}:
+            raise loaded.error(("method", key), f"is the label: {reason}")
+    if isinstance(data, TableData) and column in (*data.numeric, *data.categorical):
+        raise loaded.error(("method", "column"), "is also a feature: true labels are none")
 
 
 def _check_label_range(loaded: LoadedConfig, method: DpSgd | LabelDpPro) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
 from labeldp_runtime import (
     Key,
     KeyFileError,
@@ -16,7 +17,10 @@ from labeldp_runtime import (
     Randomizer,
     RuntimeArtifactError,
 )
+from numpy.typing import NDArray
 
+from labeldp_compile.tabular import label_array
+from labeldp_compile.verify.decode import read_domain
 from labeldp_trainer.errors import ArtifactError
 
 _MOST_CLASSES = 1000  # an integer domain larger than this is no list of classes
@@ -61,6 +65,11 @@ def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> R
         return Randomizer.load(path, key=key, context=context)
     except (RuntimeArtifactError, KeyFileError, MissingExtraError) as error:
         raise ArtifactError(str(error)) from None
+
+
+def labels_of(randomizer: Randomizer, column: str, cells: pa.Array) -> NDArray[Any]:
+    """True labels [n] of cells of text [n], as ``labeldp randomize`` reads those of a CSV file."""
+    return label_array(read_domain(randomizer.certificate), column, cells)
 
 
 def artifact_certificate(path: Path) -> Certificate:

@@ -17,9 +17,12 @@ from labeldp_compile import pipeline
 from labeldp_compile.prior import Prior, discrete_laplace
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.prior.projection import project_to_total
+from labeldp_compile.randomizer import Domain
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular import label_array
+from labeldp_compile.tabular.label_column import check_type
 from labeldp_trainer.config import Clusters, LoadedConfig
+from labeldp_trainer.data.cells import Cells
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, InputError
 from labeldp_trainer.randomize.ratio import exact
@@ -64,7 +67,7 @@ class ClusterRandomizers:
         spec, method = self._spec, self._method
         column = spec.label.column
         try:
-            array = label_array(spec.domain, column, _arrow(labels))
+            array = label_array(spec.domain, column, _column(spec.domain, column, labels))
         except InputError as error:
             raise DataError(f"{source}: {error}") from None
         counts = np.zeros((method.k, spec.domain.size), np.int64)
@@ -145,7 +148,10 @@ class ClusterRandomizers:
         return "\n".join([*lines, f"privacy: {{epsilon: {sum(parts):f}, split: {split}}}", ""])
 
 
-def _arrow(labels: Any) -> pa.Array:
-    if isinstance(labels, pa.ChunkedArray):
-        return labels.combine_chunks()
-    return labels if isinstance(labels, pa.Array) else pa.array(labels)
+def _column(domain: Domain, name: str, labels: Any) -> pa.Array:
+    """The labels, if they are cells or of a type that holds the domain's. Raises DataError."""
+    if isinstance(labels, Cells):
+        return labels.values
+    array = labels if isinstance(labels, pa.Array) else pa.array(labels)
+    check_type(domain, name, array.type)
+    return array

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from labeldp_compile.estimate.inversion import least_variance_inverse
 from labeldp_compile.inspection import decode_artifact
 from labeldp_compile.randomizer import probabilities
 from labeldp_compile.verify import VerificationError
+from labeldp_trainer.data.labels import places
 from labeldp_trainer.errors import ArtifactError
 
 Floats = NDArray[np.float64]
@@ -57,11 +59,8 @@ def debiasing_weights(matrix: Floats, source: str) -> Floats:
 
 
 def soft_labels(
-    outputs: Sequence[int | str | float], weights: Floats, private: Sequence[int | str | float]
+    outputs: Sequence[int | str | float], weights: Floats, private: Any
 ) -> NDArray[np.float32] | None:
     """The rows of W for private labels [n], or None if one of them is no output of the artifact."""
-    known = {value: index for index, value in enumerate(outputs)}
-    if any(value not in known for value in private):
-        return None
-    rows = np.array([known[value] for value in private], np.int64)
-    return weights[rows].astype(np.float32)
+    rows = places(private, outputs)
+    return None if (rows < 0).any() else weights[rows].astype(np.float32)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.users import UserLevel
 from labeldp_trainer.data import Part, array_digest
+from labeldp_trainer.data.cells import Cells
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.methods.method import Setting
@@ -103,7 +104,7 @@ def take_rows(part: Part, rows: NDArray[np.int64]) -> Part:
 
 
 def _take(column: Any, rows: NDArray[np.int64]) -> Any:
-    return column.take(rows) if isinstance(column, pa.Array | pa.ChunkedArray) else column[rows]
+    return column.take(rows) if isinstance(column, pa.Array | Cells) else column[rows]
 
 
 def _missing(train: Part, column: str) -> DataError:

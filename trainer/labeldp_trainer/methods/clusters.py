@@ -46,7 +46,7 @@ class ClustersBuilder:
         self.classes: tuple[int | str, ...] | None = None
 
     def build(self, setting: Setting) -> Method:
-        """Minibatches on private labels, drawn here unless they are stored. Raises TrainerError."""
+        """Minibatches on private labels, drawn here unless they are stored. Raises InputError."""
         require_mixable(setting, self._method.mixup)
         rows, whole = used_rows(setting), setting
         setting = limited_to(rows, whole)

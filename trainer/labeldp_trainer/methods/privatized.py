@@ -55,7 +55,7 @@ class PrivatizedBuilder:
         self.classes = self._certificate.classes
 
     def build(self, setting: Setting) -> Method:
-        """Plain minibatches on private labels. Raises TrainerError."""
+        """Plain minibatches on private labels. Raises InputError."""
         whole = setting.dataset.train.rows
         setting = limited_to_users(setting)
         self._require_same_source(setting)

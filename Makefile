@@ -29,7 +29,7 @@ lint: $(STAMP)
 	@$(BIN)/mypy --no-error-summary
 
 # JAX has threads, and the tests of forks must not share a process with them.
-JAX_TESTS := tests/trainer tests/trainer_private tests/docs/test_tutorial.py
+JAX_TESTS := tests/trainer tests/docs/test_tutorial.py
 unit: $(STAMP)
 	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages $(addprefix --ignore=,$(JAX_TESTS))
 	@$(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)

@@ -1,8 +1,8 @@
 """YAML as a plain tree of texts with their lines, within limits that hold before any work is done.
 
-Three readers build on it, each with its own idea of what the texts mean: the spec's, the verifier's
-and (a copy of its own) the trainer's. Anchors and aliases are refused, for a few of them make
-gigabytes out of nothing; so are tags. Everything else is limited in bytes, nodes and depth.
+Two readers build on it, each with its own idea of what the texts mean: that of specs and training
+configs (``yaml_source``), and the verifier's. Anchors and aliases are refused, for a few of them
+make gigabytes out of nothing; so are tags. Everything else is limited in bytes, nodes and depth.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 # The one in C takes a fifteenth of the time; wheels of PyYAML have it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NO_ALIAS = "no anchors (&) and aliases (*): write it out"
-WAY_OUT = "keep large priors in a data file (prior: {kind: public, data: FILE})"
+WAY_OUT = "keep what is large in a data file, as in prior: {kind: public, data: FILE}"
 
 
 class YamlError(Exception):
@@ -106,9 +106,9 @@ class _Reader:
         if self._nodes > MAX_NODES:
             raise YamlError(line, f"there are at most {MAX_NODES:,} items in YAML: {WAY_OUT}")
         if depth > MAX_DEPTH:
-            raise YamlError(line, "not valid YAML for a spec: nested too deeply")
+            raise YamlError(line, "not valid YAML here: nested too deeply")
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise YamlError(line, f"not valid YAML for a spec: {_NO_ALIAS}")
+            raise YamlError(line, f"not valid YAML here: {_NO_ALIAS}")
         is_text = isinstance(event, yaml.ScalarEvent) and event.tag in (_TEXT_TAG, "!")
         if event.tag is not None and not is_text:
             raise YamlError(line, f"the tag {event.tag} is not allowed here")

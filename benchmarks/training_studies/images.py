@@ -22,7 +22,7 @@ from statistics import mean, stdev
 
 import jax
 from labeldp_trainer import TrainerError, parse_config, train
-from labeldp_trainer.private.accounting import (
+from labeldp_trainer.dp_gradient.accounting import (
     Plan,
     add_remove_noise_for_comparison_only,
     epsilon,

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.dp_gradient.accounting import Plan, padded_batch
+from labeldp_trainer.dp_gradient.noise import secret_key
+from labeldp_trainer.dp_gradient.problem import Problem
+from labeldp_trainer.dp_gradient.step import private_gradient
+from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.models import MnistCnn
-from labeldp_trainer.private.accounting import Plan, padded_batch
-from labeldp_trainer.private.noise import secret_key
-from labeldp_trainer.private.problem import Problem
-from labeldp_trainer.private.step import private_gradient
-from labeldp_trainer.private.step_config import StepConfig
 
 from training_studies.hardware import hardware
 

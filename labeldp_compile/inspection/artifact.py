@@ -38,6 +38,6 @@ def decode_verified(data: bytes) -> Decoded:
     """What is in the bytes of a file that has passed every check."""
     model = read_model(data)
     certificate = read_certificate(model)
-    domain = read_domain(certificate)
+    domain = read_domain(certificate.label.domain)
     form = read_form(certificate.form, model, domain)
     return Decoded(domain, form.randomizer, certificate)

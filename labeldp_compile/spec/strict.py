@@ -5,7 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema
+
+from labeldp_compile.yaml_model import Strict
+
+__all__ = ["Number", "Strict"]
 
 MAX_DIGITS = 100
 MAX_EXPONENT = 100
@@ -24,9 +28,3 @@ def _number(value: Any) -> Decimal:
 
 
 Number = Annotated[Decimal, BeforeValidator(_number), WithJsonSchema({"type": "number"})]
-
-
-class Strict(BaseModel):
-    """Forbids unknown keys and later changes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

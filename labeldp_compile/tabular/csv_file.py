@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 BLOCK_BYTES = 1 << 22  # parsed at once, but for rows that are longer
@@ -84,6 +85,11 @@ class CsvFile:
                 )
                 for batch in table.to_batches():
                     yield _as_text(batch)
+
+
+def empty_is_null(cells: pa.Array) -> pa.Array:
+    """Ids or categories [n] of cells [n]: an empty cell is missing."""
+    return pc.if_else(pc.equal(cells, ""), None, cells)
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:

@@ -39,6 +39,12 @@ def labels_of_cells(values: pa.Array, element_type: str, missing: int | float) -
     return by_entries(encoded, from_objects([*numbers, None], element_type, missing))
 
 
+def number_in(cell: bytes) -> Decimal | float | None:
+    """The number in one cell, exactly (its words as floats); None if it is none."""
+    found: Decimal | float | None = _number(cell, _exact)
+    return found
+
+
 def _number(cell: bytes, read: Callable[[re.Match[bytes]], Any]) -> Any:
     cell = cell.strip(_SPACE)
     found = _NUMBER.fullmatch(cell)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
@@ -18,7 +17,7 @@ from labeldp_verify.forms import Domain
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.count_column import check_count_type, count_array
-from labeldp_compile.tabular.csv_file import MAX_ROW_BYTES, CsvFile, LongRowError
+from labeldp_compile.tabular.csv_file import MAX_ROW_BYTES, CsvFile, LongRowError, empty_is_null
 from labeldp_compile.tabular.label_column import check_type
 from labeldp_compile.tabular.refusal import refused
 
@@ -27,6 +26,8 @@ BATCH_ROWS = (1 << 13, 1 << 20)  # least and most
 _PARQUET_BUFFER = (1 << 14, 1 << 20)  # least and most bytes of a column that are read at a time
 _CSV_SUFFIXES = (".csv",)
 _PARQUET_SUFFIXES = (".parquet", ".pq")
+# All that is said: the message of Arrow may quote a label.
+_DAMAGED = "is damaged, and cannot be read to the end"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class TableReader:
         """The ids of one batch. Raises DataError for nulls (empty cells of a CSV file, too)."""
         column = batch.column(self.id_column)
         if self.csv is not None:
-            column = pc.if_else(pc.equal(column, ""), None, column)
+            column = empty_is_null(column)
         try:
             return read_ids(column)
         except IdError as error:
@@ -98,20 +99,14 @@ class TableReader:
         return count_array(self.path, self.count_column, batch.column(self.count_column))
 
     def _read(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        if self.csv is not None:
+            yield from csv_batches(self.csv, columns or self.schema.names, self.column)
+            return
         try:
-            if self.csv is not None:
-                yield from self.csv.batches(columns or self.schema.names, self.column)
-            else:
-                with _open_parquet(self.path) as file:
-                    yield from file.iter_batches(_batch_rows(file, columns), columns=columns)
+            with _open_parquet(self.path) as file:
+                yield from file.iter_batches(_batch_rows(file, columns), columns=columns)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
-            # The message of Arrow may quote a label: say only that something is wrong.
-            reason = "is damaged, and cannot be read to the end"
-            if self.csv is not None:
-                reason += ": a row has another length, or another column text that is no UTF-8"
-            raise refused(self.path, reason) from None
-        except LongRowError:
-            raise refused(self.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
+            raise refused(self.path, _DAMAGED) from None
 
 
 def open_table(
@@ -187,6 +182,17 @@ def open_csv(path: Path) -> CsvFile:
     except (pa.ArrowException, OSError, UnicodeDecodeError, LongRowError):
         kind = "CSV file in UTF-8, with commas and a header"
         raise refused(path, f"is empty, or not a {kind}") from None
+
+
+def csv_batches(csv: CsvFile, columns: list[str], label: str) -> Iterator[pa.RecordBatch]:
+    """``CsvFile.batches``, whose errors are DataErrors."""
+    try:
+        yield from csv.batches(columns, label)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        reason = "a row has another length, or another column text that is no UTF-8"
+        raise refused(csv.path, f"{_DAMAGED}: {reason}") from None
+    except LongRowError:
+        raise refused(csv.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
 
 
 def _open_parquet(path: Path) -> pq.ParquetFile:

@@ -83,8 +83,9 @@ def test_help_of_train_and_a_wrong_config_wait_for_no_jax(tmp_path):
     pytest.importorskip("labeldp_trainer")
     wrong = tmp_path / "train.yaml"
     wrong.write_text("version: 1\n", encoding="utf-8")
+    heavy = ["jax", "scipy", "optax", "onnxruntime", "pyarrow"]
     for arguments in (("--help",), (wrong,)):
-        assert heavy_modules("train", *arguments, candidates=["jax", "scipy", "optax"]) == []
+        assert heavy_modules("train", *arguments, candidates=heavy) == []
 
 
 def test_the_short_helps_are_those_of_the_commands():

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from labeldp_compile.spec.yaml_source import read_yaml
+from labeldp_compile.yaml_source import read_yaml
 from tests.artifacts.specs import SPECS
 
 PRIVATE = "../../../specs/data/randhie.parquet"

@@ -11,7 +11,7 @@ from labeldp_runtime import ArtifactError, Policy, PolicyError, Randomizer
 from labeldp_runtime import artifact_file as runtime_file
 from labeldp_runtime import randomizer as runtime_randomizer
 from labeldp_runtime.wire import WireError, count_fields
-from labeldp_trainer.config import yaml_source as trainer_yaml
+from labeldp_trainer import ConfigError, load_config, parse_config
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify import budget as budget_module
 from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
@@ -210,12 +210,19 @@ def test_numbers_of_a_spec_have_an_end():
             parse_spec(INTEGER_SPEC.replace("1.0", number))
 
 
-def test_the_trainers_yaml_at_the_edges_of_its_budgets(monkeypatch):
-    monkeypatch.setattr(trainer_yaml, "MAX_NODES", 100)
-    assert trainer_yaml.read_yaml(f"[{'x,' * 99}]")
-    for text in (f"[{'x,' * 100}]", "a: &x 1", "a: *x", "[" * 1000, BOMB):
-        with pytest.raises(trainer_yaml.YamlError):
-            trainer_yaml.read_yaml(text)
+def test_a_training_config_has_the_budgets_of_a_spec(monkeypatch, tmp_path):
+    path = tmp_path / "x.yaml"
+    path.write_text(f"#{'x' * yaml_tree.MAX_BYTES}\n")
+    with pytest.raises(ConfigError, match="a config has at most 4,194,304 bytes"):
+        load_config(path)
+    for text, reason in (("a: &x 1", "write it out"), ("[" * 1000, "too deeply"), (BOMB, "it out")):
+        with pytest.raises(ConfigError, match=reason):
+            parse_config(text)
+    monkeypatch.setattr(yaml_tree, "MAX_NODES", 100)
+    with pytest.raises(ConfigError, match="expected a mapping"):
+        parse_config(f"[{'x,' * 99}]")
+    with pytest.raises(ConfigError, match="at most 100 items"):
+        parse_config(f"[{'x,' * 100}]")
 
 
 def test_a_matrix_of_billions_of_entries_is_not_drawn(tmp_path):

@@ -1,18 +1,42 @@
-"""Strict promotion: no silent broadcasting of ranks or widening of types in the trainer."""
+"""Tests of the trainer need JAX, which the compiler does not.
+
+Strict promotion: no silent broadcasting of ranks or widening of types.
+"""
 
 import os
+from importlib.util import find_spec
 
 import pytest
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault(
-    "JAX_DISABLE_MOST_OPTIMIZATIONS", "1"
-)  # what is tested is small: compile fast
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # for the children of tests, too
+
+_MISSING = [name for name in ("jax", "dp_accounting", "labeldp_trainer") if find_spec(name) is None]
+if _MISSING:
+    collect_ignore_glob = ["test_*.py"]
+else:
+    import jax
+
+
+def pytest_report_header():
+    if _MISSING:
+        return f"trainer: NOT tested, missing {', '.join(_MISSING)}"
+    return None
 
 
 @pytest.fixture(autouse=True)
-def _strict():
-    import jax
+def strict_dtypes_and_quick_compilation(request):
+    """Most of the time is compilation. Clipping is tested as optimized as it runs in training."""
+    optimized = request.module.__name__.endswith("test_clipped_sum")
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", not optimized)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
-    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+
+@pytest.fixture
+def x64():
+    """Float64 for comparisons to 1e-5 and better."""
+    with jax.enable_x64(True):
         yield

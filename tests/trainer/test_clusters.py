@@ -1,18 +1,13 @@
 """Priors of clusters: k-means, histograms of sensitivity 2, a verified randomizer for each."""
 
-import sys
-
 import numpy as np
 import pytest
-from labeldp_trainer import ArtifactError, DataError, parse_config
+from labeldp_trainer import DataError
 from labeldp_trainer.kmeans import k_means, principal_components
-from labeldp_trainer.methods import open_method
 
 from labeldp_compile import pipeline
 from labeldp_compile.prior import discrete_laplace
 from tests.trainer.label_method_helpers import (
-    CONFIG,
-    config,
     kept,
     problem,
     run,
@@ -130,9 +125,3 @@ def test_embeddings(tmp_path):
     assert all(len(set(cluster[labels == y].tolist())) == 1 for y in range(12))
     with pytest.raises(DataError, match=r"e.npz: 'short' has shape \[2, 2\]: expected numbers"):
         run(tmp_path, method % ", array: short", "other")
-
-
-def test_without_the_compiler(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "labeldp_compile.pipeline", None)
-    with pytest.raises(ArtifactError, match=r"pip install 'labeldp-trainer\[clusters\]'"):
-        open_method(parse_config(config(TWO, CONFIG)))

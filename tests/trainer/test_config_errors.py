@@ -67,6 +67,12 @@ def test_unknown_method_lists_the_known_ones():
         ("artifact: x, context: k", "context and label_version need a key"),
         ("artifact: x, column: a, private_column: b", "give one"),
         ("artifact: x, private_column: b, key: k, id_column: i", "private already"),
+        ("artifact: x, column: c", "method.column: is also a feature"),
+        ("artifact: x, column: z, key: k, id_column: z", "method.id_column: is the label: ids"),
+        (
+            "artifact: x, column: z, user_column: z, max_examples_per_user: 1",
+            "method.user_column: is the label: users must be public",
+        ),
         ("artifact: x, debiased: true", "t.yaml:13: method.debiased: is for loss: cross_entropy"),
     ],
 )

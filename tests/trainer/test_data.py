@@ -55,9 +55,12 @@ def test_csv_and_parquet_agree(tmp_path):
     write_tables(tmp_path)
     for part in ("train", "test"):
         pa_csv.write_csv(pq.read_table(tmp_path / f"{part}.parquet"), tmp_path / f"{part}.csv")
-    a, b = load(tmp_path), load(tmp_path, CONFIG.replace(".parquet", ".csv"))
-    assert a.digest() == b.digest()
-    assert a.train.columns["y"].equals(b.train.columns["y"])
+    as_csv = CONFIG.replace(".parquet", ".csv")
+    assert load(tmp_path).digest() == load(tmp_path, as_csv).digest()
+    for task, column in ((Task(), "y"), (Task(("blue", "green", "red")), "colour")):
+        a, b = (load(tmp_path, text, (column,)).train for text in (CONFIG, as_csv))
+        targets = [task.targets(part.columns[column], part.source, column) for part in (a, b)]
+        np.testing.assert_array_equal(*targets)
 
 
 def test_types_of_categories_may_differ(tmp_path):
@@ -106,6 +109,10 @@ def test_labels_without_a_class_are_not_quoted():
     with pytest.raises(DataError) as other:
         Task(("a", "b")).targets(["a", "b", "c"], "t", "y")
     assert str(other.value) == str(caught.value)  # nor are they counted
+    for third in (None, 7):  # a null would make another numpy type of integers
+        with pytest.raises(DataError) as caught:
+            Task((0, 1)).targets(pa.array([0, 1, third]), "t", "y")
+        assert str(caught.value) == str(other.value)
     assert Task((0, 1, 2)).targets(np.array([2.0, 0.0]), "t", "y").tolist() == [2, 0]
     with pytest.raises(DataError, match="are for a regression loss"):
         Task((0, 1, 2)).targets(np.array([2.0, 0.7]), "t", "y")

@@ -48,9 +48,3 @@ def test_tables_that_cannot_be_undone():
     close = np.array([[0.5, 0.5], [0.5 + 1e-8, 0.5 - 1e-8]])
     with pytest.raises(ArtifactError, match="nearly the same outputs"):
         debiasing_weights(close, "x")
-
-
-def test_without_the_compiler(monkeypatch, tmp_path):
-    monkeypatch.setitem(__import__("sys").modules, "labeldp_compile.inspection", None)
-    with pytest.raises(ArtifactError, match=r"pip install 'labeldp-trainer\[debias\]'"):
-        probability_matrix(tmp_path / "x.onnx")

@@ -8,7 +8,6 @@ import onnx
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.artifact import canonical_json
-from labeldp_verify.certificate import Certificate
 from labeldp_verify.decode import read_form
 from labeldp_verify.decode.file import read_certificate, read_domain, read_model
 from labeldp_verify.decode.window import WindowFile
@@ -37,7 +36,7 @@ def model(request):
 def parts(model):
     proto = read_model(model)
     certificate = read_certificate(proto).to_json()
-    domain = read_domain(Certificate.from_json(certificate))
+    domain = read_domain(certificate["label"]["domain"])
     return domain, read_form(certificate["form"], proto, domain), certificate
 
 

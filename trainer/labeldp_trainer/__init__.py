@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         ConfigError,
         DataError,
         DivergedError,
+        InputError,
         RunFolderError,
         TrainerError,
     )
@@ -25,6 +26,7 @@ _HOMES = {
     "DataError": "errors",
     "DivergedError": "errors",
     "FeatureShape": "data",
+    "InputError": "errors",
     "LoadedConfig": "config",
     "Model": "models",
     "Result": "training",
@@ -42,6 +44,7 @@ __all__ = [
     "DataError",
     "DivergedError",
     "FeatureShape",
+    "InputError",
     "LoadedConfig",
     "Model",
     "Result",

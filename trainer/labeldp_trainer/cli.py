@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.errors import explained
+from labeldp_compile.cli.output import say, tell
 from labeldp_trainer.config import load_config
-from labeldp_trainer.errors import TrainerError
-
-_MAX_CHARACTERS = 20_000
 
 
+@explained
 @click.command(
     "train",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -33,18 +32,14 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     The folder holds the parameters, the metrics, checkpoints, and a statement of what is private
     and what must stay secret (privacy.txt, privacy.json).
     """
-    try:
-        loaded = load_config(config)
-        # Not before the config is right: JAX takes seconds to load.
-        from labeldp_trainer.progress import epoch_progress  # noqa: PLC0415
-        from labeldp_trainer.training import train  # noqa: PLC0415
+    loaded = load_config(config)
+    # Not before the config is right: JAX takes seconds to load.
+    from labeldp_trainer.progress import epoch_progress  # noqa: PLC0415
+    from labeldp_trainer.training import train  # noqa: PLC0415
 
-        output = output or Path("runs") / loaded.config.name
-        progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
-        result = train(loaded, output, resume=resume, progress=progress)
-    except TrainerError as error:
-        _print(f"labeldp: {error}", err=True)
-        sys.exit(2)
+    output = output or Path("runs") / loaded.config.name
+    progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
+    result = train(loaded, output, resume=resume, progress=progress)
     if quiet:
         return
     numbers = ", ".join(
@@ -52,14 +47,7 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
         for name, value in result.metrics.items()
         if isinstance(value, int | float)
     )
-    _print(f"{output}: {numbers}")
+    say(f"{output}: {numbers}")
     for note in result.notes:
-        _print(f"note: {note}", err=True)
-    _print(result.statement.paragraph())
-
-
-def _print(line: str, *, err: bool = False) -> None:
-    """One line, in which nothing is left that a terminal obeys."""
-    from labeldp_runtime.printable import one_line  # noqa: PLC0415  # after --help
-
-    click.echo(one_line(line, _MAX_CHARACTERS), err=err)
+        tell(f"note: {note}")
+    say(result.statement.paragraph())

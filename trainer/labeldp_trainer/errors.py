@@ -1,29 +1,28 @@
 """Errors that explain themselves to a person.
 
-The command line prints the one message of a ``TrainerError`` and exits with 2.
+All are of labeldp's kind: the command line prints the one message of an ``InputError`` and exits
+with 2. Tables are read by labeldp, so that theirs are its own.
 """
 
+from labeldp_compile.errors import DataError, InputError
 
-class TrainerError(Exception):
-    """The user's input or usage is wrong, or training cannot go on; the message says what to do.
+__all__ = [
+    "ArtifactError",
+    "ConfigError",
+    "DataError",
+    "DivergedError",
+    "InputError",
+    "RunFolderError",
+    "TrainerError",
+]
 
-    A message quotes files, so it is one printable line from the beginning.
-    """
 
-    def __init__(self, message: str) -> None:
-        """Keep the message, made printable."""
-        # Here, for the package brings onnxruntime along.
-        from labeldp_runtime.printable import one_line  # noqa: PLC0415
-
-        super().__init__(one_line(message))
+class TrainerError(InputError):
+    """The user's input or usage is wrong, or training cannot go on; the message says what to do."""
 
 
 class ConfigError(TrainerError):
     """The config is wrong; the message starts with the file, the line and the key."""
-
-
-class DataError(TrainerError):
-    """A data file is missing, damaged, or does not hold what the config says."""
 
 
 class ArtifactError(TrainerError):

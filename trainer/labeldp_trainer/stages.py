@@ -25,7 +25,7 @@ def run_stages(
     """All stages that are left: parameters, their epoch, and the metrics of the last stage.
 
     Every stage starts from fresh parameters; ``params`` are those of the first. Stage t has the
-    keys 2t − 2 and 2t − 1 of the seed. Raises TrainerError.
+    keys 2t − 2 and 2t − 1 of the seed. Raises InputError.
     """
     later = run.method.later
     if later is None:

@@ -28,7 +28,7 @@ from labeldp_trainer.run.program import environment, program_digest, repeats_bit
 from labeldp_trainer.sharding import Devices
 from labeldp_trainer.stages import run_stages
 
-_PACKAGES = ("jax", "jaxlib", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
+_PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def train(
     from its last checkpoint (and one that was not yet started starts); on the same kind and number
     of devices it ends with bitwise the same parameters.
 
-    Raises TrainerError for whatever the user can mend; then no run folder has been made, unless
+    Raises InputError for whatever the user can mend; then no run folder has been made, unless
     training diverged.
     """
     folder = find_run(output, loaded.digest, resume=resume)

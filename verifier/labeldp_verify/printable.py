@@ -2,7 +2,7 @@
 
 Labels, names, columns, paths and messages of libraries come from files, and a file is somebody's
 letter. Whatever of it reaches a terminal, a log or a page goes through here. ``labeldp_runtime``
-has a door of its own, by the same rules, for it stands alone.
+has a door of its own, by the same rules, for it stands alone: a test compares them.
 """
 
 from __future__ import annotations

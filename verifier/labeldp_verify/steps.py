@@ -170,7 +170,7 @@ class _Verification:
         claimed = claimed_labels(self.certificate.label.domain)
         demand(claimed <= MAX_LABELS, "there are more labels than an artifact can have")
         charge_labels(self.certificate)
-        self.domain = read_domain(self.certificate)
+        self.domain = read_domain(self.certificate.label.domain)
         demand(self.certificate.format_version == FORMAT_VERSION, "unknown format of certificate")
         return f"one certificate, canonical, format {FORMAT_VERSION}"
 

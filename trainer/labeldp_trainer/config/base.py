@@ -6,13 +6,11 @@ import math
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
+from labeldp_compile.yaml_model import Strict
 
-class Strict(BaseModel):
-    """Forbids unknown keys and later changes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+__all__ = ["Number", "Strict"]
 
 
 def _number(value: Any) -> float:

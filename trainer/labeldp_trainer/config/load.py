@@ -6,15 +6,15 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from labeldp_compile.yaml_model import Document
+from labeldp_compile.yaml_source import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
-from labeldp_trainer.config.explain import explain
+from labeldp_trainer.config.data import TableData
+from labeldp_trainer.config.method import Privatized
 from labeldp_trainer.config.model import Config
-from labeldp_trainer.config.yaml_source import KeyPath, YamlError, YamlSource, read_yaml
 from labeldp_trainer.errors import ConfigError
 
-MAX_BYTES = 1 << 20
+_CONFIG = Document("config", Config, ConfigError)
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,7 @@ class LoadedConfig:
 
 def load_config(path: Path) -> LoadedConfig:
     """Read and validate a config file. Raises ConfigError."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: a config has at most {MAX_BYTES:,} bytes")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: a config is UTF-8 text") from error
+    text, _ = _CONFIG.read(path)
     return parse_config(text, str(path), path.parent)
 
 
@@ -71,16 +61,7 @@ def parse_config(text: str, source: str = "config", directory: Path | None = Non
 
     Raises ConfigError.
     """
-    try:
-        yaml = read_yaml(text)
-    except YamlError as error:
-        raise ConfigError(f"{source}:{error.line}: {error}") from error
-    if not isinstance(yaml.data, dict):
-        raise ConfigError(f"{source}:1: expected a mapping with the keys of a config")
-    try:
-        config = Config.model_validate(yaml.data)
-    except ValidationError as error:
-        raise ConfigError(explain(error.errors(), yaml, source, Config)) from error
+    config, yaml = _CONFIG.parse(text, source)
     loaded = LoadedConfig(config, text, source, directory or Path(), yaml)
     _check(loaded)
     return loaded
@@ -104,13 +85,26 @@ def _check(loaded: LoadedConfig) -> None:
     user_column = getattr(config.method, "user_column", None)
     if user_column is not None and config.data.kind == "idx":
         raise loaded.error(("method", "user_column"), "idx files have no columns")
-    if user_column == config.data.label:
-        raise loaded.error(("method", "user_column"), "is the label: users must be public")
+    _check_labels(loaded)
     if isinstance(config.method, DpSgd | LabelDpPro):
         if config.training.early_stopping is not None:
             reason = f"method {config.method.kind} has no training loss that may be looked at"
             raise loaded.error(("training", "early_stopping"), reason)
         _check_label_range(loaded, config.method)
+
+
+def _check_labels(loaded: LoadedConfig) -> None:
+    """No column of true labels may be taken for something public."""
+    data, method = loaded.config.data, loaded.config.method
+    column = method.column if isinstance(method, Privatized) else None
+    for key, reason in (
+        ("user_column", "users must be public"),
+        ("id_column", "ids must be public"),
+    ):
+        if getattr(method, key, None) in {data.label, column} - {None}:
+            raise loaded.error(("method", key), f"is the label: {reason}")
+    if isinstance(data, TableData) and column in (*data.numeric, *data.categorical):
+        raise loaded.error(("method", "column"), "is also a feature: true labels are none")
 
 
 def _check_label_range(loaded: LoadedConfig, method: DpSgd | LabelDpPro) -> None:

@@ -1,12 +1,12 @@
 """From label columns to the targets of a loss.
 
 No message quotes a label, counts labels, or says which row one stands in: that a column is refused
-is all that a log may hold.
+is all that a log may hold. A column of a CSV file is read cell by cell, as the task declares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp_compile.tabular.number_cells import number_in
+from labeldp_trainer.data.cells import Cells
 from labeldp_trainer.errors import DataError
 
 
@@ -30,34 +32,63 @@ class Task:
 
     def targets(self, values: Any, source: str, column: str) -> NDArray[Any]:
         """float32 [n] numbers, or int32 [n] indices of classes. Raises DataError."""
-        array = as_numpy(values)
         if self.classes is not None:
-            return class_indices(array, self.classes, source, column)
+            return class_indices(values, self.classes, source, column)
+        array = values.numbers() if isinstance(values, Cells) else as_numpy(values)
         if array.dtype.kind not in "buif":
             raise DataError(f"{source}: {column!r} does not hold numbers")
-        numbers = array.astype(np.float32)
+        with np.errstate(all="ignore"):  # numpy would warn of a label that float32 does not hold
+            numbers = array.astype(np.float32)
         if not np.isfinite(numbers).all():
             raise DataError(f"{source}: {column!r} has labels that are missing, NaN or infinite")
         return numbers
 
 
 def class_indices(
-    array: NDArray[Any], classes: Sequence[int | str], source: str, column: str
+    values: Any, classes: Sequence[int | str], source: str, column: str
 ) -> NDArray[np.int32]:
     """int32 [n]: the place of every value among the classes. Raises DataError."""
-    known = {value: index for index, value in enumerate(classes)}
-    values = [_plain(value) for value in array.tolist()]
-    if any(value not in known for value in values):
-        reason = f"{source}: {column!r}: some labels are none of the {len(known)} classes: list "
-        reason += "every class, in the type that the column has"
-        if array.dtype.kind == "f":
-            reason += "; real numbers, as unbiased randomizers give, are for a regression loss"
-        raise DataError(reason)
-    return np.array([known[value] for value in values], np.int32)
+    found = places(values, classes)
+    if (found < 0).any():
+        raise DataError(
+            f"{source}: {column!r}: some labels are none of the {len(classes)} classes: list every "
+            "class, in the type that the column has, if it declares one; real numbers, as unbiased "
+            "randomizers give, are for a regression loss"
+        )
+    return found.astype(np.int32)
+
+
+def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]:
+    """[n] the place of every value among the known ones, −1 of one that is not there.
+
+    Numbers of any type find theirs: 3.0 is 3. A cell of a CSV file is the known text that it is, or
+    else the known number that it is by the grammar of ``number_cells``.
+    """
+    place = {value: index for index, value in enumerate(known)}
+    if isinstance(values, Cells):
+        return values.read(_finder(place))
+    return np.array([place.get(value, -1) for value in as_numpy(values).tolist()], np.int64)
+
+
+def _finder(place: Mapping[int | str | float, int]) -> Callable[[bytes], int]:
+    nearest = {value: index for value, index in place.items() if isinstance(value, float)}
+
+    def find(cell: bytes) -> int:
+        text = cell.decode()
+        if text in place:
+            return place[text]
+        number: Any = number_in(cell)
+        if number is None:
+            return -1
+        return place[number] if number in place else nearest.get(float(number), -1)
+
+    return find
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
-    """A label column as numpy: numbers keep their type, nulls become NaN or None."""
+    """A column as numpy: numbers keep their type, nulls become NaN or None, cells are names."""
+    if isinstance(values, Cells):
+        values = values.names()
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if isinstance(values, pa.Array):
@@ -67,8 +98,3 @@ def as_numpy(values: Any) -> NDArray[Any]:
             values = values.cast(pa.float64())
         return np.asarray(values.to_numpy(zero_copy_only=False))
     return np.asarray(values)
-
-
-def _plain(value: Any) -> Any:
-    """3.0 as 3, so that numbers of any type find their class."""
-    return int(value) if isinstance(value, bool | float) and value == value // 1 else value

@@ -26,5 +26,5 @@ _BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
 
 
 def open_method(loaded: LoadedConfig) -> MethodBuilder:
-    """The builder of the method that a config names. Raises TrainerError."""
+    """The builder of the method that a config names. Raises InputError."""
     return _BUILDERS[loaded.config.method.kind](loaded)

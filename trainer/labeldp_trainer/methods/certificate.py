@@ -6,8 +6,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import labeldp_verify
+import pyarrow as pa
 from labeldp_runtime import (
     Key,
     KeyFileError,
@@ -16,7 +18,10 @@ from labeldp_runtime import (
     Randomizer,
     RuntimeArtifactError,
 )
+from labeldp_verify.decode.file import read_domain
+from numpy.typing import NDArray
 
+from labeldp_compile.tabular import label_array
 from labeldp_trainer.errors import ArtifactError
 
 _MOST_CLASSES = 1000  # an integer domain larger than this is no list of classes
@@ -38,7 +43,7 @@ class Certificate:
         classes: the labels, where they are few enough to be classes.
         source: names the file.
         sha256: of the file.
-        verified: whether the artifact was verified here; None for a certificate without artifact.
+        verified: True of an artifact; None of a certificate without one, which is believed.
     """
 
     name: str
@@ -51,7 +56,7 @@ class Certificate:
     classes: tuple[int | str, ...] | None
     source: str
     sha256: str
-    verified: bool | None
+    verified: Literal[True] | None
 
 
 def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:
@@ -63,15 +68,15 @@ def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> R
         raise ArtifactError(str(error)) from None
 
 
-def artifact_certificate(path: Path) -> Certificate:
-    """The certificate inside an artifact, verified if the package labeldp is installed.
+def labels_of(randomizer: Randomizer, column: str, cells: pa.Array) -> NDArray[Any]:
+    """True labels [n] of cells of text [n], as ``labeldp randomize`` reads those of a CSV file."""
+    return label_array(read_domain(randomizer.certificate["label"]["domain"]), column, cells)
 
-    Raises ArtifactError, also if the artifact does not verify.
-    """
+
+def artifact_certificate(path: Path) -> Certificate:
+    """The certificate inside an artifact, which is verified. Raises ArtifactError."""
     try:
         return _parse(Randomizer.load(path, require=Policy()).certificate, path, verified=True)
-    except MissingExtraError:
-        return _parse(load_randomizer(path, None, None).certificate, path, verified=False)
     except RuntimeArtifactError as error:
         raise ArtifactError(str(error)) from None
 
@@ -89,28 +94,27 @@ def certificate_file(path: Path) -> Certificate:
     return _parse(fields, path, verified=None)
 
 
-def _parse(fields: Any, path: Path, *, verified: bool | None) -> Certificate:
+def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certificate:
     try:
         version, insecure = str(fields["format_version"]), fields["insecure"]
-        privacy, label = fields["privacy"], fields["label"]
-        bias = fields["utility"]["largest_bias"]
+        if version.partition(".")[0] != "1":
+            raise ArtifactError(f"{path}: has format {version}: upgrade labeldp-trainer")
+        stated = labeldp_verify.Certificate.from_json(fields)
         certificate = Certificate(
-            name=str(fields["name"]),
-            mechanism=str(fields["mechanism"]),
-            column=str(label["column"]),
-            epsilon_label=float(privacy["epsilon_label"]),
-            epsilon_prior=float(privacy["epsilon_prior"]),
-            epsilon_total=float(privacy["epsilon_total"]),
-            largest_bias=None if bias is None else float(bias),
-            classes=_classes(label["domain"]),
+            name=stated.name,
+            mechanism=stated.mechanism,
+            column=stated.label.column,
+            epsilon_label=stated.privacy.epsilon_label,
+            epsilon_prior=stated.privacy.epsilon_prior,
+            epsilon_total=stated.privacy.epsilon_total,
+            largest_bias=stated.utility.largest_bias,
+            classes=_classes(stated.label.domain),
             source=str(path),
             sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
             verified=verified,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"{path}: is no certificate of labeldp, or is damaged") from error
-    if version.partition(".")[0] != "1":
-        raise ArtifactError(f"{path}: has format {version}: upgrade labeldp-trainer")
     if insecure is not None:
         raise ArtifactError(f"{path}: {insecure!r}: compile it again without a test seed")
     return certificate

@@ -18,7 +18,7 @@ _MOST_COLUMNS = 8192  # a covariance matrix of 0.5 GB
 
 
 def cluster_of_examples(setting: Setting, method: Clusters) -> NDArray[np.int64]:
-    """[n] the cluster of each training example. Raises TrainerError."""
+    """[n] the cluster of each training example. Raises InputError."""
     rows = setting.dataset.train.rows
     if method.k > rows:
         reason = f"{method.k:,} are more than the {rows:,} examples"

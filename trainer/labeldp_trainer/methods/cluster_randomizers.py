@@ -1,40 +1,31 @@
-"""The part of ``clusters`` that the package labeldp does: histograms, and a randomizer of each.
-
-Only here is labeldp_compile imported; without it, ``require_labeldp`` says what to install.
-"""
+"""The part of ``clusters`` that the compiler does: histograms, and a randomizer of each."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from dataclasses import dataclass
 from decimal import Decimal
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from labeldp_runtime import LabelError, Randomizer
+from labeldp_verify.forms import Domain
 from numpy.typing import NDArray
 
+from labeldp_compile import pipeline
+from labeldp_compile.prior import Prior, discrete_laplace
+from labeldp_compile.prior.histogram import label_indexes
+from labeldp_compile.prior.projection import project_to_total
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.tabular import label_array
+from labeldp_compile.tabular.label_column import check_type
 from labeldp_trainer.config import Clusters, LoadedConfig
+from labeldp_trainer.data.cells import Cells
 from labeldp_trainer.data.labels import as_numpy
-from labeldp_trainer.errors import ArtifactError, DataError
+from labeldp_trainer.errors import DataError, InputError
 from labeldp_trainer.randomize.ratio import exact
-
-_NEEDS_LABELDP = (
-    "method clusters compiles its randomizers with the package labeldp: "
-    "pip install 'labeldp-trainer[clusters]'"
-)
-
-
-def labeldp(name: str) -> ModuleType:
-    """A module of the package labeldp. Raises ArtifactError if it is not installed."""
-    try:
-        return importlib.import_module(f"labeldp_compile.{name}")
-    except ImportError:
-        raise ArtifactError(_NEEDS_LABELDP) from None
 
 
 @dataclass(frozen=True)
@@ -61,11 +52,10 @@ class ClusterRandomizers:
         assert isinstance(method, Clusters)
         self._loaded, self._method, self._classes = loaded, method, classes
         self._text = self._spec_text()
-        errors = labeldp("errors")
         try:
-            self._spec = labeldp("spec").parse_spec(self._text, "spec")
+            self._spec = parse_spec(self._text, "spec")
             self._feasible()
-        except (errors.InputError, ValueError) as error:
+        except (InputError, ValueError) as error:
             raise loaded.error(("method", "mechanism"), f"for labeldp: {error}") from None
 
     def randomize(self, labels: Any, cluster: NDArray[np.int64], source: str) -> Private:
@@ -77,15 +67,14 @@ class ClusterRandomizers:
         spec, method = self._spec, self._method
         column = spec.label.column
         try:
-            array = labeldp("tabular").label_array(spec.domain, column, _arrow(labels))
-        except labeldp("errors").InputError as error:
+            array = label_array(spec.domain, column, _column(spec.domain, column, labels))
+        except InputError as error:
             raise DataError(f"{source}: {error}") from None
         counts = np.zeros((method.k, spec.domain.size), np.int64)
-        index = labeldp("prior.histogram").label_indexes(spec.domain)(array)
+        index = label_indexes(spec.domain)(array)
         np.add.at(counts, (cluster, index), 1)
         # One histogram with k counts a cluster: a substituted label moves one unit inside one row.
-        laplace = labeldp("prior.discrete_laplace")
-        noisy = laplace.noisy_histogram(counts.ravel(), exact(method.epsilon_prior))
+        noisy = discrete_laplace.noisy_histogram(counts.ravel(), exact(method.epsilon_prior))
         histograms = np.array(noisy.counts, np.int64).reshape(counts.shape)
         return Private(
             self._answers(array, cluster, histograms, noisy.scale), histograms, noisy.scale
@@ -112,25 +101,24 @@ class ClusterRandomizers:
 
     def _randomizer(self, number: int, noisy: list[int], rows: int, scale: float) -> Randomizer:
         """Compiled for this histogram, and verified before it is used."""
-        weights = labeldp("prior.projection").project_to_total(noisy, rows)
-        laplace = labeldp("prior.discrete_laplace")
+        weights = project_to_total(noisy, rows)
         statement = {
             "kind": "private",
             "weights": weights,
             "rows": rows,
             "labels": len(weights),
-            "mechanism": laplace.NOISE,
-            "l1_sensitivity": laplace.L1_SENSITIVITY,
+            "mechanism": discrete_laplace.NOISE,
+            "l1_sensitivity": discrete_laplace.L1_SENSITIVITY,
             "scale": scale,
             "post_processing": "projection onto counts >= 0 that sum to the rows",
             "split": "given",
         }
         epsilons = exact(self._method.epsilon_prior), exact(self._method.epsilon)
-        prior = labeldp("prior").Prior(weights, *epsilons, statement)
+        prior = Prior(weights, *epsilons, statement)
         digest = hashlib.sha256(self._text.encode()).hexdigest()
         try:
-            artifact = labeldp("pipeline").assemble(self._spec, prior, digest)
-        except labeldp("errors").InputError as error:
+            artifact = pipeline.assemble(self._spec, prior, digest)
+        except InputError as error:
             reason = f"for labeldp: cluster {number}: {error}"
             raise self._loaded.error(("method", "mechanism"), reason) from None
         return Randomizer(artifact.model, f"cluster {number}")
@@ -138,7 +126,7 @@ class ClusterRandomizers:
     def _feasible(self) -> None:
         """Whatever could fail without the histograms fails before they are paid for."""
         epsilons = exact(self._method.epsilon_prior), exact(self._method.epsilon)
-        labeldp("pipeline").require_compilable(self._spec, *epsilons, None)
+        pipeline.require_compilable(self._spec, *epsilons, None)
 
     def _spec_text(self) -> str:
         method, config = self._method, self._loaded.config
@@ -160,7 +148,10 @@ class ClusterRandomizers:
         return "\n".join([*lines, f"privacy: {{epsilon: {sum(parts):f}, split: {split}}}", ""])
 
 
-def _arrow(labels: Any) -> pa.Array:
-    if isinstance(labels, pa.ChunkedArray):
-        return labels.combine_chunks()
-    return labels if isinstance(labels, pa.Array) else pa.array(labels)
+def _column(domain: Domain, name: str, labels: Any) -> pa.Array:
+    """The labels, if they are cells or of a type that holds the domain's. Raises DataError."""
+    if isinstance(labels, Cells):
+        return labels.values
+    array = labels if isinstance(labels, pa.Array) else pa.array(labels)
+    check_type(domain, name, array.type)
+    return array

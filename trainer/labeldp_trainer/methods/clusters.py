@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Clusters, LoadedConfig
 from labeldp_trainer.methods.cluster_features import cluster_of_examples
-from labeldp_trainer.methods.cluster_randomizers import ClusterRandomizers, labeldp
+from labeldp_trainer.methods.cluster_randomizers import ClusterRandomizers
 from labeldp_trainer.methods.label_noise import KEPT, require_mixable, statement, true_classes
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
@@ -30,7 +30,7 @@ class ClustersBuilder:
     """Builds the method from a config whose method is ``clusters``."""
 
     def __init__(self, loaded: LoadedConfig) -> None:
-        """Raises ConfigError if the domain is missing, ArtifactError without labeldp."""
+        """Raises ConfigError if the domain is missing, or given where the classes are it."""
         method = loaded.config.method
         assert isinstance(method, Clusters)
         classification = loaded.config.loss == "cross_entropy"
@@ -41,13 +41,12 @@ class ClustersBuilder:
         if not classification and method.domain is None:
             reason = "regression needs a domain, as in domain: {kind: integer, min: 0, max: 52}"
             raise loaded.error(("method",), reason)
-        labeldp("pipeline")
         self._loaded, self._method = loaded, method
         self.columns: tuple[str, ...] = needed_columns(loaded)
         self.classes: tuple[int | str, ...] | None = None
 
     def build(self, setting: Setting) -> Method:
-        """Minibatches on private labels, drawn here unless they are stored. Raises TrainerError."""
+        """Minibatches on private labels, drawn here unless they are stored. Raises InputError."""
         require_mixable(setting, self._method.mixup)
         rows, whole = used_rows(setting), setting
         setting = limited_to(rows, whole)

@@ -8,39 +8,31 @@ For randomized response, W[o, c] = (1[o = c] − p/K)/(1 − p): the paper's for
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from labeldp_verify import VerificationError
 from numpy.typing import NDArray
 
+from labeldp_compile import probabilities
+from labeldp_compile.estimate.inversion import least_variance_inverse
+from labeldp_compile.inspection import decode_artifact
+from labeldp_trainer.data.labels import places
 from labeldp_trainer.errors import ArtifactError
 
 Floats = NDArray[np.float64]
-_NEEDS_LABELDP = (
-    "debiased needs Pr[output | label], which the package labeldp reads from an artifact: "
-    "pip install 'labeldp-trainer[debias]'"
-)
 
 
 def probability_matrix(path: Path) -> tuple[Floats, list[int | str | float]]:
-    """Pr[output | label] [k, m] of a verified artifact, and its m outputs. Raises ArtifactError."""
+    """Pr[output | label] [k, m] of a verified artifact, and its m outputs. Raises InputError."""
     try:
-        inspection = importlib.import_module("labeldp_compile.inspection")
-        probabilities = importlib.import_module("labeldp_compile.probabilities")
-        errors = importlib.import_module("labeldp_compile.errors")
-        verify = importlib.import_module("labeldp_verify")
-    except ImportError:
-        raise ArtifactError(_NEEDS_LABELDP) from None
-    try:
-        decoded = inspection.decode_artifact(path)
-    except errors.InputError as error:
-        raise ArtifactError(str(error)) from None
-    except verify.VerificationError as error:
+        decoded = decode_artifact(path)
+    except VerificationError as error:
         raise ArtifactError(f"{path}: does not verify: {error}") from None
     randomizer = decoded.randomizer
-    matrix: Floats = probabilities.matrix(randomizer, range(decoded.domain.size))
+    matrix = probabilities.matrix(randomizer, range(decoded.domain.size))
     return matrix, [probabilities.value(randomizer, o) for o in range(randomizer.outputs)]
 
 
@@ -57,8 +49,7 @@ def debiasing_weights(matrix: Floats, source: str) -> Floats:
             f"{source}: has {m} outputs for {k} labels, so that no weights undo its bias: "
             "leave debiased out, or compile randomized_response"
         )
-    inversion = importlib.import_module("labeldp_compile.estimate.inversion")
-    weights: Floats | None = inversion.least_variance_inverse(matrix)
+    weights = least_variance_inverse(matrix)
     if weights is None:
         raise ArtifactError(
             f"{source}: several labels have nearly the same outputs, so that no useful weights "
@@ -68,11 +59,8 @@ def debiasing_weights(matrix: Floats, source: str) -> Floats:
 
 
 def soft_labels(
-    outputs: Sequence[int | str | float], weights: Floats, private: Sequence[int | str | float]
+    outputs: Sequence[int | str | float], weights: Floats, private: Any
 ) -> NDArray[np.float32] | None:
     """The rows of W for private labels [n], or None if one of them is no output of the artifact."""
-    known = {value: index for index, value in enumerate(outputs)}
-    if any(value not in known for value in private):
-        return None
-    rows = np.array([known[value] for value in private], np.int64)
-    return weights[rows].astype(np.float32)
+    rows = places(private, outputs)
+    return None if (rows < 0).any() else weights[rows].astype(np.float32)

@@ -52,7 +52,7 @@ class LpMstBuilder:
         self.classes: tuple[int | str, ...] | None = None
 
     def build(self, setting: Setting) -> Method:
-        """The first stage, which leads to the others. Raises TrainerError."""
+        """The first stage, which leads to the others. Raises InputError."""
         method = self._method
         require_mixable(setting, method.mixup)
         setting = limited_to_users(setting)

@@ -104,5 +104,5 @@ class MethodBuilder(Protocol):
         ...
 
     def build(self, setting: Setting) -> Method:
-        """The method. Raises TrainerError."""
+        """The method. Raises InputError."""
         ...

@@ -13,11 +13,13 @@ from labeldp_runtime import IdError, LabelError
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, Privatized
+from labeldp_trainer.data.cells import Cells
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.methods.certificate import (
     artifact_certificate,
     certificate_file,
+    labels_of,
     load_randomizer,
 )
 from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
@@ -53,7 +55,7 @@ class PrivatizedBuilder:
         self.classes = self._certificate.classes
 
     def build(self, setting: Setting) -> Method:
-        """Plain minibatches on private labels. Raises TrainerError."""
+        """Plain minibatches on private labels. Raises InputError."""
         whole = setting.dataset.train.rows
         setting = limited_to_users(setting)
         self._require_same_source(setting)
@@ -64,8 +66,8 @@ class PrivatizedBuilder:
         return minibatch_method(
             setting,
             targets,
-            self._statement(setting, private, whole),
-            keep=source | {KEPT: private} if randomized_here else source,
+            self._statement(setting, len(private), whole),
+            keep=source | {KEPT: as_numpy(private)} if randomized_here else source,
             notes=self._notes(regression=setting.loss.task.classes is None),
         )
 
@@ -81,10 +83,11 @@ class PrivatizedBuilder:
                 "back, or start another run"
             )
 
-    def _private(self, setting: Setting) -> NDArray[Any]:
+    def _private(self, setting: Setting) -> NDArray[Any] | Cells:
         train, method = setting.dataset.train, self._method
         if method.private_column is not None:
-            return _storable(as_numpy(train.columns[method.private_column]))
+            column = train.columns[method.private_column]
+            return column if isinstance(column, Cells) else _storable(as_numpy(column))
         if setting.stored is not None:
             stored = setting.stored[KEPT]
             if len(stored) != train.rows:
@@ -95,14 +98,17 @@ class PrivatizedBuilder:
         randomizer = load_randomizer(self._loaded.path(str(method.artifact)), key, context)
         try:
             labels = train.columns[self._column]
+            if isinstance(labels, Cells):
+                labels = labels_of(randomizer, self._column, labels.values)
             if key is None:
                 return _storable(as_numpy(randomizer(labels)))
             ids = train.columns[str(method.id_column)]
+            ids = ids.names() if isinstance(ids, Cells) else ids
             return _storable(as_numpy(randomizer(labels, ids=ids, version=method.label_version)))
         except (LabelError, IdError) as error:
             raise DataError(f"{train.source}: {self._column!r}: {error}") from None
 
-    def _targets(self, setting: Setting, private: NDArray[Any]) -> NDArray[Any]:
+    def _targets(self, setting: Setting, private: NDArray[Any] | Cells) -> NDArray[Any]:
         source = setting.dataset.train.source
         if not self._method.debiased:
             return setting.loss.task.targets(private, source, self._column)
@@ -114,19 +120,19 @@ class PrivatizedBuilder:
         classes = setting.loss.task.classes
         assert classes is not None
         order = [self.classes.index(value) for value in classes]
-        soft = soft_labels(outputs, weights[:, order], private.tolist())
+        soft = soft_labels(outputs, weights[:, order], private)
         if soft is None:
             raise DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
         return soft
 
-    def _statement(self, setting: Setting, private: NDArray[Any], whole: int) -> Statement:
+    def _statement(self, setting: Setting, labels: int, whole: int) -> Statement:
         certificate, method = self._certificate, self._method
         here = method.private_column is None
         where = f"randomized once with {certificate.mechanism} ({certificate.name})"
         parts = certificate.epsilon_label, certificate.epsilon_prior, certificate.epsilon_total
         label, prior, total = (written(part) for part in parts)
         mechanism = (
-            f"each of {len(private):,} labels was {where}, ε = {label} a label; the label "
+            f"each of {labels:,} labels was {where}, ε = {label} a label; the label "
             f"distribution behind it cost ε = {prior}, {total} in all for a label in both"
         )
         secret = ["the true labels"]
@@ -139,7 +145,7 @@ class PrivatizedBuilder:
             remarks.append("A person with several labels pays for each of them.")
         else:
             remarks.append(
-                f"At most {most:,} labels of a user were used, {len(private):,} of {whole:,} in "
+                f"At most {most:,} labels of a user were used, {labels:,} of {whole:,} in "
                 f"all: ε is {most:,} times that of a label (group privacy)."
             )
         if here and method.key is None:
@@ -174,7 +180,7 @@ class PrivatizedBuilder:
             "randomized_here": here,
             "keyed": method.key is not None,
             "debiased": method.debiased,
-            "labels": len(private),
+            "labels": labels,
             "unit": "label" if most is None else "user",
             "max_examples_per_user": most,
         }

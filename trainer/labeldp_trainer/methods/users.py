@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.users import UserLevel
 from labeldp_trainer.data import Part, array_digest
+from labeldp_trainer.data.cells import Cells
 from labeldp_trainer.data.labels import as_numpy
+from labeldp_trainer.dp_gradient.per_user import Groups, group_by_user
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.private.per_user import Groups, group_by_user
 
 
 def user_groups(loaded: LoadedConfig, train: Part) -> Groups:
@@ -48,12 +49,12 @@ def used_rows(setting: Setting) -> NDArray[np.int64] | None:
 
 
 def limited_to_users(setting: Setting) -> Setting:
-    """Without the rows of a user beyond the most that are used. Raises TrainerError."""
+    """Without the rows of a user beyond the most that are used. Raises InputError."""
     return limited_to(used_rows(setting), setting)
 
 
 def limited_to(rows: NDArray[np.int64] | None, setting: Setting) -> Setting:
-    """With these rows alone, or None for all. Raises TrainerError."""
+    """With these rows alone, or None for all. Raises InputError."""
     if rows is None:
         return setting
     loaded, train = setting.loaded, setting.dataset.train
@@ -103,7 +104,7 @@ def take_rows(part: Part, rows: NDArray[np.int64]) -> Part:
 
 
 def _take(column: Any, rows: NDArray[np.int64]) -> Any:
-    return column.take(rows) if isinstance(column, pa.Array | pa.ChunkedArray) else column[rows]
+    return column.take(rows) if isinstance(column, pa.Array | Cells) else column[rows]
 
 
 def _missing(train: Part, column: str) -> DataError:

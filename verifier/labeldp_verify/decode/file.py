@@ -88,9 +88,8 @@ def read_certificate(model: onnx.ModelProto) -> Certificate:
         ) from None
 
 
-def read_domain(certificate: Certificate) -> Domain:
+def read_domain(stated: dict[str, Any]) -> Domain:
     """The label domain that the certificate states; the rebuilt graph proves it."""
-    stated = certificate.label.domain
     rule = stated["out_of_domain"]
     default = None if rule == "clamp" else rule["default"]
     domain: Domain

@@ -9,8 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from labeldp_compile.yaml_source import KeyPath
 from labeldp_trainer.config import DpSgd, LabelDpPro, LoadedConfig
-from labeldp_trainer.config.yaml_source import KeyPath
+from labeldp_trainer.dp_gradient.accounting import Plan, calibrate, padded_batch
+from labeldp_trainer.dp_gradient.hull import gram_bytes
+from labeldp_trainer.dp_gradient.noise import key_of
+from labeldp_trainer.dp_gradient.step import Report, private_gradient
+from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.central.kept import Kept
 from labeldp_trainer.methods.central.statement import central_statement
@@ -18,14 +23,9 @@ from labeldp_trainer.methods.central.units import Units, make_problem, make_unit
 from labeldp_trainer.methods.method import Method, Metrics, Setting
 from labeldp_trainer.methods.statement import written
 from labeldp_trainer.models import Params, count_parameters
-from labeldp_trainer.private.accounting import Plan, calibrate, padded_batch
-from labeldp_trainer.private.hull import gram_bytes
-from labeldp_trainer.private.noise import key_of
-from labeldp_trainer.private.step import Report, private_gradient
-from labeldp_trainer.private.step_config import StepConfig
 
 GRAM_BYTES = 1 << 30  # what the vertices and their Gram matrix may take if nobody chooses
-_NOISE_TAIL = 1e-7  # beyond 5.4 standard deviations, where float32 noise ends (private/noise.py)
+_NOISE_TAIL = 1e-7  # beyond 5.4 standard deviations, where float32 noise ends: dp_gradient/noise.py
 _HULL_UNITS, _CENTRE_UNITS = 64, 256
 
 
@@ -42,7 +42,7 @@ class CentralBuilder:
         self.classes: tuple[int | str, ...] | None = None
 
     def build(self, setting: Setting) -> Method:
-        """Steps with noise. Raises TrainerError."""
+        """Steps with noise. Raises InputError."""
         method, devices = self._method, setting.devices
         units = make_units(setting, method)
         plan, steps_per_epoch = self._plan(units)

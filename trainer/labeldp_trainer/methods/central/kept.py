@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.data import array_digest
+from labeldp_trainer.dp_gradient.noise import secret_words
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.private.noise import secret_words
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from labeldp_trainer.dp_gradient.accounting import Plan
+from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import user_adjacency
-from labeldp_trainer.private.accounting import Plan
-from labeldp_trainer.private.step_config import StepConfig
 
 LIMITS = (
     "sums, norms and Gaussian noise are floating-point numbers, and the proof is about real ones",

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import DpSgd, LabelDpPro
+from labeldp_trainer.dp_gradient.problem import Problem
+from labeldp_trainer.dp_gradient.tree import Loss as ExampleLoss
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.users import user_groups
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.private.problem import Problem
-from labeldp_trainer.private.tree import Loss as ExampleLoss
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Units:
 
 
 def make_units(setting: Setting, method: DpSgd | LabelDpPro) -> Units:
-    """The training data by unit. Raises TrainerError."""
+    """The training data by unit. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
     label = loaded.config.data.label
     targets = setting.loss.task.targets(train.columns[label], train.source, label)

@@ -15,8 +15,7 @@ from labeldp_trainer import DivergedError, RunFolderError
 from labeldp_trainer.cli import train_command
 from labeldp_trainer.methods.central import kept
 
-from tests.trainer.trainer_helpers import INTEGERS, table, write_artifact
-from tests.trainer_private.central_helpers import (
+from tests.trainer.central_helpers import (
     CONFIG,
     REGRESSION,
     ROWS,
@@ -27,6 +26,7 @@ from tests.trainer_private.central_helpers import (
     with_method,
     write_tables,
 )
+from tests.trainer.trainer_helpers import INTEGERS, table, write_artifact
 
 PRO = "kind: labeldp_pro, epsilon: 8, delta: 1e-5"
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from labeldp_trainer.private.tree import Loss, PyTree, at_least_float32, norm, total
+from labeldp_trainer.dp_gradient.tree import Loss, PyTree, at_least_float32, norm, total
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from labeldp_trainer.private.clipped_sum import Split, in_microbatches, sum_over_units, whole
-from labeldp_trainer.private.per_user import Reduction, example_weights
-from labeldp_trainer.private.tree import Loss, PyTree, all_finite, norm, zeros_like_sum
+from labeldp_trainer.dp_gradient.clipped_sum import Split, in_microbatches, sum_over_units, whole
+from labeldp_trainer.dp_gradient.per_user import Reduction, example_weights
+from labeldp_trainer.dp_gradient.tree import Loss, PyTree, all_finite, norm, zeros_like_sum
 
 Centre = Literal["mean", "none"]
 

@@ -11,19 +11,25 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from labeldp_trainer.private.accounting import Plan
-from labeldp_trainer.private.clipped_sum import clipped_sum
-from labeldp_trainer.private.hull import HullRows, Materialised, Vertices, materialise, matrix_free
-from labeldp_trainer.private.label_free import label_free_sum, public_centre, scales
-from labeldp_trainer.private.noise import add_noise
-from labeldp_trainer.private.problem import Problem
-from labeldp_trainer.private.projection import (
+from labeldp_trainer.dp_gradient.accounting import Plan
+from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
+from labeldp_trainer.dp_gradient.hull import (
+    HullRows,
+    Materialised,
+    Vertices,
+    materialise,
+    matrix_free,
+)
+from labeldp_trainer.dp_gradient.label_free import label_free_sum, public_centre, scales
+from labeldp_trainer.dp_gradient.noise import add_noise
+from labeldp_trainer.dp_gradient.problem import Problem
+from labeldp_trainer.dp_gradient.projection import (
     Projection,
     project_gram,
     project_matrix_free,
     project_onto_span,
 )
-from labeldp_trainer.private.sampling import (
+from labeldp_trainer.dp_gradient.sampling import (
     Batch,
     StepKeys,
     independent_batch,
@@ -31,8 +37,8 @@ from labeldp_trainer.private.sampling import (
     poisson_batch,
     step_keys,
 )
-from labeldp_trainer.private.step_config import StepConfig
-from labeldp_trainer.private.tree import PyTree, all_finite, norm
+from labeldp_trainer.dp_gradient.step_config import StepConfig
+from labeldp_trainer.dp_gradient.tree import PyTree, all_finite, norm
 
 
 class Report(NamedTuple):

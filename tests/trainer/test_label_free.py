@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from labeldp_trainer.private.clipped_sum import clipped_sum
-from labeldp_trainer.private.label_free import (
+from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
+from labeldp_trainer.dp_gradient.label_free import (
     Scaling,
     example_ball,
     label_free_sum,
@@ -11,9 +11,9 @@ from labeldp_trainer.private.label_free import (
     scales,
     user_ball,
 )
-from labeldp_trainer.private.per_user import per_user
+from labeldp_trainer.dp_gradient.per_user import per_user
 
-from tests.trainer_private.models import (
+from tests.trainer.models import (
     ADVERSARIES,
     adversary,
     cross_entropy,

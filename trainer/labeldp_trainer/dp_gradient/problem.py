@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from labeldp_trainer.private.label_free import BallOf, Centre, example_ball, user_ball
-from labeldp_trainer.private.per_user import Reduction, per_user
-from labeldp_trainer.private.tree import Loss
+from labeldp_trainer.dp_gradient.label_free import BallOf, Centre, example_ball, user_ball
+from labeldp_trainer.dp_gradient.per_user import Reduction, per_user
+from labeldp_trainer.dp_gradient.tree import Loss
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pytest
 from labeldp_trainer import ConfigError, parse_config
 
-from tests.trainer_private.central_helpers import CONFIG, REGRESSION, with_method
+from tests.trainer.central_helpers import CONFIG, REGRESSION, with_method
 
 DP_SGD = "kind: dp_sgd, epsilon: 1, delta: 1e-5"
 PRO = "kind: labeldp_pro, epsilon: 1, delta: 1e-5"

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from labeldp_trainer.private.hull import Materialised, Vertices
-from labeldp_trainer.private.simplex_qp import QPMethod, QPSolution, solution, solve_simplex_qp
-from labeldp_trainer.private.tree import PyTree, dot, tiny
+from labeldp_trainer.dp_gradient.hull import Materialised, Vertices
+from labeldp_trainer.dp_gradient.simplex_qp import QPMethod, QPSolution, solution, solve_simplex_qp
+from labeldp_trainer.dp_gradient.tree import PyTree, dot, tiny
 
 
 class Projection(NamedTuple):

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from labeldp_trainer.private.accounting import Batches, Plan
-from labeldp_trainer.private.clipped_sum import Split, whole
-from labeldp_trainer.private.label_free import Centre, Scaling
+from labeldp_trainer.dp_gradient.accounting import Batches, Plan
+from labeldp_trainer.dp_gradient.clipped_sum import Split, whole
+from labeldp_trainer.dp_gradient.label_free import Centre, Scaling
 
 Denoiser = Literal["noop", "self_span", "self_conv", "alt_conv"]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from labeldp_compile.yaml_tree import Listed, Mapped, Node, Scalar, YamlError, read_tree
 
-__all__ = ["Path", "YamlError", "YamlSource", "read_yaml"]
+__all__ = ["KeyPath", "YamlError", "YamlSource", "read_yaml"]
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 MAX_DIGITS = 100
 _INTEGER = re.compile(r"[-+]?\d+")
 _DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?\.inf|\.nan")
@@ -26,9 +26,9 @@ class YamlSource:
     """The plain data of a YAML text, and the line (from 1) of every key and item by its path."""
 
     data: Any
-    lines: dict[Path, int]
+    lines: dict[KeyPath, int]
 
-    def line(self, path: Path) -> int:
+    def line(self, path: KeyPath) -> int:
         """The line of a path, or of the nearest enclosing one."""
         while path not in self.lines and path:
             path = path[:-1]
@@ -37,11 +37,11 @@ class YamlSource:
 
 def read_yaml(text: str) -> YamlSource:
     """Parse one YAML document; raises YamlError with the line."""
-    lines: dict[Path, int] = {}
+    lines: dict[KeyPath, int] = {}
     return YamlSource(_data(read_tree(text), (), lines), lines)
 
 
-def _data(node: Node, path: Path, lines: dict[Path, int]) -> Any:
+def _data(node: Node, path: KeyPath, lines: dict[KeyPath, int]) -> Any:
     lines.setdefault(path, node.line)
     if isinstance(node, Listed):
         return [_data(item, (*path, index), lines) for index, item in enumerate(node.items)]

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_trainer.private.clipped_sum import clipped_sum
-from labeldp_trainer.private.noise import add_noise, secret_key
-from labeldp_trainer.private.per_user import group_by_user, per_user
-from labeldp_trainer.private.tree import clip, norm
+from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
+from labeldp_trainer.dp_gradient.noise import add_noise, secret_key
+from labeldp_trainer.dp_gradient.per_user import group_by_user, per_user
+from labeldp_trainer.dp_gradient.tree import clip, norm
 from scipy import stats
 
-from tests.trainer_private.models import (
+from tests.trainer.models import (
     ADVERSARIES,
     adversary,
     cross_entropy,

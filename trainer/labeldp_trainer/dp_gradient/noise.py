@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from labeldp_trainer.private.tree import PyTree
+from labeldp_trainer.dp_gradient.tree import PyTree
 
 
 def secret_words() -> np.ndarray:

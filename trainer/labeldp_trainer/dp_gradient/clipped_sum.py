@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from labeldp_trainer.private.tree import Loss, PyTree, clip, zeros_like_sum
+from labeldp_trainer.dp_gradient.tree import Loss, PyTree, clip, zeros_like_sum
 
 Split = Callable[[PyTree], PyTree]
 """Inside jit: spreads the rows of arrays [rows, …] over devices; no value changes."""

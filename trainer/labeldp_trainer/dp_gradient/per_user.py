@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from labeldp_trainer.private.tree import Loss, PyTree
+from labeldp_trainer.dp_gradient.tree import Loss, PyTree
 
 Reduction = Literal["mean", "sum"]
 

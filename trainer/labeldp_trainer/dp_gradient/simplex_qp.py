@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from labeldp_trainer.private.tree import tiny
+from labeldp_trainer.dp_gradient.tree import tiny
 
 QPMethod = Literal["interior_point", "frank_wolfe"]
 

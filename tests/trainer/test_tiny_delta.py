@@ -5,8 +5,8 @@ import functools
 import mpmath
 import numpy as np
 import pytest
-from labeldp_trainer.private.accounting import Plan, calibrate, epsilon, lattice, padded_batch
-from labeldp_trainer.private.losses import ROUNDING, Pair, composed_epsilon
+from labeldp_trainer.dp_gradient.accounting import Plan, calibrate, epsilon, lattice, padded_batch
+from labeldp_trainer.dp_gradient.losses import ROUNDING, Pair, composed_epsilon
 from scipy import special
 
 mp = mpmath.MPContext()

@@ -4,7 +4,7 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting import pld
-from labeldp_trainer.private.accounting import (
+from labeldp_trainer.dp_gradient.accounting import (
     Plan,
     add_remove_epsilon_for_comparison_only,
     add_remove_noise_for_comparison_only,

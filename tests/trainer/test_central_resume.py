@@ -13,8 +13,7 @@ from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.models.dense import Linear
 from labeldp_trainer.sharding import Devices
 
-from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
-from tests.trainer_private.central_helpers import (
+from tests.trainer.central_helpers import (
     lines_of,
     run,
     same,
@@ -22,6 +21,7 @@ from tests.trainer_private.central_helpers import (
     with_method,
     write_tables,
 )
+from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
 
 TEXT = with_method(
     "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, centre_units: 8"

@@ -15,8 +15,8 @@ from labeldp_trainer.models import Linear
 from labeldp_trainer.sharding import Devices
 
 from tests.helpers import compile_text
+from tests.trainer.central_helpers import REGRESSION, with_method
 from tests.trainer.trainer_helpers import INTEGERS
-from tests.trainer_private.central_helpers import REGRESSION, with_method
 
 SHAPE = FeatureShape(numeric=2)
 

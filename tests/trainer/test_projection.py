@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_trainer.private.hull import HullRows, gram_bytes, materialise, matrix_free
-from labeldp_trainer.private.projection import (
+from labeldp_trainer.dp_gradient.hull import HullRows, gram_bytes, materialise, matrix_free
+from labeldp_trainer.dp_gradient.projection import (
     project_gram,
     project_matrix_free,
     project_onto_simplex,
     project_onto_span,
 )
-from labeldp_trainer.private.simplex_qp import solve_simplex_qp
+from labeldp_trainer.dp_gradient.simplex_qp import solve_simplex_qp
 from scipy import sparse
 
-from tests.trainer_private.models import (
+from tests.trainer.models import (
     cross_entropy,
     examples,
     flat,

@@ -1,4 +1,4 @@
-"""One message for a config that is not valid: file, line, key, and what was expected."""
+"""One message for YAML that is not what a model describes: line, key, and what was expected."""
 
 from __future__ import annotations
 
@@ -8,42 +8,61 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from labeldp_trainer.config.yaml_source import KeyPath, YamlSource
+from labeldp_compile.yaml_source import KeyPath, YamlSource
 
 
 def explain(
-    errors: list[ErrorDetails], yaml: YamlSource, source: str, model: type[BaseModel]
-) -> str:
-    """The message for the likeliest cause among pydantic's errors."""
+    errors: list[ErrorDetails], yaml: YamlSource, model: type[BaseModel], whole: str
+) -> tuple[int, str]:
+    """Line and message of the likeliest cause among pydantic's errors.
+
+    ``model`` is what was validated; ``whole`` is what an error is about that is in no key of it.
+    """
     first = min(errors, key=_rank)
     path = _locate(first["loc"], yaml.data, missing=first["type"] == "missing")
-    where = f"{source}:{yaml.line(path)}: {'.'.join(map(str, path)) or 'config'}"
-    kind, context = first["type"], first.get("ctx", {})
+    key = ".".join(map(str, path)) or whole
+    if first["type"] == "union_tag_invalid":
+        key += ".kind"
+    return yaml.line(path), f"{key}: {_reason(first, path, yaml.data, model)}"
+
+
+def _reason(error: ErrorDetails, path: KeyPath, data: Any, model: type[BaseModel]) -> str:
+    kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"{where}: unknown key; {_nearest(str(path[-1]), _known_keys(model, first['loc']))}"
+        return f"unknown key; {_nearest(str(path[-1]), _known_keys(model, error['loc']))}"
     if kind == "missing":
-        return f"{where}: this key is missing"
+        return "this key is missing"
     if kind in ("literal_error", "union_tag_invalid"):
-        expected = str(context.get("expected") or context.get("expected_tags"))
-        given = _get(yaml.data, path)
+        given = _get(data, path)
         given = given.get("kind") if isinstance(given, dict) else given
+        expected = str(context.get("expected") or context.get("expected_tags"))
         options = [part.strip(" '") for part in expected.replace(" or ", ", ").split(",")]
-        suffix = ".kind" if kind == "union_tag_invalid" else ""
-        return f"{where}{suffix}: {given!r} is unknown; {_nearest(str(given), options)}"
+        if isinstance(given, str):
+            return f"{given!r} is unknown; {_nearest(given, options)}"
+        return f"{given!r} is not one of {', '.join(options)}"
     if kind == "union_tag_not_found":
-        return f"{where}: the key 'kind' is missing"
-    return f"{where}: {context['error'] if 'error' in context else _plain(first)}"
+        return "the key 'kind' is missing"
+    return str(context["error"]) if "error" in context else _plain(error)
 
 
 def _nearest(given: str, known: list[str]) -> str:
+    """The way out of a misspelling; where the word is right (but quoted), what may stand there."""
     close = difflib.get_close_matches(given, known, n=1)
-    listed = ", ".join(known)
-    return f"did you mean {close[0]!r}?" if close else f"expected one of {listed}"
+    if close and close[0] != given:
+        return f"did you mean {close[0]!r}?"
+    return f"expected one of {', '.join(known)}"
 
 
 def _rank(error: ErrorDetails) -> int:
-    """An unknown key first: a misspelt key is also a missing one."""
-    return 0 if error["type"] == "extra_forbidden" else 1
+    """Which error to show: the one of least rank.
+
+    An unknown key is the likeliest cause of the others (a misspelt key is also a missing one); that
+    a mapping is no fixed word says least.
+    """
+    if error["type"] == "extra_forbidden":
+        return 0
+    fixed_word = error["type"] == "literal_error"
+    return 2 if fixed_word and isinstance(error["input"], dict) else 1
 
 
 def _plain(error: ErrorDetails) -> str:

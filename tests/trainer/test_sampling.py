@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 import pytest
-from labeldp_trainer.private.sampling import (
+from labeldp_trainer.dp_gradient.sampling import (
     independent_batch,
     partition_batch,
     poisson_batch,

@@ -103,7 +103,7 @@ def randomize_command(
         raise SystemExit(1) from error
     except MissingExtraError as error:
         raise InputError(str(error)) from None
-    domain = read_domain(certificate)
+    domain = read_domain(certificate.label.domain)
     reader = open_table(table, column, domain, all_columns=True, id_column=id_column)
     randomize = randomizer if key is None else partial(randomizer, version=version or 0)
     with row_progress("randomizing", reader.rows, quiet=quiet) as progress:

@@ -278,7 +278,9 @@ def certified(domain, randomizer, loss, like=None, weights=None, epsilon=60, use
         "x", "rr", "y", Fraction(epsilon), Fraction(0), prior, "0" * 64, {}, labels_per_user=users
     )
     return write_model(
-        domain, randomizer, build_certificate(domain, like or randomizer, loss, provenance)
+        domain,
+        randomizer,
+        build_certificate(domain, like or randomizer, loss, provenance).to_json(),
     )
 
 

@@ -23,11 +23,10 @@ from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.composition import require_accounting
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import account_of
-from labeldp_compile.mechanisms import Problem, Solved, rehearse, require_feasible, solve
+from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.prior import Keep, Prior, estimate_prior
 from labeldp_compile.prior.kept import kept_path
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.spec.mechanism import Laplace, RRTopK, Staircase
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.whole_file import replaced_when_whole
 
@@ -161,7 +160,7 @@ def require_compilable(
     if spec.privacy.labels_per_user is not None:
         require_accounting()
     try:
-        require_feasible(spec.named_mechanism, spec.domain, spec.loss, epsilon_label)
+        spec.named_mechanism.require_feasible(spec.domain, spec.loss, epsilon_label)
         most = sizes.most_bytes(spec, epsilon_label, rows)
         _rehearse(spec, epsilon_prior, epsilon_label)
     except (ValueError, ArithmeticError) as error:
@@ -171,14 +170,13 @@ def require_compilable(
 
 def _rehearse(spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction) -> None:
     domain, mechanism = spec.domain, spec.named_mechanism
-    if isinstance(mechanism, Laplace | Staircase):  # the tables depend on the number of labels
-        solve(_problem(spec, domain, _few(domain), epsilon_label))
+    if mechanism.rehearsed_whole:
+        mechanism.build(_problem(spec, domain, _few(domain), epsilon_label))
     domain = _last_labels(domain)
-    if isinstance(mechanism, RRTopK):
-        spec = spec.with_mechanism(RRTopK(kind="rr_top_k", k=min(mechanism.k, domain.size)))
+    mechanism = mechanism.with_fewer_labels(domain.size)
     weights = _few(domain)
     prior = Prior(weights, epsilon_prior, epsilon_label, {"kind": "public", "weights": weights})
-    solved = rehearse(_problem(spec, domain, weights, epsilon_label))
+    solved = mechanism.rehearse(_problem(spec, domain, weights, epsilon_label))
     _certified(spec, domain, prior, solved, "0" * 64, None, spec.privacy.labels_per_user)
 
 
@@ -226,7 +224,7 @@ def assemble(
         spec, domain, prior.weights, prior.epsilon_label, prior.rows, word_bits, progress
     )
     try:
-        solved = solve(problem)
+        solved = spec.named_mechanism.build(problem)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
     return _certified(spec, domain, prior, solved, spec_digest, insecure, labels_per_user)
@@ -242,7 +240,6 @@ def _problem(
     progress: Callable[[str], None] = lambda line: None,
 ) -> Problem:
     return Problem(
-        mechanism=spec.named_mechanism,
         domain=domain,
         weights=weights,
         epsilon=epsilon,

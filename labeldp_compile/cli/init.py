@@ -13,24 +13,14 @@ from typing import Any
 
 import click
 
+from labeldp_compile import mechanisms
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
 
 KINDS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
-# rr_top_k needs a k, which nobody can choose before a first sweep.
-MECHANISMS = (
-    "auto",
-    "optimal_unbiased",
-    "rr_on_bins",
-    "rr_with_prior",
-    "randomized_response",
-    "debiased_rr",
-    "laplace",
-    "staircase",
-    "exponential",
-)
+MECHANISMS = ("auto", *sorted(mechanisms.BY_DEFAULT))
 GOALS = ("training", "labels")
 PRIORS = ("private", "uniform")
 POINTS = "101"

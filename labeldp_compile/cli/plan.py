@@ -13,7 +13,6 @@ from labeldp_compile.cli.text_table import printable
 from labeldp_compile.plan import Plan, plan_spec
 from labeldp_compile.plan.estimate import Range
 from labeldp_compile.prior.discrete_laplace import NOISE
-from labeldp_compile.spec.title import mechanism_title
 
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
@@ -41,7 +40,7 @@ def _in_words(plan: Plan) -> list[str]:
         _line("label", f"{printable(spec.label.column)}: {_domain(spec.domain)}"),
         _line("other values", _others(spec.domain)),
         _line("loss", spec.loss),
-        _line("mechanism", mechanism_title(spec.named_mechanism)),
+        _line("mechanism", spec.named_mechanism.title),
     ]
     if spec.auto_reason is not None:
         lines.append(_line("", f"auto: {spec.auto_reason}"))

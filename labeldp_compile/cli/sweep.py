@@ -16,10 +16,10 @@ from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.cli.text_table import text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import account_of
+from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.pipeline import INSECURE, require_folder_writable
 from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
-from labeldp_compile.spec.validity import MECHANISMS
 from labeldp_compile.sweep import (
     Sweep,
     find_candidates,

@@ -1,6 +1,43 @@
-"""The mechanisms: each asks a solver, and returns a randomizer in exact integers."""
+"""The mechanisms, a file each, and the one list of them: a name, and the class in its file.
 
-from labeldp_compile.mechanisms.build import rehearse, require_feasible, solve
-from labeldp_compile.mechanisms.problem import Problem, Solved
+It holds texts only, so that a command can list names without importing a solver. Whoever adds a
+mechanism adds a file here, and a line below.
+"""
 
-__all__ = ["Problem", "Solved", "rehearse", "require_feasible", "solve"]
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from labeldp_compile.mechanisms.mechanism import Mechanism
+
+_CLASSES = {
+    "randomized_response": "RandomizedResponse",
+    "rr_top_k": "RRTopK",
+    "rr_with_prior": "RRWithPrior",
+    "rr_on_bins": "RRonBins",
+    "optimal_unbiased": "OptimalUnbiased",
+    "debiased_rr": "DebiasedRR",
+    "laplace": "Laplace",
+    "staircase": "Staircase",
+    "exponential": "Exponential",
+}
+KINDS = tuple(_CLASSES)
+"""The names of the mechanisms, in the order in which they are listed."""
+BY_DEFAULT = tuple(kind for kind in KINDS if kind != "rr_top_k")
+"""Those that can be offered: nobody can choose a k before a first sweep."""
+
+
+def mechanism_class(kind: str) -> type[Mechanism]:
+    """The class of a mechanism, from the file of its name."""
+    module = import_module(f"labeldp_compile.mechanisms.{kind}")
+    found: type[Mechanism] = getattr(module, _CLASSES[kind])
+    return found
+
+
+@cache
+def all_mechanisms() -> tuple[type[Mechanism], ...]:
+    """The classes of all mechanisms."""
+    return tuple(map(mechanism_class, KINDS))

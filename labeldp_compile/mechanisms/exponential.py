@@ -7,48 +7,67 @@ largest for which the realised ratio of the integers is at most e^ε.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import ClassVar, Literal
 
 import numpy as np
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.artifact.alias_table import column_bits
 from labeldp_verify.artifact.table_graph import require_small_table
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.forms.table import WORD_BITS, TableRandomizer, check_table
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.label_values import label_values
+from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout
 from labeldp_compile.rounding.whole_counts import whole_counts
 from labeldp_compile.solve.bin_costs import poisson_divergence
-from labeldp_compile.spec.mechanism import Exponential, Mechanism
 
 Floats = NDArray[np.float64]
 _BISECTIONS = 60
 _BACK = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-6, 1e-3, 0.5)  # steps back from the largest λ
 
 
-def require_feasible(mechanism: Mechanism, domain: Domain, loss: str, epsilon: Fraction) -> None:
-    """Raise ValueError if the table would be too large; touches no label."""
-    if isinstance(mechanism, Exponential):
+class Exponential(Mechanism):
+    """The exponential mechanism over the labels, with the scores −loss, spending all of ε."""
+
+    kind: Literal["exponential"]
+    form: ClassVar[Literal["window", "additive", "table"]] = "table"
+    method = "bisection for the largest rate"
+
+    def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
+        """Raise ValueError if the table would be too large; touches no label."""
         require_small_table(domain.size, domain.size)
 
+    def build(self, problem: Problem) -> Solved:
+        """The table with the largest λ that is ε-DP in whole counts."""
+        self.require_feasible(problem.domain, problem.loss, problem.epsilon)
+        losses = _losses(problem.domain, problem.loss)
+        bits = WORD_BITS if problem.word_bits is None else problem.word_bits
+        allowed = exp_lower(problem.epsilon)
+        values = tuple(label_values(problem.domain))
+        largest = _largest_rate(losses, float(problem.epsilon))
+        for back in _BACK:
+            table = _table(losses, largest * (1 - back), bits)
+            randomizer = TableRandomizer(bits, table, values)
+            check_table(randomizer)
+            if analyse(randomizer).worst_ratio() <= allowed:
+                return Solved(randomizer)
+        raise ValueError(f"no exponential mechanism fits words of {bits} bits at this ε")
 
-def build(problem: Problem) -> Solved:
-    """The table with the largest λ that is ε-DP in whole counts."""
-    require_feasible(problem.mechanism, problem.domain, problem.loss, problem.epsilon)
-    losses = _losses(problem.domain, problem.loss)
-    bits = WORD_BITS if problem.word_bits is None else problem.word_bits
-    allowed = exp_lower(problem.epsilon)
-    values = tuple(label_values(problem.domain))
-    largest = _largest_rate(losses, float(problem.epsilon))
-    for back in _BACK:
-        table = _table(losses, largest * (1 - back), bits)
-        randomizer = TableRandomizer(bits, table, values)
-        check_table(randomizer)
-        if analyse(randomizer).worst_ratio() <= allowed:
-            return Solved(randomizer)
-    raise ValueError(f"no exponential mechanism fits words of {bits} bits at this ε")
+    def layouts(
+        self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
+    ) -> list[Layout]:
+        """One: the table does not depend on the prior."""
+        return [Layout(domain.size, self.most_table_bytes(domain, epsilon, 0))]
+
+    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
+        """Exactly those."""
+        return ENTRY_BYTES * ((domain.size << column_bits(domain.size)) + domain.size)
 
 
 def _losses(domain: Domain, loss: str) -> Floats:

@@ -9,9 +9,10 @@ choose outputs and base weights; privacy and unbiasedness come from the integers
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
 from labeldp_verify.analysis import analyse
@@ -20,20 +21,21 @@ from labeldp_verify.analysis.strays import row_means
 from labeldp_verify.artifact import bucket_grid
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 from numpy.typing import NDArray
+from pydantic import Field, StrictInt, model_validator
 
-from labeldp_compile.mechanisms import rr_on_bins
+from labeldp_compile.decimals import Number
+from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
 from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.rr_on_bins import build_bins, most_bins_bytes, rehearse_bins
+from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, Layout
 from labeldp_compile.rounding.merged_outputs import merge_rare_outputs
 from labeldp_compile.rounding.placed_windows import ShortWordError, place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.dual_bound import DualBound
-from labeldp_compile.solve.optimal_unbiased import (
-    BiasBudget,
-    feasible_outputs,
-    solve_lp_grid,
-    solve_optimal_unbiased,
-)
-from labeldp_compile.spec.mechanism import BiasSpec, Mechanism, OptimalUnbiased
+from labeldp_compile.yaml_model import Strict
+
+if TYPE_CHECKING:
+    from labeldp_compile.solve.optimal_unbiased import BiasBudget
 
 Floats = NDArray[np.float64]
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
@@ -44,21 +46,240 @@ _SHARES = (10, 30, 100, 1000, 10_000)  # rarest output kept: one such part of an
 _ENTRIES_AN_OUTPUT = (4, 8, 16)
 _CARRIED = (Fraction(40), Fraction(36), Fraction(30), Fraction(24))
 _SOLVABLE = (Fraction(20), Fraction(18), Fraction(14))  # ε at which HiGHS mostly succeeds
+# Where the loss is not squared, unbiased outputs come from a grid, by a linear program whose time
+# grows with the squares of both numbers: these keep it to seconds.
+GRID_LABELS = 100
+GRID_OUTPUTS = 101
 _LEAST_COLUMN = 1e-9  # of an LP's solution: below lies HiGHS's own tolerance
 
 
-def build(problem: Problem) -> Solved:
-    """Solve, round, place the windows, and hand on the duals.
+class GivenOutputs(Strict):
+    """Outputs to choose from: evenly spaced ones (Algorithm 2 of the paper), or a list."""
 
-    At a very large ε the rarest outputs would need less than one word of 2^62; then a smaller ε is
-    used, which is private all the more, and costs no loss that float64 could show.
-    """
-    return _carried(problem, _build)
+    grid: StrictInt | None = Field(None, ge=2, le=100_000, description="number of outputs")
+    values: list[Number] | None = Field(None, min_length=2, description="the outputs")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.grid is None) == (self.values is None):
+            raise ValueError("expected exact, {grid: n} or {values: [...]}")
+        if self.values and len({float(value) for value in self.values}) < len(self.values):
+            raise ValueError("the outputs must differ")
+        return self
+
+    @property
+    def count(self) -> int:
+        """How many there are to choose from."""
+        return self.grid or len(self.values or [])
 
 
-def rehearse(problem: Problem) -> Solved:
-    """Two outputs, at the ends: as unbiased as the best ones, and no solver is asked."""
-    return _carried(problem, _rehearse)
+class BiasSpec(Strict):
+    """How much bias is allowed, or what it costs; exactly one of the three."""
+
+    max: Annotated[Number, Field(ge=0)] | None = Field(
+        None, description="the largest |E[output | label] − label|"
+    )
+    penalty: Annotated[Number, Field(ge=0)] | None = Field(
+        None, description="λ: minimise the noisy label loss + λ·Σ prior·bias²"
+    )
+    sample_size: StrictInt | None = Field(
+        None, ge=1, description="the penalty (n − 1)/2, for averages of n labels"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(part is not None for part in (self.max, self.penalty, self.sample_size)) != 1:
+            raise ValueError("a bias budget is one of max, penalty and sample_size")
+        return self
+
+    def in_words(self) -> str:
+        """For a title."""
+        if self.max is not None:
+            return f"max bias {self.max}"
+        if self.sample_size is not None:
+            return f"sample size {self.sample_size}"
+        assert self.penalty is not None
+        return f"penalty {float(self.penalty):g}"
+
+
+class OptimalUnbiased(Mechanism):
+    """The unbiased randomizer of least loss (NeurIPS 2023), or one within a bias budget."""
+
+    kind: Literal["optimal_unbiased"]
+    outputs: Literal["exact"] | GivenOutputs = Field(
+        "exact", description="exact: real outputs, squared loss; or {grid: n}, or {values: [...]}"
+    )
+    bias: BiasSpec | None = None
+    method = "interior-point method on the outputs, refined to the exact optimum"
+    seconds_a_label = 8e-4
+    needs_order = True
+    answers = "positive"
+    may_keep = False
+    has_bound = True
+
+    @model_validator(mode="after")
+    def _bias_needs_exact_outputs(self) -> Self:
+        if self.bias is not None and self.outputs != "exact":
+            raise ValueError("a bias budget needs outputs: exact")
+        return self
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Even with a bias budget, labels are rounded without bias."""
+        return True
+
+    def options_in_words(self) -> list[str]:
+        """Outputs and bias."""
+        options = []
+        if self.outputs != "exact" and self.outputs.grid is not None:
+            options.append(f"grid {self.outputs.grid}")
+        elif self.outputs != "exact":
+            options.append(f"{self.outputs.count} given outputs")
+        return options if self.bias is None else [*options, self.bias.in_words()]
+
+    def solver(self) -> str:
+        """A cone program with exact outputs, a linear one with given ones."""
+        exact = self.outputs == "exact"
+        return self.method if exact else "linear program on the given outputs (HiGHS)"
+
+    def misfit(self, labels: int, loss: str) -> tuple[tuple[str, ...], str] | None:
+        """Exact outputs with another loss."""
+        if self.outputs != "exact" or loss == "squared":
+            return None
+        return (), f"outputs: exact is for the squared loss; with {loss} say outputs: {{grid: n}}"
+
+    def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
+        """Raise ValueError if no randomizer on the given outputs can be unbiased."""
+        if self.outputs == "exact":
+            return
+        assert not isinstance(domain, CategoricalDomain)
+        labels = domain.labels()
+        values = _given_outputs(self.outputs, _floats(labels), float(epsilon))
+        low, high = least_interval(labels, float(epsilon))
+        # A grid reaches so far but for rounding, which the placement of windows makes good.
+        if self.outputs.grid is None and (values[0] > low or values[-1] < high):
+            raise ValueError(
+                f"no unbiased randomizer at ε = {float(epsilon):g} has all its outputs in "
+                f"[{values[0]:g}, {values[-1]:g}]: they must reach to {low:.10g} and {high:.10g}"
+            )
+        if loss == "poisson" and values[0] <= 0:
+            raise ValueError(
+                "the poisson loss needs positive outputs, and an unbiased randomizer of these "
+                f"labels needs one of {low:.6g} or less: if that is positive, list the outputs "
+                "with outputs: {values: [...]}"
+            )
+
+    def build(self, problem: Problem) -> Solved:
+        """Solve, round, place the windows, and hand on the duals.
+
+        At a very large ε the rarest outputs would need less than one word of 2^62; then a smaller ε
+        is used, which is private all the more, and costs no loss that float64 could show.
+        """
+        return _carried(problem, self._build)
+
+    def rehearse(self, problem: Problem) -> Solved:
+        """Two outputs, at the ends: as unbiased as the best ones, and no solver is asked."""
+        return _carried(problem, self._rehearse)
+
+    def layouts(
+        self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
+    ) -> list[Layout]:
+        """From even outputs to as rare ones as the compiler allows: the rarest decides the grid."""
+        k = domain.size
+        most, fewest = 2 * k, max(k // 2, 1)
+        if self.outputs != "exact":
+            most, fewest = self.outputs.count, 2
+        elif self.bias is not None:
+            fewest = 1
+        least = k + 5 * most  # two segments an output, and a grid of even ones
+        widest = k + 2 * most + bucket_grid.COMFORTABLE_ENTRIES
+        return [
+            Layout(min(fewest, most), ENTRY_BYTES * least),
+            Layout(most, ENTRY_BYTES * widest),
+        ]
+
+    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
+        """Of as many outputs as a comfortable grid has room for."""
+        k = domain.size
+        outputs = 2 * k
+        if self.outputs != "exact":
+            outputs = self.outputs.count
+        elif self.bias is not None and (self.bias.penalty == 0 or self.bias.sample_size == 1):
+            return most_bins_bytes(k, room)
+        most = bucket_grid.COMFORTABLE_ENTRIES
+        segments = min(2 * outputs, most + 4)  # a bucket has one end
+        return ENTRY_BYTES * (k + most + segments)
+
+    def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
+        """The cone program, or the linear one."""
+        if self.outputs != "exact":
+            return 5e-8 * labels**2 * self.outputs.count**2
+        if self.bias is not None:
+            return (1e-4 if self.bias.max else 5e-6) * labels**2
+        return 5e-7 * labels**2
+
+    def proof(self, loss: str, labels: int) -> Sequence[Proof]:
+        """Duals with slopes; with a budget, biases too."""
+        if self.outputs != "exact":
+            return ()
+        budgeted = self.bias is not None and self.bias.max != 0
+        return ("dual", "slope", "bias") if budgeted else ("dual", "slope")
+
+    @classmethod
+    def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
+        """Exact outputs, or a grid of them where the loss is not squared; and the spec's own."""
+        mine = [] if own is None else [own]
+        if loss == "squared":
+            return [cls.named(), *mine]
+        given = own is not None and own.outputs != "exact"
+        if given or labels > GRID_LABELS:
+            return mine if given else [cls.named(), *mine]
+        return [cls.named(outputs={"grid": min(2 * labels + 1, GRID_OUTPUTS)}), *mine]
+
+    def _build(self, problem: Problem) -> Solved:
+        from labeldp_compile.solve.optimal_unbiased import (  # noqa: PLC0415  # takes a second
+            solve_optimal_unbiased,
+        )
+
+        domain = problem.domain
+        if isinstance(domain, CategoricalDomain):
+            raise ValueError("optimal_unbiased needs labels that are numbers")
+        labels = domain.labels()
+        y, prior = _floats(labels), problem.prior()
+        if self.outputs != "exact":
+            self.require_feasible(domain, problem.loss, problem.epsilon)
+            return Solved(_on_given_outputs(self.outputs, problem, labels, y, prior))
+        budget, rule = bias_budget(self.bias)
+        if rule.kind == "any":  # bias for nothing: RR-on-Bins is the best of all
+            return build_bins(problem)
+        solution = solve_optimal_unbiased(
+            y, prior, float(problem.epsilon), bias=budget, tolerance=1e-9, progress=problem.progress
+        )
+        targets = labels
+        if not budget.unbiased:
+            targets = [Fraction(float(mean)) for mean in np.maximum.accumulate(solution.means)]
+            if rule.kind == "max":
+                targets = _within(targets, labels, rule.amount, Fraction(solution.values[-1]))
+        randomizer = _small(problem, labels, targets, solution.values, solution.weights)
+        dual = DualBound(solution.alpha.tolist(), solution.beta.tolist(), rule)
+        return Solved(randomizer, dual)
+
+    def _rehearse(self, problem: Problem) -> Solved:
+        domain, epsilon = problem.domain, float(problem.epsilon)
+        assert not isinstance(domain, CategoricalDomain)
+        if self.outputs == "exact" and bias_budget(self.bias)[1].kind == "any":
+            return rehearse_bins(problem)
+        labels = domain.labels()
+        ends = least_interval(labels, epsilon)
+        if self.outputs != "exact":
+            given = _given_outputs(self.outputs, _floats(labels), epsilon)
+            ends = float(given[0]), float(given[-1])
+        weights = [1 / (1 + math.exp(epsilon))] * 2
+        return Solved(place_windows(ends, weights, labels, problem.epsilon, problem.word_bits))
+
+
+def _floats(labels: Sequence[Fraction]) -> Floats:
+    return np.array([float(y) for y in labels])
 
 
 def _carried(problem: Problem, make: Callable[[Problem], Solved]) -> Solved:
@@ -71,49 +292,10 @@ def _carried(problem: Problem, make: Callable[[Problem], Solved]) -> Solved:
     return make(replace(problem, epsilon=last))
 
 
-def _rehearse(problem: Problem) -> Solved:
-    mechanism, domain, epsilon = problem.mechanism, problem.domain, float(problem.epsilon)
-    assert isinstance(mechanism, OptimalUnbiased)
-    assert not isinstance(domain, CategoricalDomain)
-    if mechanism.outputs == "exact" and bias_budget(mechanism.bias)[1].kind == "any":
-        return rr_on_bins.rehearse(problem)
-    labels = domain.labels()
-    ends = least_interval(labels, epsilon)
-    if mechanism.outputs != "exact":
-        given = _given_outputs(mechanism, np.array([float(y) for y in labels]), epsilon)
-        ends = float(given[0]), float(given[-1])
-    weights = [1 / (1 + math.exp(epsilon))] * 2
-    return Solved(place_windows(ends, weights, labels, problem.epsilon, problem.word_bits))
-
-
-def _build(problem: Problem) -> Solved:
-    mechanism, domain = problem.mechanism, problem.domain
-    if not isinstance(mechanism, OptimalUnbiased) or isinstance(domain, CategoricalDomain):
-        raise ValueError("optimal_unbiased needs labels that are numbers")
-    labels = domain.labels()
-    y = np.array([float(label) for label in labels])
-    prior = problem.prior()
-    if mechanism.outputs != "exact":
-        require_feasible(mechanism, domain, problem.loss, problem.epsilon)
-        return Solved(_on_given_outputs(problem, labels, y, prior))
-    budget, rule = bias_budget(mechanism.bias)
-    if rule.kind == "any":  # bias for nothing: RR-on-Bins is the best of all
-        return rr_on_bins.build(problem)
-    solution = solve_optimal_unbiased(
-        y, prior, float(problem.epsilon), bias=budget, tolerance=1e-9, progress=problem.progress
-    )
-    targets = labels
-    if not budget.unbiased:
-        targets = [Fraction(float(mean)) for mean in np.maximum.accumulate(solution.means)]
-        if rule.kind == "max":
-            targets = _within(targets, labels, rule.amount, Fraction(solution.values[-1]))
-    randomizer = _small(problem, labels, targets, solution.values, solution.weights)
-    dual = DualBound(solution.alpha.tolist(), solution.beta.tolist(), rule)
-    return Solved(randomizer, dual)
-
-
 def bias_budget(bias: BiasSpec | None) -> tuple[BiasBudget, BiasRule]:
     """The spec's bias budget for the solver, and for the certificate."""
+    from labeldp_compile.solve.optimal_unbiased import BiasBudget  # noqa: PLC0415
+
     if bias is None or bias.max == 0:
         return BiasBudget(), BiasRule("unbiased")
     if bias.max is not None:
@@ -194,7 +376,7 @@ def _small(
         if merged is not None and _fits(problem, merged):
             fitting.append(merged)
     if not fitting:
-        raise ValueError("the lookup tables would be too large; use fewer labels")
+        raise ValueError(TOO_LARGE)
     return min(fitting, key=loss)
 
 
@@ -211,7 +393,7 @@ def _or_none(make: Callable[[], WindowRandomizer]) -> WindowRandomizer | None:
 
 
 def _on_given_outputs(
-    problem: Problem, labels: Sequence[Fraction], y: Floats, prior: Floats
+    outputs: GivenOutputs, problem: Problem, labels: Sequence[Fraction], y: Floats, prior: Floats
 ) -> WindowRandomizer:
     """Algorithms 1 and 2 of the paper, as windows.
 
@@ -221,17 +403,20 @@ def _on_given_outputs(
     """
     smaller = [e for e in _SOLVABLE if e < problem.epsilon]
     try:
-        return _small(problem, labels, labels, *_lp_outputs(problem, y, prior))
+        return _small(problem, labels, labels, *_lp_outputs(outputs, problem, y, prior))
     except ValueError:
         if not smaller:
             raise
-        return _on_given_outputs(replace(problem, epsilon=smaller[0]), labels, y, prior)
+        return _on_given_outputs(outputs, replace(problem, epsilon=smaller[0]), labels, y, prior)
 
 
-def _lp_outputs(problem: Problem, y: Floats, prior: Floats) -> tuple[Floats, Floats]:
-    mechanism, epsilon = problem.mechanism, float(problem.epsilon)
-    assert isinstance(mechanism, OptimalUnbiased)
-    values = _given_outputs(mechanism, y, epsilon)
+def _lp_outputs(
+    outputs: GivenOutputs, problem: Problem, y: Floats, prior: Floats
+) -> tuple[Floats, Floats]:
+    from labeldp_compile.solve.optimal_unbiased import solve_lp_grid  # noqa: PLC0415
+
+    epsilon = float(problem.epsilon)
+    values = _given_outputs(outputs, y, epsilon)
     solution = solve_lp_grid(y, prior, epsilon, values, _loss_matrix(problem.loss, values, y))
     weights = solution.table.min(axis=0)
     kept = weights > _LEAST_COLUMN * weights.max()
@@ -240,31 +425,9 @@ def _lp_outputs(problem: Problem, y: Floats, prior: Floats) -> tuple[Floats, Flo
     return values[kept], weights[kept]
 
 
-def require_feasible(mechanism: Mechanism, domain: Domain, loss: str, epsilon: Fraction) -> None:
-    """Raise ValueError if no randomizer on the given outputs can be unbiased; touches no label."""
-    if not isinstance(mechanism, OptimalUnbiased) or mechanism.outputs == "exact":
-        return
-    assert not isinstance(domain, CategoricalDomain)
-    labels = domain.labels()
-    values = _given_outputs(mechanism, np.array([float(y) for y in labels]), float(epsilon))
-    low, high = least_interval(labels, float(epsilon))
-    # A grid reaches so far but for rounding, which the placement of windows makes good.
-    if mechanism.outputs.grid is None and (values[0] > low or values[-1] < high):
-        raise ValueError(
-            f"no unbiased randomizer at ε = {float(epsilon):g} has all its outputs in "
-            f"[{values[0]:g}, {values[-1]:g}]: they must reach to {low:.10g} and {high:.10g}"
-        )
-    if loss == "poisson" and values[0] <= 0:
-        raise ValueError(
-            "the poisson loss needs positive outputs, and an unbiased randomizer of these labels "
-            f"needs one of {low:.6g} or less: if that is positive, list the outputs with "
-            "outputs: {values: [...]}"
-        )
+def _given_outputs(outputs: GivenOutputs, y: Floats, epsilon: float) -> Floats:
+    from labeldp_compile.solve.optimal_unbiased import feasible_outputs  # noqa: PLC0415
 
-
-def _given_outputs(mechanism: OptimalUnbiased, y: Floats, epsilon: float) -> Floats:
-    outputs = mechanism.outputs
-    assert outputs != "exact"
     if outputs.grid is not None:
         return feasible_outputs(y, epsilon, outputs.grid)
     assert outputs.values is not None

@@ -12,15 +12,13 @@ from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
 from numpy.typing import NDArray
 
 from labeldp_compile.solve.dual_bound import DualBound
-from labeldp_compile.spec.mechanism import Mechanism
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A mechanism to realise.
+    """What a mechanism is to realise.
 
     Attributes:
-        mechanism: the spec's mechanism, with its options.
         domain: of the labels.
         weights: [k] integers in proportion to the prior.
         epsilon: ε₂, exact.
@@ -31,7 +29,6 @@ class Problem:
         fits: whether a file with this randomizer is small enough to ship.
     """
 
-    mechanism: Mechanism
     domain: Domain
     weights: Sequence[int]
     epsilon: Fraction

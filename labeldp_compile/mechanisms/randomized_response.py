@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal
+
+from labeldp_verify.forms import Domain
+
 from labeldp_compile.mechanisms.label_values import label_values
+from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.tables import Layout, response_layout, window_bytes
 from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 
 
-def build(problem: Problem) -> Solved:
-    """Every label is an output; the prior and the loss play no part."""
-    values = label_values(problem.domain)
-    rows = range(problem.domain.size)
-    return Solved(randomized_response(values, rows, problem.epsilon, problem.word_bits))
+class RandomizedResponse(Mechanism):
+    """Randomized response over all labels (Warner 1965)."""
+
+    kind: Literal["randomized_response"]
+
+    def build(self, problem: Problem) -> Solved:
+        """Every label is an output; the prior and the loss play no part."""
+        values = label_values(problem.domain)
+        rows = range(problem.domain.size)
+        return Solved(randomized_response(values, rows, problem.epsilon, problem.word_bits))
+
+    def layouts(
+        self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
+    ) -> list[Layout]:
+        """One: nothing depends on the prior."""
+        return [response_layout(domain.size, domain.size, epsilon)]
+
+    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
+        """Those of RRTop-k with all labels kept, which is as large."""
+        labels = range(domain.size)
+        return window_bytes(rr_top_k(labels, labels, epsilon))

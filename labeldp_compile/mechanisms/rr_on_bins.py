@@ -2,22 +2,74 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from labeldp_verify.analysis.bias_rule import BiasRule
-from labeldp_verify.forms import CategoricalDomain, WindowRandomizer
+from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 
+from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
 from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.tables import (
+    GRID_OF_RESPONSE,
+    MAX_CERTIFIED_LABELS,
+    Layout,
+    adapted_bytes,
+    response_layout,
+)
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 
-MAX_CERTIFIED_LABELS = 20_000  # beyond, the duals would outweigh the tables
+_WIDE_BINS_EPSILON = 4.0  # from here on the duals may take an interior-point method
 
 
-def build(problem: Problem) -> Solved:
+class RRonBins(Mechanism):
+    """Randomized response on the optimal bins (RR-on-Bins, ICLR 2023, Algorithm 2)."""
+
+    kind: Literal["rr_on_bins"]
+    method = "dynamic program over bins"
+    needs_order = True
+    answers = "positive"
+    may_keep = False
+    has_bound = True
+
+    def build(self, problem: Problem) -> Solved:
+        """The bins, their outputs, and dual values."""
+        return build_bins(problem)
+
+    def rehearse(self, problem: Problem) -> Solved:
+        """Two bins, whatever the prior: no solver is asked."""
+        return rehearse_bins(problem)
+
+    def layouts(
+        self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
+    ) -> list[Layout]:
+        """About e^(ε/2) bins for the absolute loss, e^(ε/3) for the others, if at all."""
+        k = domain.size
+        many = math.exp(min(float(epsilon) / (2 if loss == "absolute" else 3), 30))
+        bins = sorted({min(k, 2), min(k, math.ceil(1.3 * many) + 1)})
+        return [response_layout(k, m, epsilon) for m in bins]
+
+    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
+        """Of as many bins as fit."""
+        return most_bins_bytes(domain.size, room)
+
+    def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
+        """The duals, at a large ε."""
+        certified = loss != "poisson" and labels <= MAX_CERTIFIED_LABELS
+        return 0.02 * labels if certified and epsilon >= _WIDE_BINS_EPSILON else 0.0
+
+    def proof(self, loss: str, labels: int) -> Sequence[Proof]:
+        """Duals, but of the Poisson loss."""
+        certified = loss in ("squared", "absolute") and labels <= MAX_CERTIFIED_LABELS
+        return ("dual", "no slope") if certified else ()
+
+
+def build_bins(problem: Problem) -> Solved:
     """Solve for the bins and their outputs, then realise the response in integers."""
     domain, loss = problem.domain, problem.loss
     if isinstance(domain, CategoricalDomain) or loss == "zero_one":
@@ -38,13 +90,18 @@ def build(problem: Problem) -> Solved:
     return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(labels), BiasRule("any")))
 
 
-def rehearse(problem: Problem) -> Solved:
+def rehearse_bins(problem: Problem) -> Solved:
     """Two bins, whatever the prior: no solver is asked."""
     labels = problem.domain.labels()
     low, high = Fraction(labels[0]), Fraction(labels[-1])
     values = [float((low + high) / 2), float(high)]
     rows = [2 * y // len(labels) for y in range(len(labels))]
     return Solved(randomized_response(values, rows, problem.epsilon, problem.word_bits))
+
+
+def most_bins_bytes(labels: int, room: int) -> int:
+    """The most bytes of tables of as many bins as fit."""
+    return adapted_bytes(labels, GRID_OF_RESPONSE * labels + 8, 2 * labels, room)
 
 
 def _small(problem: Problem, values: Sequence[float], bins: Sequence[int]) -> WindowRandomizer:

@@ -1,62 +1,101 @@
-"""RRTop-k and RRWithPrior (deep learning with label DP, NeurIPS 2021, Algorithms 1 and 2)."""
+"""RRTop-k: randomized response over the k likeliest labels (NeurIPS 2021, Algorithm 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from itertools import accumulate
+from typing import ClassVar, Literal, Self
 
 from labeldp_verify.analysis.bias_rule import BiasRule
-from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms import Domain, WindowRandomizer
+from pydantic import Field, StrictInt
 
+from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.label_values import label_values
+from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
 from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.tables import (
+    MAX_CERTIFIED_LABELS,
+    Layout,
+    window_bytes,
+    window_layout,
+)
 from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
-from labeldp_compile.spec.mechanism import RRTopK
+
+MAX_KEPT_LABELS = 1_000_000
 
 
-def build(problem: Problem) -> Solved:
-    """Keep the k likeliest labels: the k of the spec, or the best one.
+class KeepsLikeliest(Mechanism):
+    """Randomized response over some of the likeliest labels."""
 
-    With the 0-1 loss, duals come along that bound every ε-DP randomizer (Theorem 3).
-    """
-    mechanism, weights = problem.mechanism, problem.weights
-    order = by_weight(weights)
-    k = mechanism.k if isinstance(mechanism, RRTopK) else best_k(weights, problem.epsilon)
-    values = label_values(problem.domain)
-    while True:
-        randomizer = rr_top_k(values, sorted(order[:k]), problem.epsilon, problem.word_bits)
-        # Only among very many labels would the file be too large; then fewer are kept.
-        if k == 1 or isinstance(mechanism, RRTopK) or problem.fits(randomizer):
-            break
-        k = best_k(weights, problem.epsilon, most=k // 2)
-    if problem.loss != "zero_one" or problem.domain.size > MAX_CERTIFIED_LABELS:
-        return Solved(randomizer)
-    alpha = dual_of_zero_one(problem.prior(), float(problem.epsilon))
-    return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(alpha), BiasRule("any")))
+    method = "closed form, after sorting the prior"
+    has_bound: ClassVar[bool] = True
+
+    def proof(self, loss: str, labels: int) -> Sequence[Proof]:
+        """Duals of the 0-1 loss."""
+        certified = loss == "zero_one" and labels <= MAX_CERTIFIED_LABELS
+        return ("dual", "no slope") if certified else ()
+
+    def keep(self, problem: Problem, k: int) -> WindowRandomizer:
+        """RRTop-k over the k likeliest labels."""
+        kept = sorted(by_weight(problem.weights)[:k])
+        return rr_top_k(label_values(problem.domain), kept, problem.epsilon, problem.word_bits)
+
+    def proved(self, problem: Problem, randomizer: WindowRandomizer) -> Solved:
+        """With the 0-1 loss, duals come along that bound every ε-DP randomizer (Theorem 3)."""
+        if problem.loss != "zero_one" or problem.domain.size > MAX_CERTIFIED_LABELS:
+            return Solved(randomizer)
+        alpha = dual_of_zero_one(problem.prior(), float(problem.epsilon))
+        return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(alpha), BiasRule("any")))
 
 
-MAX_CERTIFIED_LABELS = 20_000  # beyond, the duals would outweigh the tables
+class RRTopK(KeepsLikeliest):
+    """Randomized response over the k likeliest labels (RRTop-k, NeurIPS 2021, Algorithm 1)."""
+
+    kind: Literal["rr_top_k"]
+    k: StrictInt = Field(ge=1, le=MAX_KEPT_LABELS, description="number of labels kept as outputs")
+
+    def options_in_words(self) -> list[str]:
+        """The k."""
+        return [f"k {self.k}"]
+
+    def misfit(self, labels: int, loss: str) -> tuple[tuple[str, ...], str] | None:
+        """A k above the number of labels."""
+        return (("k",), f"there are only {labels:,} labels") if self.k > labels else None
+
+    def build(self, problem: Problem) -> Solved:
+        """Keep the k likeliest labels."""
+        return self.proved(problem, self.keep(problem, self.k))
+
+    def with_fewer_labels(self, labels: int) -> Self:
+        """At most so many are kept."""
+        return self.model_copy(update={"k": min(self.k, labels)})
+
+    def layouts(
+        self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
+    ) -> list[Layout]:
+        """One: which labels are kept makes no difference."""
+        return [kept_layout(domain.size, self.k, epsilon)]
+
+    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
+        """Exactly those."""
+        return window_bytes(rr_top_k(range(domain.size), range(self.k), epsilon))
+
+    @classmethod
+    def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
+        """The spec's own: nobody can choose a k for it."""
+        if own is None:
+            raise InputError("--mechanisms: rr_top_k needs a k, as in rr_top_k:5")
+        return [own]
+
+
+def kept_layout(labels: int, kept: int, epsilon: Fraction) -> Layout:
+    """Of RRTop-k."""
+    return window_layout(rr_top_k(range(labels), range(kept), epsilon))
 
 
 def by_weight(weights: Sequence[int]) -> list[int]:
     """Label indices from the heaviest to the lightest; of equal ones, the first comes first."""
     return sorted(range(len(weights)), key=lambda y: -weights[y])
-
-
-def best_k(weights: Sequence[int], epsilon: Fraction, most: int | None = None) -> int:
-    """argmax over k of e^ε/(e^ε + k − 1)·Σ (the k largest weights); the least k if several.
-
-    ``most`` is the largest k to try. Compared as integers, with e^ε replaced by a rational within
-    2^-200 of it.
-    """
-    ratio = exp_lower(epsilon)
-    sums = accumulate(weights[y] for y in by_weight(weights)[:most])
-    best, best_sum, best_cost = 1, 0, 1
-    for k, total in enumerate(sums, start=1):
-        cost = ratio.numerator + (k - 1) * ratio.denominator
-        if total * best_cost > best_sum * cost:
-            best, best_sum, best_cost = k, total, cost
-    return best

@@ -13,7 +13,6 @@ from labeldp_compile.pipeline import require_compilable
 from labeldp_compile.plan.budget import Budget, find_budget
 from labeldp_compile.plan.estimate import Estimate, estimate
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.spec.title import mechanism_title
 
 FORMAT_VERSION = "1.0"
 
@@ -43,7 +42,7 @@ class Plan:
             "labels": spec.domain.size,
             "loss": spec.loss,
             "mechanism": spec.named_mechanism.model_dump(mode="json"),
-            "mechanism_title": mechanism_title(spec.named_mechanism),
+            "mechanism_title": spec.named_mechanism.title,
             "auto": spec.auto_reason,
             "privacy": {
                 **{f"epsilon_{part}": float(value) for part, value in parts.items()},

@@ -13,12 +13,11 @@ from labeldp_verify.certificate import Certificate
 from labeldp_verify.printable import clipped
 
 from labeldp_compile.inspection import Decoded, is_unbiased
+from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.plan.budget import Budget
 from labeldp_compile.plan.estimate import estimate
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.mechanism import Mechanism
-from labeldp_compile.spec.title import mechanism_title
 from labeldp_compile.sweep import Point, find_candidates, measure
 
 MAX_SECONDS = 5.0  # by the estimates of plan, so that the same file always gives the same page
@@ -91,7 +90,7 @@ def compare(decoded: Decoded) -> Comparison:
     left_out = list(candidates.left_out)
     points = []
     for mechanism, affordable in _affordable(spec, candidates.chosen, epsilon):
-        title = mechanism_title(mechanism)
+        title = mechanism.title
         if not affordable:
             left_out.append((title, _SLOW))
             continue

@@ -23,7 +23,8 @@ from labeldp_compile.inspection import (
     sample,
 )
 from labeldp_compile.inspection.heat_map import SHOWN_NOISE, heat_map
-from labeldp_compile.mechanisms.rr_on_bins import MAX_CERTIFIED_LABELS
+from labeldp_compile.mechanisms import KINDS, mechanism_class
+from labeldp_compile.mechanisms.tables import MAX_CERTIFIED_LABELS
 from labeldp_compile.page.document import page
 from labeldp_compile.page.numbers import data, data_above, name, share_data
 from labeldp_compile.page.pictures import LOSSES, inline_svg, picture_settings
@@ -56,7 +57,6 @@ _FIGURES = (
     ("number of labels", "labels"),
     ("number of outputs", "outputs"),
 )
-_WITH_BOUND = ("optimal_unbiased", "rr_on_bins", "rr_with_prior", "rr_top_k")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _why_no_bound(certificate: Certificate) -> str:
     mechanism, loss = certificate.mechanism, certificate.utility.loss
     if loss == "poisson":
         return "labeldp proves lower bounds for the squared, absolute and 0-1 loss only"
-    if mechanism not in _WITH_BOUND:
+    if mechanism not in KINDS or not mechanism_class(mechanism).has_bound:
         return f"the mechanism {mechanism} comes without a lower bound on the loss"
     if mechanism != "optimal_unbiased" and certificate.labels > MAX_CERTIFIED_LABELS:
         return f"beyond {MAX_CERTIFIED_LABELS:,} labels the proof would outweigh the file"

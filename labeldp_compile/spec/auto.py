@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from labeldp_compile.spec.mechanism import Auto, Mechanism, OptimalUnbiased, RRonBins, RRWithPrior
-from labeldp_compile.spec.model import Spec
+from labeldp_compile.mechanisms import mechanism_class
+from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.spec.model import Auto, Spec
 
 
 def resolve_auto(spec: Spec) -> Spec:
@@ -17,11 +18,11 @@ def resolve_auto(spec: Spec) -> Spec:
 
 def _choose(loss: str, goal: str) -> tuple[Mechanism, str]:
     if loss == "zero_one":
-        return RRWithPrior(kind="rr_with_prior"), (
+        return mechanism_class("rr_with_prior").named(), (
             "rr_with_prior keeps a label unchanged as often as any ε-DP randomizer can"
         )
     if loss == "squared" and goal == "training":
-        return OptimalUnbiased(kind="optimal_unbiased", outputs="exact"), (
+        return mechanism_class("optimal_unbiased").named(), (
             "optimal_unbiased has the least noise of all ε-DP randomizers that keep the mean of "
             "every label, and a model trained with the squared loss learns the mean"
         )
@@ -32,7 +33,7 @@ def _choose(loss: str, goal: str) -> tuple[Mechanism, str]:
         "poisson": "unbiased labels would have to be negative, where the poisson loss is not "
         "defined; ",
     }
-    return RRonBins(kind="rr_on_bins"), (
+    return mechanism_class("rr_on_bins").named(), (
         reasons["labels" if goal == "labels" else loss]
         + "rr_on_bins has the least noisy label loss of all ε-DP randomizers"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from labeldp_verify.analysis.loss import Loss
 from labeldp_verify.artifact.neutral import is_taken_for
@@ -19,8 +19,10 @@ from pydantic import (
     model_validator,
 )
 
-from labeldp_compile.spec.mechanism import Auto, Mechanism, is_unbiased
-from labeldp_compile.spec.strict import Number, Strict
+from labeldp_compile.decimals import Number
+from labeldp_compile.mechanisms import all_mechanisms
+from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.yaml_model import Strict
 
 MAX_LABELS = 1_000_000
 MAX_LABELS_PER_USER = 10_000
@@ -253,6 +255,22 @@ class UniformPrior(Strict):
     kind: Literal["uniform"]
 
 
+class Auto(Strict):
+    """Chooses the mechanism by the loss and the purpose."""
+
+    kind: Literal["auto"]
+    goal: Literal["training", "labels"] = Field(
+        "training",
+        description="training: what a model learns best from; labels: the least noisy label loss",
+    )
+
+
+if TYPE_CHECKING:
+    Named = Mechanism
+else:
+    Named = Union[all_mechanisms()]  # noqa: UP007  # of as many as the registry holds
+
+
 class Spec(Strict):
     """A label randomizer to compile."""
 
@@ -262,13 +280,17 @@ class Spec(Strict):
     loss: Loss
     privacy: PrivacySpec
     prior: Annotated[PrivatePrior | PublicPrior | UniformPrior, Field(discriminator="kind")]
-    mechanism: Annotated[Mechanism | Auto, Field(discriminator="kind")]
+    mechanism: Annotated[Named | Auto, Field(discriminator="kind")]
     _auto_reason: str | None = PrivateAttr(None)
 
     @property
     def domain(self) -> Domain:
         """The label domain in its exact form."""
-        return self.label.to_domain("unbiased" if is_unbiased(self.mechanism) else "nearest")
+        return self.label.to_domain("unbiased" if self._keeps_means else "nearest")
+
+    @property
+    def _keeps_means(self) -> bool:
+        return not isinstance(self.mechanism, Auto) and self.mechanism.is_unbiased
 
     @property
     def named_mechanism(self) -> Mechanism:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labeldp_compile.spec.mechanism import OptimalUnbiased, RRTopK, is_unbiased
+from labeldp_compile.mechanisms import KINDS, mechanism_class
 from labeldp_compile.spec.model import (
     CategoricalDomainSpec,
     PrivatePrior,
@@ -14,20 +14,7 @@ from labeldp_compile.spec.model import (
 
 DOMAINS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
-MECHANISMS = (
-    "randomized_response",
-    "rr_top_k",
-    "rr_with_prior",
-    "rr_on_bins",
-    "optimal_unbiased",
-    "debiased_rr",
-    "laplace",
-    "staircase",
-    "exponential",
-)
-_ORDERED = ("rr_on_bins", "optimal_unbiased", "debiased_rr", "laplace", "staircase")
-_NEVER_EQUAL = ("rr_on_bins", "optimal_unbiased", "debiased_rr")  # outputs are seldom labels
-_BELOW_ZERO = ("debiased_rr", "laplace", "staircase")  # outputs may be
+MECHANISMS = KINDS
 
 
 def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) -> str | None:
@@ -35,9 +22,10 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
 
     ``lowest`` is the lowest label (None for categories); only the Poisson loss looks at it.
     """
+    wanted = mechanism_class(mechanism)
     reasons = {
         f"{mechanism} needs labels with an order, which categories lack: use rr_with_prior": (
-            domain == "categorical" and mechanism in _ORDERED
+            domain == "categorical" and wanted.needs_order
         ),
         f"the {loss} loss needs numbers: categories take loss: zero_one": (
             domain == "categorical" and loss != "zero_one"
@@ -47,18 +35,16 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
         ),
         f"{mechanism} needs a loss that grows with the distance: "
         "use rr_with_prior, or loss: squared or absolute": (
-            loss == "zero_one" and mechanism in _NEVER_EQUAL
+            loss == "zero_one" and not wanted.may_keep
         ),
         "the poisson loss is defined for labels of at least 0": (
             loss == "poisson" and lowest is not None and lowest < 0
         ),
         f"the poisson loss needs positive outputs, to which {mechanism} does not keep: "
-        "use rr_on_bins": loss == "poisson" and mechanism in _BELOW_ZERO,
+        "use rr_on_bins": loss == "poisson" and wanted.answers == "anywhere",
         "the poisson loss is infinite when a positive label is answered with 0, "
         f"as {mechanism} sometimes does: use rr_on_bins, or a domain without 0": (
-            loss == "poisson"
-            and lowest == 0
-            and mechanism not in (*_BELOW_ZERO, "rr_on_bins", "optimal_unbiased")
+            loss == "poisson" and lowest == 0 and wanted.answers == "labels"
         ),
     }
     return next((reason for reason, applies in reasons.items() if applies), None)
@@ -113,17 +99,13 @@ def _check_ledger(prior: PrivatePrior, ledger: str | None) -> tuple[tuple[str, .
 
 def _check_options(spec: Spec) -> tuple[tuple[str, ...], str] | None:
     """The options of the mechanism, where other parts of the spec decide whether they fit."""
-    mechanism, domain = spec.mechanism, spec.label.domain
-    exact = isinstance(mechanism, OptimalUnbiased) and mechanism.outputs == "exact"
-    if exact and spec.loss != "squared":
-        reason = (
-            f"outputs: exact is for the squared loss; with {spec.loss} say outputs: {{grid: n}}"
-        )
-        return ("mechanism",), reason
-    if isinstance(mechanism, RRTopK) and mechanism.k > spec.domain.size:
-        return ("mechanism", "k"), f"there are only {spec.domain.size:,} labels"
+    mechanism, domain = spec.named_mechanism, spec.label.domain
+    misfit = mechanism.misfit(spec.domain.size, spec.loss)
+    if misfit is not None:
+        key, reason = misfit
+        return ("mechanism", *key), reason
     rounded = isinstance(domain, RealDomainSpec) and domain.rounding == "nearest"
-    if rounded and is_unbiased(mechanism):
+    if rounded and mechanism.is_unbiased:
         reason = "rounding to the nearest point is biased: leave it out, or say rounding: unbiased"
         return ("label", "domain", "rounding"), reason
     return None

@@ -6,22 +6,13 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
-
-from pydantic import Field, TypeAdapter
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms import BY_DEFAULT, KINDS, mechanism_class
+from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.mechanism import Laplace, Mechanism, OptimalUnbiased, Staircase
-from labeldp_compile.spec.title import mechanism_title
-from labeldp_compile.spec.validity import MECHANISMS, check_validity
+from labeldp_compile.spec.validity import check_validity
 
-# Where the loss is not squared, unbiased outputs come from a grid, by a linear program whose time
-# grows with the squares of both numbers: these keep it to seconds.
-GRID_LABELS = 100
-GRID_OUTPUTS = 101
-_WITH_NUMBER = ("rr_top_k",)  # has no default: compared only where it is asked for
-_MECHANISM: TypeAdapter[Mechanism] = TypeAdapter(Annotated[Mechanism, Field(discriminator="kind")])
 _FRONTIER_EXPONENTS = range(8, -2, -1)  # penalties 10^e; the loss and squared bias share a unit
 
 
@@ -40,7 +31,7 @@ def find_candidates(spec: Spec, asked: Sequence[str] | None) -> Candidates:
     where it names the kind. Raises InputError for an unknown kind.
     """
     kinds = [_kind(text) for text in asked] if asked is not None else _all_kinds(spec)
-    options = [mechanism for kind, k in kinds for mechanism in _variants(spec, kind, k)]
+    options = [mechanism for asked_for in kinds for mechanism in _variants(spec, *asked_for)]
     chosen: list[Mechanism] = []
     left_out = []
     for mechanism in _distinct(options):
@@ -48,7 +39,7 @@ def find_candidates(spec: Spec, asked: Sequence[str] | None) -> Candidates:
         if problem is None:
             chosen.append(mechanism)
         else:
-            left_out.append((mechanism_title(mechanism), problem[1]))
+            left_out.append((mechanism.title, problem[1]))
     return Candidates(chosen, left_out)
 
 
@@ -58,59 +49,35 @@ def frontier_candidates(spec: Spec) -> list[Mechanism]:
         raise InputError("--bias-frontier is for numbers with loss: squared")
     penalties = [*(Decimal(10) ** e for e in _FRONTIER_EXPONENTS), Decimal(0)]
     budgets = [None, *({"penalty": penalty} for penalty in penalties)]
-    return [_named("optimal_unbiased", bias=budget) for budget in budgets]
+    return [mechanism_class("optimal_unbiased").named(bias=budget) for budget in budgets]
 
 
-def _all_kinds(spec: Spec) -> list[tuple[str, int | None]]:
+def _all_kinds(spec: Spec) -> list[tuple[str, str]]:
     named = spec.named_mechanism.kind
-    return [(kind, None) for kind in MECHANISMS if kind == named or kind not in _WITH_NUMBER]
+    return [(kind, "") for kind in KINDS if kind == named or kind in BY_DEFAULT]
 
 
-def _kind(text: str) -> tuple[str, int | None]:
-    kind, _, k = text.strip().partition(":")
-    if kind not in MECHANISMS:
-        close = difflib.get_close_matches(kind, MECHANISMS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"expected {', '.join(MECHANISMS)}"
+def _kind(text: str) -> tuple[str, str]:
+    """The kind, and what stands behind a colon."""
+    kind, _, number = text.strip().partition(":")
+    if kind not in KINDS:
+        close = difflib.get_close_matches(kind, KINDS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"expected {', '.join(KINDS)}"
         raise InputError(f"--mechanisms: {kind!r} is no mechanism; {hint}")
-    if k and (kind != "rr_top_k" or not k.isascii() or not k.isdigit() or int(k) < 1):
+    is_number = number.isascii() and number.isdigit() and int(number) > 0
+    if number and not (is_number and "k" in mechanism_class(kind).model_fields):
         raise InputError(f"--mechanisms: {text!r}: only rr_top_k takes a number, as in rr_top_k:5")
-    return kind, int(k) if k else None
+    return kind, number
 
 
-def _variants(spec: Spec, kind: str, k: int | None) -> list[Mechanism]:
-    own = [spec.named_mechanism] if spec.named_mechanism.kind == kind else []
-    if kind == "rr_top_k":
-        if k is None and not own:
-            raise InputError("--mechanisms: rr_top_k needs a k, as in rr_top_k:5")
-        return own if k is None else [_named("rr_top_k", k=k)]
-    if kind == "optimal_unbiased":
-        return [*_unbiased(spec), *own]
-    if kind in ("laplace", "staircase"):
-        return _noise(kind, own)
-    return own or [_named(kind)]
-
-
-def _unbiased(spec: Spec) -> list[Mechanism]:
-    """Exact outputs, or a grid of them where the loss is not squared."""
-    if spec.loss == "squared":
-        return [_named("optimal_unbiased")]
+def _variants(spec: Spec, kind: str, number: str) -> Iterable[Mechanism]:
+    wanted = mechanism_class(kind)
+    if number:
+        return [wanted.named(k=int(number))]
     own = spec.named_mechanism
-    given = isinstance(own, OptimalUnbiased) and own.outputs != "exact"
-    if given or spec.domain.size > GRID_LABELS:
-        return [] if given else [_named("optimal_unbiased")]
-    outputs = {"grid": min(2 * spec.domain.size + 1, GRID_OUTPUTS)}
-    return [_named("optimal_unbiased", outputs=outputs)]
-
-
-def _noise(kind: str, own: Sequence[Mechanism]) -> list[Mechanism]:
-    """Clipped and unclipped, on the spec's own lattice if it names one."""
-    lattice = next((m.lattice for m in own if isinstance(m, Laplace | Staircase)), None)
-    return [_named(kind, clip=clip, lattice=lattice) for clip in (False, True)]
+    mine = own if isinstance(own, wanted) and own.kind == kind else None
+    return wanted.compared(mine, spec.domain.size, spec.loss)
 
 
 def _distinct(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
-    return list({mechanism_title(mechanism): mechanism for mechanism in mechanisms}.values())
-
-
-def _named(kind: str, **options: Any) -> Mechanism:
-    return _MECHANISM.validate_python({"kind": kind, **options})
+    return list({mechanism.title: mechanism for mechanism in mechanisms}.values())

@@ -11,12 +11,10 @@ from labeldp_verify.forms import CategoricalDomain
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.inspection import is_unbiased
-from labeldp_compile.mechanisms import require_feasible
+from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.mechanism import Mechanism
-from labeldp_compile.spec.title import mechanism_title
 
 
 @dataclass(frozen=True)
@@ -69,10 +67,10 @@ def measure(
 ) -> Point | Missing:
     """Compile the spec with another mechanism and the prior's ε₂; spends nothing."""
     named = spec.with_mechanism(mechanism)
-    title, epsilon = mechanism_title(mechanism), float(prior.epsilon_prior + prior.epsilon_label)
+    title, epsilon = mechanism.title, float(prior.epsilon_prior + prior.epsilon_label)
     begin = time.perf_counter()
     try:
-        require_feasible(mechanism, named.domain, spec.loss, prior.epsilon_label)
+        mechanism.require_feasible(named.domain, spec.loss, prior.epsilon_label)
         artifact = assemble(named, prior, spec_digest, insecure=insecure)
     except (InputError, ValueError) as error:
         return Missing(title, epsilon, str(error).removeprefix(f"{spec.name}: "))

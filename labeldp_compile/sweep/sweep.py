@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.mechanism import Mechanism
-from labeldp_compile.spec.title import mechanism_title
 from labeldp_compile.sweep.candidates import Candidates
 from labeldp_compile.sweep.measure import Missing, Point, measure
 from labeldp_compile.sweep.prior import SweepPrior
@@ -98,7 +97,7 @@ def run_sweep(
     def at(epsilon: Fraction, mechanism: Mechanism) -> Point | Missing:
         nonlocal done
         done += 1
-        title = mechanism_title(mechanism)
+        title = mechanism.title
         progress(f"{done} of {count}: ε = {float(epsilon):g}, {title}")
         here: Prior | None = prior.at(epsilon)
         if here is None:

@@ -15,7 +15,6 @@ from labeldp_compile.cli import main
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior, estimate
 from labeldp_compile.spec import load_spec
-from labeldp_compile.spec.title import mechanism_title
 from labeldp_compile.sweep import find_candidates, plot
 from tests.analysis import variances
 
@@ -88,7 +87,7 @@ def test_every_number_is_that_of_a_certificate(tmp_path):
     path = spec_in(tmp_path)
     document = swept(path, "--epsilon", "2,0.5")
     spec, _ = load_spec(path)
-    by_title = {mechanism_title(m): m for m in find_candidates(spec, None).chosen}
+    by_title = {m.title: m for m in find_candidates(spec, None).chosen}
     assert [p["mechanism"] for p in document["points"]] == ALL * 2
     for point in document["points"]:
         epsilon = Fraction(str(point["epsilon"]))
@@ -206,7 +205,7 @@ def test_points_that_cannot_be_compiled_are_listed_with_the_reason(tmp_path):
 )  # fmt: skip
 def test_the_mechanisms_are_those_that_fit(tmp_path, changes, expected):
     spec, _ = load_spec(spec_in(tmp_path, *changes))
-    assert [mechanism_title(m) for m in find_candidates(spec, None).chosen] == expected
+    assert [m.title for m in find_candidates(spec, None).chosen] == expected
 
 
 BAD = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 from labeldp_runtime import Randomizer, RuntimeArtifactError
-from labeldp_verify.artifact.certificate_fields import COMPOSITION_PROVED, PROVED
+from labeldp_verify.certificate import COMPOSITION_PROVED, PROVED
 from mpmath import mp, mpf
 
 from tests.fuzz.artifact_cases import AlteredFile

@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import IntegerDomain, RealDomain
 
-from labeldp_compile.mechanisms.debiased_rr import build
+from labeldp_compile.mechanisms.debiased_rr import DebiasedRR
 from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.spec.mechanism import DebiasedRR
 from tests.analysis import biases, realised_ratio
 
 MECHANISM = DebiasedRR(kind="debiased_rr")
 
 
 def solve(domain, epsilon, word_bits=None):
-    problem = Problem(MECHANISM, domain, [1] * domain.size, epsilon, "squared", word_bits)
-    return build(problem).randomizer
+    problem = Problem(domain, [1] * domain.size, epsilon, "squared", word_bits)
+    return MECHANISM.build(problem).randomizer
 
 
 @given(

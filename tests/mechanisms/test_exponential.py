@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.mechanisms.exponential import build, require_feasible
+from labeldp_compile.mechanisms.exponential import Exponential
 from labeldp_compile.mechanisms.problem import Problem
 from labeldp_compile.rounding.whole_counts import whole_counts
-from labeldp_compile.spec.mechanism import Exponential
 from tests.analysis import realised_ratio
 
 MECHANISM = Exponential(kind="exponential")
@@ -21,7 +20,7 @@ MECHANISM = Exponential(kind="exponential")
 
 def solve(domain, epsilon, loss, word_bits=None):
     weights = [1] * domain.size
-    return build(Problem(MECHANISM, domain, weights, epsilon, loss, word_bits)).randomizer
+    return MECHANISM.build(Problem(domain, weights, epsilon, loss, word_bits)).randomizer
 
 
 @settings(deadline=None)
@@ -77,9 +76,9 @@ def test_it_beats_the_textbook_rate():
 
 
 def test_too_many_labels_are_refused_before_anything_is_spent():
-    require_feasible(MECHANISM, IntegerDomain(0, 1023), "squared", Fraction(1))
+    MECHANISM.require_feasible(IntegerDomain(0, 1023), "squared", Fraction(1))
     with pytest.raises(ValueError, match="too large"):
-        require_feasible(MECHANISM, IntegerDomain(0, 1024), "squared", Fraction(1))
+        MECHANISM.require_feasible(IntegerDomain(0, 1024), "squared", Fraction(1))
 
 
 @given(

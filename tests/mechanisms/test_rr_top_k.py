@@ -13,7 +13,8 @@ from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.zero_one_bound import zero_one_dual_is_feasible
 from scipy.optimize import linprog
 
-from labeldp_compile.mechanisms.rr_top_k import best_k, by_weight
+from labeldp_compile.mechanisms.rr_top_k import by_weight
+from labeldp_compile.mechanisms.rr_with_prior import best_k
 from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
 from tests.analysis import realised_ratio

@@ -123,7 +123,7 @@ def failing(error, from_call=1):
 
 
 # What runs after the prior is known. A rehearsal calls all but the solver once before that.
-STAGES = [("solve", 1), ("build_certificate", 2), ("write_model", 2), ("check_bytes", 2)]
+STAGES = [("assemble", 1), ("build_certificate", 2), ("write_model", 2), ("check_bytes", 2)]
 FAULTS = [ValueError("v"), RuntimeError("r"), MemoryError(), ZeroDivisionError("z"), KeyError("k")]
 
 
@@ -152,7 +152,7 @@ def test_whatever_fails_after_the_prior_keeps_it(place, draws, monkeypatch, stag
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), SystemExit(143)])
 def test_stopping_a_solver_keeps_the_prior(place, draws, monkeypatch, stop):
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "solve", failing(stop)(None))
+        patch.setattr(pipeline, "assemble", failing(stop)(None))
         result = place.compile()
     assert result.exit_code > 2 and len(draws) == 1
     told = "entry 2 spends" if place.with_ledger else f"{place.kept} keeps the noisy prior"
@@ -185,7 +185,7 @@ KILLED = """
 import os, signal, sys
 from labeldp_compile import pipeline
 from labeldp_compile.cli import main
-pipeline.solve = lambda problem: os.kill(os.getpid(), signal.SIGKILL)
+pipeline.assemble = lambda *problem, **options: os.kill(os.getpid(), signal.SIGKILL)
 main(["compile", *sys.argv[1:]])
 """
 
@@ -236,7 +236,7 @@ def test_a_spend_without_a_prior_is_named(ledgered, monkeypatch):
 
 def stop_before_solving(place, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "solve", failing(ValueError("no"))(None))
+        patch.setattr(pipeline, "assemble", failing(ValueError("no"))(None))
         assert place.compile().exit_code == 2
     return place.kept.read_bytes()
 

@@ -12,7 +12,8 @@ from labeldp_trainer.randomize.rr_with_prior import RRWithPrior, dealt
 from labeldp_verify.analysis import bounds as exp_bound
 from scipy.stats import chisquare
 
-from labeldp_compile.mechanisms.rr_top_k import best_k, by_weight
+from labeldp_compile.mechanisms.rr_top_k import by_weight
+from labeldp_compile.mechanisms.rr_with_prior import best_k
 from labeldp_compile.probabilities import row
 from labeldp_compile.rounding.randomized_response import base_weight
 from labeldp_compile.rounding.rr_top_k import rr_top_k

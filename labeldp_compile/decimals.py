@@ -1,4 +1,4 @@
-"""The base of all models of the spec: unknown keys are errors, numbers are exact decimals."""
+"""Numbers of a spec: exact decimals of bounded length."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
-
-from labeldp_compile.yaml_model import Strict
-
-__all__ = ["Number", "Strict"]
 
 MAX_DIGITS = 100
 MAX_EXPONENT = 100

@@ -1,0 +1,136 @@
+"""What Laplace and staircase noise share (Definitions 17 to 20 of the unbiased paper, 2023)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal, Self
+
+from labeldp_verify.artifact.additive_graph import MAX_PERIOD
+from labeldp_verify.artifact.alias_table import column_bits
+from labeldp_verify.forms import CategoricalDomain, Domain
+from pydantic import Field, StrictBool
+
+from labeldp_compile.decimals import Number
+from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout
+from labeldp_compile.rounding.additive_noise import (
+    MAX_REACH,
+    LabelLattice,
+    Magnitudes,
+    additive_noise,
+    require_reachable,
+)
+
+_REACH_BITS = 60  # unclipped noise ends where so many bits of the word are used up
+
+
+class AdditiveNoise(Mechanism):
+    """Noise added to the label; Δ is the range of the domain."""
+
+    clip: StrictBool = Field(
+        False, description="whether outputs are clamped to the range of the labels (biased)"
+    )
+    lattice: Annotated[Number, Field(gt=0)] | None = Field(
+        None,
+        description="realise the noise on a lattice at least this fine (default: one step a label)",
+    )
+    form: ClassVar[Literal["window", "additive", "table"]] = "additive"
+    seconds_a_label = 1e-4
+    needs_order = True
+    answers = "anywhere"
+    rehearsed_whole = True
+
+    @abstractmethod
+    def magnitudes(self, problem: Problem, lattice: LabelLattice) -> Magnitudes:
+        """The ideal distribution, for any ε."""
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Unless outputs are clamped."""
+        return not self.clip
+
+    def options_in_words(self) -> list[str]:
+        """Clipped or not, and the lattice."""
+        lattice = [] if self.lattice is None else [f"lattice {self.lattice}"]
+        return [*(["clipped"] if self.clip else []), *lattice]
+
+    def build(self, problem: Problem) -> Solved:
+        """The noise in whole counts, on the lattice that the spec asks for."""
+        if problem.loss == "poisson":
+            raise ValueError(
+                "the poisson loss needs positive outputs, to which noise does not keep"
+            )
+        self.require_feasible(problem.domain, problem.loss, problem.epsilon)
+        lattice = label_lattice(problem.domain, self.lattice)
+        found = self.magnitudes(problem, lattice)
+        return Solved(additive_noise(found, lattice, problem.epsilon, self.clip, problem.word_bits))
+
+    def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
+        """Raise ValueError if the noise would need too large tables, or ε is too small."""
+        lattice = label_lattice(domain, self.lattice)
+        if lattice.period > MAX_PERIOD:
+            raise ValueError(_too_large(lattice, domain))
+        if not self.clip:
+            require_reachable(epsilon)
+
+    def layouts(
+        self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
+    ) -> list[Layout]:
+        """One: the noise does not depend on the prior."""
+        reach = self._reach(epsilon)
+        period = label_lattice(domain, self.lattice).period
+        return [Layout((2 * reach - 1) * period + 1, self._table_bytes(domain, reach))]
+
+    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
+        """Exactly those."""
+        return self._table_bytes(domain, min(self._reach(epsilon), MAX_REACH))
+
+    def _reach(self, epsilon: Fraction) -> int:
+        """Blocks on each side of zero."""
+        if self.clip:
+            return 1
+        return max(math.ceil(_REACH_BITS * math.log(2) / float(epsilon)), 2)
+
+    def _table_bytes(self, domain: Domain, reach: int) -> int:
+        period = label_lattice(domain, self.lattice).period
+        return ENTRY_BYTES * ((1 << column_bits(2 * reach + 2)) + (2 << column_bits(period)))
+
+    @classmethod
+    def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
+        """Clipped and unclipped, on the spec's own lattice if it names one."""
+        lattice = None if own is None else own.lattice
+        return [cls.named(clip=clip, lattice=lattice) for clip in (False, True)]
+
+
+def label_lattice(domain: Domain, finest: Decimal | None) -> LabelLattice:
+    """The lattice of a domain whose step is at most ``finest``; one step a label if None.
+
+    A label is a power of two of steps, so that lattice points between integers are exact in
+    float64. Raises ValueError for categories.
+    """
+    if isinstance(domain, CategoricalDomain):
+        raise ValueError("additive noise needs labels that are numbers")
+    step = (Fraction(domain.max) - Fraction(domain.min)) / (domain.size - 1)
+    wanted = 1 if finest is None else math.ceil(step / Fraction(finest))
+    spacing = 1 << (wanted - 1).bit_length() if wanted > 1 else 1
+    origin = float(domain.min) + 0.0  # + 0.0 turns −0.0 into 0.0
+    return LabelLattice(domain.size, spacing, origin, float(step / spacing))
+
+
+def _too_large(lattice: LabelLattice, domain: Domain) -> str:
+    too_many = f"additive noise on {lattice.period:,} lattice steps would need too large tables"
+    if domain.size - 1 > MAX_PERIOD:
+        return f"{too_many}; use at most {MAX_PERIOD + 1:,} labels"
+    spacing = 1 << ((MAX_PERIOD // (domain.size - 1)).bit_length() - 1)
+    finest = lattice.unit * lattice.spacing / spacing
+    return f"{too_many}; use lattice: {_rounded_up(finest)} or coarser, or fewer labels"
+
+
+def _rounded_up(number: float) -> str:
+    """A hair above ``number``, with three digits."""
+    return str(float(f"{number * 1.01:.3g}"))

@@ -1,0 +1,21 @@
+"""Laplace noise (Definitions 17 and 18 of the optimal unbiased randomizers paper, 2023)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+from labeldp_compile.mechanisms.additive import AdditiveNoise
+from labeldp_compile.mechanisms.problem import Problem
+from labeldp_compile.rounding.additive_noise import LabelLattice, Magnitudes
+from labeldp_compile.rounding.noise_magnitudes import laplace_magnitudes
+
+
+class Laplace(AdditiveNoise):
+    """Discrete Laplace noise (Definition 17), or on a fine lattice the continuous one (18)."""
+
+    kind: Literal["laplace"]
+
+    def magnitudes(self, problem: Problem, lattice: LabelLattice) -> Magnitudes:
+        """Those of the definition."""
+        return partial(laplace_magnitudes, period=lattice.period)

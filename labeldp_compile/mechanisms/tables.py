@@ -1,0 +1,50 @@
+"""How many bytes the lookup tables of a randomizer will take, before there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_verify.artifact import bucket_grid
+from labeldp_verify.forms import WindowRandomizer
+
+from labeldp_compile.rounding.randomized_response import randomized_response
+
+ENTRY_BYTES = 8
+GRID_OF_RESPONSE = 10  # entries for each output of randomized response, at most
+TOO_LARGE = "the lookup tables would be too large; use fewer labels"
+MAX_CERTIFIED_LABELS = 20_000  # beyond, dual values would outweigh the tables
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Number of outputs, and bytes of the tables."""
+
+    outputs: int
+    bytes: int
+
+
+def window_layout(randomizer: WindowRandomizer) -> Layout:
+    """The layout of a window randomizer. Raises ValueError if it is too large."""
+    return Layout(randomizer.outputs, window_bytes(randomizer))
+
+
+def window_bytes(randomizer: WindowRandomizer) -> int:
+    """Bytes of its tables. Raises ValueError if they are too large."""
+    tables = bucket_grid.table_bytes(randomizer)
+    if tables is None:
+        raise ValueError(TOO_LARGE)
+    return tables
+
+
+def response_layout(labels: int, outputs: int, epsilon: Fraction) -> Layout:
+    """Randomized response over so many outputs, laid out as it will be."""
+    rows = [y * outputs // labels for y in range(labels)]
+    return window_layout(randomized_response(range(outputs), rows, epsilon))
+
+
+def adapted_bytes(labels: int, grid: int, segments: int, room: int) -> int:
+    """One output less often is always possible, down to a single one and a row of offsets."""
+    least = ENTRY_BYTES * (labels + 64)
+    grid = min(max(grid, bucket_grid.SINGLE_GRID_ENTRIES), bucket_grid.MAX_ENTRIES)
+    return max(min(ENTRY_BYTES * (labels + grid + segments), room), least)

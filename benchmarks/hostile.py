@@ -277,9 +277,8 @@ def certified(domain, randomizer, loss, like=None, weights=None, epsilon=60, use
     provenance = Provenance(
         "x", "rr", "y", Fraction(epsilon), Fraction(0), prior, "0" * 64, {}, labels_per_user=users
     )
-    return write_model(
-        domain, randomizer, build_certificate(domain, like or randomizer, loss, provenance)
-    )
+    certificate = build_certificate(domain, like or randomizer, loss, provenance)
+    return write_model(domain, randomizer, certificate.to_json())
 
 
 def restated(model, change):

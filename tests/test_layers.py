@@ -104,3 +104,9 @@ def test_no_import_goes_in_a_circle(package):
         files[name] = {m for m in needs if not name.startswith(f"{m}.")}
     TopologicalSorter(files).prepare()
     TopologicalSorter(rooms).prepare()
+
+
+def test_benchmarks_import_no_test():
+    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
+        for module, _ in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            assert module.split(".")[0] != "tests", (path, module)

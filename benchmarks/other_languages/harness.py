@@ -25,7 +25,7 @@ from typing import Any
 import onnxruntime
 
 ROOT = Path(__file__).parents[2]
-TESTS = ROOT / "tests/languages"
+HERE = Path(__file__).parent
 EXAMPLES = ROOT / "runtime/examples"
 BUILD = ROOT / "build/languages"
 HEADERS = BUILD / "headers"
@@ -66,10 +66,10 @@ def answers(language: str, cases: Cases, directory: Path) -> tuple[Cases, str]:
         posted = _browse(directory)
         return posted["answers"], posted["demo"]
     if language == "node":
-        command = ["node", str(TESTS / "driver_node.mjs"), str(directory)]
+        command = ["node", str(HERE / "driver_node.mjs"), str(directory)]
         demo = ["node", str(EXAMPLES / "node/demo.mjs"), str(directory / DEMO_ARTIFACT)]
     else:
-        command = [_build(TESTS / "driver.cc"), str(directory)]
+        command = [_build(HERE / "driver.cc"), str(directory)]
         demo = [_build(EXAMPLES / "cpp/demo.cc"), str(directory / DEMO_ARTIFACT)]
     _run(command)
     return json.loads((directory / f"{language}.json").read_text(encoding="utf-8")), _run(demo)
@@ -128,7 +128,9 @@ def _browse(directory: Path) -> dict[str, Any]:
     ):
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        address = f"http://127.0.0.1:{server.server_port}/tests/languages/driver_web.html"
+        address = (
+            f"http://127.0.0.1:{server.server_port}/benchmarks/other_languages/driver_web.html"
+        )
         quiet = "background-networking component-update default-apps extensions gpu quic sync"
         browser = subprocess.Popen(
             [str(chromium()), "--headless", "--no-sandbox", "--no-first-run"]

@@ -9,11 +9,11 @@ from typing import Any
 
 import onnx
 from labeldp_runtime import Randomizer, RuntimeArtifactError
-from labeldp_verify.artifact.certificate_fields import COMPOSITION_PROVED, PROVED
+from labeldp_verify.certificate import COMPOSITION_PROVED, PROVED
 from mpmath import mp, mpf
 
-from tests.fuzz.artifact_cases import AlteredFile
-from tests.fuzz.guard import FoundError, HangError, labeldp, limited
+from benchmarks.fuzzing.artifact_cases import AlteredFile
+from benchmarks.fuzzing.guard import FoundError, HangError, labeldp, limited
 
 
 def try_artifact(case: AlteredFile, folder: Path) -> str:

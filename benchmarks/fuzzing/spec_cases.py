@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -11,10 +12,10 @@ import yaml
 from hypothesis import strategies as st
 
 from labeldp_compile.yaml_source import read_yaml
-from tests.artifacts.specs import SPECS
 
 PRIVATE = "../../../specs/data/randhie.parquet"
-BASES = [text.replace(PRIVATE, "table.parquet") for text in SPECS.values()]
+SPECS = sorted((Path(__file__).parents[2] / "tests/old_files/v1").glob("*.yaml"))
+BASES = [path.read_text("utf-8").replace(PRIVATE, "table.parquet") for path in SPECS]
 ODD_TEXT = [
     *(
         "\t",

@@ -1,4 +1,4 @@
-"""Write the artifacts of a new format version: ``python -m tests.artifacts.write v2``.
+"""Write the artifacts of a new format version: ``python -m tests.old_files.write v2``.
 
 A file that exists is never touched: v1 holds what the compilers of that time wrote, and later
 versions must verify and run exactly those bytes. Specs that are new are added.
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from labeldp_runtime import Key, Randomizer
 
 from labeldp_compile.pipeline import compile_spec
-from tests.artifacts.specs import SPECS
+from tests.old_files.specs import SPECS
 
 COUNT = 96
 SIGNED = "rr-on-bins-squared"

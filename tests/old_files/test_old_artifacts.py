@@ -14,7 +14,7 @@ from labeldp_verify.signature import read_signed, signature_path
 
 from labeldp_compile import spec_match
 from labeldp_compile.spec.validity import MECHANISMS
-from tests.artifacts.write import SIGNED, outputs_of
+from tests.old_files.write import SIGNED, outputs_of
 
 HERE = Path(__file__).parent
 MANIFESTS = {

@@ -21,6 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 300  # for anything that is waited for, on a busy machine
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts sooner, with one thread the less
@@ -236,3 +239,18 @@ def session(it: Cluster, **settings: str) -> Any:
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """What was written: rows, distinct ids, ids with two draws; and the labels by id."""
+    table = pq.read_table(folder)
+    ids, labels = (table.column(name).to_numpy() for name in ("id", "y"))
+    pairs = np.unique(np.stack([ids, labels]), axis=1)
+    distinct = len(np.unique(ids))
+    order = np.argsort(ids, kind="stable")
+    return {
+        "rows": len(ids),
+        "distinct": distinct,
+        "two_draws": pairs.shape[1] - distinct,
+        "labels": labels[order],
+    }

@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify import check_bytes
 
+from benchmarks.fuzzing.artifact_cases import FILES, original
+from benchmarks.fuzzing.guard import FoundError, labeldp
+from benchmarks.fuzzing.label_containers import CONTAINERS, NUMBERS, TEXTS, UNDECLARED, Container
+from benchmarks.shared.compiled import compile_text
 from labeldp_compile.cli import randomize as randomize_module
 from labeldp_compile.tabular import csv_file
-from tests.fuzz.artifact_cases import FILES, original
-from tests.fuzz.guard import FoundError, labeldp
-from tests.fuzz.label_containers import CONTAINERS, NUMBERS, TEXTS, UNDECLARED, Container
-from tests.helpers import compile_text
 
 _CODES = f"""
 version: 1
@@ -42,7 +42,7 @@ MOST_ROWS = 40
 
 @cache
 def artifact(index: int) -> bytes:
-    """One of tests/artifacts, or one with codes that float64 does not tell apart."""
+    """One of tests/old_files, or one with codes that float64 does not tell apart."""
     return original(index) if index < len(FILES) else compile_text(_CODES).model
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.languages.harness import chromium
+from benchmarks.other_languages.harness import chromium
 
 SECONDS = 300  # the longest that one answer may take
 _SETTLE = 0.05
@@ -85,6 +85,7 @@ class Page:
         return base64.b64decode(answer["data"])
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command of the protocol; returns its answer."""
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
         if self._session is not None:

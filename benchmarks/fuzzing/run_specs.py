@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from tests.fuzz.guard import FoundError, labeldp
+from benchmarks.fuzzing.guard import FoundError, labeldp
 
 MOST_LABELS, MOST_SECONDS, MOST_OUTPUTS = 64, 3, 200_000
 ROWS = 400

@@ -1,4 +1,4 @@
-"""The specs of tests/artifacts: every form, mechanism, kind of domain and kind of prior."""
+"""The specs of tests/old_files: every form, mechanism, kind of domain and kind of prior."""
 
 _TEMPLATE = """\
 version: 1

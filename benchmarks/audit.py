@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.shared import planted
 from benchmarks.shared.compiled import compile_text
 from benchmarks.shared.random_specs import random_spec
-from labeldp_compile.audit import (
+from labeldp_compile.tools.audit import (
     MAX_LABELS,
     ArtifactTarget,
     Claim,
@@ -33,10 +33,10 @@ from labeldp_compile.audit import (
     audit,
     choose_labels,
 )
-from labeldp_compile.audit.audit import CHI_SQUARE_ERROR
-from labeldp_compile.audit.distribution import LEAST_EXPECTED
-from labeldp_compile.audit.label_list import parse_labels
-from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.tools.audit.audit import CHI_SQUARE_ERROR
+from labeldp_compile.tools.audit.distribution import LEAST_EXPECTED
+from labeldp_compile.tools.audit.label_list import parse_labels
+from labeldp_compile.tools.inspection import decode_artifact
 
 SAMPLES = (1_000_000, 10_000_000)
 SPEC_SAMPLES = 1_000_000

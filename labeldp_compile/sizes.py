@@ -16,7 +16,7 @@ from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 
 from labeldp_compile.mechanisms.additive_noise import label_lattice
 from labeldp_compile.mechanisms.rr_on_bins import MAX_CERTIFIED_LABELS
-from labeldp_compile.prior.estimate import integer_weights
+from labeldp_compile.prior.obtain import integer_weights
 from labeldp_compile.rounding.additive_noise import MAX_REACH
 from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.spec import Spec

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 
 from benchmarks.shared import planted
 from benchmarks.shared.random_specs import random_spec
-from labeldp_compile.audit import (
+from labeldp_compile.cli import main
+from labeldp_compile.errors import InputError
+from labeldp_compile.tools.audit import (
     ArtifactTarget,
     Claim,
     FunctionTarget,
@@ -21,10 +23,8 @@ from labeldp_compile.audit import (
     audit,
     choose_labels,
 )
-from labeldp_compile.audit.label_list import parse_labels
-from labeldp_compile.cli import main
-from labeldp_compile.errors import InputError
-from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.tools.audit.label_list import parse_labels
+from labeldp_compile.tools.inspection import decode_artifact
 from tests.form_helpers import failed_step, with_constant
 from tests.helpers import INTEGER_SPEC, compile_text
 
@@ -54,7 +54,7 @@ def audited(name, samples, processes=False):
 @pytest.fixture
 def rarely_wrong(monkeypatch):
     """Audits accuse a faultless randomizer once in 10^6 times; for tests that is too often."""
-    module = importlib.import_module("labeldp_compile.audit.audit")
+    module = importlib.import_module("labeldp_compile.tools.audit.audit")
     for name in ("_EPSILON_ERROR", "_OTHER_ERROR", "CHI_SQUARE_ERROR"):
         monkeypatch.setattr(module, name, getattr(module, name) / 1000)
 

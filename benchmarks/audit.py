@@ -1,6 +1,6 @@
 """What ``labeldp audit`` finds, and what it does not accuse.
 
-First the planted violations of tests/audit/planted.py, each claimed to be 1-DP: how many of the
+First the planted violations of ``shared/planted.py``, each claimed to be 1-DP: how many of the
 audits found it, in the finding that it should, with 10 million samples and with fewer; then random
 specs over all forms, domains and mechanisms: the lower bound on ε beside the certified one. Last,
 how far the p-values of chi-square can be off where they decide: with one degree of freedom, all of
@@ -21,7 +21,10 @@ from scipy.stats import poisson
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from labeldp_compile.audit import (
+from benchmarks.shared import planted
+from benchmarks.shared.compiled import compile_text
+from benchmarks.shared.random_specs import random_spec
+from labeldp_compile.tools.audit import (
     MAX_LABELS,
     ArtifactTarget,
     Claim,
@@ -30,20 +33,17 @@ from labeldp_compile.audit import (
     audit,
     choose_labels,
 )
-from labeldp_compile.audit.audit import CHI_SQUARE_ERROR
-from labeldp_compile.audit.distribution import LEAST_EXPECTED
-from labeldp_compile.audit.label_list import parse_labels
-from labeldp_compile.inspection import decode_artifact
-from tests.audit import planted
-from tests.audit.random_specs import random_spec
-from tests.helpers import compile_text
+from labeldp_compile.tools.audit.audit import CHI_SQUARE_ERROR
+from labeldp_compile.tools.audit.distribution import LEAST_EXPECTED
+from labeldp_compile.tools.audit.label_list import parse_labels
+from labeldp_compile.tools.inspection import decode_artifact
 
 SAMPLES = (1_000_000, 10_000_000)
 SPEC_SAMPLES = 1_000_000
 
 
 def planted_audit(name, samples):
-    target = FunctionTarget(f"tests.audit.planted:{name}")
+    target = FunctionTarget(f"benchmarks.shared.planted:{name}")
     claim = Claim(planted.EPSILON, "claimed", planted.K)
     labels = parse_labels(planted.LABELS)
     processes = planted.VIOLATIONS.get(name) == "processes"

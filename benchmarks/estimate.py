@@ -21,11 +21,11 @@ from labeldp_runtime import Randomizer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from labeldp_compile.estimate import Estimation, GroupCounts
-from labeldp_compile.estimate.private_counts import output_indices
-from labeldp_compile.estimate.quantiles import SHARES
-from labeldp_compile.inspection import decode_artifact
-from tests.helpers import compile_text
+from benchmarks.shared.compiled import compile_text
+from labeldp_compile.tools.estimate import Estimation, GroupCounts
+from labeldp_compile.tools.estimate.private_counts import output_indices
+from labeldp_compile.tools.estimate.quantiles import SHARES
+from labeldp_compile.tools.inspection import decode_artifact
 
 DATA = Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet"
 ENDS = (40, 440, 5000)

@@ -16,8 +16,8 @@ from labeldp_runtime import Randomizer
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.helpers import compile_text  # noqa: E402
-from tests.languages import harness  # noqa: E402
+from benchmarks.other_languages import harness  # noqa: E402
+from benchmarks.shared.compiled import compile_text  # noqa: E402
 
 SPEC = """
 version: 1

@@ -13,8 +13,8 @@ import numpy as np
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import assemble
-from labeldp_compile.plan.budget import Budget
-from labeldp_compile.plan.estimate import estimate
+from labeldp_compile.planning.budget import Budget
+from labeldp_compile.planning.forecast import estimate
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
 

@@ -19,7 +19,7 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.languages.browser import browser_page
+from benchmarks.other_languages.browser import browser_page
 
 HERE = Path(__file__).parents[1]
 WEEKS = """

@@ -23,7 +23,7 @@ from labeldp_compile.solve.optimal_unbiased import (
     solve_lp_grid,
     solve_optimal_unbiased,
 )
-from labeldp_compile.sweep.plot import draw_frontier
+from labeldp_compile.tools.sweep.plot import draw_frontier
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 RUNS = {52: 5, 401: 3, 1001: 1, 4001: 1}

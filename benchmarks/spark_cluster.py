@@ -24,9 +24,8 @@ from labeldp_runtime.spark import randomize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.engines.cluster import cluster, session, wait_for
-from tests.engines.cluster_runs import outcome
-from tests.engines.helpers import RESPONSE
+from benchmarks.shared.cluster import cluster, outcome, session, wait_for
+from benchmarks.shared.compiled import RESPONSE_SPEC, compile_text
 
 MAP_TASKS, REDUCE_TASKS = 8, 16
 HEADER = """\
@@ -43,7 +42,7 @@ class Study:
         self.it, self.rows, self.random = it, rows, random.Random(seed)
         self.spark, self.runs = session(it), 0
         self.artifact = it.folder / "x.onnx"
-        self.artifact.write_bytes(RESPONSE.model)
+        self.artifact.write_bytes(compile_text(RESPONSE_SPEC).model)
         self.key = Key.create(it.folder / "labels.key")
         ids = np.arange(rows)
         self.expected = Randomizer.load(self.artifact, key=self.key, context="y")(ids % 10, ids=ids)

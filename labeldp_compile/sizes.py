@@ -13,7 +13,7 @@ from labeldp_verify import steps
 from labeldp_verify.artifact import bucket_grid, canonical_json
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 
-from labeldp_compile.prior.estimate import integer_weights
+from labeldp_compile.prior.obtain import integer_weights
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PublicPrior, UniformPrior
 

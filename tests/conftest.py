@@ -21,12 +21,12 @@ def known_noise(monkeypatch):
 
     tests/prior tries the noise itself, and the demo and the tutorial compile with it.
     """
-    from labeldp_compile.prior import discrete_laplace, estimate
+    from labeldp_compile.prior import discrete_laplace, obtain
 
     seeds = count()
 
     def noisy(counts, epsilon):
         return discrete_laplace.seeded_histogram(counts, epsilon, next(seeds))
 
-    for module in (discrete_laplace, estimate):
+    for module in (discrete_laplace, obtain):
         monkeypatch.setattr(module, "noisy_histogram", noisy)

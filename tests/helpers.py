@@ -13,34 +13,18 @@ from labeldp_verify.artifact import write_model
 from labeldp_verify.artifact.bucket_grid import BucketGrid
 from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
 
+from benchmarks.shared.compiled import INTEGER_SPEC, compile_text
 from labeldp_compile.certificate import Provenance, build_certificate
-from labeldp_compile.pipeline import Artifact, assemble
-from labeldp_compile.prior import estimate_prior
-from labeldp_compile.spec import parse_spec
 
-INTEGER_SPEC = """
-version: 1
-name: example
-label:
-  column: y
-  domain: {kind: integer, min: 0, max: 9}
-loss: squared
-privacy: {epsilon: 1.0}
-prior: {kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}
-mechanism: {kind: rr_on_bins}
-"""
-
-
-def compile_text(text: str, word_bits: int | None = None, directory: Any = None) -> Artifact:
-    """Compile a spec's text in memory."""
-    spec = parse_spec(text)
-    return assemble(
-        spec,
-        estimate_prior(spec, directory),
-        "0" * 64,
-        word_bits=word_bits,
-        labels_per_user=spec.privacy.labels_per_user,
-    )
+__all__ = [
+    "INTEGER_SPEC",
+    "all_words",
+    "compile_text",
+    "plain_counts",
+    "run",
+    "session_of",
+    "write",
+]
 
 
 def write(

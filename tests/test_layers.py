@@ -53,8 +53,9 @@ def modules(package):
 
 
 def room(module):
-    """A package and the folder (or file) in it: where a thing lives."""
-    return ".".join(module.split(".")[:2])
+    """A package and the folder (or file) in it, each tool for itself: where a thing lives."""
+    parts = module.split(".")
+    return ".".join(parts[: 3 if parts[1:2] == ["tools"] else 2])
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -89,6 +90,12 @@ def test_the_verifier_imports_nothing_else_anywhere():
             assert known or top == "labeldp_verify", (name, module)
 
 
+def test_nothing_that_compiles_needs_a_tool():
+    for name, found in modules("labeldp_compile"):
+        if name.split(".")[1:2] not in (["tools"], ["cli"], ["api"]):
+            assert not any(module.startswith("labeldp_compile.tools") for module, _ in found), name
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_import_goes_in_a_circle(package):
     every = dict(modules(package))
@@ -104,3 +111,9 @@ def test_no_import_goes_in_a_circle(package):
         files[name] = {m for m in needs if not name.startswith(f"{m}.")}
     TopologicalSorter(files).prepare()
     TopologicalSorter(rooms).prepare()
+
+
+def test_benchmarks_import_no_test():
+    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
+        for module, _ in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            assert module.split(".")[0] != "tests", (path, module)

@@ -28,9 +28,9 @@ from labeldp_trainer.dp_gradient.accounting import (
     epsilon,
     padded_batch,
 )
+from training_studies.hardware import hardware
 
 from labeldp_compile.pipeline import compile_spec
-from training_studies.hardware import hardware
 
 DELTA = 1e-5
 ROWS = 60_000

@@ -21,7 +21,6 @@ from labeldp_trainer.dp_gradient.problem import Problem
 from labeldp_trainer.dp_gradient.step import private_gradient
 from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.models import MnistCnn
-
 from training_studies.hardware import hardware
 
 CLASSES = 10

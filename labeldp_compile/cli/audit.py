@@ -9,7 +9,11 @@ import click
 import numpy as np
 from labeldp_verify import Budget, VerificationError
 
-from labeldp_compile.audit import (
+from labeldp_compile.cli.budget_option import budget_option
+from labeldp_compile.cli.output import complain, say, say_json
+from labeldp_compile.cli.progress import row_progress
+from labeldp_compile.errors import InputError
+from labeldp_compile.tools.audit import (
     ERROR,
     MIN_SAMPLES,
     ArtifactTarget,
@@ -21,12 +25,8 @@ from labeldp_compile.audit import (
     audit,
     choose_labels,
 )
-from labeldp_compile.audit.label_list import parse_labels
-from labeldp_compile.cli.budget_option import budget_option
-from labeldp_compile.cli.output import complain, say, say_json
-from labeldp_compile.cli.progress import row_progress
-from labeldp_compile.errors import InputError
-from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.tools.audit.label_list import parse_labels
+from labeldp_compile.tools.inspection import decode_artifact
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_EPSILON = 1000.0

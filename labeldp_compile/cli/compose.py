@@ -19,7 +19,7 @@ from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
-from labeldp_compile.inspection import Decoded, decode_artifact
+from labeldp_compile.tools.inspection import Decoded, decode_artifact
 
 FORMAT_VERSION = "1.0"
 _LEAST_DELTA = Decimal("1e-12")

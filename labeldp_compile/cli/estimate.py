@@ -14,7 +14,9 @@ from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.estimate import (
+from labeldp_compile.pipeline import require_folder_writable
+from labeldp_compile.tabular import open_table
+from labeldp_compile.tools.estimate import (
     MIN_ROWS,
     Estimation,
     GroupEstimates,
@@ -24,9 +26,7 @@ from labeldp_compile.estimate import (
     count_outputs,
     estimates_json,
 )
-from labeldp_compile.inspection import decode_artifact
-from labeldp_compile.pipeline import require_folder_writable
-from labeldp_compile.tabular import open_table
+from labeldp_compile.tools.inspection import decode_artifact
 from labeldp_compile.whole_file import replaced_when_whole
 
 _SHOWN_LABELS, _SHOWN_GROUPS = 60, 60
@@ -104,7 +104,7 @@ def estimate_command(
         say(title, *_in_words(estimation, found, target))
     if plot is not None:
         # Matplotlib takes half a second to import.
-        from labeldp_compile.estimate.plot import save_png  # noqa: PLC0415
+        from labeldp_compile.tools.estimate.plot import save_png  # noqa: PLC0415
 
         with replaced_when_whole(plot) as part:
             save_png(estimation, found, title, part)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from labeldp_compile.cli.output import Painted
 from labeldp_compile.cli.text_table import clipped, padded, width
-from labeldp_compile.inspection import Decoded
-from labeldp_compile.inspection.heat_map import HeatMap, Room, heat_map
+from labeldp_compile.tools.inspection import Decoded
+from labeldp_compile.tools.inspection.heat_map import HeatMap, Room, heat_map
 
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .:*#"

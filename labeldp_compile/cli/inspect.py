@@ -18,7 +18,8 @@ from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.inspection import (
+from labeldp_compile.probabilities import likely_outputs, matrix, value
+from labeldp_compile.tools.inspection import (
     Decoded,
     LabelFacts,
     decode_artifact,
@@ -30,9 +31,8 @@ from labeldp_compile.inspection import (
     output_facts,
     sample,
 )
-from labeldp_compile.inspection.document import FORMAT_VERSION
-from labeldp_compile.inspection.heat_map import SHOWN_NOISE
-from labeldp_compile.probabilities import likely_outputs, matrix, value
+from labeldp_compile.tools.inspection.document import FORMAT_VERSION
+from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
 SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13

@@ -10,8 +10,8 @@ from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
 
 from labeldp_compile.cli.output import say, say_json
 from labeldp_compile.cli.text_table import printable
-from labeldp_compile.plan import Plan, plan_spec
-from labeldp_compile.plan.estimate import Range
+from labeldp_compile.planning import Plan, plan_spec
+from labeldp_compile.planning.forecast import Range
 from labeldp_compile.prior.discrete_laplace import NOISE
 
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor

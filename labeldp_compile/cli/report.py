@@ -21,8 +21,8 @@ from labeldp_compile.pipeline import require_folder_writable
 from labeldp_compile.whole_file import replaced_when_whole
 
 if TYPE_CHECKING:
-    from labeldp_compile.inspection import Decoded
-    from labeldp_compile.report.comparison import Comparison
+    from labeldp_compile.tools.inspection import Decoded
+    from labeldp_compile.tools.report.comparison import Comparison
 
 _SUFFIXES = {"html": (".html", ".htm"), "png": (".png",)}
 _EPILOG = """\b
@@ -84,9 +84,9 @@ def report_command(
     _require_output(output, overwrite=overwrite)
     signed = signed_of(file, public_key, signature)
     # Loaded here, for pictures take half a second to import: usage errors come at once.
-    from labeldp_compile.report.findings import examine  # noqa: PLC0415
-    from labeldp_compile.report.page import report_page  # noqa: PLC0415
-    from labeldp_compile.report.picture import save_picture  # noqa: PLC0415
+    from labeldp_compile.tools.report.findings import examine  # noqa: PLC0415
+    from labeldp_compile.tools.report.page import report_page  # noqa: PLC0415
+    from labeldp_compile.tools.report.picture import save_picture  # noqa: PLC0415
 
     findings = examine(file, spec, signed, budget)
     compared = _compared(findings.decoded) if compare and findings.decoded else None
@@ -107,7 +107,7 @@ def report_command(
 
 def _compared(decoded: Decoded) -> Comparison:
     """The other mechanisms; says what it does, for it is the one thing here that compiles."""
-    from labeldp_compile.report.comparison import compare  # noqa: PLC0415
+    from labeldp_compile.tools.report.comparison import compare  # noqa: PLC0415
 
     epsilon = decoded.certificate.privacy.epsilon_label
     complain(

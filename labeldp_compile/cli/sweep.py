@@ -20,14 +20,14 @@ from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.pipeline import INSECURE, require_folder_writable
 from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
-from labeldp_compile.sweep import (
+from labeldp_compile.tools.sweep import (
     Sweep,
     find_candidates,
     frontier_candidates,
     run_sweep,
     sweep_prior,
 )
-from labeldp_compile.sweep.table import (
+from labeldp_compile.tools.sweep.table import (
     BEST,
     FRONTIER_HEADER,
     cells,
@@ -185,13 +185,13 @@ def _write(sweep: Sweep, path: Path) -> None:
 
 def _write_page(sweep: Sweep, file: BinaryIO) -> None:
     # Matplotlib takes half a second to import: only those who want a picture wait for it.
-    from labeldp_compile.sweep.page import sweep_page  # noqa: PLC0415
+    from labeldp_compile.tools.sweep.page import sweep_page  # noqa: PLC0415
 
     file.write(sweep_page(sweep).encode())
 
 
 def _write_picture(sweep: Sweep, file: BinaryIO) -> None:
-    from labeldp_compile.sweep.plot import save_png  # noqa: PLC0415
+    from labeldp_compile.tools.sweep.plot import save_png  # noqa: PLC0415
 
     save_png(sweep, file)
 

@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from labeldp_compile.audit import (
+from benchmarks.shared import planted
+from benchmarks.shared.random_specs import random_spec
+from labeldp_compile.cli import main
+from labeldp_compile.errors import InputError
+from labeldp_compile.tools.audit import (
     ArtifactTarget,
     Claim,
     FunctionTarget,
@@ -19,12 +23,8 @@ from labeldp_compile.audit import (
     audit,
     choose_labels,
 )
-from labeldp_compile.audit.label_list import parse_labels
-from labeldp_compile.cli import main
-from labeldp_compile.errors import InputError
-from labeldp_compile.inspection import decode_artifact
-from tests.audit import planted
-from tests.audit.random_specs import random_spec
+from labeldp_compile.tools.audit.label_list import parse_labels
+from labeldp_compile.tools.inspection import decode_artifact
 from tests.form_helpers import failed_step, with_constant
 from tests.helpers import INTEGER_SPEC, compile_text
 
@@ -45,7 +45,7 @@ def write(directory, text):
 
 
 def audited(name, samples, processes=False):
-    target = FunctionTarget(f"tests.audit.planted:{name}")
+    target = FunctionTarget(f"benchmarks.shared.planted:{name}")
     claim = Claim(planted.EPSILON, "claimed", planted.K)
     labels = parse_labels(planted.LABELS)
     return audit(target, labels, claim, samples, processes=processes)
@@ -54,7 +54,7 @@ def audited(name, samples, processes=False):
 @pytest.fixture
 def rarely_wrong(monkeypatch):
     """Audits accuse a faultless randomizer once in 10^6 times; for tests that is too often."""
-    module = importlib.import_module("labeldp_compile.audit.audit")
+    module = importlib.import_module("labeldp_compile.tools.audit.audit")
     for name in ("_EPSILON_ERROR", "_OTHER_ERROR", "CHI_SQUARE_ERROR"):
         monkeypatch.setattr(module, name, getattr(module, name) / 1000)
 
@@ -142,7 +142,7 @@ def test_the_command_on_a_file(tmp_path):
 )
 def test_a_function_beside_a_file(tmp_path, name, wrong):
     path = write(tmp_path, SOFT)
-    function = f"tests.audit.planted:{name}"
+    function = f"benchmarks.shared.planted:{name}"
     result = labeldp("audit", path, "--callable", function, "--samples", 600_000, "--no-processes")
     assert result.exit_code == (1 if wrong else 0)
     assert (f"FAILED {wrong}" in result.stdout) == bool(wrong)
@@ -185,7 +185,7 @@ def rounded_to_float32(packed):
     [
         ([], "give an artifact FILE"),
         (["missing.onnx"], "cannot be read"),
-        (["--callable", "tests.audit.planted:wrong_scale"], "needs --labels and --epsilon"),
+        (["--callable", "benchmarks.shared.planted:wrong_scale"], "needs --labels and --epsilon"),
         (["--callable", "nothing", "--labels", "0..3", "--epsilon", 1], "MODULE:FUNCTION"),
         (["--callable", "no.such:f", "--labels", "0..3", "--epsilon", 1], "cannot import"),
         (["--callable", "math:nothing", "--labels", "0..3", "--epsilon", 1], "has no"),
@@ -224,7 +224,7 @@ def test_arrays_that_a_function_keeps_or_changes_accuse_nobody(name):
 
 def audit_of(name):
     flags = ("--labels", planted.LABELS, "--epsilon", "1", "--samples", "100000", "--no-processes")
-    return labeldp("audit", "--callable", f"tests.audit.planted:{name}", *flags, "--json")
+    return labeldp("audit", "--callable", f"benchmarks.shared.planted:{name}", *flags, "--json")
 
 
 @pytest.mark.parametrize(

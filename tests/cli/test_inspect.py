@@ -14,8 +14,6 @@ from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, TableRan
 from labeldp_compile.cli import main
 from labeldp_compile.cli.heat_map import ASCII_SHADES, shaded, terminal_heat_map
 from labeldp_compile.cli.text_table import clipped, text_table, width
-from labeldp_compile.inspection import Decoded, decode_artifact
-from labeldp_compile.inspection.heat_map import Room, heat_map
 from labeldp_compile.probabilities import (
     column,
     equally_likely,
@@ -26,6 +24,8 @@ from labeldp_compile.probabilities import (
     row,
     value,
 )
+from labeldp_compile.tools.inspection import Decoded, decode_artifact
+from labeldp_compile.tools.inspection.heat_map import Room, heat_map
 from tests.helpers import INTEGER_SPEC, compile_text, plain_counts
 
 MECHANISMS = {

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from labeldp_compile.cli import main
 from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.plan import plan_spec
-from labeldp_compile.prior import estimate
+from labeldp_compile.planning import plan_spec
+from labeldp_compile.prior import obtain
 from labeldp_compile.tabular.reader import TableReader
 
 ROWS, SIZE = 5000, 10
@@ -108,7 +108,7 @@ def test_no_label_is_read(place, monkeypatch):
 
 
 def test_a_csv_file_is_not_even_opened(place, monkeypatch):
-    from labeldp_compile.plan import budget
+    from labeldp_compile.planning import budget
 
     monkeypatch.setattr(budget, "open_table", None)
     assert labeldp("plan", spec_in(place, CSV_WITH_ROWS)).exit_code == 0
@@ -141,7 +141,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", sorted(REFUSED))
 def test_what_compile_refuses_before_spending_is_refused_alike(place, case, monkeypatch):
-    monkeypatch.setattr(estimate, "noisy_histogram", None)  # nothing may be spent here
+    monkeypatch.setattr(obtain, "noisy_histogram", None)  # nothing may be spent here
     spec = spec_in(place, *REFUSED[case])
     planned, compiled = labeldp("plan", spec), labeldp("compile", spec, "-o", place / "out")
     assert planned.exit_code == compiled.exit_code == 2, planned.output
@@ -152,7 +152,7 @@ def test_what_compile_refuses_before_spending_is_refused_alike(place, case, monk
 
 @pytest.mark.parametrize("data", ["visits.parquet", "visits.csv"])
 def test_compile_refuses_another_number_of_rows_before_it_spends(place, monkeypatch, data):
-    monkeypatch.setattr(estimate, "noisy_histogram", None)
+    monkeypatch.setattr(obtain, "noisy_histogram", None)
     spec = spec_in(place, ("data: visits.parquet", f"data: {data}, rows: 4999"))
     result = labeldp("compile", spec, "-o", place / "out")
     assert result.exit_code == 2 and "has 5,000 rows, but the spec says rows: 4999" in result.stderr

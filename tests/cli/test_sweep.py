@@ -15,7 +15,7 @@ from labeldp_compile.cli import main
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior, estimate
 from labeldp_compile.spec import load_spec
-from labeldp_compile.sweep import find_candidates, plot
+from labeldp_compile.tools.sweep import find_candidates, plot
 from tests.analysis import variances
 
 pytestmark = pytest.mark.usefixtures("known_noise")

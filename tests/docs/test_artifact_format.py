@@ -10,8 +10,8 @@ import onnx
 import pytest
 from labeldp_verify.certificate import Certificate, Optimality, PrivatePriorClaims
 
-from labeldp_compile.inspection import decode_artifact
 from labeldp_compile.probabilities import row, value
+from labeldp_compile.tools.inspection import decode_artifact
 from tests.docs.reader import Artifact
 
 ROOT = Path(__file__).parents[2]

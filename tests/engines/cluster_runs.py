@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from labeldp_runtime import Key, Randomizer, ReplayWarning
 
-from tests.engines.cluster import Cluster, cluster, session, wait_for
+from benchmarks.shared.cluster import Cluster, cluster, outcome, session, wait_for
 from tests.engines.helpers import RESPONSE
 
 ROWS, MAP_TASKS, REDUCE_TASKS = 20_000, 4, 16
@@ -103,21 +102,6 @@ def run(it: Cluster, spark: Any, folder: Path, **options: Any) -> dict[str, Any]
     again = len(list(folder.glob("map-*"))) - MAP_TASKS
     found = {"error": errors[0]} if errors else outcome(folder / "out")
     return {"killed": killed, "computed_again": again, **found}
-
-
-def outcome(folder: Path) -> dict[str, Any]:
-    """What was written: rows, distinct ids, ids with two draws; and the labels by id."""
-    table = pq.read_table(folder)
-    ids, labels = (table.column(name).to_numpy() for name in ("id", "y"))
-    pairs = np.unique(np.stack([ids, labels]), axis=1)
-    distinct = len(np.unique(ids))
-    order = np.argsort(ids, kind="stable")
-    return {
-        "rows": len(ids),
-        "distinct": distinct,
-        "two_draws": pairs.shape[1] - distinct,
-        "labels": labels[order],
-    }
 
 
 def main(place: Path) -> None:

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from tests.engines import cluster
+from benchmarks.shared import cluster
 
 REQUIRED = os.environ.get("LABELDP_ALL") == "1"  # set by .ci/run: nothing may be skipped there
 

@@ -25,7 +25,7 @@ from labeldp_runtime import (
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tests.engines.cluster import QUICK_JVM, Cluster, environment, wait_for
+from benchmarks.shared.cluster import QUICK_JVM, Cluster, environment, wait_for
 from tests.engines.helpers import RESPONSE, found_under
 
 ROWS = 3000

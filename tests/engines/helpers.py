@@ -2,13 +2,9 @@
 
 import base64
 
-from tests.helpers import INTEGER_SPEC, compile_text
+from benchmarks.shared.compiled import RESPONSE_SPEC, compile_text
 from tests.verify.test_mutations import CATEGORICAL_SPEC
 
-# Randomized response over ten labels at ε = 1: independent draws agree in one row of nine.
-RESPONSE_SPEC = INTEGER_SPEC.replace("rr_on_bins", "randomized_response").replace(
-    "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
-)
 TOO_FAR = 80  # of chi-square with 9 degrees of freedom: a chance of 2e-13
 RESPONSE = compile_text(RESPONSE_SPEC)
 SMALL = compile_text(RESPONSE_SPEC, word_bits=12)  # whose probabilities are easily counted

@@ -15,16 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_runtime import Randomizer
 
-from labeldp_compile.estimate import Estimation, GroupCounts, NotEstimableError, count_outputs
-from labeldp_compile.estimate.classes import label_classes
-from labeldp_compile.estimate.intervals import Estimates
-from labeldp_compile.estimate.means import mean_estimator
-from labeldp_compile.estimate.private_counts import output_indices
-from labeldp_compile.estimate.quantiles import SHARES, quantiles
-from labeldp_compile.estimate.simplex import project_to_simplex
-from labeldp_compile.inspection import decode_artifact
 from labeldp_compile.probabilities import row, value
 from labeldp_compile.tabular import open_table, reader
+from labeldp_compile.tools.estimate import Estimation, GroupCounts, NotEstimableError, count_outputs
+from labeldp_compile.tools.estimate.classes import label_classes
+from labeldp_compile.tools.estimate.intervals import Estimates
+from labeldp_compile.tools.estimate.means import mean_estimator
+from labeldp_compile.tools.estimate.private_counts import output_indices
+from labeldp_compile.tools.estimate.quantiles import SHARES, quantiles
+from labeldp_compile.tools.estimate.simplex import project_to_simplex
+from labeldp_compile.tools.inspection import decode_artifact
 from tests.helpers import INTEGER_SPEC, compile_text
 
 ROWS = np.array([300, 0, 120, 80, 7, 40, 1, 0, 0, 52])

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from labeldp_compile.estimate import GroupCounts
-from labeldp_compile.estimate.functionals import LinearEstimators
-from labeldp_compile.estimate.hits import Hits
-from labeldp_compile.estimate.intervals import Z
-from labeldp_compile.estimate.inversion import Inverse, least_variance_inverse
-from labeldp_compile.estimate.means import LinearMean
-from labeldp_compile.estimate.shares import Shares, share_estimators
-from labeldp_compile.estimate.simplex import project_to_simplex
+from labeldp_compile.tools.estimate import GroupCounts
+from labeldp_compile.tools.estimate.functionals import LinearEstimators
+from labeldp_compile.tools.estimate.hits import Hits
+from labeldp_compile.tools.estimate.intervals import Z
+from labeldp_compile.tools.estimate.inversion import Inverse, least_variance_inverse
+from labeldp_compile.tools.estimate.means import LinearMean
+from labeldp_compile.tools.estimate.shares import Shares, share_estimators
+from labeldp_compile.tools.estimate.simplex import project_to_simplex
 
 TARGETS = ["rows", "population"]
 

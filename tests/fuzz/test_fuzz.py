@@ -11,16 +11,16 @@ import pytest
 from labeldp_runtime import randomizer
 from labeldp_verify import Report
 
+from benchmarks.fuzzing import guard
+from benchmarks.fuzzing.artifact_cases import AlteredFile, altered_file, original, with_checksum
+from benchmarks.fuzzing.guard import FoundError, labeldp
+from benchmarks.fuzzing.run_artifacts import try_artifact
+from benchmarks.fuzzing.run_pairs import try_file_pair, try_pair
+from benchmarks.fuzzing.run_specs import try_spec, write_tables
+from benchmarks.fuzzing.spec_cases import BASES, spec_file
 from labeldp_compile.cli import plan as plan_module
 from labeldp_compile.cli import verify as verify_module
 from labeldp_compile.errors import InputError
-from tests.fuzz import guard
-from tests.fuzz.artifact_cases import AlteredFile, altered_file, original, with_checksum
-from tests.fuzz.guard import FoundError, labeldp
-from tests.fuzz.run_artifacts import try_artifact
-from tests.fuzz.run_pairs import try_file_pair, try_pair
-from tests.fuzz.run_specs import try_spec, write_tables
-from tests.fuzz.spec_cases import BASES, spec_file
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,8 @@ def test_a_label_that_changes_another_row_is_found(folder, monkeypatch):
 
 
 def test_unaltered_specs_are_planned_and_originals_verify(folder):
-    assert {try_spec(text.encode(), folder) for text in BASES[:3]} == {"verified"}
+    public = [text for text in BASES if "kind: public" in text]
+    assert {try_spec(text.encode(), folder) for text in public[:3]} == {"verified"}
     assert try_artifact(AlteredFile("x", "", original(0), original(0)), folder) == "same"
     (folder / "x.onnx").write_bytes(with_checksum(original(0)))
     labeldp("verify", folder / "x.onnx", codes=(0,))

@@ -20,10 +20,10 @@ _OURS = re.compile(
 # Loaded before the children are made, so that none has to: each takes its time.
 for _module in (
     *(f"cli.{name}" for name in main.list_commands(click.Context(main))),
-    "report.page",
+    "tools.report.page",
+    "tools.sweep.page",
 ):
     importlib.import_module(f"labeldp_compile.{_module}")
-importlib.import_module("labeldp_compile.sweep.page")
 importlib.import_module("labeldp_trainer.cli")
 
 

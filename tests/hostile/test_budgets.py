@@ -1,8 +1,6 @@
 """Budgets: each holds before the work, and is tried at its edge."""
 
-import importlib.util
 from fractions import Fraction
-from pathlib import Path
 
 import onnx
 import pytest
@@ -21,6 +19,7 @@ from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain
 from labeldp_verify.printable import one_line
 from labeldp_verify.steps import _report, _Verification
 
+from benchmarks import hostile
 from labeldp_compile import yaml_tree
 from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.cli import main
@@ -261,10 +260,6 @@ def test_long_messages_say_how_long_they_were():
 
 
 def test_a_sample_of_hostile_files(tmp_path):
-    path = Path(__file__).parents[2] / "benchmarks" / "hostile.py"
-    spec = importlib.util.spec_from_file_location("hostile_files", path)
-    hostile = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hostile)
     honest = hostile.small_file()
     for name in hostile.GENERATORS.keys() - {"users", "tables", "additive"}:  # a second each
         size = 100_000 if name in hostile.CHEAP else 5_000

@@ -11,8 +11,8 @@ import onnx
 from labeldp_runtime import Randomizer
 from labeldp_verify.artifact import canonical_json
 
+from benchmarks.other_languages.harness import DEMO_ARTIFACT
 from tests.helpers import INTEGER_SPEC, compile_text, plain_counts
-from tests.languages.harness import DEMO_ARTIFACT
 from tests.runtime.test_randomizer import REAL_SPEC, with_checksum, with_metadata
 from tests.verify.test_mutations import CATEGORICAL_SPEC, rebuilt
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.languages import harness
+from benchmarks.other_languages import harness
 from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, SPECS, build_plan
 from tests.languages.hostile import ROW, add_replaced_rows
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp_compile.ledger import data_sets
-from labeldp_compile.prior import estimate
+from labeldp_compile.prior import obtain
 
 
 def spent(bench):
@@ -61,13 +61,13 @@ def test_plan_says_what_the_ledger_would_do(bench):
 def test_no_label_is_read_before_the_ledger_is_paid(bench, monkeypatch):
     bench.open_budget("0.1")
     seen = []
-    count = estimate.count_labels
+    count = obtain.count_labels
 
     def watched(*arguments):
         seen.append([entry.kind for entry in bench.entries()])
         return count(*arguments)
 
-    monkeypatch.setattr(estimate, "count_labels", watched)
+    monkeypatch.setattr(obtain, "count_labels", watched)
     assert bench.compile().exit_code == 0 and bench.compile("other", last="9").exit_code == 1
     assert seen == [["ledger", "budget", "spend"]]
 
@@ -75,7 +75,7 @@ def test_no_label_is_read_before_the_ledger_is_paid(bench, monkeypatch):
 def test_who_dies_before_the_prior_is_kept_has_spent(bench, monkeypatch):
     bench.open_budget("0.2")
     with monkeypatch.context() as patch:
-        patch.setattr(estimate, "noisy_histogram", lambda *_: 1 / 0)
+        patch.setattr(obtain, "noisy_histogram", lambda *_: 1 / 0)
         assert isinstance(bench.compile().exception, ZeroDivisionError)
     assert spent(bench) == Fraction(1, 10) and not bench.entries("prior")
     assert bench.compile().exit_code == 0 and spent(bench) == Fraction(1, 5)

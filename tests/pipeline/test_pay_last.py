@@ -17,7 +17,7 @@ from labeldp_compile import pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger import prior_account, read_entries
-from labeldp_compile.prior import estimate, kept
+from labeldp_compile.prior import kept, obtain
 
 SPEC = """
 version: 1
@@ -96,13 +96,13 @@ def ledgered(tmp_path, known_noise):
 @pytest.fixture
 def draws(monkeypatch):
     """The histograms that were drawn, one after the other: what was spent."""
-    made, draw = [], estimate.noisy_histogram
+    made, draw = [], obtain.noisy_histogram
 
     def drawn(*arguments):
         made.append(draw(*arguments))
         return made[-1]
 
-    monkeypatch.setattr(estimate, "noisy_histogram", drawn)
+    monkeypatch.setattr(obtain, "noisy_histogram", drawn)
     return made
 
 
@@ -225,7 +225,7 @@ def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered, monkeyp
 
 def test_a_spend_without_a_prior_is_named(ledgered, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(estimate, "noisy_histogram", lambda *_: 1 / 0)
+        patch.setattr(obtain, "noisy_histogram", lambda *_: 1 / 0)
         assert isinstance(ledgered.compile().exception, ZeroDivisionError)
     told = "the same was paid for by entry 2, of which no noisy prior came"
     assert told in ledgered.plan().stdout
@@ -363,7 +363,7 @@ def test_what_no_verifier_would_pass_is_refused_before_it_is_paid(place, monkeyp
     refusal = Report((Check("tables", False, "planted"),), None)
     place.write_spec(mechanism)
     with monkeypatch.context() as patch:
-        patch.setattr(estimate, "noisy_histogram", None)
+        patch.setattr(obtain, "noisy_histogram", None)
         patch.setattr(pipeline, "check_bytes", lambda model, **options: refusal)
         result, planned = place.compile(), place.plan()
     assert result.exit_code == 2 and "planted" in result.stderr and not place.out.exists()

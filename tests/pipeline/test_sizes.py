@@ -14,7 +14,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import create_ledger, read_entries, set_budget
 from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.plan import plan_spec
+from labeldp_compile.planning import plan_spec
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.solve.rr_on_bins import BinsSolution

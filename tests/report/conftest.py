@@ -4,9 +4,9 @@ from functools import cache
 
 import pytest
 
-from labeldp_compile.report.comparison import compare
-from labeldp_compile.report.findings import examine
-from labeldp_compile.report.page import report_page
+from labeldp_compile.tools.report.comparison import compare
+from labeldp_compile.tools.report.findings import examine
+from labeldp_compile.tools.report.page import report_page
 from tests.helpers import INTEGER_SPEC, compile_text
 
 REAL_SPEC = """

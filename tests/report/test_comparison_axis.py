@@ -6,8 +6,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from labeldp_compile.report.comparison import Standing
-from labeldp_compile.report.plots import draw_comparison
+from labeldp_compile.tools.report.comparison import Standing
+from labeldp_compile.tools.report.plots import draw_comparison
 
 RANGES = [(1, 5), (3, 350), (66, 9992), (1, 1e6), (20, 2e8), (0.125, 5e11), (1e-13, 1)]
 

@@ -8,9 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labeldp_compile.inspection import label_facts
-from labeldp_compile.inspection.heat_map import heat_map
-from labeldp_compile.page.numbers import plain, rounded_up
 from labeldp_compile.probabilities import (
     columns,
     entries,
@@ -19,9 +16,12 @@ from labeldp_compile.probabilities import (
     row,
     value,
 )
-from labeldp_compile.report.comparison import compare
-from labeldp_compile.report.page import pure_composition, report_page
-from labeldp_compile.report.posterior import posteriors
+from labeldp_compile.tools.inspection import label_facts
+from labeldp_compile.tools.inspection.heat_map import heat_map
+from labeldp_compile.tools.page.numbers import plain, rounded_up
+from labeldp_compile.tools.report.comparison import compare
+from labeldp_compile.tools.report.page import pure_composition, report_page
+from labeldp_compile.tools.report.posterior import posteriors
 from tests.report.conftest import SPECS
 from tests.report.reading import Reader
 

@@ -14,16 +14,16 @@ from labeldp_verify import Check, Report
 from labeldp_verify.printable import printable
 
 from labeldp_compile.cli import main
-from labeldp_compile.inspection.artifact import decode_verified
-from labeldp_compile.page import document
-from labeldp_compile.page.palette import DARK, LIGHT
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
-from labeldp_compile.report.comparison import compare
-from labeldp_compile.report.findings import Findings, examine
-from labeldp_compile.report.page import report_page
-from labeldp_compile.report.posterior import bin_starts, prior_shares
 from labeldp_compile.spec import parse_spec
+from labeldp_compile.tools.inspection.artifact import decode_verified
+from labeldp_compile.tools.page import document
+from labeldp_compile.tools.page.palette import DARK, LIGHT
+from labeldp_compile.tools.report.comparison import compare
+from labeldp_compile.tools.report.findings import Findings, examine
+from labeldp_compile.tools.report.page import report_page
+from labeldp_compile.tools.report.posterior import bin_starts, prior_shares
 from tests.helpers import INTEGER_SPEC, compile_text
 from tests.report.conftest import HOSTILE, SPECS
 from tests.report.reading import Reader
@@ -121,7 +121,7 @@ def test_only_compare_compiles_and_says_so(files, tmp_path, monkeypatch):
     page = Reader(compared.read_text(encoding="utf-8"))
     assert "Each of the others was compiled and verified" in page.sections["loss"]
     assert "randomized_response" in page.sections["loss"]
-    monkeypatch.setattr(sys.modules["labeldp_compile.sweep.measure"], "assemble", compiled)
+    monkeypatch.setattr(sys.modules["labeldp_compile.tools.sweep.measure"], "assemble", compiled)
     for output in (plain, tmp_path / "plain.png"):
         result = labeldp(*command, output)
         assert result.exit_code == 0 and result.stderr == ""

@@ -12,7 +12,7 @@ from labeldp_runtime.columns import read_labels
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import missing_label
 
-from tests.fuzz.label_containers import CONTAINERS, HostileInt, HostileText
+from benchmarks.fuzzing.label_containers import CONTAINERS, HostileInt, HostileText
 
 DOMAINS = {
     "int64": [

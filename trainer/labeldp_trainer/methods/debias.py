@@ -17,8 +17,8 @@ from labeldp_verify import VerificationError
 from numpy.typing import NDArray
 
 from labeldp_compile import probabilities
-from labeldp_compile.estimate.inversion import least_variance_inverse
-from labeldp_compile.inspection import decode_artifact
+from labeldp_compile.tools.estimate.inversion import least_variance_inverse
+from labeldp_compile.tools.inspection import decode_artifact
 from labeldp_trainer.data.labels import places
 from labeldp_trainer.errors import ArtifactError
 

@@ -1,0 +1,1 @@
+"""Scripts that measure and fuzz, and what they share with the tests."""

@@ -1,0 +1,1 @@
+"""Cases of ``benchmarks/fuzz.py``, how they are tried, and what must not happen."""

@@ -1,5 +1,0 @@
-"""What ``compile`` would do with a spec, found out without reading a label."""
-
-from labeldp_compile.plan.plan import Plan, plan_spec
-
-__all__ = ["Plan", "plan_spec"]

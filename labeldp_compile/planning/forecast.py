@@ -1,0 +1,101 @@
+"""What a compile will take and make, before it is done: outputs, bytes, seconds.
+
+Where the prior decides, and is not known yet, an estimate is a range. Seconds are orders of
+magnitude: the constants were fitted on two cores of an AMD EPYC server to what
+``benchmarks/plan.py`` prints, which compares every estimate here with a real compile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labeldp_verify.forms import CategoricalDomain
+
+from labeldp_compile.mechanisms.tables import Layout
+from labeldp_compile.planning.budget import Budget
+from labeldp_compile.sizes import known_weights
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import PrivatePrior
+
+# Graph and self test: the two forms with alias tables have longer self tests.
+_MODEL_BYTES = {"window": 3_300, "additive": 26_000, "table": 15_000}
+_CERTIFICATE_BYTES = 1_900  # without anything that is listed by label
+# Of one label's decimal, with quotes.
+_PROOF_BYTES = {"dual": 23, "slope": 22, "bias": 22, "no slope": 6}
+_ROWS_A_SECOND = 2e7  # counted for the prior
+_SECONDS_A_MEGABYTE = 0.3  # of tables: written, rebuilt, run
+_START_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Range:
+    """The estimate lies between the two; they are equal where nothing but rounding is open."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a compile will take and make."""
+
+    solver: str
+    outputs: Range
+    size: Range
+    seconds: Range
+
+
+def estimate(spec: Spec, budget: Budget) -> Estimate:
+    """The estimate for a spec; touches no label."""
+    mechanism, k, epsilon = spec.named_mechanism, spec.domain.size, float(budget.label)
+    weights = known_weights(spec)
+    least, most = _extremes(mechanism.layouts(spec.domain, spec.loss, budget.label, weights))
+    listed = _certificate_bytes(spec, budget, weights)
+    fixed = _MODEL_BYTES[mechanism.form] + _names(spec) + listed
+    size = Range(fixed + least.bytes, fixed + most.bytes)
+    counting = 0 if _is_counted(spec) else (budget.rows or 0) / _ROWS_A_SECOND
+    seconds = [
+        _START_SECONDS
+        + counting
+        + mechanism.seconds_a_label * k
+        + _SECONDS_A_MEGABYTE * part.bytes / 1e6
+        for part in (least, most)
+    ]
+    seconds[1] += mechanism.slow_seconds(k, spec.loss, epsilon)
+    return Estimate(
+        mechanism.solver(),
+        Range(least.outputs, most.outputs),
+        Range(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),
+        Range(*(float(f"{part:.1g}") for part in seconds)),
+    )
+
+
+def _is_counted(spec: Spec) -> bool:
+    """Whether the data are counts already, and no label is rounded at random."""
+    is_histogram = isinstance(spec.prior, PrivatePrior) and spec.prior.counts is not None
+    return is_histogram and spec.domain.words_per_label == 1
+
+
+def _extremes(possible: Sequence[Layout]) -> tuple[Layout, Layout]:
+    sizes, outputs = [part.bytes for part in possible], [part.outputs for part in possible]
+    return Layout(min(outputs), min(sizes)), Layout(max(outputs), max(sizes))
+
+
+def _certificate_bytes(spec: Spec, budget: Budget, weights: Sequence[int] | None) -> int:
+    """The certificate: fixed fields, the prior, and what is proved label by label."""
+    k = spec.domain.size
+    if weights is not None:
+        prior = sum(len(str(weight)) + 1 for weight in weights)
+    else:
+        prior = round(k * (math.log10(budget.rows or 10**6) + 2))
+    listed = sum(_PROOF_BYTES[part] for part in spec.named_mechanism.proof(spec.loss, k))
+    return _CERTIFICATE_BYTES + prior + k * listed
+
+
+def _names(spec: Spec) -> int:
+    """Bytes of the categories: once in the graph's encoder, once in the certificate."""
+    if not isinstance(spec.domain, CategoricalDomain):
+        return 0
+    return sum(2 * (len(str(value).encode()) + 4) for value in spec.domain.values)

@@ -1,0 +1,85 @@
+"""The plan of a compile: the checks that come before spending, and estimates of the rest."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import Question, account_of
+from labeldp_compile.pipeline import require_compilable
+from labeldp_compile.planning.budget import Budget, find_budget
+from labeldp_compile.planning.forecast import Estimate, estimate
+from labeldp_compile.spec import Spec, load_spec
+
+FORMAT_VERSION = "1.0"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``compile`` would do with a spec.
+
+    ``most_bytes`` is what the artifact takes at most, whatever the prior. ``ledger`` says in words
+    what the budget ledger would do; None without one.
+    """
+
+    spec: Spec
+    budget: Budget
+    estimate: Estimate
+    most_bytes: int
+    ledger: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
+        spec, budget = self.spec, self.budget
+        parts = {"total": budget.total, "prior": budget.prior, "label": budget.label}
+        return {
+            "format_version": FORMAT_VERSION,
+            "name": spec.name,
+            "label": {"column": spec.label.column, "domain": spec.domain.to_json()},
+            "labels": spec.domain.size,
+            "loss": spec.loss,
+            "mechanism": spec.named_mechanism.model_dump(mode="json"),
+            "mechanism_title": spec.named_mechanism.title,
+            "auto": spec.auto_reason,
+            "privacy": {
+                **{f"epsilon_{part}": float(value) for part, value in parts.items()},
+                "split": "auto" if spec.privacy.split == "auto" else "given",
+                "exact": {f"epsilon_{part}": str(value) for part, value in parts.items()},
+            },
+            "prior": {
+                "kind": spec.prior.kind,
+                "data": None if budget.data is None else str(budget.data),
+                "rows": budget.rows,
+                "noise": None if budget.noise is None else asdict(budget.noise),
+            },
+            "ledger": self.ledger,
+            "solver": self.estimate.solver,
+            "estimate": {
+                "outputs": asdict(self.estimate.outputs),
+                "bytes": asdict(self.estimate.size),
+                "most_bytes": self.most_bytes,
+                "seconds": asdict(self.estimate.seconds),
+            },
+            "writes": [f"{spec.name}.onnx", f"{spec.name}.certificate.json"],
+        }
+
+
+def plan_spec(path: Path) -> Plan:
+    """The plan for a spec file; reads no label and spends nothing.
+
+    Raises InputError (SpecError, DataError, BudgetError, OverBudgetError) where ``compile`` would
+    before it spends.
+    """
+    spec, source = load_spec(path)
+    budget = find_budget(spec, path.parent)
+    digest = hashlib.sha256(source).hexdigest()
+    account = account_of(spec, path.parent, digest, "plan", lambda line: None)
+    ledger = None if account is None else account.forecast(Question.of(spec, budget.prior))
+    most = require_compilable(spec, budget.prior, budget.label, budget.rows)
+    try:
+        return Plan(spec, budget, estimate(spec, budget), most, ledger)
+    except ValueError as error:
+        raise InputError(f"{spec.name}: {error}") from error

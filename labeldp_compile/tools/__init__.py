@@ -1,0 +1,1 @@
+"""What looks at artifacts and compares them; nothing that compiles an artifact needs it."""

@@ -1,0 +1,21 @@
+"""A black-box statistical audit of a running randomizer; see ``audit.py`` for its plan."""
+
+from labeldp_compile.tools.audit.audit import MAX_LABELS, MIN_SAMPLES, Claim, audit, choose_labels
+from labeldp_compile.tools.audit.reference import Reference
+from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding
+from labeldp_compile.tools.audit.target import ArtifactTarget, FunctionTarget, Target
+
+__all__ = [
+    "ERROR",
+    "MAX_LABELS",
+    "MIN_SAMPLES",
+    "ArtifactTarget",
+    "AuditReport",
+    "Claim",
+    "Finding",
+    "FunctionTarget",
+    "Reference",
+    "Target",
+    "audit",
+    "choose_labels",
+]

@@ -1,0 +1,250 @@
+"""A black-box audit: draw, count, and test what a certificate or a person claims.
+
+The error of 1e-6 is shared by five tests. Whatever a test looks at in order to choose what to test
+is drawn apart from what it tests, so that few tests are enough:
+
+    pilot      chooses the cells                            not tested
+    screening  every label, alone and mixed with others     distribution, rows; chooses labels
+    narrowing  the labels of the most promising pairs       chooses a pair and events
+    final      the two labels of the best pair              ε
+    sequences  one label                                    independence, processes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.tools.audit.cells import Cells, choose_cells
+from labeldp_compile.tools.audit.distribution import (
+    Difference,
+    chi_square,
+    unlike_each_other,
+    unlike_expected,
+)
+from labeldp_compile.tools.audit.epsilon import Event, bound_epsilon, search_events
+from labeldp_compile.tools.audit.reference import Reference
+from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding, LabelCounts
+from labeldp_compile.tools.audit.sampling import Sampler, Tally
+from labeldp_compile.tools.audit.sequences import SequenceTests, even_set
+from labeldp_compile.tools.audit.target import Draw, Target
+
+MIN_SAMPLES = 100_000
+MAX_LABELS = 256
+_EPSILON_ERROR, _OTHER_ERROR = 0.5 * ERROR, 0.1 * ERROR
+# A p-value of chi-square is trusted within a factor of a hundred (docs/audit.md).
+CHI_SQUARE_ERROR = _OTHER_ERROR / 100
+_PILOT, _SCREENING, _NARROWING, _FINAL = 0.02, 0.40, 0.20, 0.33
+_NARROWED_LABELS, _NARROWED_EVENTS = 16, 64
+_FINAL_EVENTS = 6
+_SUPPOSED = ("rows", "independence")  # tests of what the bound on ε supposes
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is audited against.
+
+    Attributes:
+        epsilon: of a label.
+        source: who says so, in words.
+        all_labels: number of labels of the randomizer.
+        reference: certified probabilities, or None.
+    """
+
+    epsilon: float
+    source: str
+    all_labels: int
+    reference: Reference | None = None
+
+
+def audit(
+    target: Target,
+    labels: NDArray[Any],
+    claim: Claim,
+    samples: int,
+    progress: Callable[[int], None] = lambda done: None,
+    *,
+    processes: bool = True,
+) -> AuditReport:
+    """Audit a randomizer on labels [L], L ≥ 2, with about so many samples.
+
+    ``progress`` is called with the number of labels randomized since the last call; without
+    ``processes`` no other process is started. Raises InputError if the randomizer cannot be opened
+    or fails.
+    """
+    return _Audit(target, labels, claim, samples, progress).run(processes)
+
+
+def choose_labels(count: int) -> list[int]:
+    """Indices of the labels to try: all, or both ends, the middle and random neighbours."""
+    if count <= MAX_LABELS:
+        return list(range(count))
+    generator = np.random.default_rng()
+    starts = {0, count // 2, count - 2}
+    while len(starts) < MAX_LABELS // 2:
+        starts.add(int(generator.integers(count - 1)))
+    return sorted({y for start in starts for y in (start, start + 1)})
+
+
+def qualified(privacy: Finding, others: Sequence[Finding]) -> Finding:
+    """The finding on ε, with what its bound supposes where another finding refutes that."""
+    failed = [other.name for other in others if other.name in _SUPPOSED and other.ok is False]
+    if not failed:
+        return privacy
+    supposed = f"that bounds ε only if rows are independent, and {' and '.join(failed)} failed"
+    return replace(privacy, detail=f"{privacy.detail}; {supposed}")
+
+
+class _Audit:
+    """The state that the tests hand on."""
+
+    def __init__(
+        self,
+        target: Target,
+        labels: NDArray[Any],
+        claim: Claim,
+        samples: int,
+        progress: Callable[[int], None],
+    ) -> None:
+        self.target, self.labels, self.claim = target, labels, claim
+        self.samples, self.drawn, self._progress = samples, 0, progress
+        self.draw: Draw = target.open()
+
+    def run(self, processes: bool) -> AuditReport:
+        pilot = self.pilot()
+        reference = self.claim.reference
+        self.cells: Cells = choose_cells(pilot) if reference is None else reference.cells(pilot)
+        self.sampler = Sampler(self.draw, self.labels, self.cells, self.progress)
+        a_label = max(int(self.samples * _SCREENING / 4 / len(self.labels)), 1)
+        every = range(len(self.labels))
+        alone = self.sampler.alone(every, a_label), self.sampler.alone(every, a_label)
+        mixed = self.sampler.mixed(a_label), self.sampler.mixed(a_label)
+        findings: list[Finding] = []
+        counts: list[LabelCounts] = []
+        if reference is not None:
+            known = reference.known(pilot)
+            findings.append(self.outputs(known, pilot))
+            finding, counts = self.distribution(reference, alone, mixed)
+            findings.append(finding)
+        findings.append(self.rows(alone, mixed))
+        bound, finding = self.epsilon((alone[0] + mixed[0], alone[1] + mixed[1]))
+        findings += self.independence(alone[0] + alone[1], processes)
+        findings.insert(0, qualified(finding, findings))
+        return AuditReport(
+            self.target.name,
+            self.drawn,
+            (len(self.labels), self.claim.all_labels),
+            self.claim.epsilon,
+            bound,
+            tuple(findings),
+            tuple(counts),
+        )
+
+    def progress(self, done: int) -> None:
+        self.drawn += done
+        self._progress(done)
+
+    def pilot(self) -> NDArray[Any]:
+        """Outputs of all labels, half from calls with one label."""
+        L = len(self.labels)
+        each = max(int(self.samples * _PILOT / 2 / L), 16)
+        parts = [self.draw(np.repeat(self.labels[y : y + 1], each)) for y in range(L)]
+        parts.append(self.draw(np.random.default_rng().permutation(np.repeat(self.labels, each))))
+        self.progress(2 * each * L)
+        return np.concatenate(parts)
+
+    def outputs(self, known: NDArray[np.bool_], pilot: NDArray[Any]) -> Finding:
+        if known.all():
+            return Finding("outputs", True, f"all of {len(pilot):,} are outputs of the file")
+        stranger = np.asarray(pilot[~known][0]).item()  # 0.5 and not np.float64(0.5)
+        return Finding(
+            "outputs",
+            False,
+            f"{int((~known).sum()):,} of {len(pilot):,} are no outputs of the file, "
+            f"such as {stranger!r}",
+        )
+
+    def distribution(
+        self, reference: Reference, alone: tuple[Tally, Tally], mixed: tuple[Tally, Tally]
+    ) -> tuple[Finding, list[LabelCounts]]:
+        probabilities = reference.probabilities(self.cells)
+        total = alone[0] + alone[1] + mixed[0] + mixed[1]
+        tests = [chi_square(y, total.counts[y], probabilities[y]) for y in range(len(self.labels))]
+        tests.sort(key=lambda test: test.p_value)
+        counts = [
+            LabelCounts(self.label(t.label), t.samples, t.statistic, t.degrees, min(t.p_value, 1.0))
+            for t in tests
+        ]
+        wrong = [
+            found
+            for halves in (alone, mixed)
+            for found in unlike_expected(*halves, probabilities, _OTHER_ERROR / 2)
+        ]
+        worst, p = tests[0], min(tests[0].p_value * len(tests), 1.0)
+        in_words = (
+            f"least p-value of chi-square {worst.p_value:.2g} (label {self.label(worst.label)}, "
+            f"{worst.degrees} degrees of freedom), {p:.2g} for {len(tests):,} labels"
+        )
+        if wrong:
+            in_words = f"{self.in_words(wrong)}, certified {wrong[0].expected:.6g}; {in_words}"
+        return Finding("distribution", not wrong and p > CHI_SQUARE_ERROR, in_words), counts
+
+    def rows(self, alone: tuple[Tally, Tally], mixed: tuple[Tally, Tally]) -> Finding:
+        wrong = unlike_each_other(
+            (alone[0], mixed[0]), (alone[1], mixed[1]), _OTHER_ERROR / 2
+        ) + unlike_each_other((mixed[0], alone[0]), (mixed[1], alone[1]), _OTHER_ERROR / 2)
+        if not wrong:
+            return Finding("rows", True, "the other labels of a call make no difference")
+        return Finding(
+            "rows",
+            False,
+            f"an output depends on the other labels of its call: {self.in_words(wrong)} in calls "
+            f"of one kind, at most {wrong[0].expected:.6g} in others (one label a call, or all)",
+        )
+
+    def epsilon(self, screened: tuple[Tally, Tally]) -> tuple[float, Finding]:
+        promising = search_events(screened, _NARROWED_LABELS, _NARROWED_EVENTS)
+        narrowed = [self.sampler.alone(*self.samples_of(promising, _NARROWING / 2)) for _ in "12"]
+        promising = search_events((narrowed[0], narrowed[1]), 2, _FINAL_EVENTS)
+        final = self.sampler.alone(*self.samples_of(promising, _FINAL))
+        found = bound_epsilon(promising, final, _EPSILON_ERROR)
+        (seen, of), (seen_other, of_other), event = found.seen, found.seen_other, found.event
+        return found.bound, Finding(
+            "privacy",
+            found.bound <= self.claim.epsilon,
+            f"ε ≥ {found.bound:.4f}, {self.claim.source} {self.claim.epsilon:g}: "
+            f"output {self.cells.describe(event.cells)} came {seen:,} times in {of:,} for label "
+            f"{self.label(event.label)}, {seen_other:,} times in {of_other:,} for label "
+            f"{self.label(event.other)}",
+        )
+
+    def samples_of(self, events: list[Event], share: float) -> tuple[list[int], int]:
+        """The labels of the events, and how many samples of each this share of all allows."""
+        chosen = sorted({y for event in events for y in (event.label, event.other)})
+        return chosen, max(int(self.samples * share / len(chosen)), 1)
+
+    def independence(self, screened: Tally, processes: bool) -> list[Finding]:
+        label, chosen = even_set(screened)
+        rows = 1 << max(int(np.log2(self.samples / 40)), 10)
+        tests = SequenceTests(
+            self.target, self.draw, self.labels[label], self.cells, chosen, self.progress
+        )
+        findings = [tests.rows_and_calls(rows, _OTHER_ERROR)]
+        if not processes:
+            return [*findings, Finding("processes", None, "not tried")]
+        return [*findings, tests.processes(rows, _OTHER_ERROR)]
+
+    def label(self, index: int) -> Any:
+        """The label of an index, as a Python value."""
+        return self.labels[index : index + 1].tolist()[0]
+
+    def in_words(self, wrong: list[Difference]) -> str:
+        first = wrong[0]
+        return (
+            f"for label {self.label(first.label)} output {self.cells.describe(first.cells)} has a "
+            f"probability of at least {first.at_least:.6g}"
+        )

@@ -1,0 +1,124 @@
+"""Do outputs follow the certified table, and do they depend on their own label only?
+
+Two tests a label. Pearson's chi-square statistic with small cells pooled; its p-value is
+asymptotic, so it decides only far beyond the error that is spent on it. And an exact one: one half
+of the draws chooses the set of outputs that came too often, the other half counts that set, and the
+Clopper–Pearson bound of its probability is compared with the certified probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from labeldp_compile.tools.audit.binomial import lower_bound, upper_bound
+from labeldp_compile.tools.audit.sampling import Tally
+
+Floats = NDArray[np.float64]
+LEAST_EXPECTED = 100  # a pooled cell's expected count
+
+
+@dataclass(frozen=True)
+class ChiSquare:
+    """Pearson's statistic of one label against its certified probabilities."""
+
+    label: int
+    samples: int
+    statistic: float
+    degrees: int
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A set of cells whose probability is not what it should be.
+
+    Attributes:
+        label: index of the label.
+        cells: [cells] which belong to the set.
+        at_least: lower bound of its probability.
+        expected: what it should be (at most).
+    """
+
+    label: int
+    cells: NDArray[np.bool_]
+    at_least: float
+    expected: float
+
+
+def chi_square(label: int, counts: NDArray[np.int64], probabilities: Floats) -> ChiSquare:
+    """The statistic; neighbouring cells are pooled until each is expected 100 times."""
+    samples = int(counts.sum())
+    expected = probabilities * samples
+    groups = _pooled(expected)
+    size = int(groups[-1]) + 1
+    seen = np.bincount(groups, weights=counts, minlength=size)
+    wanted = np.bincount(groups, weights=expected, minlength=size)
+    used = wanted > 0
+    statistic = float(((seen[used] - wanted[used]) ** 2 / wanted[used]).sum())
+    degrees = int(used.sum()) - 1
+    p_value = float(chdtrc(degrees, statistic)) if degrees > 0 else 1.0
+    return ChiSquare(label, samples, statistic, degrees, p_value)
+
+
+def unlike_expected(
+    chosen_on: Tally, tested_on: Tally, probabilities: Floats, error: float
+) -> list[Difference]:
+    """Labels whose outputs provably differ from their certified probabilities [labels, cells]."""
+    labels = np.flatnonzero(tested_on.samples)
+    found = []
+    for y in labels:
+        expected = probabilities[y] * chosen_on.samples[y]
+        cells = _excess(chosen_on.counts[y] - expected, expected)
+        seen = int(tested_on.counts[y][cells].sum())
+        at_least = float(lower_bound(seen, tested_on.samples[y], error / len(labels)))
+        claimed = float(probabilities[y][cells].sum())
+        if at_least > claimed:
+            found.append(Difference(int(y), cells, at_least, claimed))
+    return found
+
+
+def unlike_each_other(
+    chosen_on: tuple[Tally, Tally], tested_on: tuple[Tally, Tally], error: float
+) -> list[Difference]:
+    """Labels whose outputs provably come with other probabilities in the first kind of call."""
+    one, two = chosen_on
+    labels = np.flatnonzero((tested_on[0].samples > 0) & (tested_on[1].samples > 0))
+    found = []
+    for y in labels:
+        share = one.samples[y] / max(one.samples[y] + two.samples[y], 1)
+        together = (one.counts[y] + two.counts[y]) * share
+        cells = _excess(one.counts[y] - together, together)
+        bounds = [
+            bound(int(t.counts[y][cells].sum()), t.samples[y], error / (2 * len(labels)))
+            for bound, t in zip((lower_bound, upper_bound), tested_on, strict=True)
+        ]
+        if bounds[0] > bounds[1]:
+            found.append(Difference(int(y), cells, float(bounds[0]), float(bounds[1])))
+    return found
+
+
+def _pooled(expected: Floats) -> NDArray[np.int64]:
+    """[cells] non-decreasing group of each cell; every group is expected often enough."""
+    groups = np.empty(len(expected), np.int64)
+    group, mass, left = 0, 0.0, float(expected.sum())
+    for cell, count in enumerate(expected):
+        groups[cell] = group
+        mass, left = mass + count, left - count
+        if mass >= LEAST_EXPECTED and left >= LEAST_EXPECTED:
+            group, mass = group + 1, 0.0
+    return groups
+
+
+def _excess(surplus: Floats, expected: Floats) -> NDArray[np.bool_]:
+    """The set of cells whose surplus is largest in standard deviations of its expected count."""
+    scores = surplus / np.sqrt(np.maximum(expected, 0.5))
+    order = np.argsort(-scores, kind="stable")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        totals = surplus[order].cumsum() / np.sqrt(np.maximum(expected[order].cumsum(), 0.5))
+    cells = np.zeros(len(surplus), dtype=bool)
+    cells[order[: int(totals.argmax()) + 1]] = True
+    return cells

@@ -1,0 +1,84 @@
+"""Draw in forked and in freshly started processes: none may repeat the draws of another."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import warnings
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.tools.audit.target import Draw, Target
+
+CHILDREN = 2  # of each kind
+_SECONDS = 120  # for a child to answer: a function that deadlocks in a child is not waited for
+
+
+def drawn_in_children(
+    target: Target, draw: Draw, labels: NDArray[Any]
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Outputs by process, for the same labels [n], and what could not be tried.
+
+    ``draw`` is the opened target, and was used before: forked children inherit it. Started children
+    open the target again, as a service that restarts does.
+    """
+    results: dict[str, NDArray[Any]] = {"this process": draw(labels)}
+    failures: list[str] = []
+    kinds: list[tuple[str, str, Draw | None]] = [("started", "spawn", None)]
+    if "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin":
+        kinds.insert(0, ("forked", "fork", draw))
+    children = {
+        f"{word} process {number}": _start(method, target, inherited, labels)
+        for word, method, inherited in kinds
+        for number in range(1, CHILDREN + 1)
+    }
+    for name, child in children.items():
+        try:
+            results[name] = _answer_of(*child)
+        except (EOFError, TimeoutError, OSError, InputError) as error:
+            failures.append(f"{name}: {error or 'ended without an answer'}")
+    return results, failures
+
+
+def _start(
+    method: str, target: Target, draw: Draw | None, labels: NDArray[Any]
+) -> tuple[Any, Connection]:
+    context: Any = multiprocessing.get_context(method)
+    receiving, sending = context.Pipe(duplex=False)
+    child = context.Process(target=_answer, args=(target, draw, labels, sending), daemon=True)
+    with warnings.catch_warnings():
+        # Python warns of forks beside threads: whether that goes well is what is tried here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child.start()
+    sending.close()
+    return child, receiving
+
+
+def _answer_of(child: Any, receiving: Connection) -> NDArray[Any]:
+    try:
+        if not receiving.poll(_SECONDS):
+            raise TimeoutError(f"no answer within {_SECONDS} seconds")
+        answer = receiving.recv()
+    finally:
+        receiving.close()
+        child.join(1)
+        if child.is_alive():
+            child.kill()
+            child.join()
+    if isinstance(answer, str):
+        raise InputError(answer)
+    return np.asarray(answer)
+
+
+def _answer(target: Target, draw: Draw | None, labels: NDArray[Any], sending: Connection) -> None:
+    """In the child."""
+    try:
+        answer: Any = (draw or target.open())(labels)
+    except Exception as error:
+        answer = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    sending.send(answer)
+    sending.close()

@@ -1,0 +1,20 @@
+"""Aggregates of the true labels from private ones: histogram, mean, quantiles, with intervals."""
+
+from labeldp_compile.tools.estimate.document import class_name, estimates_json
+from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
+from labeldp_compile.tools.estimate.intervals import CONFIDENCE, MIN_ROWS, Target
+from labeldp_compile.tools.estimate.inversion import NotEstimableError
+from labeldp_compile.tools.estimate.private_counts import GroupCounts, count_outputs
+
+__all__ = [
+    "CONFIDENCE",
+    "MIN_ROWS",
+    "Estimation",
+    "GroupCounts",
+    "GroupEstimates",
+    "NotEstimableError",
+    "Target",
+    "class_name",
+    "count_outputs",
+    "estimates_json",
+]

@@ -1,0 +1,110 @@
+"""Functionals of a label that outputs estimate linearly, and the variance of such estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.tools.estimate.intervals import Target, Variance
+from labeldp_compile.tools.estimate.inversion import Inverse
+from labeldp_compile.tools.estimate.private_counts import GroupCounts
+
+Floats = NDArray[np.float64]
+_TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of g as a functional of the label, which the outputs estimate too.
+
+    Attributes:
+        of_label: [c, f] the moment under each label: central if labels are fixed, else raw.
+        of_output: [m, f] unbiased estimators h of it.
+        with_g: [c, f] Cov[h, g | y] if labels are fixed, else E[h·g | y].
+    """
+
+    of_label: Floats
+    of_output: Floats
+    with_g: Floats
+
+
+@dataclass(frozen=True)
+class LinearEstimators:
+    """Unbiased estimators g [m, f] of functionals [c, f] of the classes, for an inverted table."""
+
+    inverse: Inverse
+    functionals: Floats
+    of_output: Floats
+
+    def estimate(self, group: GroupCounts) -> Floats:
+        """Estimates [f] of the functionals' means."""
+        result: Floats = group.counts @ self.of_output[group.outputs] / group.rows
+        return result
+
+    def variance(self, group: GroupCounts, target: Target, shares: Floats) -> Variance:
+        """The variance of g(o), of one row, for each value of the functional.
+
+        It is estimated without bias. That estimate is off where the functional's is, and by how
+        much for each unit is the regression of the one on the other, by which it is corrected for
+        every value of the functional. In randomized response that gives the variance exactly.
+
+        Args:
+            group: the outputs.
+            target: what is random, the noise alone or the labels too.
+            shares: [c] of the classes, a distribution near theirs, for the regression.
+        """
+        value = self.estimate(group)
+        moment, f = self._variance if target == "rows" else self._second, self.functionals
+        common, random = shares @ moment.with_g, shares @ moment.of_label
+        if target == "population":
+            mean = shares @ f
+            common, random = common - random * mean, random - mean**2
+        slope = common / np.maximum(random, _TINY)
+        # At the nearest value of the functional that is possible, it is one that labels can have.
+        beyond = np.clip(value, f.min(axis=0), f.max(axis=0)) - value
+        found = group.counts @ moment.of_output[group.outputs] / group.rows + slope * beyond
+        found = np.clip(found, moment.of_label.min(axis=0), moment.of_label.max(axis=0))
+        found = found - slope * beyond
+        if target == "rows":
+            return Variance(found, slope, 0.0)
+        return Variance(found - value**2, slope - 2 * value, 1.0)
+
+    def jump(self, shares: Floats) -> Floats:
+        """[f] the size of the noise that decides where it is rare: √(fourth moment/variance)."""
+        spread = np.maximum(shares @ self._variance.of_label, _TINY)
+        result: Floats = np.sqrt(shares @ self._fourth / spread)
+        return result
+
+    @cached_property
+    def _variance(self) -> Moment:
+        f, scale = self.functionals, self._scale
+        scaled = self.inverse.table @ (self.of_output / scale) ** 2 - (f / scale) ** 2
+        moment = self._moment(np.maximum(scaled, 0.0) * scale**2)
+        return Moment(moment.of_label, moment.of_output, moment.with_g - moment.of_label * f)
+
+    @cached_property
+    def _second(self) -> Moment:
+        return self._moment(self.inverse.table @ self.of_output**2)
+
+    @cached_property
+    def _fourth(self) -> Floats:
+        """[c, f] E[(g − f)⁴ | y]."""
+        scale = self._scale
+        f, g = self.functionals / scale, self.of_output / scale
+        second, third, fourth = (self.inverse.table @ g**power for power in (2, 3, 4))
+        central = np.maximum(fourth - 4 * f * third + 6 * f**2 * second - 3 * f**4, 0.0)
+        result: Floats = central * scale**4
+        return result
+
+    @cached_property
+    def _scale(self) -> Floats:
+        """[f] the largest |g|, by which it is divided before powers are taken."""
+        result: Floats = np.maximum(np.abs(self.of_output).max(axis=0), _TINY)
+        return result
+
+    def _moment(self, of_label: Floats) -> Moment:
+        of_output = self.inverse.weights @ of_label
+        return Moment(of_label, of_output, self.inverse.table @ (of_output * self.of_output))

@@ -1,0 +1,155 @@
+"""Shares that one count says, with intervals from its exact distribution where it is small.
+
+An estimator of two values counts an event, a *hit*: of probability a under the label, b under any
+other (randomized response: the label itself comes out). With N of n labels, the number of hits is
+Bin(N, a) + Bin(n − N, b); of a population of which a share θ has the label, Bin(n, b + θ·(a − b)).
+
+Few hits have no normal distribution. So for each N, or θ, those numbers of hits are accepted whose
+probability together is nearest to 95 %, though never below 92.5 %: the least likely ends are taken
+away, in the order of their tails (Blaker 2000), the half of a number's own probability included (as
+in mid-P: Lancaster 1961). The interval is the hull of all N, or θ, that accept what was seen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.tools.estimate.binomial_sums import SPAN, Binomials, sums
+from labeldp_compile.tools.estimate.intervals import CONFIDENCE, MIN_ROWS, Estimates, Target
+
+Floats = NDArray[np.float64]
+_TWO_VALUES = 1e-9  # of their difference, by which equal ones may differ
+_RARE = 16.0  # the variance of the hits up to which the distribution is computed
+_MISSED, _LARGEST_MISS = 1 - CONFIDENCE, 0.075
+_COARSE, _FINE = 49, 17
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Probabilities [f] of a hit under the labels of a share, and under any other.
+
+    With ``each_tail``, either end of an interval misses with at most 2.5 %, for one-sided use.
+    """
+
+    of_label: Floats
+    of_others: Floats
+    each_tail: bool
+
+    @classmethod
+    def of(cls, g: Floats, *, each_tail: bool) -> Hits | None:
+        """None unless each column of the unbiased estimators g [m, f] has two values."""
+        low, high = g.min(axis=0), g.max(axis=0)
+        if (np.minimum(g - low, high - g) > _TWO_VALUES * (high - low)).any():
+            return None
+        # The expectations are 1 and 0.
+        return cls((1 - low) / (high - low), -low / (high - low), each_tail)
+
+    def where_rare(self, found: Estimates, n: int, target: Target) -> Estimates:
+        """The same estimates; with the intervals of this module where hits vary little."""
+        if n < MIN_ROWS:
+            return found
+        a, b = self.of_label, self.of_others
+        hits = np.rint(n * (b + found.value * (a - b))).astype(int)
+        low, high = found.low.copy(), found.high.copy()
+        for i in np.flatnonzero(_variance(hits, n, a, b, target) <= _RARE):
+            law = _Law(n, round(a[i], 12), round(b[i], 12), target, self.each_tail)
+            ends = _interval(int(hits[i]), law)
+            low[i], high[i] = min(ends[0], found.value[i]), max(ends[1], found.value[i])
+        return Estimates(found.value, found.error, low, high)
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Hits in n rows: of probability a under the label, b under others."""
+
+    n: int
+    a: float
+    b: float
+    target: Target
+    each_tail: bool
+
+    def accepts(self, hits: int, expected: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Whether expectations [h], increasing, accept the hits.
+
+        Those that whole numbers of labels cannot have are moved to the nearest that they can.
+        """
+        n, a, b = self.n, self.a, self.b
+        labels, inside = np.zeros(len(expected)), np.zeros(len(expected), bool)
+        if self.target == "rows":
+            # Beyond no label and all of them, where no truth lies, all rows are alike.
+            inside = (expected >= n * b) & (expected <= n * a)
+            labels = np.clip(np.rint((expected - n * b) / (a - b)), 0, n)
+            moved = np.where(inside, labels * a + (n - labels) * b, expected)
+            expected, places = np.unique(moved, return_index=True)
+            labels, inside = labels[places], inside[places]
+        with_label = Binomials(np.where(inside, labels, n), np.where(inside, a, expected / n))
+        others = Binomials(np.where(inside, n - labels, 0), np.full(len(expected), b))
+        starts, probabilities = sums(with_label, others)
+        place = hits - starts
+        seen = np.clip(place, 0, SPAN - 1)[:, None]
+        accepted = (_tails if self.each_tail else _nearest)(probabilities, seen)
+        return expected, accepted & (place >= 0) & (place < SPAN)
+
+    def end(self, accepted: float, refused: float) -> float:
+        """Of the interval: the last whole label that accepts, else nearly where refusal begins."""
+        next_label = self.target == "rows" and abs(refused - accepted) < 1.5 * (self.a - self.b)
+        return accepted + (1e-6 if next_label else 0.9) * (refused - accepted)
+
+
+def _variance(hits: Any, n: int, a: Any, b: Any, target: Target) -> Any:
+    """Of the hits, numbers or vectors, if as many are expected."""
+    if target == "population":
+        return hits * (n - hits) / n
+    return hits * (1 - a - b) + n * a * b
+
+
+@lru_cache(maxsize=65_536)
+def _interval(hits: int, law: _Law) -> tuple[float, float]:
+    """The ends of the interval of the share; equal groups have equal ones."""
+    n, a, b = law.n, law.a, law.b
+    reach = 4 * math.sqrt(_variance(hits, n, a, b, law.target) + 1) + 4
+    grid = np.linspace(max(hits - reach, 0.0), min(hits + reach, float(n)), _COARSE)
+    grid, accepted = law.accepts(hits, grid)
+    # Of a coarse grid the nearest may just not do.
+    accepted[np.argmin(np.abs(grid - hits))] = True
+    inside = np.flatnonzero(accepted)
+    first, last = int(inside[0]), int(inside[-1])
+    low, high = float(grid[first]), float(grid[last])
+    if first > 0:
+        finer, accepted = law.accepts(hits, np.linspace(grid[first - 1], low, _FINE))
+        at = int(np.argmax(accepted))
+        low = law.end(finer[at], finer[max(at - 1, 0)])
+    if last < len(grid) - 1:
+        finer, accepted = law.accepts(hits, np.linspace(high, grid[last + 1], _FINE))
+        at = len(finer) - 1 - int(np.argmax(accepted[::-1]))
+        high = law.end(finer[at], finer[min(at + 1, len(finer) - 1)])
+    return (low / n - b) / (a - b), (high / n - b) / (a - b)
+
+
+def _tails(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[h] whether distributions [h, s] accept what is seen [h, 1]: 2.5 % are not, either side."""
+    up_to = probabilities.cumsum(axis=1)
+    from_it = up_to[:, -1:] - up_to + probabilities
+    tail = np.take_along_axis(np.minimum(up_to, from_it), seen, axis=1)[:, 0]
+    result: NDArray[np.bool_] = tail > _MISSED / 2
+    return result
+
+
+def _nearest(probabilities: Floats, seen: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[h] whether distributions [h, s] accept what is seen [h, 1]: about 5 % are not."""
+    up_to = probabilities.cumsum(axis=1) - probabilities / 2
+    tail = np.minimum(up_to, up_to[:, -1:] + probabilities[:, -1:] / 2 - up_to)
+    mine = np.take_along_axis(tail, seen, axis=1)
+    before = (tail < mine) | ((tail == mine) & (np.arange(SPAN) < seen))
+    without = np.where(before, probabilities, 0.0).sum(axis=1)
+    with_it = without + np.take_along_axis(probabilities, seen, axis=1)[:, 0]
+    # What is seen stays if 5 % are away already, or will be nearer so than with it away as well.
+    nearer = (with_it > _LARGEST_MISS) | (without + with_it > 2 * _MISSED)
+    result: NDArray[np.bool_] = (without >= _MISSED) | ((with_it > _MISSED) & nearer)
+    return result

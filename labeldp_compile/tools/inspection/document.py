@@ -1,0 +1,86 @@
+"""An inspection as JSON, exact where it is small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+from labeldp_verify.forms import AdditiveRandomizer
+
+from labeldp_compile.probabilities import equally_likely, matrix, row
+from labeldp_compile.tools.inspection.artifact import Decoded
+from labeldp_compile.tools.inspection.facts import (
+    LabelFacts,
+    label_facts,
+    noise_facts,
+    output_facts,
+)
+from labeldp_compile.tools.inspection.selection import label_at, sample
+
+FORMAT_VERSION = "1.0"
+MAX_EXACT = 20_000  # probabilities as "p/q"
+MAX_NUMBERS = 200_000  # probabilities at all: some 10 MB
+MAX_LISTED = 1_000  # labels or outputs with facts of their own
+
+
+def inspection_json(decoded: Decoded, asked: Sequence[int] = ()) -> dict[str, Any]:
+    """``{format_version, ok, name, …, matrix, outputs, labels, noise}``, keys in this order.
+
+    ``asked`` are the indices of the labels to show; by default all, or a sample with both ends
+    where there are too many. Probabilities are "p/q" in up to ``MAX_EXACT`` entries, float64
+    beyond.
+    """
+    r, domain, certificate = decoded.randomizer, decoded.domain, decoded.certificate
+    rows = list(asked) or sample(domain.size, max(MAX_NUMBERS // r.outputs, 2))
+    shown = list(asked) or sample(domain.size, MAX_LISTED)
+    noise = noise_facts(r) if isinstance(r, AdditiveRandomizer) else None
+    return {
+        "format_version": FORMAT_VERSION,
+        "ok": True,
+        "name": certificate.name,
+        "mechanism": certificate.mechanism,
+        "form": r.form,
+        "number_of_labels": domain.size,
+        "number_of_outputs": r.outputs,
+        "equally_likely_words": str(equally_likely(r)),
+        "epsilon_label_bound": certificate.privacy.epsilon_label_bound,
+        "matrix": _matrix(decoded, rows),
+        "outputs": [asdict(facts) for facts in output_facts(r, sample(r.outputs, MAX_LISTED))],
+        "labels": [_label(facts) for facts in label_facts(domain, r, shown)],
+        "noise": None if noise is None else asdict(noise),
+    }
+
+
+def _matrix(decoded: Decoded, rows: list[int]) -> dict[str, Any]:
+    r, domain = decoded.randomizer, decoded.domain
+    labels = [label_at(domain, y) for y in rows]
+    note = None if len(rows) == domain.size else "not all labels"
+    if len(rows) * r.outputs > 2 * MAX_NUMBERS:
+        return {"exact": False, "note": "too large to list", "labels": [], "rows": []}
+    if len(rows) * r.outputs <= MAX_EXACT:
+        words = equally_likely(r)
+        exact = [[str(Fraction(count, words)) for count in row(r, y)] for y in rows]
+        return {"exact": True, "note": note, "labels": labels, "rows": exact}
+    note = "float64, correct to a few units in the last place" + (f"; {note}" if note else "")
+    floats = matrix(r, rows).tolist()
+    return {"exact": False, "note": note, "labels": labels, "rows": floats}
+
+
+def _label(facts: LabelFacts) -> dict[str, Any]:
+    window = facts.window
+    return {
+        "label": facts.label,
+        "mean": facts.mean,
+        "bias": facts.bias,
+        "deviation": facts.deviation,
+        "unchanged": facts.unchanged,
+        "window": None
+        if window is None
+        else {
+            "start": window.start,
+            "end": window.end,
+            "outputs": [{"output": output, "words": words} for output, words in window.outputs],
+        },
+    }

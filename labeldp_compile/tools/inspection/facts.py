@@ -1,0 +1,192 @@
+"""What the matrix says of one label, of one output, and of the noise that all labels share."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+from labeldp_verify.analysis import analyse
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    CategoricalDomain,
+    Domain,
+    Randomizer,
+    WindowRandomizer,
+)
+from labeldp_verify.forms.domain import Category
+from labeldp_verify.forms.window import Output
+
+from labeldp_compile.probabilities import (
+    columns,
+    entries,
+    equally_likely,
+    index_of,
+    noise_quantiles,
+    value,
+)
+from labeldp_compile.tools.inspection.selection import label_at
+
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+_UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
+
+
+@dataclass(frozen=True)
+class Window:
+    """A label's window on the extra line.
+
+    Attributes:
+        start, end: its first integer, and the one behind its last.
+        outputs: (index of an output, integers of it in the window), in the order of the line.
+    """
+
+    start: int
+    end: int
+    outputs: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class LabelFacts:
+    """One row of the matrix. The moments are None for categories.
+
+    Attributes:
+        label: as the spec writes it.
+        mean, bias, deviation: E[output], E[output] − label, and the standard deviation.
+        unchanged: Pr[output = label].
+        window: of a window randomizer, else None.
+    """
+
+    label: Category | float
+    mean: float | None
+    bias: float | None
+    deviation: float | None
+    unchanged: float
+    window: Window | None
+
+
+@dataclass(frozen=True)
+class OutputFacts:
+    """One column of the matrix.
+
+    Attributes:
+        value: of the output.
+        base: Pr[output] that every label has alike (window randomizers), else None.
+        least, most: of Pr[output | label] over all labels.
+    """
+
+    value: Output
+    base: float | None
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class NoiseFacts:
+    """The noise of an additive randomizer before outputs are clamped, in units of the label.
+
+    Attributes:
+        step: of the lattice.
+        period: range of the labels; one block of the noise.
+        blocks: number of blocks on each side of zero, the folded tail included.
+        mean_distance: E|noise|, the scale of Laplace noise.
+        deviation: √E noise².
+        quantiles: (share, the least distance within which that share of the noise lies).
+        folded: Pr[noise in a tail that was folded into the last blocks].
+    """
+
+    step: float
+    period: float
+    blocks: int
+    mean_distance: float
+    deviation: float
+    quantiles: list[tuple[float, float]]
+    folded: float
+
+
+def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -> list[LabelFacts]:
+    """The facts of the labels of these indices, from exact sums."""
+    exact = domain.labels()
+    moments = None if isinstance(domain, CategoricalDomain) else analyse(randomizer).moments()
+    lines = _Line(randomizer) if isinstance(randomizer, WindowRandomizer) else None
+    same = {y: index_of(randomizer, exact[y]) for y in labels}
+    kept = entries(randomizer, ((y, i) for y in labels if (i := same[y]) is not None))
+    facts = []
+    for y in labels:
+        mean = bias = deviation = None
+        if moments is not None:
+            first, second = moments[0](y), moments[1](y)
+            mean, bias = float(first), float(first - Fraction(exact[y]))
+            deviation = math.sqrt(second - first**2)
+        unchanged = 0.0 if same[y] is None else next(kept)
+        window = None if lines is None else lines.window(y)
+        facts.append(LabelFacts(label_at(domain, y), mean, bias, deviation, unchanged, window))
+    return facts
+
+
+def output_facts(randomizer: Randomizer, outputs: Sequence[int]) -> list[OutputFacts]:
+    """The facts of the outputs of these indices; the range is over all labels."""
+    facts = []
+    for i, over_labels in zip(outputs, columns(randomizer, outputs), strict=True):
+        base = None
+        if isinstance(randomizer, WindowRandomizer):
+            base = randomizer.base[i] / randomizer.words
+        least, most = float(over_labels.min()), float(over_labels.max())
+        facts.append(OutputFacts(value(randomizer, i), base, least, most))
+    return facts
+
+
+def noise_facts(randomizer: AdditiveRandomizer) -> NoiseFacts:
+    """The facts of the noise; the moments are exact until the last step."""
+    r, first, second = randomizer, 0, 0
+    sums = [
+        [sum(weight * i**power for i, weight in enumerate(shape)) for power in (0, 1, 2)]
+        for shape in r.shapes
+    ]
+    for position, weight in enumerate(r.blocks):
+        start, sign = (position - r.reach - 1) * r.period, 1 if position > r.reach else -1
+        total, mean, square = sums[int(sign > 0)]
+        first += weight * sign * (start * total + mean)
+        second += weight * (start * start * total + 2 * start * mean + square)
+    words = equally_likely(r)
+    return NoiseFacts(
+        step=r.unit,
+        period=r.period * r.unit,
+        blocks=r.reach + 1,
+        mean_distance=float(Fraction(first, words)) * r.unit,
+        deviation=math.sqrt(Fraction(second, words)) * r.unit,
+        quantiles=[
+            (share, steps * r.unit)
+            for share, steps in zip(QUANTILES, noise_quantiles(r, QUANTILES), strict=True)
+        ],
+        folded=float(Fraction(r.blocks[0] + r.blocks[-1], r.words)),
+    )
+
+
+def is_unbiased(domain: Domain, largest_bias: float | None) -> bool:
+    """Whether the largest bias is nothing but rounding to whole counts; categories have none."""
+    if isinstance(domain, CategoricalDomain) or largest_bias is None:
+        return False
+    return largest_bias <= _UNBIASED * (domain.max - domain.min)
+
+
+class _Line:
+    """The extra line of a window randomizer."""
+
+    def __init__(self, randomizer: WindowRandomizer) -> None:
+        self._r = randomizer
+        lengths = [segment.length for segment in randomizer.extra]
+        self._ends = list(accumulate(lengths, initial=0))
+
+    def window(self, label: int) -> Window:
+        start = self._r.offsets[label]
+        end = start + self._r.window
+        outputs = []
+        j = bisect_right(self._ends, start) - 1
+        while j < len(self._r.extra) and self._ends[j] < end:
+            inside = min(self._ends[j + 1], end) - max(self._ends[j], start)
+            outputs.append((self._r.extra[j].output, inside))
+            j += 1
+        return Window(start, end, outputs)

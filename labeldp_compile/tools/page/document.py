@@ -1,0 +1,69 @@
+"""Pages from templates: all text is escaped, no request is allowed, no script runs but our own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from labeldp_verify.printable import printable
+from markupsafe import Markup
+
+from labeldp_compile.tools.page.numbers import data, data_above, name, plain, share_data
+from labeldp_compile.tools.page.palette import css_variables
+
+_PACKAGE = Path(__file__).parents[1]
+_STYLE = Path(__file__).with_name("page.css")
+
+
+def page(template: str, title: str, script: Path | None = None, **facts: object) -> str:
+    """The whole page that a template of this package makes of the facts.
+
+    ``title`` is plain text, ``script`` a file of JavaScript of our own. The policy names the digest
+    of that script and lets no other run, so that text from an artifact stays text even if it were
+    not escaped. What a browser would obey in plain text (controls, marks of direction) is shown as
+    U+FFFD.
+    """
+    code = None if script is None else script.read_text(encoding="utf-8")
+    return _ENVIRONMENT.get_template(template).render(
+        title=title,
+        style=Markup(css_variables() + _STYLE.read_text(encoding="utf-8")),  # noqa: S704  # ours
+        script=None if code is None else Markup(code),  # noqa: S704  # ours
+        digest=None if code is None else _digest(code),
+        **facts,
+    )
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _shown(value: Any) -> Any:
+    """What an expression of a template becomes before it is escaped."""
+    return value if isinstance(value, Markup) else printable(str(value))
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_PACKAGE),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "above": data_above,
+        "data": data,
+        "name": name,
+        "plain": plain,
+        "share": share_data,
+    }
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return environment
+
+
+_ENVIRONMENT = _environment()

@@ -1,0 +1,123 @@
+"""Matplotlib figures as SVG that follows the colour scheme of its page, or as PNG on white.
+
+Figures are drawn in the colours of ``palette.LIGHT``; in a page each becomes the CSS variable of
+its name.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import matplotlib as mpl
+from labeldp_verify.printable import printable
+from markupsafe import Markup, escape
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from labeldp_compile.tools.page.numbers import plain
+from labeldp_compile.tools.page.palette import LIGHT
+
+INK, GRID = LIGHT["ink"], LIGHT["grid"]
+LOSSES = {
+    "squared": "noisy label loss: mean of ½ (output − label)²",
+    "absolute": "noisy label loss: mean of |output − label|",
+    "poisson": "noisy label loss: mean of output − label · ln output",
+    "zero_one": "noisy label loss: share of changed labels",
+}
+_DPI = 150
+_FAR_APART = 4  # the largest over the least number
+_MOST_TICKS = 5  # of the powers of ten: 100,000,000 needs room
+_STYLE = re.compile(r'style="[^"]*"')
+_COLOUR = re.compile("|".join(LIGHT.values()))
+_VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
+# Matplotlib numbers its groups alike in every figure, but an id may stand in a page only once.
+_NUMBERED_ID = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
+
+
+@contextmanager
+def picture_settings() -> Iterator[None]:
+    """Draw inside: the same picture whatever the user's settings, and text as it stands.
+
+    A dollar sign is no formula here, and a character that the font lacks is no warning.
+    """
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        mpl.rcdefaults()
+        mpl.rcParams.update(
+            {
+                "text.parse_math": False,
+                "axes.unicode_minus": True,
+                "image.composite_image": False,
+                "svg.fonttype": "none",
+                "font.size": 9.5,
+            }
+        )
+        yield
+
+
+def inline_svg(figure: Figure, name: str, label: str) -> Markup:
+    """An SVG element, the same for the same figure; ``name`` keeps its ids apart from others'.
+
+    ``label`` says in words what is to be seen. Call it inside ``picture_settings``.
+    """
+    buffer = io.StringIO()
+    mpl.rcParams["svg.hashsalt"] = name
+    figure.set_canvas(FigureCanvasSVG(figure))
+    figure.savefig(buffer, format="svg", transparent=True, dpi=72, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = _NUMBERED_ID.sub("", text[text.index("<svg") :])
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = _STYLE.sub(lambda style: _COLOUR.sub(_variable, style[0]), text)
+    text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+    # Matplotlib escapes every text that it writes.
+    return Markup("\n".join(map(printable, text.split("\n"))))  # noqa: S704
+
+
+def save_figure(figure: Figure, file: Path | BinaryIO) -> None:
+    """Write the figure as PNG on white; the same bytes for the same figure."""
+    figure.set_canvas(FigureCanvasAgg(figure))
+    figure.savefig(file, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
+
+
+def tidy(axes: Any, *, grid: str | None = "both", **line: Any) -> None:
+    """Ink for what is read, a light grid (``both``, ``x``, ``y`` or None), two spines.
+
+    ``line`` are further properties of the grid's lines.
+    """
+    if grid is not None:
+        axes.grid(visible=True, which="major", axis=grid, color=GRID, linewidth=0.7, **line)
+    axes.set_axisbelow(True)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(INK)
+    axes.tick_params(colors=INK, which="both")
+    for text in (axes.xaxis.label, axes.yaxis.label):
+        text.set_color(INK)
+
+
+def scale(axes: Any, which: str, numbers: Sequence[float]) -> None:
+    """The axis ``which`` (x or y): logarithmic where the numbers are > 0 and far apart."""
+    if numbers and 0 < _FAR_APART * min(numbers) < max(numbers):
+        scale_logarithmically(axes, which, numbers)
+
+
+def scale_logarithmically(axes: Any, which: str, numbers: Sequence[float]) -> None:
+    """A logarithmic axis for numbers > 0; its ticks are written as everywhere on a page."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    subs = (1, 2, 5) if max(numbers) < 100 * min(numbers) else (1,)
+    axis.set_major_locator(LogLocator(10, subs=subs, numticks=_MOST_TICKS))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(lambda number, _: plain(number, 3))
+
+
+def _variable(colour: re.Match[str]) -> str:
+    return _VARIABLES[colour[0]]

@@ -1,0 +1,54 @@
+"""What a report rests on: the verification of one file, and what was decoded from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
+from labeldp_verify.budget import naming
+from labeldp_verify.signature import Signed
+
+from labeldp_compile.spec_match import spec_check
+from labeldp_compile.tools.inspection import Decoded
+from labeldp_compile.tools.inspection.artifact import decode_verified
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A file and what was found in it.
+
+    Attributes:
+        file: its name, without folders.
+        report: every check that was performed.
+        decoded: domain, integers and certificate; None unless all checks hold.
+        spec: the text of the spec that the file was checked against, or None.
+    """
+
+    file: str
+    report: Report
+    decoded: Decoded | None
+    spec: str | None
+
+
+def examine(
+    path: Path,
+    spec: Path | None = None,
+    signed: Signed | None = None,
+    budget: Budget = DEFAULT_BUDGET,
+) -> Findings:
+    """Verify a file, against a spec and a signature if they are given, and decode it.
+
+    Raises InputError if the file or the spec cannot be read, or if verifying the file would exceed
+    the budget; a failed check is a finding.
+    """
+    data = read_artifact(path)
+    source = None if spec is None else read_artifact(spec)
+    with naming(path):
+        report = check_bytes(data, None if source is None else spec_check(source), signed, budget)
+    return Findings(
+        file=path.name,
+        report=report,
+        decoded=decode_verified(data) if report.ok else None,
+        spec=None if source is None else source.decode("utf-8", errors="replace"),
+    )

@@ -1,0 +1,107 @@
+"""The heat map of Pr[output | label]."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.printable import clipped
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+from matplotlib.figure import Figure
+
+from labeldp_compile.tools.inspection import Decoded
+from labeldp_compile.tools.inspection.heat_map import HeatMap
+from labeldp_compile.tools.page.numbers import plain
+from labeldp_compile.tools.page.palette import LIGHT
+from labeldp_compile.tools.page.pictures import INK, tidy
+from labeldp_compile.tools.report.plots import (
+    label_positions,
+    name_categories,
+    name_label_axis,
+    name_numbers,
+)
+
+# From rare to common. In a page the one that does not suit the colour scheme is hidden.
+SCHEMES = {
+    "light": ("#dce8f5", "#6da3dc", "#1f5fa8", "#0a1f45"),
+    "dark": ("#21374f", "#2f6fb0", "#6fb3f7", "#f2f8ff"),
+}
+_POWER = 0.5  # colours follow the square root: small probabilities can be told from none
+_FINE_ROWS = 640  # of a picture whose cells are not equally high
+_APART = 0.11  # of the scale, between two ticks
+
+
+def matrix_figure(decoded: Decoded, heat: HeatMap) -> Figure:
+    """The heat map as a figure of its own, in both colour schemes at once."""
+    figure = Figure(figsize=(8.6, 5.2), layout="constrained")
+    axes, scale = figure.subplots(1, 2, width_ratios=[32, 1])
+    draw_matrix(axes, scale, decoded, heat, tuple(SCHEMES))
+    return figure
+
+
+def draw_matrix(
+    axes: Any, scale: Any, decoded: Decoded, heat: HeatMap, schemes: tuple[str, ...] = ("light",)
+) -> None:
+    """The heat map, and beside it which colour means what."""
+    most = float(heat.shares.max())
+    shares = np.ma.masked_less_equal(
+        heat.rows(_FINE_ROWS), 0.0
+    )  # no output: the page shows through
+    label_axis = _label_axis(decoded)
+    extent = (*label_axis, *heat.output_axis)
+    ramp = np.linspace(0, 1, 128)[:, None]
+    for name in schemes:
+        colours = LinearSegmentedColormap.from_list(name, SCHEMES[name])
+        norm = PowerNorm(_POWER, 0, most)
+        style = {"origin": "lower", "aspect": "auto", "interpolation": "none", "cmap": colours}
+        axes.imshow(shares, extent=extent, norm=norm, gid=f"matrix-in-{name}", **style)
+        scale.imshow(ramp, extent=(0, 1, 0, 1), gid=f"scale-in-{name}", **style)
+    name_label_axis(axes, decoded)
+    _name_outputs(axes, decoded)
+    tidy(axes, grid=None)
+    tidy(scale, grid=None)
+    scale.yaxis.tick_right()
+    scale.spines[:].set_visible(False)
+    ticks = _round_numbers(most)
+    scale.set_xticks([])
+    scale.set_yticks([(p / most) ** _POWER for p in ticks], [plain(p, 2) for p in ticks])
+    what = "probability of the output" if heat.cell_height is None else "probability in a cell"
+    scale.set_title(what, loc="right", fontsize="small", color=INK)
+    if not isinstance(decoded.domain, CategoricalDomain):
+        ends = (
+            max(label_axis[0], heat.output_axis[0]),
+            min(label_axis[1], heat.output_axis[1]),
+        )
+        axes.plot(ends, ends, color=LIGHT["soft"], linewidth=1, linestyle=(0, (4, 4)))
+        axes.set(xlim=label_axis, ylim=heat.output_axis)
+
+
+def _label_axis(decoded: Decoded) -> tuple[float, float]:
+    """The ends of the axis of labels, half a step beyond the first and the last."""
+    first, second, last = label_positions(decoded, [0, 1, decoded.domain.size - 1])
+    return first - (second - first) / 2, last + (second - first) / 2
+
+
+def _round_numbers(most: float) -> list[float]:
+    """0 and a few of 1, 2 and 5 times powers of ten, not too near to each other on the scale."""
+    chosen, places = [0.0], [0.0]
+    for exponent in range(math.floor(math.log10(most)) - 3, math.floor(math.log10(most)) + 1):
+        for digit in (1, 2, 5):
+            number = digit * 10.0**exponent
+            place = (number / most) ** _POWER
+            if number <= most * 1.0001 and place - places[-1] >= _APART:
+                chosen.append(number)
+                places.append(place)
+    return chosen
+
+
+def _name_outputs(axes: Any, decoded: Decoded) -> None:
+    if isinstance(decoded.domain, CategoricalDomain):
+        values = getattr(decoded.randomizer, "values", ())
+        axes.set_ylabel("output")
+        name_categories(axes.yaxis, [clipped(str(value), 40) for value in values])
+        return
+    axes.set_ylabel("output (what leaves in the label's place)")
+    name_numbers(axes.yaxis, 10)

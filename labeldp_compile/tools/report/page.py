@@ -1,0 +1,310 @@
+"""The report as one HTML page that needs nothing else: the facts for its template."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeldp_verify.certificate import PROVED, Certificate, PrivatePriorClaims
+from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.printable import clipped
+from markupsafe import Markup
+
+from labeldp_compile.tools.inspection import (
+    Decoded,
+    is_unbiased,
+    label_at,
+    label_facts,
+    sample,
+)
+from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE, heat_map
+from labeldp_compile.mechanisms import KINDS, mechanism_class
+from labeldp_compile.mechanisms.tables import MAX_CERTIFIED_LABELS
+from labeldp_compile.tools.page.document import page
+from labeldp_compile.tools.page.numbers import data, data_above, name, share_data
+from labeldp_compile.tools.page.pictures import LOSSES, inline_svg, picture_settings
+from labeldp_compile.tools.report.findings import Findings
+from labeldp_compile.tools.report.matrix import matrix_figure
+from labeldp_compile.tools.report.plots import (
+    BELIEF,
+    comparison_figure,
+    moments_figure,
+    posterior_figure,
+    prior_figure,
+)
+from labeldp_compile.tools.report.posterior import Seen, most_telling, posteriors
+
+if TYPE_CHECKING:
+    from labeldp_compile.tools.report.comparison import Comparison, Standing
+
+MOST_LABELS = 10  # of one person
+_TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
+_MOST_TEXT, _COLUMNS = 200_000, 400
+_SCRIPT = Path(__file__).with_name("posterior.js")
+_FIGURES = (
+    ("ε of a label: budget", "privacy.epsilon_label"),
+    ("ε of a label: at most", "privacy.epsilon_label_bound"),
+    ("ε of the prior", "privacy.epsilon_prior"),
+    ("ε in total", "privacy.epsilon_total"),
+    ("noisy label loss", "utility.noisy_label_loss"),
+    ("its lower bound", "utility.loss_lower_bound"),
+    ("largest bias", "utility.largest_bias"),
+    ("number of labels", "labels"),
+    ("number of outputs", "outputs"),
+)
+
+
+@dataclass(frozen=True)
+class Payment:
+    """The cost of one person's labels.
+
+    Attributes:
+        labels: how many of them are randomized.
+        label: L·ε₂, for the private labels alone.
+        total: L·(ε₁ + ε₂), where all of them are in the data of the prior, too.
+    """
+
+    labels: int
+    label: Fraction
+    total: Fraction
+
+
+def report_page(findings: Findings, compared: Comparison | None = None) -> str:
+    """The page; of a file that does not verify it holds the checks and nothing else.
+
+    The other mechanisms are shown if they were ``compared``; nothing is compiled here.
+    """
+    decoded = findings.decoded
+    facts: dict[str, Any] = {"findings": findings, "decoded": decoded}
+    if decoded is None:
+        return page("report/report.html", f"{findings.file}: does not verify", **facts)
+    title = f"Privacy report: {decoded.certificate.name}"
+    with picture_settings():
+        facts |= _about(decoded) | _matrix(decoded) | _moments(decoded) | _beliefs(decoded)
+        facts |= _losses(decoded, compared) | _composition(decoded.certificate)
+        facts |= _spec(findings, decoded.certificate)
+    return page("report/report.html", title, _SCRIPT, **facts)
+
+
+def pure_composition(certificate: Certificate, most: int = MOST_LABELS) -> list[Payment]:
+    """ε for one person with 1 … ``most`` labels, by sequential composition; exact."""
+    exact = certificate.exact
+    label, total = Fraction(exact.epsilon_label), Fraction(exact.epsilon_total)
+    return [Payment(n, n * label, n * total) for n in range(1, most + 1)]
+
+
+def drawn_bound(certificate: Certificate) -> float | None:
+    """The lower bound, if it is one on the loss alone: with a penalty it speaks of a sum."""
+    bound: float | None = certificate.utility.loss_lower_bound
+    optimality = certificate.optimality
+    return None if optimality is None or optimality.over == "penalty" else bound
+
+
+def _about(decoded: Decoded) -> dict[str, Any]:
+    """What all sections share, and the figures of the summary."""
+    certificate, domain = decoded.certificate, decoded.domain
+    loss = certificate.utility.noisy_label_loss
+    return {
+        "certificate": certificate,
+        "numeric": not isinstance(domain, CategoricalDomain),
+        "unbiased": _unbiased(decoded),
+        "ratio": Fraction(certificate.exact.realised_ratio),
+        "typical_error": math.sqrt(2 * max(loss, 0)),  # of the squared loss, which halves it
+        "figures": list(_figures(certificate)),
+        "why_no_bound": _why_no_bound(certificate),
+    }
+
+
+def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]]:
+    """Every headline number: what it is, the number, whether it is proved, its field."""
+    for what, field in _FIGURES:
+        value: Any = certificate
+        for key in field.split("."):
+            value = getattr(value, key)
+        if value is None:
+            continue
+        if field == "privacy.epsilon_label_bound":
+            bound = Fraction(certificate.exact.epsilon_label_bound)
+            shown = data_above(bound, 7, field)
+        else:
+            shown = data(value, 9 if isinstance(value, int) else 7, field)
+        yield what, shown, field in PROVED, field
+
+
+def _why_no_bound(certificate: Certificate) -> str:
+    """Why a certificate states no lower bound on the loss, where it states none."""
+    mechanism, loss = certificate.mechanism, certificate.utility.loss
+    if loss == "poisson":
+        return "labeldp proves lower bounds for the squared, absolute and 0-1 loss only"
+    if mechanism not in KINDS or not mechanism_class(mechanism).has_bound:
+        return f"the mechanism {mechanism} comes without a lower bound on the loss"
+    if mechanism != "optimal_unbiased" and certificate.labels > MAX_CERTIFIED_LABELS:
+        return f"beyond {MAX_CERTIFIED_LABELS:,} labels the proof would outweigh the file"
+    return "none could be proved for this loss, ε and domain"
+
+
+def _matrix(decoded: Decoded) -> dict[str, Any]:
+    heat = heat_map(decoded)
+    label = "Heat map: how probable each output is, for each true label"
+    return {
+        "heat": heat,
+        "shown_noise": f"{SHOWN_NOISE:.1%}",
+        "matrix": inline_svg(matrix_figure(decoded, heat), "matrix", label),
+    }
+
+
+def _moments(decoded: Decoded) -> dict[str, Any]:
+    """Of all labels or of a sample; categories have none, and no picture."""
+    domain, biased = decoded.domain, not _unbiased(decoded)
+    facts = label_facts(domain, decoded.randomizer, sample(domain.size, _TABLE_LABELS))
+    if facts[0].mean is None:
+        return {"labels": facts}
+    drawn = moments_figure(decoded, facts, with_bias=biased)
+    label = "Mean output and standard deviation for each true label; the numbers are in the table"
+    return {"labels": facts, "moments": inline_svg(drawn, "moments", label)}
+
+
+def _beliefs(decoded: Decoded) -> dict[str, Any]:
+    """The prior, and what each output tells; for the script what it shows, computed already."""
+    found, weights = posteriors(decoded), decoded.certificate.prior.weights
+    shown = most_telling(found)
+    drawn, geometry = posterior_figure(decoded, found, shown)
+    label = "Probabilities of the labels before and after an output"
+    svg = inline_svg(drawn, "posterior", label)
+    drawn = prior_figure(decoded, found.starts, found.prior)
+    label = "The share of each label under the prior of the certificate"
+    told = [_told(decoded, seen) for seen in found.seen]
+    return {
+        "prior": inline_svg(drawn, "prior", label),
+        "bin_size": found.starts[1] if len(found.prior) < len(weights) else 1,
+        "never": sum(1 for weight in weights if not weight),
+        "posterior": svg,
+        "told": told,
+        "shown": shown,
+        "listed": [told[i] for i in sample(len(told), _TABLE_OUTPUTS)],
+        "script_data": {
+            "curve": BELIEF,
+            "edges": geometry.edges,
+            "zero": geometry.zero,
+            "one": geometry.one,
+            # HTML that is escaped already: the script puts it in its place.
+            "sentences": [item["sentence"] for item in told],
+            "beliefs": [[float(f"{p:.4g}") for p in seen.belief.tolist()] for seen in found.seen],
+        },
+    }
+
+
+_SENTENCE = Markup(
+    "Output <b>{}</b>: the likeliest label is then {} ({} before, {} after). "
+    "Likelier than before: {}."
+)
+
+
+def _told(decoded: Decoded, seen: Seen) -> dict[str, Any]:
+    """One output, and what follows from it, as it is shown."""
+    output, risen = name(seen.value), _risen(decoded, seen)
+    likeliest = name(label_at(decoded.domain, seen.likeliest))
+    before, after = share_data(seen.before), share_data(seen.after)
+    return {
+        "output": output,
+        "probability": seen.probability,
+        "risen": risen,
+        "likeliest": likeliest,
+        "before": before,
+        "after": after,
+        "ratio": seen.ratio,
+        "sentence": _SENTENCE.format(output, likeliest, before, after, risen),
+    }
+
+
+def _risen(decoded: Decoded, seen: Seen) -> str:
+    """Which labels became likelier."""
+    first, last, count = seen.risen
+    if not count:
+        return "none"
+    lowest, highest = (name(label_at(decoded.domain, index)) for index in (first, last))
+    if count == 1:
+        return lowest
+    if isinstance(decoded.domain, CategoricalDomain) or count != last - first + 1:
+        return f"{count:,} of {decoded.domain.size:,} labels"
+    return Markup("{} … {}").format(lowest, highest)
+
+
+def _losses(decoded: Decoded, compared: Comparison | None) -> dict[str, Any]:
+    """The bound, and the other mechanisms if there are any."""
+    if compared is None or len(compared.standings) < 2:
+        return {"compared": compared}
+    certificate, ranked = decoded.certificate, compared.standings
+    bound = drawn_bound(certificate)
+    drawn = comparison_figure(ranked, bound, LOSSES[certificate.utility.loss])
+    label = "The loss of this file and of the other mechanisms; the numbers are in the table"
+    return {
+        "compared": compared,
+        "comparison": inline_svg(drawn, "comparison", label),
+        "bound_is_drawn": bound is not None,
+        "place": _place_among_unbiased(ranked),
+    }
+
+
+def _place_among_unbiased(ranked: list[Standing]) -> tuple[int, int] | None:
+    """(place, number) of the file among those that are right on average, if it is one of some."""
+    own = [standing.own for standing in ranked if standing.unbiased]
+    return (own.index(True) + 1, len(own)) if True in own and len(own) > 1 else None
+
+
+def _composition(certificate: Certificate) -> dict[str, Any]:
+    """What several labels of one person cost together: pure ε, and ε at δ where it is stated."""
+    stated = certificate.composition
+    facts = {"payments": pure_composition(certificate), "stated": stated}
+    if stated is None:
+        return facts
+    pure = Fraction(stated.epsilon_pure)
+    rows = [(float(row.delta), Fraction(row.epsilon)) for row in stated.epsilon_at_delta]
+    helps = any(epsilon < pure for _, epsilon in rows)
+    return facts | {"pure": pure, "at_delta": rows, "delta_helps": helps}
+
+
+def _spec(findings: Findings, certificate: Certificate) -> dict[str, Any]:
+    """The spec's text if it was given, and what the certificate says of it."""
+    text = findings.spec
+    return {
+        "spec_lines": None if text is None else text[:_MOST_TEXT].split("\n"),
+        "spec_is_cut": text is not None and len(text) > _MOST_TEXT,
+        "says": list(_says(certificate)),
+    }
+
+
+def _says(certificate: Certificate) -> Iterator[tuple[str, str]]:
+    """Keys of a spec, and their values as the certificate states them."""
+    label, privacy = certificate.label, certificate.privacy
+    yield "name", certificate.name
+    yield "label.column", label.column
+    for key, value in label.domain.items():
+        yield f"label.{key if key == 'out_of_domain' else f'domain.{key}'}", _value(value)
+    yield "loss", certificate.utility.loss
+    yield "privacy.epsilon", data(privacy.epsilon_total, 9)
+    yield "privacy.adjacency", privacy.adjacency
+    if isinstance(certificate.prior, PrivatePriorClaims):
+        yield "privacy.split", certificate.prior.split
+    if certificate.composition is not None:
+        yield "privacy.labels_per_user", data(certificate.composition.labels_per_user, 9)
+    yield "prior.kind", certificate.prior.kind
+    yield "mechanism", certificate.mechanism
+    if certificate.auto:
+        yield "chosen automatically", certificate.auto
+    yield "made with", ", ".join(f"{tool} {v}" for tool, v in sorted(certificate.tools.items()))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return clipped(json.dumps(value, ensure_ascii=False), _COLUMNS)
+
+
+def _unbiased(decoded: Decoded) -> bool:
+    return is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias)

@@ -1,0 +1,19 @@
+"""Mechanisms side by side over a range of ε, each number from a verified artifact."""
+
+from labeldp_compile.tools.sweep.candidates import Candidates, find_candidates, frontier_candidates
+from labeldp_compile.tools.sweep.measure import Missing, Point, measure
+from labeldp_compile.tools.sweep.prior import SweepPrior, sweep_prior
+from labeldp_compile.tools.sweep.sweep import Sweep, run_sweep
+
+__all__ = [
+    "Candidates",
+    "Missing",
+    "Point",
+    "Sweep",
+    "SweepPrior",
+    "find_candidates",
+    "frontier_candidates",
+    "measure",
+    "run_sweep",
+    "sweep_prior",
+]

@@ -1,0 +1,157 @@
+"""The pictures of a sweep: noisy label loss against ε, and against bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from labeldp_verify.printable import clipped
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from labeldp_compile.tools.page.pictures import (
+    INK,
+    LOSSES,
+    inline_svg,
+    picture_settings,
+    save_figure,
+    scale,
+    scale_logarithmically,
+    tidy,
+)
+from labeldp_compile.tools.sweep.sweep import Sweep
+
+# Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
+COLOURS = (
+    "#1f77b4",
+    "#d95f02",
+    "#2a9d55",
+    "#c23b8f",
+    "#8172d5",
+    "#b58900",
+    "#12a5b8",
+    "#d6504a",
+    "#7a8a99",
+    "#a0643c",
+    "#5b7f1f",
+    "#3e56c4",
+)
+_MARKERS = "osD^vPX*<>hd"
+_DASHES = ("-", "--", "-.", ":")
+FRONTIER = "optimal, bias priced"
+_NAME_COLUMNS = 60
+_VISIBLE = 1e-3  # of the loss
+
+
+def save_png(sweep: Sweep, file: Path | BinaryIO) -> None:
+    """Write the picture on white; the caller chooses the name."""
+    with picture_settings():
+        save_figure(_figure(sweep), file)
+
+
+def sweep_svg(sweep: Sweep) -> str:
+    """The picture as an SVG element of a page."""
+    label = f"Noisy label loss against ε for {sweep.spec.name}; the numbers are in the table"
+    with picture_settings():
+        return inline_svg(_figure(sweep), "sweep", label)
+
+
+def draw_losses(axes: Any, sweep: Sweep) -> None:
+    """Noisy label loss against ε, a line for each mechanism, as in Figure 4(a) of the paper."""
+    for index, mechanism in enumerate(sweep.mechanisms()):
+        line = [point for point in sweep.points if point.mechanism == mechanism]
+        axes.plot(
+            [point.epsilon for point in line],
+            [point.loss for point in line],
+            label=mechanism,
+            **style(index),
+        )
+    axes.set_xscale("log")
+    epsilons = sweep.epsilons()
+    axes.xaxis.set_major_locator(FixedLocator(epsilons))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    scale(axes, "y", [point.loss for point in sweep.points])
+    axes.set(xlabel="ε, for a label in both parts", ylabel=LOSSES[sweep.spec.loss])
+    axes.set_title(
+        f"{clipped(sweep.spec.name, _NAME_COLUMNS)}: noisy label loss", loc="left", color=INK
+    )
+
+
+def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> None:
+    """Noisy label loss against root-mean-square bias, from unbiased to RR-on-Bins.
+
+    Each line holds (rms bias, loss) pairs; an unbiased end is drawn at the left edge.
+    """
+    edge = _edge([x for line in lines for x, _ in line])
+    for line in lines:
+        x, y = [max(x, edge) for x, _ in line], [y for _, y in line]
+        axes.plot(x, y, "o-", color=INK, ms=4, label=FRONTIER if line is lines[0] else None)
+    scale_logarithmically(axes, "x", [max(x, edge) for line in lines for x, _ in line])
+    scale(axes, "y", [y for line in lines for _, y in line])
+    axes.set(xlabel="root-mean-square bias", ylabel="noisy label loss")
+
+
+def style(index: int) -> dict[str, Any]:
+    """Colour, marker and dashes of the line of this index."""
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": _MARKERS[index % len(_MARKERS)],
+        "linestyle": _DASHES[index // 3 % len(_DASHES)],
+        "markersize": 6,
+        "linewidth": 1.6,
+    }
+
+
+def _figure(sweep: Sweep) -> Figure:
+    panels = 2 if sweep.frontier else 1
+    figure = Figure(figsize=(9.2, 5.2 * panels), layout="constrained")
+    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    draw_losses(axes[0], sweep)
+    if sweep.frontier:
+        _draw_frontier_panel(axes[1], sweep)
+    for part in axes:
+        tidy(part, alpha=0.6)
+        part.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, labelcolor=INK)
+    return figure
+
+
+def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
+    """The frontier of each ε as a line, and the mechanisms of the sweep at the same ε as points."""
+    lines = [_visible([(p.rms_bias or 0.0, p.loss) for p in line]) for line in sweep.frontier]
+    least = _edge([x for line in lines for x, _ in line])
+    draw_frontier(axes, lines)
+    for line in sweep.frontier:
+        first = line[0]
+        axes.annotate(
+            f"ε = {first.epsilon:g}",
+            (max(first.rms_bias or 0.0, least), first.loss),
+            xytext=(6, 6),
+            textcoords="offset points",
+            color=INK,
+        )
+    epsilons = {line[0].epsilon for line in sweep.frontier}
+    for index, mechanism in enumerate(sweep.mechanisms()):
+        here = [p for p in sweep.points if p.mechanism == mechanism and p.epsilon in epsilons]
+        if here:
+            x = [max(p.rms_bias or 0.0, least) for p in here]
+            axes.plot(
+                x, [p.loss for p in here], label=mechanism, **style(index) | {"linestyle": ""}
+            )
+    shown = [p.loss for p in sweep.points if p.epsilon in epsilons]
+    scale(axes, "y", [*shown, *(y for line in lines for _, y in line)])
+    axes.set_title("The price of unbiasedness (left edge: unbiased)", loc="left", color=INK)
+
+
+def _visible(line: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The line without the biased points that save next to nothing: they only widen the axis."""
+    unbiased = line[0][1]
+    return [line[0], *(point for point in line[1:] if point[1] < (1 - _VISIBLE) * unbiased)]
+
+
+def _edge(biases: Sequence[float]) -> float:
+    """Where unbiased points are drawn on a logarithmic axis: left of all that are biased."""
+    largest = max(biases, default=1.0) or 1.0
+    real = [bias for bias in biases if bias > 1e-9 * largest]
+    return min(real, default=1.0) / 3

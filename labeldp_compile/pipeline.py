@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -28,10 +26,18 @@ from labeldp_compile.prior import Keep, Prior, estimate_prior
 from labeldp_compile.prior.kept import kept_path
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.whole_file import replaced_when_whole
+from labeldp_compile.whole_file import (
+    replaced_when_whole,
+    require_folder_writable,
+    require_free,
+)
 
 MAX_REHEARSED_LABELS = 1024  # of the integers: more of them are computed alike
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "opendp", "scipy")
+_PAY_AGAIN = (
+    "say --overwrite to replace it (a private prior is then paid for again), "
+    "or choose another directory"
+)
 INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
 
 
@@ -303,23 +309,6 @@ def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
     Called before any ε is spent.
     """
     for path in output_paths(directory, name):
-        if path.is_dir():
-            raise InputError(f"{path}: is a directory")
-        if os.path.lexists(path) and not overwrite:
-            raise InputError(
-                f"{path}: exists already; say --overwrite to replace it "
-                "(a private prior is then paid for again), or choose another directory"
-            )
+        require_free(path, overwrite=overwrite, way_out=_PAY_AGAIN)
     ancestor = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     require_folder_writable(ancestor)
-
-
-def require_folder_writable(folder: Path) -> None:
-    """Raise InputError unless a file can be made in the folder."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: is not a directory")
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".labeldp."):
-            pass
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error

@@ -1,7 +1,9 @@
-"""Output files of the commands: whole or not at all, with errors for people."""
+"""Output files of the commands: asked for first, then whole or not at all; errors for people."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,40 @@ from labeldp_runtime import whole_file
 from labeldp_runtime.whole_file import Found, say_removed
 from labeldp_verify.printable import printable
 
-from labeldp_compile.errors import DataError
+from labeldp_compile.errors import DataError, InputError
+
+_REPLACE = "say --overwrite to replace it"
+
+
+def require_output(path: Path, *, overwrite: bool = False, way_out: str = _REPLACE) -> None:
+    """Raise InputError unless a file can be written under this name; nothing is lost by asking.
+
+    To be called before anything is read, solved or spent. ``way_out`` ends the message about a name
+    that is taken, be it by a link that leads nowhere.
+    """
+    require_free(path, overwrite=overwrite, way_out=way_out)
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: there is no directory {path.parent}")
+    require_folder_writable(path.absolute().parent)
+
+
+def require_free(path: Path, *, overwrite: bool = False, way_out: str = _REPLACE) -> None:
+    """The first half of ``require_output``, where the folder may still have to be made."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory")
+    if os.path.lexists(path) and not overwrite:
+        raise InputError(f"{path}: exists already; {way_out}")
+
+
+def require_folder_writable(folder: Path) -> None:
+    """Raise InputError unless a file can be made in the folder."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is not a directory")
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".labeldp."):
+            pass
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error
 
 
 @contextmanager

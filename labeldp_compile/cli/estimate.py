@@ -14,7 +14,6 @@ from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import require_folder_writable
 from labeldp_compile.tabular import open_table
 from labeldp_compile.tools.estimate import (
     MIN_ROWS,
@@ -27,7 +26,7 @@ from labeldp_compile.tools.estimate import (
     estimates_json,
 )
 from labeldp_compile.tools.inspection import decode_artifact
-from labeldp_compile.whole_file import replaced_when_whole
+from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 _SHOWN_LABELS, _SHOWN_GROUPS = 60, 60
 _NAME_COLUMNS = 32
@@ -75,7 +74,10 @@ def estimate_command(
     first. This is post-processing: it spends nothing. Exit code 1 if FILE does not verify, 2 if the
     input is wrong or supports no estimate.
     """
-    _refuse(plot, overwrite=overwrite)
+    if plot is not None:
+        if plot.suffix.lower() != ".png":
+            raise InputError(f"{plot}: expected a name that ends in .png")
+        require_output(plot, overwrite=overwrite)
     try:
         decoded = decode_artifact(file, budget)
     except VerificationError as error:
@@ -108,19 +110,6 @@ def estimate_command(
 
         with replaced_when_whole(plot) as part:
             save_png(estimation, found, title, part)
-
-
-def _refuse(plot: Path | None, *, overwrite: bool) -> None:
-    """Before anything is read."""
-    if plot is None:
-        return
-    if plot.suffix.lower() != ".png":
-        raise InputError(f"{plot}: expected a name that ends in .png")
-    if plot.exists() and (plot.is_dir() or not overwrite):
-        raise InputError(f"{plot}: exists already; say --overwrite to replace it")
-    if not plot.absolute().parent.is_dir():
-        raise InputError(f"{plot}: there is no directory {plot.parent}")
-    require_folder_writable(plot.absolute().parent)
 
 
 def _in_words(estimation: Estimation, found: list[GroupEstimates], target: str) -> list[str]:

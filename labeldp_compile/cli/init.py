@@ -85,11 +85,11 @@ def init_command(
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
-    from labeldp_compile.whole_file import replaced_when_whole  # noqa: PLC0415
+    from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-._")[:100] or "labels"
     path = output or Path(f"{name}.yaml")
-    _refuse_loss(path)
+    require_output(path, way_out="give another name with -o")
     header = read_header(table, column)
     ask = _Asker(not yes and _is_terminal())
     if header.type is not None and ask.interactive:
@@ -167,13 +167,6 @@ def _is_terminal() -> bool:
 def _refuse(message: str, *given: object) -> None:
     if any(value is not None for value in given):
         raise InputError(message)
-
-
-def _refuse_loss(path: Path) -> None:
-    if os.path.lexists(path):
-        raise InputError(f"{path}: exists already; give another name with -o")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: there is no directory {path.parent}")
 
 
 def _numbers(kind: str, ends: str | None, points: int | None, ask: _Asker) -> DomainAnswers:

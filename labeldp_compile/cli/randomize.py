@@ -15,6 +15,7 @@ from labeldp_compile.cli.output import complain, tell
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table, rewrite_table
+from labeldp_compile.whole_file import require_output
 
 _EXAMPLE = """\b
 Example:
@@ -83,7 +84,9 @@ def randomize_command(
     Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
     do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
     """
-    _refuse_loss(table, output, overwrite=overwrite)
+    if output.exists() and table.exists() and output.samefile(table):
+        raise InputError(f"{output}: is the input; write to another file")
+    require_output(output, overwrite=overwrite)
     # Arrow's own pools keep much of what is freed: measured by benchmarks/memory.py.
     pa.set_memory_pool(pa.system_memory_pool())
     key = _key(key_file, id_column, context, version)
@@ -156,13 +159,3 @@ def _key(
         return Key.load(file)
     except KeyFileError as error:
         raise InputError(str(error)) from None
-
-
-def _refuse_loss(table: Path, output: Path, *, overwrite: bool) -> None:
-    if output.exists():
-        if table.exists() and output.samefile(table):
-            raise InputError(f"{output}: is the input; write to another file")
-        if not overwrite:
-            raise InputError(f"{output}: exists already; say --overwrite to replace it")
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"{output}: there is no directory {output.parent}")

@@ -17,8 +17,7 @@ from labeldp_compile.cli.signature_options import (
     signed_of,
 )
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import require_folder_writable
-from labeldp_compile.whole_file import replaced_when_whole
+from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 if TYPE_CHECKING:
     from labeldp_compile.tools.inspection import Decoded
@@ -81,7 +80,7 @@ def report_command(
     """
     require_public_key(public_key, signature)
     form = _format(output, form)
-    _require_output(output, overwrite=overwrite)
+    require_output(output, overwrite=overwrite)
     signed = signed_of(file, public_key, signature)
     # Loaded here, for pictures take half a second to import: usage errors come at once.
     from labeldp_compile.tools.report.findings import examine  # noqa: PLC0415
@@ -124,13 +123,3 @@ def _format(output: Path, form: str | None) -> str:
         expected = _SUFFIXES[form][0] if form else ".html or .png"
         raise InputError(f"{output}: expected a name that ends in {expected}")
     return named
-
-
-def _require_output(output: Path, *, overwrite: bool) -> None:
-    if output.is_dir():
-        raise InputError(f"{output}: is a directory")
-    if output.exists() and not overwrite:
-        raise InputError(f"{output}: exists already; say --overwrite to replace it")
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"{output}: there is no directory {output.parent}")
-    require_folder_writable(output.absolute().parent)

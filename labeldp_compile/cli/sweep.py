@@ -17,7 +17,7 @@ from labeldp_compile.cli.text_table import text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import account_of
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
-from labeldp_compile.pipeline import INSECURE, require_folder_writable
+from labeldp_compile.pipeline import INSECURE
 from labeldp_compile.spec import load_spec
 from labeldp_compile.spec.model import MIN_EPSILON
 from labeldp_compile.tools.sweep import (
@@ -37,7 +37,7 @@ from labeldp_compile.tools.sweep.table import (
     header,
     missing_by_reason,
 )
-from labeldp_compile.whole_file import replaced_when_whole
+from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 DEFAULT_EPSILONS = "0.1,0.5,1,2,4,8"
 _EPSILON_HELP = f"Default: {DEFAULT_EPSILONS} and that of the spec."
@@ -96,7 +96,10 @@ def sweep_command(
     estimated once for all points, and only with --spend-prior.
     """
     loaded, source = load_spec(spec)
-    _require_outputs(outputs, overwrite=overwrite)
+    for path in outputs:
+        if path.suffix.lower() not in _WRITERS:
+            raise InputError(f"{path}: expected a name that ends in .html or .png")
+        require_output(path, overwrite=overwrite)
     totals = _numbers(
         f"{DEFAULT_EPSILONS},{loaded.privacy.epsilon}" if epsilons is None else epsilons
     )
@@ -164,18 +167,6 @@ def _numbers(text: str) -> list[Fraction]:
             )
         totals.add(Fraction(number))
     return sorted(totals)
-
-
-def _require_outputs(outputs: tuple[Path, ...], *, overwrite: bool) -> None:
-    """Before anything is spent or solved."""
-    for path in outputs:
-        if path.suffix.lower() not in _WRITERS:
-            raise InputError(f"{path}: expected a name that ends in .html or .png")
-        if path.exists() and (path.is_dir() or not overwrite):
-            raise InputError(f"{path}: exists already; say --overwrite to replace it")
-        if not path.parent.is_dir():
-            raise InputError(f"{path}: there is no directory {path.parent}")
-        require_folder_writable(path.absolute().parent)
 
 
 def _write(sweep: Sweep, path: Path) -> None:

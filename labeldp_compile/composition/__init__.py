@@ -2,14 +2,11 @@
 
 from labeldp_compile.composition.accounting import require_accounting
 from labeldp_compile.composition.compose import Composition, compose
-from labeldp_compile.composition.curve import dominating_pair, hockey_stick
 from labeldp_compile.composition.statement import composition_statement
 
 __all__ = [
     "Composition",
     "compose",
     "composition_statement",
-    "dominating_pair",
-    "hockey_stick",
     "require_accounting",
 ]

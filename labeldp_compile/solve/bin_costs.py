@@ -11,11 +11,10 @@ a bin grows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
-from labeldp_compile.solve.convex_bin_costs import ConvexCosts
 from labeldp_compile.solve.range_moments import (
     Floats,
     Ints,
@@ -23,6 +22,8 @@ from labeldp_compile.solve.range_moments import (
     Moments,
     RangeMoments,
 )
+
+BinLoss = Literal["squared", "absolute", "poisson"]
 
 
 class BinCosts(Protocol):
@@ -211,36 +212,32 @@ class AbsoluteCosts:
         return np.asarray(self._labels[self._median(first, stop)])
 
 
-_NAMED: dict[str, Callable[[Floats, Floats, float], BinCosts]] = {
+_COSTS: dict[BinLoss, Callable[[Floats, Floats, float], BinCosts]] = {
     "squared": SquaredCosts,
     "absolute": AbsoluteCosts,
     "poisson": PoissonCosts,
 }
 
 
-def bin_costs(loss: str | LossFunction, labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
-    """Bin costs of a loss, by name or as a function of (predictions, labels).
+def bin_costs(loss: BinLoss, labels: Floats, prior: Floats, epsilon: float) -> BinCosts:
+    """Bin costs of a loss.
 
     Args:
-        loss: "squared", "absolute", "poisson" or a function.
+        loss: its name.
         labels: [n] finite, strictly increasing.
         prior: [n] positive, summing to 1.
         epsilon: privacy parameter ε > 0.
 
     Raises:
-        ValueError: the loss is unknown, or a function that does not return finite numbers.
+        ValueError: the loss is unknown.
     """
-    if callable(loss):
-        return ConvexCosts(labels, prior, epsilon, loss)
-    if loss not in _NAMED:
-        raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(_NAMED)}, or a function")
-    return _NAMED[loss](labels, prior, epsilon)
+    if loss not in _COSTS:
+        raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(_COSTS)}")
+    return _COSTS[loss](labels, prior, epsilon)
 
 
-def loss_function(loss: str | LossFunction) -> LossFunction:
-    """A loss, by name or as a function, as a function of (predictions, labels)."""
-    if callable(loss):
-        return loss
+def loss_function(loss: BinLoss) -> LossFunction:
+    """A loss as a function of (predictions, labels)."""
     return {"squared": _squared, "absolute": _absolute, "poisson": _poisson}[loss]
 
 

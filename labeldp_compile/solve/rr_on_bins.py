@@ -11,11 +11,10 @@ With b = e^−ε, d bins of cost c₁ … c_d (see `bin_costs`) lose Σ cⱼ / (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from labeldp_compile.solve.bin_costs import BinCosts, bin_costs, loss_function
+from labeldp_compile.solve.bin_costs import BinCosts, BinLoss, bin_costs, loss_function
 from labeldp_compile.solve.least_weight_subsequence import Cuts, Runs
 from labeldp_compile.solve.range_moments import Floats, Ints, LossFunction
 
@@ -48,7 +47,7 @@ def solve_rr_on_bins(
     labels: Floats,
     prior: Floats,
     epsilon: float,
-    loss: Literal["squared", "absolute", "poisson"] | LossFunction,
+    loss: BinLoss,
 ) -> BinsSolution:
     """Find the bins and outputs of RR-on-Bins with the least noisy label loss.
 
@@ -60,11 +59,8 @@ def solve_rr_on_bins(
         labels: [k] strictly increasing, within ±1e150; not negative for the Poisson loss.
         prior: [k] finite, not negative, not all 0; normalised here.
         epsilon: privacy parameter ε >= 0 of the randomizer.
-        loss: "squared" ½(v − y)², "absolute" |v − y|, "poisson" v − y·log v, or a function of
-            (predictions, labels) that broadcasts, is convex in the prediction and satisfies
-            Assumption 4: it rises with the distance of prediction and label. Finite between
-            the smallest and the largest label. It is evaluated O(k³) times, where the named
-            losses take at most O(k²) steps and O(k log k) memory.
+        loss: "squared" ½(v − y)², "absolute" |v − y| or "poisson" v − y·log v: at most O(k²) steps
+            and O(k log k) memory.
 
     Returns:
         The best bins: Pr[vⱼ | y] is e^ε / (e^ε + d − 1) if y is in bin j, else 1 / (e^ε + d − 1).

@@ -8,10 +8,16 @@ from itertools import permutations
 
 import pytest
 from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.composition import Part, divergence, lattice_of
+from labeldp_verify.analysis.composition import (
+    Part,
+    divergence,
+    divergences,
+    dominating_masses,
+    lattice_of,
+)
 from labeldp_verify.analysis.composition.additive_divergence import additive_divergences
 
-from labeldp_compile.composition import compose, dominating_pair, hockey_stick
+from labeldp_compile.composition import compose
 from labeldp_compile.probabilities import equally_likely, row
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.analysis import realised_ratio
@@ -133,8 +139,12 @@ def test_many_labels_of_two_outputs_are_a_binomial_sum():
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_no_two_labels_are_further_apart_than_the_pair(mechanism):
     randomizer = compiled(mechanism, 6, "1.25")
-    curve = hockey_stick(randomizer)
-    pair = dominating_pair(randomizer)
+    lattice = lattice_of(Part(randomizer, realised_ratio(randomizer), 1))
+    bounds, _ = divergences(randomizer, lattice)
+    curve = [(float(j * lattice.step), float(bound)) for j, bound in enumerate(bounds)]
+    masses = dominating_masses(bounds, lattice)
+    ratios = {j: lattice.ratio(abs(j)) ** (1 if j >= 0 else -1) for j in masses}
+    pair = [(j * lattice.step, mass, mass / ratios[j]) for j, mass in masses.items()]
     assert sum(p for _, p, _ in pair) == sum(q for _, _, q in pair) == 1
     rows, words = rows_of(randomizer, 6)
     for epsilon, bound in curve[:: len(curve) // 4]:

@@ -7,7 +7,6 @@ from labeldp_compile.solve.optimal_unbiased.lp_grid import (
 )
 from labeldp_compile.solve.optimal_unbiased.optimum import UnbiasedSolution, solve_optimal_unbiased
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
-from labeldp_compile.solve.optimal_unbiased.windows import window_loss
 
 __all__ = [
     "BiasBudget",
@@ -16,5 +15,4 @@ __all__ = [
     "feasible_outputs",
     "solve_lp_grid",
     "solve_optimal_unbiased",
-    "window_loss",
 ]

@@ -39,7 +39,6 @@ class ConeSolution:
         alpha, beta: [k] multipliers of normalisation and of the means.
         value: dual objective.
         status: Clarabel's word for how it ended.
-        iterations: interior-point iterations.
     """
 
     weights: Floats
@@ -48,7 +47,6 @@ class ConeSolution:
     beta: Floats
     value: float
     status: str
-    iterations: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,5 +137,4 @@ def solve_cones(
         from_prefix(x[k : 2 * k], low),
         -float(out.obj_val),
         str(out.status),
-        int(out.iterations),
     )

@@ -33,10 +33,9 @@ class UnbiasedSolution:
 
     Attributes:
         values: [m] outputs, strictly increasing, m <= 2k.
-        first, last: [m] int64, the labels whose rows take the whole high entry e^ε·c (inclusive).
-            A label that never or hardly ever occurs may hold an entry in between at the two ends
-            of its window.
-        weights: [m] c, the low entry Pr[v | y] outside the interval.
+        weights: [m] c, the low entry Pr[v | y] of labels whose window does not cover the output.
+            Where it does the entry is e^ε·c; a label that never or hardly ever occurs may hold one
+            in between at the two ends of its window.
         means: [k] E[output | y]; the labels when unbiased.
         starts: [k] where the window of each label begins on the line of extra probability.
         loss: ½E(v̂ − y)² under the prior.
@@ -45,13 +44,10 @@ class UnbiasedSolution:
             its outputs (weak duality; evaluated in floating point).
         alpha, beta: [k] the multipliers that prove it; F >= 0 up to rounding.
         gap: (objective − lower_bound) / objective, where the objective is not zero.
-        levels, iterations, columns: levels of merging, interior-point iterations, and the largest
-            number of intervals in one cone program.
+        columns: the largest number of intervals in one cone program.
     """
 
     values: Floats
-    first: Ints
-    last: Ints
     weights: Floats
     means: Floats
     starts: Floats
@@ -61,8 +57,6 @@ class UnbiasedSolution:
     alpha: Floats
     beta: Floats
     gap: float
-    levels: int
-    iterations: int
     columns: int
 
 
@@ -117,11 +111,8 @@ def solve_optimal_unbiased(
     alpha, beta = np.zeros(full.k), np.zeros(full.k)
     alpha[kept], beta[kept] = found.bound.alpha, found.bound.beta
     bound = prove(full, alpha, beta)
-    first, last = _covered(line, starts)
     return UnbiasedSolution(
         values=line.values + centre,
-        first=first,
-        last=last,
         weights=low * line.weights,
         means=line.means(starts) + centre,
         starts=starts,
@@ -132,8 +123,6 @@ def solve_optimal_unbiased(
         alpha=bound.alpha - bound.beta * centre,
         beta=bound.beta,
         gap=(objective - bound.value) / max(objective, 1e-12 * span**2),
-        levels=found.levels,
-        iterations=found.iterations,
         columns=found.columns,
     )
 
@@ -144,12 +133,3 @@ def _distinct(line: ExtraLine, low: float) -> ExtraLine:
     weights = np.zeros(values.size)
     np.add.at(weights, where, line.weights)
     return extra_line(values, weights, low)
-
-
-def _covered(line: ExtraLine, starts: Floats) -> tuple[Ints, Ints]:
-    """Return for every segment the first and the last label whose window covers all of it."""
-    slack = 1e-9 * np.diff(line.ends)
-    left, right = line.ends[:-1] + slack, line.ends[1:] - slack
-    first = np.searchsorted(starts + line.window, right)
-    last = np.searchsorted(starts, left, side="right") - 1
-    return first.astype(np.int64), last.astype(np.int64)

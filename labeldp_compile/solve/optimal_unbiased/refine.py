@@ -53,16 +53,13 @@ class Refined:
         line: the mechanism's outputs as an extra line. means: [k] its wanted means.
         loss: its objective.
         bound: the best dual bound.
-        levels, iterations, columns: cone programs' levels, their iterations in total and the
-            largest number of intervals handed over.
+        columns: the largest number of intervals handed to a cone program.
     """
 
     line: ExtraLine
     means: Floats
     loss: float
     bound: Bound
-    levels: int
-    iterations: int
     columns: int
 
 
@@ -76,7 +73,7 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Refined:
     unit = float(np.sqrt(2.0 * min(reference_losses(problem))))
     search = Search(problem.scaled(unit), tolerance, progress)
     search.try_response()
-    first = _refined(search, unit, 1, 0)
+    first = _refined(search, unit)
     if search.gap <= tolerance:
         return first
     sizes = [problem.k]
@@ -84,13 +81,12 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Refined:
         sizes.append((sizes[-1] + 1) // 2)
     coarsest = merge_neighbours(problem, sizes[-1])
     columns = _worth_trying(coarsest, all_intervals(sizes[-1]), min(reference_losses(coarsest)))
-    iterations, ratio = 0, 1.0
+    ratio = 1.0
     for size, finer in zip(sizes[:0:-1], sizes[-2::-1], strict=True):
         level = merge_neighbours(problem, size)
         simple = min(reference_losses(level))
         unit = float(np.sqrt(2.0 * ratio * simple))
         cones = solve_cones(level.scaled(unit), columns, _TOLERANCE)
-        iterations += cones.iterations
         progress(f"level of {size} merged labels: {len(columns)} intervals, {cones.status.lower()}")
         if cones.status.endswith("Solved"):
             # The optimum relative to the simple mechanisms changes little from level to level.
@@ -106,21 +102,19 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Refined:
     unit = float(np.sqrt(2.0 * ratio * min(reference_losses(problem))))
     search = Search(problem.scaled(unit), tolerance, progress)
     search.run(columns)
-    last = _refined(search, unit, len(sizes), iterations)
+    last = _refined(search, unit)
     better = last if last.loss <= first.loss else first
     bound = max(last.bound, first.bound, key=lambda b: b.value)
     return replace(last, line=better.line, means=better.means, loss=better.loss, bound=bound)
 
 
-def _refined(search: Search, unit: float, levels: int, iterations: int) -> Refined:
+def _refined(search: Search, unit: float) -> Refined:
     line, bound, low = search.line, search.bound, search.problem.low
     return Refined(
         extra_line(line.values * unit, line.weights, low),
         search.means * unit,
         search.loss * unit**2,
         Bound(bound.value * unit**2, bound.alpha * unit**2, bound.beta * unit),
-        levels,
-        iterations + search.iterations,
         search.columns,
     )
 

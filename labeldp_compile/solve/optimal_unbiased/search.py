@@ -51,7 +51,7 @@ class Search:
     Attributes:
         line, means, loss: the best mechanism as an extra line with wanted means, its objective.
         bound: the best dual bound.
-        iterations, columns: interior-point iterations so far, largest number of intervals.
+        columns: the largest number of intervals in one cone program.
     """
 
     def __init__(self, problem: Problem, tolerance: float, progress: Progress) -> None:
@@ -66,7 +66,7 @@ class Search:
         self.bound = prove(problem, nothing, nothing)
         self.loss, self.line = np.inf, extra_line(np.zeros(1), np.zeros(1), problem.low)
         self.means = problem.labels
-        self.iterations = self.columns = 0
+        self.columns = 0
 
     @property
     def gap(self) -> float:
@@ -102,7 +102,6 @@ class Search:
         for turn in range(_ROUNDS):
             before = self.gap
             cones = solve_cones(self.problem, columns, accuracy, runs, guards)
-            self.iterations += cones.iterations
             self.columns = max(self.columns, len(columns))
             self.progress(f"level of {k} labels: {len(columns)} intervals, {cones.status.lower()}")
             active = self._start(cones, columns, sliver)

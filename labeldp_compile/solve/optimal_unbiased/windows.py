@@ -107,27 +107,6 @@ def widen(line: ExtraLine, lowest: float, highest: float, low: float) -> ExtraLi
     return extra_line(values, line.weights, low)
 
 
-def window_loss(
-    values: Floats, weights: Floats, labels: Floats, prior: Floats, epsilon: float
-) -> float:
-    """Return ½E(v̂ − y)² of the window form with exact means.
-
-    Args:
-        values: [m] outputs. weights: [m] their base probabilities c (the low entries).
-        labels: [k]. prior: [k]. epsilon: privacy parameter.
-
-    Returns:
-        The loss, or inf where some label's mean is out of reach by more than rounding.
-    """
-    low = float(np.exp(-epsilon))
-    scale = float(np.abs(values).max())
-    line = extra_line(values, weights / low, low)
-    starts = place_windows(line, labels)
-    if float(np.abs(line.means(starts) - labels).max()) > 1e-9 * scale:
-        return float("inf")
-    return placed_loss(line, starts, labels, prior, low)
-
-
 def placed_loss(
     line: ExtraLine, starts: Floats, labels: Floats, prior: Floats, low: float
 ) -> float:

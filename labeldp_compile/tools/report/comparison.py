@@ -12,12 +12,12 @@ from fractions import Fraction
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.printable import clipped
 
-from labeldp_compile.tools.inspection import Decoded, is_unbiased
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.planning.budget import Budget
 from labeldp_compile.planning.forecast import estimate
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
+from labeldp_compile.tools.inspection import Decoded, is_unbiased
 from labeldp_compile.tools.sweep import Point, find_candidates, measure
 
 MAX_SECONDS = 5.0  # by the estimates of plan, so that the same file always gives the same page

@@ -15,6 +15,8 @@ from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.printable import clipped
 from markupsafe import Markup
 
+from labeldp_compile.mechanisms import KINDS, mechanism_class
+from labeldp_compile.mechanisms.tables import MAX_CERTIFIED_LABELS
 from labeldp_compile.tools.inspection import (
     Decoded,
     is_unbiased,
@@ -23,8 +25,6 @@ from labeldp_compile.tools.inspection import (
     sample,
 )
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE, heat_map
-from labeldp_compile.mechanisms import KINDS, mechanism_class
-from labeldp_compile.mechanisms.tables import MAX_CERTIFIED_LABELS
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.page.numbers import data, data_above, name, share_data
 from labeldp_compile.tools.page.pictures import LOSSES, inline_svg, picture_settings

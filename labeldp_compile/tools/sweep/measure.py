@@ -10,11 +10,11 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import CategoricalDomain
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.inspection import is_unbiased
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
+from labeldp_compile.tools.inspection import is_unbiased
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,66 @@
+"""Every command that writes a file refuses a name in the same words, before it reads anything."""
+
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+
+SPEC = """
+version: 1
+name: example
+label:
+  column: y
+  domain: {kind: integer, min: 0, max: 3}
+loss: squared
+privacy: {epsilon: 1}
+prior: {kind: uniform}
+mechanism: {kind: rr_on_bins}
+"""
+OVERWRITE = "exists already; say --overwrite to replace it"
+COMMANDS = {
+    "report": (["report", "none.onnx", "-o"], "out.html", OVERWRITE),
+    "sweep": (["sweep", "spec.yaml", "-o"], "out.html", OVERWRITE),
+    "estimate": (["estimate", "none.onnx", "none.csv", "--plot"], "out.png", OVERWRITE),
+    "randomize": (["randomize", "none.onnx", "none.csv", "-o"], "out.csv", OVERWRITE),
+    "init": (["init", "none.csv", "--column", "y", "-o"], "out.yaml", "exists already; give"),
+    "compile": (["compile", "spec.yaml", "-o"], "example.onnx", OVERWRITE),
+}
+
+
+@pytest.fixture(params=COMMANDS)
+def command(request, tmp_path, monkeypatch):
+    """What refuses a name, what the name is, and the words for one that is taken."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    arguments, name, words = COMMANDS[request.param]
+    path = tmp_path / name
+    target = tmp_path if request.param == "compile" else path
+
+    def run():
+        before = sorted(tmp_path.iterdir())
+        result = CliRunner().invoke(main, [*arguments, str(target)])
+        assert result.exit_code == 2 and result.stderr.count("\n") == 1
+        assert sorted(tmp_path.iterdir()) == before
+        return result.stderr
+
+    return path, words, run
+
+
+def test_a_file(command):
+    path, words, run = command
+    path.write_text("mine")
+    assert f"{path}: {words}" in run()
+    assert path.read_text() == "mine"
+
+
+def test_a_link_that_leads_nowhere(command, tmp_path):
+    path, words, run = command
+    path.symlink_to(tmp_path / "not mounted" / "file")
+    assert f"{path}: {words}" in run()
+    assert path.is_symlink()
+
+
+def test_a_folder(command):
+    path, _, run = command
+    path.mkdir()
+    assert f"{path}: is a directory" in run()

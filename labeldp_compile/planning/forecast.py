@@ -63,7 +63,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Forecast:
     """What a compile will take and make."""
 
     solver: str
@@ -72,7 +72,7 @@ class Estimate:
     seconds: Range
 
 
-def estimate(spec: Spec, budget: Budget) -> Estimate:
+def forecast(spec: Spec, budget: Budget) -> Forecast:
     """The estimate for a spec; touches no label."""
     mechanism, k, epsilon = spec.named_mechanism, spec.domain.size, float(budget.label)
     weights = known_weights(spec)
@@ -89,7 +89,7 @@ def estimate(spec: Spec, budget: Budget) -> Estimate:
         for part in (least, most)
     ]
     seconds[1] += _slow_solve(mechanism, spec.loss, k, epsilon)
-    return Estimate(
+    return Forecast(
         _solver(mechanism),
         Range(least.outputs, most.outputs),
         Range(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),

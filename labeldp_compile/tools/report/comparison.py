@@ -13,7 +13,7 @@ from labeldp_verify.certificate import Certificate
 from labeldp_verify.printable import clipped
 
 from labeldp_compile.planning.budget import Budget
-from labeldp_compile.planning.forecast import estimate
+from labeldp_compile.planning.forecast import forecast
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.mechanism import Mechanism
@@ -127,7 +127,7 @@ def _affordable(
     spec: Spec, mechanisms: list[Mechanism], epsilon: Fraction
 ) -> list[tuple[Mechanism, bool]]:
     budget = Budget(epsilon, Fraction(0), epsilon, None, None, None)
-    costs = [estimate(spec.with_mechanism(m), budget).seconds.most for m in mechanisms]
+    costs = [forecast(spec.with_mechanism(m), budget).seconds.most for m in mechanisms]
     spent, result = 0.0, []
     for index in sorted(range(len(mechanisms)), key=lambda i: costs[i]):
         spent += costs[index]

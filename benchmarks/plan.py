@@ -14,7 +14,7 @@ import numpy as np
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.planning.budget import Budget
-from labeldp_compile.planning.forecast import estimate
+from labeldp_compile.planning.forecast import forecast
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
 
@@ -63,7 +63,7 @@ def compare(mechanism, loss, k, epsilon, name, weights):
     total = Fraction(str(epsilon))
     budget = Budget(total, Fraction(0), total, None, None, None)
     begin = time.perf_counter()
-    predicted = estimate(spec, budget)
+    predicted = forecast(spec, budget)
     planning = time.perf_counter() - begin
     prior = Prior(weights, Fraction(0), total, {"kind": "public", "weights": weights})
     begin = time.perf_counter()

@@ -1,1 +1,66 @@
-"""A declarative compiler for label differential privacy."""
+"""A declarative compiler for label differential privacy.
+
+These functions do what the commands of the same names do; everything else is internal. The types
+that they return are loaded when they are asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from labeldp_compile.api import audit, compile_spec, estimate, load_spec, plan, sweep, verify
+
+if TYPE_CHECKING:
+    from labeldp_verify import Budget, Report, TooLargeError, VerificationError
+
+    from labeldp_compile.errors import BudgetError, DataError, InputError, SpecError
+    from labeldp_compile.ledger import OverBudgetError
+    from labeldp_compile.pipeline import Artifact
+    from labeldp_compile.planning import Plan
+    from labeldp_compile.spec import Spec
+    from labeldp_compile.tools.audit import AuditReport
+    from labeldp_compile.tools.estimate import Aggregates
+    from labeldp_compile.tools.sweep import Sweep
+
+__all__ = [
+    "Aggregates",
+    "Artifact",
+    "AuditReport",
+    "Budget",
+    "BudgetError",
+    "DataError",
+    "InputError",
+    "OverBudgetError",
+    "Plan",
+    "Report",
+    "Spec",
+    "SpecError",
+    "Sweep",
+    "TooLargeError",
+    "VerificationError",
+    "audit",
+    "compile_spec",
+    "estimate",
+    "load_spec",
+    "plan",
+    "sweep",
+    "verify",
+]
+_HOMES = {
+    "labeldp_compile.errors": ("BudgetError", "DataError", "InputError", "SpecError"),
+    "labeldp_compile.ledger": ("OverBudgetError",),
+    "labeldp_compile.pipeline": ("Artifact",),
+    "labeldp_compile.planning": ("Plan",),
+    "labeldp_compile.spec": ("Spec",),
+    "labeldp_compile.tools.audit": ("AuditReport",),
+    "labeldp_compile.tools.estimate": ("Aggregates",),
+    "labeldp_compile.tools.sweep": ("Sweep",),
+    "labeldp_verify": ("Budget", "Report", "TooLargeError", "VerificationError"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """The public types."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -16,17 +17,15 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit import (
     ERROR,
     MIN_SAMPLES,
-    ArtifactTarget,
     AuditReport,
     Claim,
     FunctionTarget,
-    Reference,
     Target,
     audit,
+    audit_artifact,
     choose_labels,
 )
 from labeldp_compile.tools.audit.label_list import parse_labels
-from labeldp_compile.tools.inspection import decode_artifact
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_EPSILON = 1000.0
@@ -77,13 +76,14 @@ def audit_command(
     Exit code 0 if nothing was found, 1 if something was (a faultless randomizer: once in a million
     audits), 2 if the input is wrong.
     """
-    target, tried, claim = (
-        _claimed(function, labels, epsilon)
-        if file is None
-        else _certified(file, function, labels, epsilon, budget)
-    )
     with row_progress("sampling", samples, quiet=quiet) as progress:
-        report = audit(target, tried, claim, samples, progress, processes=not no_processes)
+        if file is None:
+            target, tried, claim = _claimed(function, labels, epsilon)
+            report = audit(target, tried, claim, samples, progress, processes=not no_processes)
+        elif labels is not None or epsilon is not None:
+            raise InputError("--labels and --epsilon come from FILE: leave them out")
+        else:
+            report = _certified(file, function, samples, progress, not no_processes, budget)
     if as_json:
         say_json(report.to_json())
     else:
@@ -92,21 +92,20 @@ def audit_command(
 
 
 def _certified(
-    file: Path, function: str | None, labels: str | None, epsilon: float | None, budget: Budget
-) -> tuple[Target, np.ndarray[tuple[int], np.dtype[np.generic]], Claim]:
-    if labels is not None or epsilon is not None:
-        raise InputError("--labels and --epsilon come from FILE: leave them out")
+    file: Path,
+    function: str | None,
+    samples: int,
+    progress: Callable[[int], None],
+    processes: bool,
+    budget: Budget,
+) -> AuditReport:
     try:
-        decoded = decode_artifact(file, budget)
+        return audit_artifact(
+            file, function, samples=samples, progress=progress, processes=processes, budget=budget
+        )
     except VerificationError as error:
         complain(f"{file}: does not verify, and is not run: {error}")
         sys.exit(1)
-    chosen = choose_labels(decoded.domain.size)
-    reference = Reference(decoded, chosen)
-    bound = decoded.certificate.privacy.epsilon_label_bound
-    claim = Claim(bound, "certified at most", decoded.domain.size, reference)
-    target = ArtifactTarget(file) if function is None else FunctionTarget(function)
-    return target, reference.inputs(), claim
 
 
 def _claimed(

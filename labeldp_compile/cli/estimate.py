@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,18 +15,14 @@ from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import row_progress
 from labeldp_compile.cli.text_table import clipped, text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.tabular import open_table
 from labeldp_compile.tools.estimate import (
     MIN_ROWS,
     Estimation,
     GroupEstimates,
-    NotEstimableError,
     Target,
     class_name,
-    count_outputs,
-    estimates_json,
+    estimate_table,
 )
-from labeldp_compile.tools.inspection import decode_artifact
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 _SHOWN_LABELS, _SHOWN_GROUPS = 60, 60
@@ -79,37 +76,33 @@ def estimate_command(
             raise InputError(f"{plot}: expected a name that ends in .png")
         require_output(plot, overwrite=overwrite)
     try:
-        decoded = decode_artifact(file, budget)
+        found = estimate_table(
+            file,
+            table,
+            column,
+            by=by,
+            target=cast(Target, target),
+            budget=budget,
+            progress=partial(row_progress, quiet=quiet),
+        )
     except VerificationError as error:
         complain(f"{file}: does not verify: {error}")
         sys.exit(1)
-    column = column or str(decoded.certificate.label.column)
-    try:
-        estimation = Estimation.of(decoded)
-    except NotEstimableError as error:
-        raise InputError(f"{file}: its private labels support no estimate: {error}") from None
-    reader = open_table(table, column, decoded.domain, all_columns=True)
-    if by is not None:
-        reader.require_column(by)
-    with row_progress("counting", reader.rows, quiet=quiet) as progress:
-        counts = count_outputs(reader, decoded.randomizer, by, progress)
-    whose = cast(Target, target)
-    # Exact intervals of thousands of small groups take minutes.
-    every = sum(group.rows for group in counts)
-    with row_progress("estimating", every, quiet=quiet or by is None) as progress:
-        found = estimation(counts, whose, progress)
-    title = f"{table}, {column}: {found[0].rows:,} private labels of {decoded.certificate.name}"
+    estimation, groups = found.estimation, found.groups
+    title = (
+        f"{table}, {found.column}: {groups[0].rows:,} private labels of "
+        f"{estimation.decoded.certificate.name}"
+    )
     if as_json:
-        document = estimates_json(estimation, found, whose)
-        say_json(document)
+        say_json(found.to_json())
     else:
-        say(title, *_in_words(estimation, found, target))
+        say(title, *_in_words(estimation, groups, target))
     if plot is not None:
         # Matplotlib takes half a second to import.
         from labeldp_compile.tools.estimate.plot import save_png  # noqa: PLC0415
 
         with replaced_when_whole(plot) as part:
-            save_png(estimation, found, title, part)
+            save_png(estimation, groups, title, part)
 
 
 def _in_words(estimation: Estimation, found: list[GroupEstimates], target: str) -> list[str]:

@@ -34,7 +34,7 @@ def plan_command(spec: Path, as_json: bool) -> None:
 
 
 def _in_words(plan: Plan) -> list[str]:
-    spec, budget, estimate = plan.spec, plan.budget, plan.estimate
+    spec, budget, forecast = plan.spec, plan.budget, plan.forecast
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         _line("label", f"{printable(spec.label.column)}: {_domain(spec.domain)}"),
@@ -50,10 +50,10 @@ def _in_words(plan: Plan) -> list[str]:
         _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
         _line("ε in total", _spent(float(budget.total), "for a label in both")),
-        _line("solver", estimate.solver),
-        _line("time", _about(estimate.seconds, _time)),
-        _line("outputs", _count(estimate.outputs)),
-        _line("size", f"{_about(estimate.size, _size)}; never above {_size(plan.most_bytes)}"),
+        _line("solver", forecast.solver),
+        _line("time", _about(forecast.seconds, _time)),
+        _line("outputs", _count(forecast.outputs)),
+        _line("size", f"{_about(forecast.size, _size)}; never above {_size(plan.most_bytes)}"),
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
     return lines

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO
@@ -15,18 +13,8 @@ from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.cli.progress import line_progress, row_progress
 from labeldp_compile.cli.text_table import text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import account_of
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
-from labeldp_compile.pipeline import INSECURE
-from labeldp_compile.spec import load_spec
-from labeldp_compile.spec.model import MIN_EPSILON
-from labeldp_compile.tools.sweep import (
-    Sweep,
-    find_candidates,
-    frontier_candidates,
-    run_sweep,
-    sweep_prior,
-)
+from labeldp_compile.tools.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
 from labeldp_compile.tools.sweep.table import (
     BEST,
     FRONTIER_HEADER,
@@ -39,9 +27,7 @@ from labeldp_compile.tools.sweep.table import (
 )
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
-DEFAULT_EPSILONS = "0.1,0.5,1,2,4,8"
-_EPSILON_HELP = f"Default: {DEFAULT_EPSILONS} and that of the spec."
-_MAX_EPSILON = 60
+_EPSILON_HELP = f"Default: {','.join(DEFAULT_EPSILONS)} and that of the spec."
 
 
 @click.command(
@@ -95,50 +81,22 @@ def sweep_command(
     Every point is compiled and verified, but only what -o names is written. A private prior is
     estimated once for all points, and only with --spend-prior.
     """
-    loaded, source = load_spec(spec)
     for path in outputs:
         if path.suffix.lower() not in _WRITERS:
             raise InputError(f"{path}: expected a name that ends in .html or .png")
         require_output(path, overwrite=overwrite)
-    totals = _numbers(
-        f"{DEFAULT_EPSILONS},{loaded.privacy.epsilon}" if epsilons is None else epsilons
-    )
-    candidates = find_candidates(loaded, None if mechanisms is None else mechanisms.split(","))
-    frontier = frontier_candidates(loaded) if with_frontier else []
-    if not candidates.chosen:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
-        raise InputError(f"--mechanisms: there is nothing to compare: {reasons}")
-
-    def about_to_spend(epsilon: Fraction) -> None:
-        if totals[-1] <= epsilon:
-            raise InputError(
-                f"--epsilon: the prior alone costs ε₁ = {float(epsilon):g}, which leaves nothing "
-                "for a label at any point: give a larger ε"
-            )
-        complain(f"spending ε₁ = {float(epsilon):g} on the prior, once")
-
-    digest = hashlib.sha256(source).hexdigest()
     with row_progress("counting labels", None, quiet=quiet) as progress:
-        prior = sweep_prior(
-            loaded,
-            spec.parent,
-            spend=spend,
+        sweep = sweep_spec(
+            spec,
+            None if epsilons is None else _totals(epsilons),
+            None if mechanisms is None else mechanisms.split(","),
+            bias_frontier=with_frontier,
+            spend_prior=spend,
             test_seed=test_seed,
-            about_to_spend=about_to_spend,
-            progress=progress,
-            account=account_of(loaded, spec.parent, digest, "sweep", complain),
+            count_progress=progress,
+            progress=line_progress(quiet=quiet),
+            say=complain,
         )
-    sweep = run_sweep(
-        loaded,
-        digest,
-        candidates,
-        totals,
-        prior,
-        frontier=frontier,
-        frontier_epsilons=totals if epsilons else [Fraction(loaded.privacy.epsilon)],
-        insecure=None if test_seed is None else INSECURE,
-        progress=line_progress(quiet=quiet),
-    )
     if as_json:
         say_json(sweep.to_json())
     else:
@@ -153,20 +111,11 @@ def _mechanisms_after(start: str) -> list[str]:
     return [before + comma + name for name in MECHANISMS if name.startswith(last)]
 
 
-def _numbers(text: str) -> list[Fraction]:
-    """Exact values of ε, increasing and distinct."""
-    totals = set()
-    for part in text.split(","):
-        try:
-            number = Decimal(part.strip())
-        except InvalidOperation:
-            raise InputError(f"--epsilon: expected numbers with commas, got {part!r}") from None
-        if not (number.is_finite() and MIN_EPSILON <= number <= _MAX_EPSILON):
-            raise InputError(
-                f"--epsilon: {part.strip()} does not lie in {MIN_EPSILON} … {_MAX_EPSILON}"
-            )
-        totals.add(Fraction(number))
-    return sorted(totals)
+def _totals(text: str) -> list[Fraction]:
+    try:
+        return exact_epsilons(text.split(","))
+    except InputError as error:
+        raise InputError(f"--epsilon: {error}") from None
 
 
 def _write(sweep: Sweep, path: Path) -> None:

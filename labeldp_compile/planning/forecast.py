@@ -38,7 +38,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Forecast:
     """What a compile will take and make."""
 
     solver: str
@@ -47,7 +47,7 @@ class Estimate:
     seconds: Range
 
 
-def estimate(spec: Spec, budget: Budget) -> Estimate:
+def forecast(spec: Spec, budget: Budget) -> Forecast:
     """The estimate for a spec; touches no label."""
     mechanism, k, epsilon = spec.named_mechanism, spec.domain.size, float(budget.label)
     weights = known_weights(spec)
@@ -64,7 +64,7 @@ def estimate(spec: Spec, budget: Budget) -> Estimate:
         for part in (least, most)
     ]
     seconds[1] += mechanism.slow_seconds(k, spec.loss, epsilon)
-    return Estimate(
+    return Forecast(
         mechanism.solver(),
         Range(least.outputs, most.outputs),
         Range(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),

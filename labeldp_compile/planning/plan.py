@@ -11,7 +11,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import Question, account_of
 from labeldp_compile.pipeline import require_compilable
 from labeldp_compile.planning.budget import Budget, find_budget
-from labeldp_compile.planning.forecast import Estimate, estimate
+from labeldp_compile.planning.forecast import Forecast, forecast
 from labeldp_compile.spec import Spec, load_spec
 
 FORMAT_VERSION = "1.0"
@@ -27,7 +27,7 @@ class Plan:
 
     spec: Spec
     budget: Budget
-    estimate: Estimate
+    forecast: Forecast
     most_bytes: int
     ledger: str | None = None
 
@@ -56,12 +56,12 @@ class Plan:
                 "noise": None if budget.noise is None else asdict(budget.noise),
             },
             "ledger": self.ledger,
-            "solver": self.estimate.solver,
+            "solver": self.forecast.solver,
             "estimate": {
-                "outputs": asdict(self.estimate.outputs),
-                "bytes": asdict(self.estimate.size),
+                "outputs": asdict(self.forecast.outputs),
+                "bytes": asdict(self.forecast.size),
                 "most_bytes": self.most_bytes,
-                "seconds": asdict(self.estimate.seconds),
+                "seconds": asdict(self.forecast.seconds),
             },
             "writes": [f"{spec.name}.onnx", f"{spec.name}.certificate.json"],
         }
@@ -80,6 +80,6 @@ def plan_spec(path: Path) -> Plan:
     ledger = None if account is None else account.forecast(Question.of(spec, budget.prior))
     most = require_compilable(spec, budget.prior, budget.label, budget.rows)
     try:
-        return Plan(spec, budget, estimate(spec, budget), most, ledger)
+        return Plan(spec, budget, forecast(spec, budget), most, ledger)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

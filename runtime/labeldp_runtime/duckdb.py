@@ -8,7 +8,7 @@ docs/engines.md has the list, and what remains.
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from labeldp_runtime.errors import DuplicateIdError, IdError, MissingExtraError, ReplayWarning
 from labeldp_runtime.keyed import check_version
@@ -22,13 +22,16 @@ except ImportError as error:
         "labeldp_runtime.duckdb needs DuckDB and pyarrow: pip install 'labeldp-runtime[duckdb]'"
     ) from error
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
 IdType = Literal["BIGINT", "UBIGINT", "VARCHAR", "BLOB"]
 _ID_TYPES = ("BIGINT", "UBIGINT", "VARCHAR", "BLOB")
 _OUTPUTS = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR"}
 
 
 def register(
-    connection: Any,
+    connection: DuckDBPyConnection,
     name: str,
     randomizer: Randomizer,
     *,
@@ -84,7 +87,7 @@ def register(
     )
 
 
-def refuse_duplicates(relation: Any, id_column: str) -> None:
+def refuse_duplicates(relation: DuckDBPyRelation, id_column: str) -> None:
     """Raise DuplicateIdError or IdError if an id of a relation comes twice or is null.
 
     ``relation`` is ``connection.table(…)`` or ``connection.sql(…)``; it is read once, and grouped

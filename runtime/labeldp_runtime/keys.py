@@ -18,7 +18,6 @@ import re
 import secrets
 import stat
 from pathlib import Path
-from typing import Any
 
 from labeldp_runtime.errors import KeyFileError
 from labeldp_runtime.whole_file import replaced_when_whole
@@ -35,6 +34,11 @@ class Key:
     """A secret of 32 bytes that belongs to the owner of the labels.
 
     Whoever holds the key, the ids and the private labels can undo the noise.
+
+    >>> from labeldp_runtime import Key
+    >>> key = Key.create("labels.key")
+    >>> Key.load("labels.key") == key, len(key.fingerprint)
+    (True, 16)
     """
 
     __slots__ = ("_path", "_secret")
@@ -116,7 +120,7 @@ class Key:
         """Of the fingerprint."""
         return hash(self.fingerprint)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Pickle the path and the fingerprint, never the secret."""
         if self._path is None:
             raise TypeError(

@@ -9,7 +9,7 @@ docs/engines.md has the list.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, TypeVar
 
 from labeldp_runtime.errors import IdError, LabelError, MissingExtraError, ReplayWarning
 from labeldp_runtime.keyed import check_version
@@ -22,16 +22,18 @@ except ImportError as error:
         "labeldp_runtime.polars needs Polars: pip install 'labeldp-runtime[polars]'"
     ) from error
 
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+
 
 def randomize(
-    frame: Any,
+    frame: Frame,
     column: str,
     randomizer: Randomizer,
     *,
     ids: str | None = None,
     version: int = 0,
     add_as: str | None = None,
-) -> Any:
+) -> Frame:
     """The frame with private labels in ``column``, or added as ``add_as``.
 
     The private column has the artifact's type (Float64, Int64 or String) and no nulls. A LazyFrame

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from labeldp_runtime.errors import MissingExtraError, PolicyError
 
@@ -34,6 +35,16 @@ class Policy:
         sha256: of the whole file, 64 hexadecimal digits, from a place that you trust.
         public_key: PEM file of the Ed25519 key that must have signed the file; needs the same
             extra. The signature lies beside the file as FILE.sig.
+
+    >>> from pathlib import Path
+    >>> from labeldp_compile import compile_spec  # another distribution
+    >>> path = compile_spec("specs/health-rating.yaml").write(Path("build"))
+    >>> from labeldp_runtime import Policy, Randomizer
+    >>> Randomizer.load(path, require=Policy(max_epsilon=1)).label_type
+    'string'
+    >>> Randomizer.load(path, require=Policy(max_epsilon=0.5))
+    Traceback (most recent call last):
+    labeldp_runtime.errors.PolicyError: ...compile it with a smaller ε
     """
 
     max_epsilon: float | str | Decimal | Fraction | None = None
@@ -65,10 +76,10 @@ class Policy:
                 "deploy the file that was pinned, or verify this one and pin it"
             )
 
-    def check_certificate(self, certificate: dict[str, Any], source: str) -> None:
+    def check_certificate(self, certificate: Mapping[str, object], source: str) -> None:
         """Raise PolicyError unless the certificate satisfies the conditions."""
         try:
-            name, exact = certificate["name"], certificate["exact"]
+            name, exact = certificate["name"], cast(Mapping[str, str], certificate["exact"])
             bound = _rational(exact["epsilon_label_bound"])
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise PolicyError(f"{source}: its certificate lacks what the policy asks") from error

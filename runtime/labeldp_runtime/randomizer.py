@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 import onnxruntime
@@ -36,6 +36,19 @@ from labeldp_runtime.self_test import open_session, run_self_test
 CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
 _ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
 _Words = Callable[[int, int], NDArray[np.uint64]]
+Labels = Collection[object]
+"""Arrays of numpy, lists and other sequences."""
+
+
+class Column(Protocol):
+    """An array of pyarrow, or a Series of pandas or Polars."""
+
+    @property
+    def to_numpy(self) -> Callable[..., object]:
+        """A method that they all have, and sequences have not."""
+
+
+ColumnLike = TypeVar("ColumnLike", bound=Column)
 
 
 class Randomizer:
@@ -45,6 +58,15 @@ class Randomizer:
     its ε twice. With a key and ids the same id, version and label always give the same private
     label. Calls are thread-safe; forked children draw words of their own; one that was loaded from
     a file can be pickled.
+
+    >>> from pathlib import Path
+    >>> from labeldp_compile import compile_spec  # another distribution
+    >>> path = compile_spec("specs/health-rating.yaml").write(Path("build"))
+    >>> from labeldp_runtime import Randomizer
+    >>> randomizer = Randomizer.load(path)
+    >>> private = randomizer(["good", "poor", None])
+    >>> private.shape, set(private) <= {"excellent", "good", "fair", "poor"}
+    ((3,), True)
     """
 
     def __init__(
@@ -99,7 +121,15 @@ class Randomizer:
             read_bytes(path), str(path), key=key, context=context, require=require, path=path
         )
 
-    def __call__(self, labels: Any, *, ids: Any = None, version: int = 0) -> Any:
+    @overload
+    def __call__(
+        self, labels: ColumnLike, *, ids: Labels | Column | None = None, version: int = 0
+    ) -> ColumnLike: ...
+    @overload
+    def __call__(
+        self, labels: Labels, *, ids: Labels | Column | None = None, version: int = 0
+    ) -> NDArray[np.generic]: ...
+    def __call__(self, labels: object, *, ids: object = None, version: int = 0) -> object:
         """Private labels [n] for labels [n], in the same kind of column.
 
         numpy arrays, lists and other sequences give numpy arrays (float64, int64 or str objects);
@@ -112,6 +142,15 @@ class Randomizer:
         With a key, ``ids`` [n] name the labels: integers, text, bytes or UUIDs, none null and none
         twice. A label that has changed needs a new ``version``, and spends its ε again. Raises
         IdError, or DuplicateIdError.
+
+        >>> from pathlib import Path
+        >>> from labeldp_compile import compile_spec  # another distribution
+        >>> path = compile_spec("specs/visits.yaml").write(Path("build"))
+        >>> from labeldp_runtime import Key, Randomizer
+        >>> keyed = Randomizer.load(path, key=Key.create("labels.key"), context="visits")
+        >>> first, again = (keyed([0, 9], ids=["row 1", "row 2"]) for _ in range(2))
+        >>> first.dtype, (first == again).all()
+        (dtype('float64'), np.True_)
         """
         array, like = read_labels(labels, self._element_type, self._missing)
         if self._keyed is None:
@@ -139,7 +178,9 @@ class Randomizer:
         """Whether calls take ids."""
         return self._keyed is not None
 
-    def apply_words(self, labels: Any, words: NDArray[np.uint64]) -> NDArray[Any]:
+    def apply_words(
+        self, labels: Labels | Column, words: NDArray[np.uint64]
+    ) -> NDArray[np.generic]:
         """Private labels for words [n] (or [n, w]) that the caller brings.
 
         For tests, and to compare platforms. The words must be uniform, secret, and never serve
@@ -150,7 +191,7 @@ class Randomizer:
             raise LabelError(f"expected uint64 words of shape {self._words_shape(len(array))}")
         return self._chunked(array, lambda start, stop: words[start:stop])
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Pickle the paths of artifact and key and their digests, never a secret."""
         if self._path is None:
             raise TypeError("a randomizer that was not loaded from a file cannot be pickled")

@@ -185,7 +185,7 @@ MECHANISMS = {
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_estimates_hold_for_the_compile_that_follows(place, mechanism):
     spec = spec_in(place, ("{kind: rr_on_bins}", mechanism))
-    estimated = plan_spec(spec).estimate
+    estimated = plan_spec(spec).forecast
     artifact = compile_spec(spec, test_seed=1)
     assert estimated.size.least / 2 <= len(artifact.model) <= estimated.size.most * 2
     assert estimated.outputs.least <= artifact.randomizer.outputs <= estimated.outputs.most
@@ -197,7 +197,7 @@ def test_a_known_prior_makes_rr_with_prior_known(place):
     weights = [2 ** (9 - i) for i in range(10)]
     public = ("{kind: private, data: visits.parquet}", f"{{kind: public, weights: {weights}}}")
     spec = spec_in(place, public, ("{kind: rr_on_bins}", "{kind: rr_with_prior}"))
-    estimated = plan_spec(spec).estimate
+    estimated = plan_spec(spec).forecast
     assert estimated.outputs.least == estimated.outputs.most
     assert compile_spec(spec).randomizer.outputs == estimated.outputs.most
 

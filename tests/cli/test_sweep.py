@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from labeldp_compile.cli import main
 from labeldp_compile.pipeline import assemble
-from labeldp_compile.prior import Prior, estimate
+from labeldp_compile.prior import Prior, obtain
 from labeldp_compile.spec import load_spec
 from labeldp_compile.tools.sweep import find_candidates, plot
 from tests.analysis import variances
@@ -136,8 +136,8 @@ def test_the_default_range_holds_the_epsilon_of_the_spec(tmp_path):
 
 
 def test_a_private_prior_is_refused_without_being_told(table, monkeypatch):
-    monkeypatch.setattr(estimate, "noisy_histogram", None)
-    monkeypatch.setattr(estimate, "count_labels", None)
+    monkeypatch.setattr(obtain, "noisy_histogram", None)
+    monkeypatch.setattr(obtain, "count_labels", None)
     result = labeldp("sweep", spec_in(table, PRIVATE), "-o", table / "out.html")
     assert result.exit_code == 2 and result.stdout == ""
     assert "costs ε₁ = 0.034641" in result.stderr and "--spend-prior" in result.stderr
@@ -146,8 +146,8 @@ def test_a_private_prior_is_refused_without_being_told(table, monkeypatch):
 
 def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
     calls = []
-    noisy = estimate.noisy_histogram
-    monkeypatch.setattr(estimate, "noisy_histogram", lambda *a: calls.append(a[1]) or noisy(*a))
+    noisy = obtain.noisy_histogram
+    monkeypatch.setattr(obtain, "noisy_histogram", lambda *a: calls.append(a[1]) or noisy(*a))
     path = spec_in(table, PRIVATE, ("epsilon: 1", "epsilon: 1, split: {prior: 0.25, label: 0.75}"))
     options = ["--spend-prior", "--epsilon", "0.1,0.25,0.5,2", "--json"]
     result = labeldp("sweep", path, *options, "--mechanisms", "randomized_response,rr_on_bins")
@@ -163,7 +163,7 @@ def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
 
 
 def test_nothing_is_spent_where_no_point_could_be_compiled(table, monkeypatch):
-    monkeypatch.setattr(estimate, "noisy_histogram", None)
+    monkeypatch.setattr(obtain, "noisy_histogram", None)
     path = spec_in(table, PRIVATE)
     result = labeldp("sweep", path, "--spend-prior", "--epsilon", "0.01")
     assert result.exit_code == 2 and "leaves nothing for a label" in result.stderr

@@ -74,10 +74,28 @@ def verify_file(
     signed: Signed | None = None,
     budget: Budget = DEFAULT_BUDGET,
 ) -> Report:
-    """Verify an artifact; raises VerificationError unless every check holds.
+    """Verify an artifact; raises unless every check holds.
 
-    Raises InputError if the file is missing or cannot be read, and TooLargeError, one of them, if
-    checking it would exceed the budget.
+    Args:
+        path: the ONNX file; nothing in it is trusted.
+        spec: says what in a certificate does not fit a spec (``labeldp verify --spec``).
+        signed: what the file is to be signed with (``labeldp_verify.signature.read_signed``).
+        budget: processor seconds and bytes at most; by default 20 s and 2 GB.
+
+    Returns:
+        The report: the numbered checks of ``steps.py``, and the certificate.
+
+    Raises:
+        VerificationError: a check failed; its ``report`` says which.
+        InputError: the file is missing or cannot be read; TooLargeError, one of them, if checking
+            it would exceed the budget.
+
+    >>> from labeldp_compile import compile_spec  # another distribution
+    >>> from pathlib import Path
+    >>> path = compile_spec("specs/health-rating.yaml").write(Path("build"))
+    >>> from labeldp_verify import verify_file
+    >>> verify_file(path).certificate.privacy.epsilon_label
+    1.0
     """
     return check_file(path, spec, signed, budget).require()
 
@@ -88,10 +106,18 @@ def check_file(
     signed: Signed | None = None,
     budget: Budget = DEFAULT_BUDGET,
 ) -> Report:
-    """The report on an artifact, whatever the file contains.
+    """The report on an artifact, whatever the file contains; for arguments see ``verify_file``.
 
     Raises InputError if the file is missing or cannot be read, and TooLargeError, one of them, if
     checking it would exceed the budget.
+
+    >>> from pathlib import Path
+    >>> from labeldp_verify import check_file
+    >>> Path("no-artifact.onnx").write_bytes(b"no artifact")
+    11
+    >>> report = check_file(Path("no-artifact.onnx"))
+    >>> report.ok, report.checks[-1].name
+    (False, 'model')
     """
     with naming(path):
         return check_bytes(read_artifact(path), spec, signed, budget)
@@ -107,6 +133,10 @@ def check_bytes(
 
     Raises TooLargeError, an InputError, if checking the file would exceed the budget: nothing is
     then said of it. An InputError of ``spec`` goes through.
+
+    >>> from labeldp_verify import check_bytes
+    >>> check_bytes(b"no artifact").ok
+    False
     """
     with spending(budget):
         return _report(_Verification(data, spec, signed))
@@ -300,7 +330,15 @@ class _Verification:
 
 
 def read_artifact(path: Path) -> bytes:
-    """The bytes of a file, at most one more than an artifact may have; InputError if unreadable."""
+    """The bytes of a file, at most one more than an artifact may have; InputError if unreadable.
+
+    >>> from pathlib import Path
+    >>> from labeldp_verify import read_artifact
+    >>> Path("no-artifact.onnx").write_bytes(b"no artifact")
+    11
+    >>> read_artifact(Path("no-artifact.onnx"))
+    b'no artifact'
+    """
     try:
         with path.open("rb") as file:
             return file.read(MAX_FILE_BYTES + 1)

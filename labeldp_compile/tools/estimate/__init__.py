@@ -1,6 +1,7 @@
 """Aggregates of the true labels from private ones: histogram, mean, quantiles, with intervals."""
 
-from labeldp_compile.tools.estimate.document import class_name, estimates_json
+from labeldp_compile.tools.estimate.aggregates import Aggregates, estimate_table
+from labeldp_compile.tools.estimate.document import class_name
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, MIN_ROWS, Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
@@ -9,6 +10,7 @@ from labeldp_compile.tools.estimate.private_counts import GroupCounts, count_out
 __all__ = [
     "CONFIDENCE",
     "MIN_ROWS",
+    "Aggregates",
     "Estimation",
     "GroupCounts",
     "GroupEstimates",
@@ -16,5 +18,5 @@ __all__ = [
     "Target",
     "class_name",
     "count_outputs",
-    "estimates_json",
+    "estimate_table",
 ]

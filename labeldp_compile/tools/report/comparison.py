@@ -14,7 +14,7 @@ from labeldp_verify.printable import clipped
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.planning.budget import Budget
-from labeldp_compile.planning.forecast import estimate
+from labeldp_compile.planning.forecast import forecast
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.tools.inspection import Decoded, is_unbiased
@@ -126,7 +126,7 @@ def _affordable(
     spec: Spec, mechanisms: list[Mechanism], epsilon: Fraction
 ) -> list[tuple[Mechanism, bool]]:
     budget = Budget(epsilon, Fraction(0), epsilon, None, None, None)
-    costs = [estimate(spec.with_mechanism(m), budget).seconds.most for m in mechanisms]
+    costs = [forecast(spec.with_mechanism(m), budget).seconds.most for m in mechanisms]
     spent, result = 0.0, []
     for index in sorted(range(len(mechanisms)), key=lambda i: costs[i]):
         spent += costs[index]

@@ -3,17 +3,26 @@
 from labeldp_compile.tools.sweep.candidates import Candidates, find_candidates, frontier_candidates
 from labeldp_compile.tools.sweep.measure import Missing, Point, measure
 from labeldp_compile.tools.sweep.prior import SweepPrior, sweep_prior
-from labeldp_compile.tools.sweep.sweep import Sweep, run_sweep
+from labeldp_compile.tools.sweep.sweep import (
+    DEFAULT_EPSILONS,
+    Sweep,
+    exact_epsilons,
+    run_sweep,
+    sweep_spec,
+)
 
 __all__ = [
+    "DEFAULT_EPSILONS",
     "Candidates",
     "Missing",
     "Point",
     "Sweep",
     "SweepPrior",
+    "exact_epsilons",
     "find_candidates",
     "frontier_candidates",
     "measure",
     "run_sweep",
     "sweep_prior",
+    "sweep_spec",
 ]

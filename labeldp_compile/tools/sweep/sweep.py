@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.pipeline import INSECURE
 from labeldp_compile.prior import Prior
-from labeldp_compile.spec import Spec
-from labeldp_compile.tools.sweep.candidates import Candidates
+from labeldp_compile.spec import Spec, load_spec
+from labeldp_compile.spec.model import MIN_EPSILON
+from labeldp_compile.tools.sweep.candidates import (
+    Candidates,
+    find_candidates,
+    frontier_candidates,
+)
 from labeldp_compile.tools.sweep.measure import Missing, Point, measure
-from labeldp_compile.tools.sweep.prior import SweepPrior
+from labeldp_compile.tools.sweep.prior import SweepPrior, sweep_prior
 
 FORMAT_VERSION = "1.0"
+DEFAULT_EPSILONS = ("0.1", "0.5", "1", "2", "4", "8")
+MAX_EPSILON = 60
 
 
 @dataclass(frozen=True)
@@ -119,4 +132,79 @@ def run_sweep(
         ],
         left_out=candidates.left_out,
         insecure=insecure,
+    )
+
+
+def exact_epsilons(numbers: Iterable[float | str | Decimal | Fraction]) -> list[Fraction]:
+    """Exact values of ε, read as decimals, increasing and distinct. Raises InputError."""
+    totals = set()
+    for number in numbers:
+        try:
+            exact = number if isinstance(number, Fraction) else Decimal(str(number).strip())
+        except InvalidOperation:
+            raise InputError(f"expected numbers, got {number!r}") from None
+        infinite = isinstance(exact, Decimal) and not exact.is_finite()
+        if infinite or not MIN_EPSILON <= exact <= MAX_EPSILON:
+            raise InputError(f"ε = {number} does not lie in {MIN_EPSILON} … {MAX_EPSILON}")
+        totals.add(Fraction(exact))
+    if not totals:
+        raise InputError("expected a value of ε, got none")
+    return sorted(totals)
+
+
+def sweep_spec(
+    path: Path,
+    epsilons: Sequence[Fraction] | None = None,
+    mechanisms: Sequence[str] | None = None,
+    *,
+    bias_frontier: bool = False,
+    spend_prior: bool = False,
+    test_seed: int | None = None,
+    count_progress: Callable[[int], None] = lambda rows: None,
+    progress: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Sweep:
+    """The sweep of a spec file over increasing ε, by default from 0.1 to 8 and that of the spec.
+
+    The bias frontier is that of the ε of the spec unless others are given. ``say`` is told what
+    was recalled or spent. Raises InputError for whatever the user can mend.
+    """
+    spec, source = load_spec(path)
+    totals = epsilons
+    if totals is None:
+        totals = exact_epsilons([*DEFAULT_EPSILONS, spec.privacy.epsilon])
+    candidates = find_candidates(spec, mechanisms)
+    frontier = frontier_candidates(spec) if bias_frontier else []
+    if not candidates.chosen:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
+        raise InputError(f"there is nothing to compare: {reasons}")
+
+    def about_to_spend(epsilon: Fraction) -> None:
+        if totals[-1] <= epsilon:
+            raise InputError(
+                f"the prior alone costs ε₁ = {float(epsilon):g}, which leaves nothing "
+                "for a label at any point: give a larger ε"
+            )
+        say(f"spending ε₁ = {float(epsilon):g} on the prior, once")
+
+    digest = hashlib.sha256(source).hexdigest()
+    prior = sweep_prior(
+        spec,
+        path.parent,
+        spend=spend_prior,
+        test_seed=test_seed,
+        about_to_spend=about_to_spend,
+        progress=count_progress,
+        account=account_of(spec, path.parent, digest, "sweep", say),
+    )
+    return run_sweep(
+        spec,
+        digest,
+        candidates,
+        totals,
+        prior,
+        frontier=frontier,
+        frontier_epsilons=totals if epsilons else [Fraction(spec.privacy.epsilon)],
+        insecure=None if test_seed is None else INSECURE,
+        progress=progress,
     )

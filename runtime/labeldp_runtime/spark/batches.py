@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LARGE_BATCH = 100_000
 _SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 @contextmanager
-def large_batches(spark: Any, rows: int = LARGE_BATCH) -> Iterator[None]:
+def large_batches(spark: SparkSession, rows: int = LARGE_BATCH) -> Iterator[None]:
     """Let Spark hand over so many rows at a time, instead of 10,000, to all actions inside.
 
     The setting is the session's: put the *action* inside (write, collect, …), since nothing runs

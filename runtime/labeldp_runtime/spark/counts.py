@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from labeldp_runtime.errors import LabelError
 from labeldp_runtime.spark.columns import column as column_of
@@ -12,8 +12,11 @@ from labeldp_runtime.spark.columns import find_column
 from labeldp_runtime.spark.libraries import pa
 from labeldp_runtime.whole_file import replaced_when_whole
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-def label_counts(df: Any, column: str, *, counts: str = "n") -> Any:
+
+def label_counts(df: DataFrame, column: str, *, counts: str = "n") -> pa.Table:
     """A pyarrow table {column, counts}: each label that occurs, and the number of its rows.
 
     These are EXACT counts, as sensitive as the labels: no noise is added here. Nulls are a row of
@@ -33,7 +36,7 @@ def label_counts(df: Any, column: str, *, counts: str = "n") -> Any:
 
 
 def write_label_counts(
-    df: Any, column: str, path: str | Path, *, counts: str = "n", overwrite: bool = False
+    df: DataFrame, column: str, path: str | Path, *, counts: str = "n", overwrite: bool = False
 ) -> int:
     """Write ``label_counts`` to a Parquet file of mode 0600; returns the number of rows counted.
 

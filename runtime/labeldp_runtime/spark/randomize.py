@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark import cloudpickle
+from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from labeldp_runtime.artifact_file import read_bytes
@@ -30,7 +31,7 @@ from labeldp_runtime.spark.task import KeyedTask, KeySource, RandomizeLabels
 
 
 def randomize(
-    df: Any,
+    df: DataFrame,
     column: str,
     artifact: str | Path,
     *,
@@ -41,7 +42,7 @@ def randomize(
     add_as: str | None = None,
     require: Policy | None = None,
     check_duplicates: bool = True,
-) -> Any:
+) -> DataFrame:
     """The DataFrame with private labels in ``column``, or added as ``add_as``.
 
     All other columns stay as they are. The private column has the artifact's type (double, bigint

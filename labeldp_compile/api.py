@@ -1,0 +1,314 @@
+"""The public functions. What a function needs is loaded when it is called: a solver takes a second.
+
+The examples run from a folder that holds the example specs as ``specs``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from labeldp_verify import Budget, Report
+
+    from labeldp_compile.pipeline import Artifact
+    from labeldp_compile.planning import Plan
+    from labeldp_compile.spec import Spec
+    from labeldp_compile.tools.audit import AuditReport
+    from labeldp_compile.tools.estimate import Aggregates, Target
+    from labeldp_compile.tools.sweep import Sweep
+
+FilePath = str | os.PathLike[str]
+
+
+def load_spec(path: FilePath) -> Spec:
+    """Read and validate a spec file; touches no data.
+
+    Args:
+        path: a YAML file, as docs/spec.md says.
+
+    Returns:
+        The spec, frozen, with defaults filled in and ``auto`` resolved.
+
+    Raises:
+        SpecError: the spec is wrong; the message names file, line and key.
+
+    >>> from labeldp_compile import load_spec
+    >>> spec = load_spec("specs/health-rating.yaml")
+    >>> spec.name, spec.domain.size, spec.loss
+    ('health-rating', 4, 'zero_one')
+    """
+    from labeldp_compile.spec import load_spec as load
+
+    return load(Path(path))[0]
+
+
+def plan(path: FilePath) -> Plan:
+    """What compiling a spec file would spend, solve and write; reads no label.
+
+    Args:
+        path: a YAML file. Paths in it are relative to its folder.
+
+    Returns:
+        The exact parts of ε, the noise of a private prior (scale and standard deviation in rows),
+        and forecasts of outputs, bytes and seconds as ranges.
+
+    Raises:
+        InputError: whatever ``compile_spec`` would refuse before it spends: SpecError, DataError,
+            BudgetError; OverBudgetError where the budget ledger would.
+
+    >>> from labeldp_compile import plan
+    >>> planned = plan("specs/doctor-visits.yaml")
+    >>> planned.budget.prior + planned.budget.label == planned.budget.total == 1
+    True
+    """
+    from labeldp_compile.planning import plan_spec
+
+    return plan_spec(Path(path))
+
+
+def compile_spec(
+    path: FilePath,
+    *,
+    directory: FilePath | None = None,
+    overwrite: bool = False,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Artifact:
+    """Compile a spec file in memory: prior, solve, round to integers, certify, verify.
+
+    A private prior spends its ε₁ **each time**, unless the spec names a budget ledger, which
+    recalls it. Name the ``directory`` that the artifact will be written to: it is then checked
+    before ε is spent, and what was spent is kept there until ``Artifact.write`` is done.
+
+    Args:
+        path: a YAML file. Paths in it are relative to its folder.
+        directory: for ``Artifact.write``, which takes it again.
+        overwrite: whether an artifact in the directory may be replaced.
+        progress: is told in words what was recalled or spent, and how a long solve goes.
+
+    Returns:
+        The artifact: ``model`` (the bytes of the ONNX file), ``certificate`` and ``randomizer``
+        (the integers). It has verified.
+
+    Raises:
+        InputError: SpecError, DataError, BudgetError; OverBudgetError where the ledger refuses.
+
+    >>> from pathlib import Path
+    >>> from labeldp_compile import compile_spec
+    >>> artifact = compile_spec("specs/health-rating.yaml", directory="build")
+    >>> artifact.certificate.privacy.epsilon_label_bound <= 1
+    True
+    >>> artifact.write(Path("build"))
+    PosixPath('build/health-rating.onnx')
+    """
+    from labeldp_compile import pipeline
+
+    return pipeline.compile_spec(
+        Path(path),
+        directory=None if directory is None else Path(directory),
+        overwrite=overwrite,
+        solve_progress=progress,
+        say=progress,
+    )
+
+
+def verify(
+    path: FilePath,
+    spec: FilePath | None = None,
+    *,
+    public_key: FilePath | None = None,
+    signature: FilePath | None = None,
+    budget: Budget | None = None,
+) -> Report:
+    """Re-derive every provable claim of an artifact from its file; raises unless all hold.
+
+    The numbered checks are those of ``labeldp_verify.steps``; ``labeldp_verify.verify_file`` does
+    the same without this distribution, and without comparing with a spec.
+
+    Args:
+        path: the ONNX file; nothing in it is trusted.
+        spec: also check that the file was made from this spec.
+        public_key: also check the file's signature with this Ed25519 key (PEM).
+        signature: its file, if it is not ``path`` with ``.sig`` added.
+        budget: processor seconds and bytes at most; by default 20 s and 2 GB.
+
+    Returns:
+        The report: every check that was made, and the certificate.
+
+    Raises:
+        VerificationError: a check failed; its ``report`` says which.
+        InputError: a file cannot be read; TooLargeError, one of them, if checking would exceed the
+            budget: then nothing is said of the file.
+
+    >>> from pathlib import Path
+    >>> from labeldp_compile import compile_spec, verify
+    >>> path = compile_spec("specs/health-rating.yaml").write(Path("build"))
+    >>> report = verify(path, "specs/health-rating.yaml")
+    >>> report.ok, [check.name for check in report.checks][4]
+    (True, 'privacy')
+    """
+    from labeldp_verify import DEFAULT_BUDGET
+    from labeldp_verify.errors import InputError
+    from labeldp_verify.signature import read_signed, signature_path
+
+    from labeldp_compile.spec_match import check_file
+
+    if signature is not None and public_key is None:
+        raise InputError("a signature is checked with a public key: give both")
+    file, signed = Path(path), None
+    if public_key is not None:
+        signed = read_signed(Path(signature or signature_path(file)), Path(public_key))
+    wanted = None if spec is None else Path(spec)
+    return check_file(file, wanted, signed, budget or DEFAULT_BUDGET).require()
+
+
+def sweep(
+    path: FilePath,
+    epsilons: Sequence[float | str | Decimal | Fraction] | None = None,
+    mechanisms: Sequence[str] | None = None,
+    *,
+    bias_frontier: bool = False,
+    spend_prior: bool = False,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Sweep:
+    """Compile and verify every mechanism over a range of ε, for the label and loss of a spec.
+
+    Args:
+        path: a YAML file; its own mechanism is among those compared.
+        epsilons: totals for a label in both parts, in 10^-6 … 60, read as decimals; by default a
+            range from 0.1 to 8 and that of the spec.
+        mechanisms: names, ``"rr_top_k:5"`` with its k; by default all that apply.
+        bias_frontier: add the unbiased randomizer under falling penalties on its bias.
+        spend_prior: estimate a private prior, once for all points, and spend its ε₁. Without it
+            a private prior is refused.
+        progress: is told what is compiled, and what was recalled or spent.
+
+    Returns:
+        Points and what could not be compiled; losses are noisy label losses under the one prior.
+
+    Raises:
+        InputError: as ``compile_spec``; a private prior without ``spend_prior``; no mechanism fits.
+
+    >>> from labeldp_compile import sweep
+    >>> found = sweep("specs/visits.yaml", [1, 2], ["randomized_response", "rr_on_bins"])
+    >>> [(point.epsilon, point.mechanism) for point in found.points if point is found.best(2)]
+    [(2.0, 'rr_on_bins')]
+    """
+    from labeldp_compile.tools.sweep import exact_epsilons, sweep_spec
+
+    return sweep_spec(
+        Path(path),
+        None if epsilons is None else exact_epsilons(epsilons),
+        mechanisms,
+        bias_frontier=bias_frontier,
+        spend_prior=spend_prior,
+        progress=progress,
+        say=progress,
+    )
+
+
+def estimate(
+    artifact: FilePath,
+    table: FilePath,
+    column: str | None = None,
+    *,
+    by: str | None = None,
+    target: Target = "rows",
+    budget: Budget | None = None,
+) -> Aggregates:
+    """Histogram, mean and quantiles of true labels from a column of private ones; spends nothing.
+
+    Args:
+        artifact: the file that randomized the column; it is verified first.
+        table: a Parquet or CSV file, of which only the columns named here are read.
+        column: of private labels; by default the label column of the certificate.
+        by: also for each group of rows with one value in this column.
+        target: whom the intervals of 95 % are about: the true labels of these ``"rows"``, or
+            the ``"population"`` that they were drawn from.
+        budget: of the verification; by default 20 s and 2 GB.
+
+    Returns:
+        Groups, all rows first; of each the mean in units of the label, shares of the classes of
+        labels [c], and quantiles. What the artifact does not support is in ``refused``.
+
+    Raises:
+        VerificationError: the artifact does not verify.
+        InputError: a file or column is missing or holds other values than the artifact's outputs,
+            or the artifact supports no estimate.
+
+    >>> from pathlib import Path
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from labeldp_runtime import Randomizer
+    >>> from labeldp_compile import compile_spec, estimate
+    >>> path = compile_spec("specs/visits.yaml").write(Path("build"))
+    >>> private = Randomizer.load(path)([1, 2, 3, 4] * 2500)
+    >>> pq.write_table(pa.table({"visits": private}), "private.parquet")
+    >>> mean = estimate(path, "private.parquet", "visits").groups[0].mean.at(0)
+    >>> mean["low"] < mean["estimate"] < mean["high"]
+    True
+    """
+    from labeldp_verify import DEFAULT_BUDGET
+
+    from labeldp_compile.tools.estimate import estimate_table
+
+    return estimate_table(
+        Path(artifact),
+        Path(table),
+        column,
+        by=by,
+        target=target,
+        budget=budget or DEFAULT_BUDGET,
+    )
+
+
+def audit(
+    artifact: FilePath,
+    function: str | None = None,
+    *,
+    samples: int = 10_000_000,
+    processes: bool = True,
+    budget: Budget | None = None,
+) -> AuditReport:
+    """Randomize made-up labels, and test the outputs against what an artifact certifies.
+
+    A statistical test of what runs, beside the proof of the file that ``verify`` gives. A
+    faultless randomizer is accused once in a million audits; docs/audit.md has the error of
+    each test.
+
+    Args:
+        artifact: the file; it is verified first.
+        function: ``"module:function"``, from an array of labels [n] to n outputs, audited in the
+            place of labeldp-runtime.
+        samples: labels to randomize, at least 100,000.
+        processes: whether other processes are started, to see whether they share their words.
+        budget: of the verification; by default 20 s and 2 GB.
+
+    Returns:
+        The findings, and a lower bound on the ε of a label.
+
+    Raises:
+        VerificationError: the artifact does not verify, and is not run.
+        InputError: a file or the function cannot be loaded, or fails.
+
+    >>> from pathlib import Path
+    >>> from labeldp_compile import audit, compile_spec
+    >>> path = compile_spec("specs/health-rating.yaml").write(Path("build"))
+    >>> report = audit(path, samples=100_000, processes=False)
+    >>> report.labels, report.findings[0].name
+    ((4, 4), 'privacy')
+    """
+    from labeldp_verify import DEFAULT_BUDGET
+
+    from labeldp_compile.tools.audit import audit_artifact
+
+    return audit_artifact(
+        Path(artifact),
+        function,
+        samples=samples,
+        processes=processes,
+        budget=budget or DEFAULT_BUDGET,
+    )

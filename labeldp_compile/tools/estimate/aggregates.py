@@ -1,0 +1,87 @@
+"""From an artifact and a table of private labels to the estimates of every group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp_verify import DEFAULT_BUDGET, Budget
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.tabular import open_table
+from labeldp_compile.tools.estimate.document import estimates_json
+from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
+from labeldp_compile.tools.estimate.intervals import Target
+from labeldp_compile.tools.estimate.inversion import NotEstimableError
+from labeldp_compile.tools.estimate.private_counts import count_outputs
+from labeldp_compile.tools.inspection import decode_artifact
+
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """Estimates from one column of private labels.
+
+    Attributes:
+        column: of the private labels.
+        target: whom the intervals are about.
+        groups: all rows first, then each group by its name.
+        estimation: the estimators of the artifact, and what it does not support.
+    """
+
+    column: str
+    target: Target
+    groups: list[GroupEstimates]
+    estimation: Estimation
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """What the artifact does not support: mean, histogram, quantiles → the reason."""
+        return self.estimation.refused
+
+    def to_json(self) -> dict[str, Any]:
+        """``{format_version, artifact, target, confidence, classes, refused, groups}``."""
+        return estimates_json(self.estimation, self.groups, self.target)
+
+
+@contextmanager
+def _silent(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+    yield lambda done: None
+
+
+def estimate_table(
+    artifact: Path,
+    table: Path,
+    column: str | None = None,
+    *,
+    by: str | None = None,
+    target: Target = "rows",
+    budget: Budget = DEFAULT_BUDGET,
+    progress: Progress = _silent,
+) -> Aggregates:
+    """The estimates of a table's private column, all rows together and by the groups of ``by``.
+
+    ``progress`` opens a display: a name, and a number of rows if it is known. Raises
+    VerificationError if the artifact does not verify, and InputError (DataError, TooLargeError)
+    where the input is wrong or supports no estimate.
+    """
+    decoded = decode_artifact(artifact, budget)
+    column = column or str(decoded.certificate.label.column)
+    try:
+        estimation = Estimation.of(decoded)
+    except NotEstimableError as error:
+        raise InputError(f"{artifact}: its private labels support no estimate: {error}") from None
+    reader = open_table(table, column, decoded.domain, all_columns=True)
+    if by is not None:
+        reader.require_column(by)
+    with progress("counting", reader.rows) as count:
+        counts = count_outputs(reader, decoded.randomizer, by, count)
+    # Exact intervals of thousands of small groups take minutes.
+    every = sum(group.rows for group in counts)
+    with (_silent if by is None else progress)("estimating", every) as count:
+        found = estimation(counts, target, count)
+    return Aggregates(column, target, found, estimation)

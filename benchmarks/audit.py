@@ -35,7 +35,7 @@ from labeldp_compile.tools.audit import (
 )
 from labeldp_compile.tools.audit.audit import CHI_SQUARE_ERROR
 from labeldp_compile.tools.audit.distribution import LEAST_EXPECTED
-from labeldp_compile.tools.audit.label_list import parse_labels
+from labeldp_compile.tools.audit.target import parse_labels
 from labeldp_compile.tools.inspection import decode_artifact
 
 SAMPLES = (1_000_000, 10_000_000)

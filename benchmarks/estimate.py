@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared.compiled import compile_text
 from labeldp_compile.tools.estimate import Estimation, GroupCounts
+from labeldp_compile.tools.estimate.functionals import SHARES
 from labeldp_compile.tools.estimate.private_counts import output_indices
-from labeldp_compile.tools.estimate.quantiles import SHARES
 from labeldp_compile.tools.inspection import decode_artifact
 
 DATA = Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet"

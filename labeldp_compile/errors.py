@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from labeldp_verify.errors import InputError
+from labeldp_verify.printable import printable
 
 __all__ = ["BudgetError", "DataError", "InputError", "SpecError"]
 
@@ -17,3 +20,8 @@ class DataError(InputError):
 
 class BudgetError(InputError):
     """The privacy budget cannot pay for what the spec asks."""
+
+
+def refused(path: Path, reason: str) -> DataError:
+    """The error that refuses a file, in a message that a terminal shows and does not obey."""
+    return DataError(f"{printable(str(path))}: {printable(reason)}")

@@ -11,7 +11,7 @@ from typing import Any
 import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
 from labeldp_verify.certificate import Certificate, PriorClaims
-from labeldp_verify.claims import short
+from labeldp_verify.report import short
 from labeldp_verify.signature import Signed
 
 from labeldp_compile.errors import InputError

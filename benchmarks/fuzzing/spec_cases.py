@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from labeldp_compile.yaml_source import read_yaml
+from labeldp_compile.yaml_tree import read_yaml
 
 PRIVATE = "../../../specs/data/randhie.parquet"
 SPECS = sorted((Path(__file__).parents[2] / "tests/old_files/v1").glob("*.yaml"))

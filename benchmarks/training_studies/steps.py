@@ -17,9 +17,8 @@ import numpy as np
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.dp_gradient.accounting import Plan, padded_batch
 from labeldp_trainer.dp_gradient.noise import secret_key
-from labeldp_trainer.dp_gradient.problem import Problem
 from labeldp_trainer.dp_gradient.step import private_gradient
-from labeldp_trainer.dp_gradient.step_config import StepConfig
+from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
 from labeldp_trainer.models import MnistCnn
 from training_studies.hardware import hardware
 

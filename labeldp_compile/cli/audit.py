@@ -10,9 +10,8 @@ import click
 import numpy as np
 from labeldp_verify import Budget, VerificationError
 
-from labeldp_compile.cli.budget_option import budget_option
-from labeldp_compile.cli.output import complain, say, say_json
-from labeldp_compile.cli.progress import row_progress
+from labeldp_compile.cli.file_options import budget_option
+from labeldp_compile.cli.output import complain, row_progress, say, say_json
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit import (
     ERROR,
@@ -25,7 +24,7 @@ from labeldp_compile.tools.audit import (
     audit_artifact,
     choose_labels,
 )
-from labeldp_compile.tools.audit.label_list import parse_labels
+from labeldp_compile.tools.audit.target import parse_labels
 
 DEFAULT_SAMPLES = 10_000_000
 _MAX_EPSILON = 1000.0

@@ -9,8 +9,7 @@ import click
 from labeldp_verify.certificate import Certificate, CompositionClaims
 from labeldp_verify.optimality import OVER
 
-from labeldp_compile.cli.output import complain, say, tell
-from labeldp_compile.cli.progress import line_progress, row_progress
+from labeldp_compile.cli.output import complain, line_progress, row_progress, say, tell
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.signing import read_private_key
 

@@ -14,9 +14,8 @@ from click.shell_completion import CompletionItem
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER
 
-from labeldp_compile.cli.budget_option import budget_option
-from labeldp_compile.cli.output import complain, say, say_json
-from labeldp_compile.cli.text_table import clipped, text_table
+from labeldp_compile.cli.file_options import budget_option
+from labeldp_compile.cli.output import clipped, complain, say, say_json, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.inspection import Decoded, decode_artifact

@@ -10,10 +10,8 @@ from typing import Any, cast
 import click
 from labeldp_verify import Budget, VerificationError
 
-from labeldp_compile.cli.budget_option import budget_option
-from labeldp_compile.cli.output import complain, say, say_json
-from labeldp_compile.cli.progress import row_progress
-from labeldp_compile.cli.text_table import clipped, text_table
+from labeldp_compile.cli.file_options import budget_option
+from labeldp_compile.cli.output import clipped, complain, row_progress, say, say_json, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.estimate import (
     MIN_ROWS,

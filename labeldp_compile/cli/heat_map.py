@@ -9,8 +9,7 @@ import numpy as np
 from labeldp_verify.forms import CategoricalDomain
 from numpy.typing import NDArray
 
-from labeldp_compile.cli.output import Painted
-from labeldp_compile.cli.text_table import clipped, padded, width
+from labeldp_compile.cli.output import Painted, clipped, padded, width
 from labeldp_compile.tools.inspection import Decoded
 from labeldp_compile.tools.inspection.heat_map import HeatMap, Room, heat_map
 

@@ -10,9 +10,7 @@ from typing import Any
 import click
 
 from labeldp_compile.cli.errors import explained
-from labeldp_compile.cli.output import say, say_json, tell
-from labeldp_compile.cli.text_table import clipped, printable, text_table
-from labeldp_compile.decimals import MAX_DIGITS, MAX_EXPONENT
+from labeldp_compile.cli.output import clipped, printable, say, say_json, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import (
     Entry,
@@ -24,6 +22,7 @@ from labeldp_compile.ledger import (
     set_budget,
 )
 from labeldp_compile.ledger.kinds import HASH, NAME
+from labeldp_compile.yaml_model import MAX_DIGITS, MAX_EXPONENT
 
 FORMAT_VERSION = "1.0"
 _FILE = click.argument("file", type=click.Path(path_type=Path))

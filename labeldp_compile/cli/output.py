@@ -7,10 +7,15 @@ ours, keeps its colours.
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import click
-from labeldp_verify.printable import json_text, one_line, printable
+from labeldp_verify.printable import clipped, json_text, one_line, printable, width
 
 
 class Painted(str):
@@ -41,3 +46,63 @@ def complain(message: str) -> None:
 
 def _safe(line: str) -> str:
     return line if isinstance(line, Painted) else printable(line)
+
+
+_SECONDS_BETWEEN = 0.2
+
+
+@contextmanager
+def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A function to call with the number of rows done since the last call."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done: None
+    elif rows:
+        with click.progressbar(length=rows, label=label, file=sys.stderr, show_pos=True) as bar:
+            yield bar.update
+    else:
+        yield _counter(label)
+
+
+def line_progress(*, quiet: bool) -> Callable[[str], None]:
+    """A function that shows a line of text about a long solve."""
+    if quiet or not sys.stderr.isatty():
+        return lambda line: None
+    return lambda line: tell(f"  {line}")
+
+
+def _counter(label: str) -> Callable[[int], None]:
+    """Counts rows of a table whose length is not known."""
+    total, shown = 0, 0.0
+
+    def count(done: int) -> None:
+        nonlocal total, shown
+        total += done
+        if time.monotonic() - shown > _SECONDS_BETWEEN:
+            shown = time.monotonic()
+            click.echo(f"\r  {label}: {total:,} rows \r", err=True, nl=False)
+
+    return count
+
+
+__all__ = ["clipped", "padded", "printable", "text_table", "width"]
+
+
+def padded(text: str, columns: int, *, left: bool = False) -> str:
+    """The text in so many columns, right-justified unless ``left``."""
+    space = " " * (columns - width(text))
+    return text + space if left else space + text
+
+
+def text_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)
+) -> list[str]:
+    """Lines of a table; the columns in ``left`` are left-justified, the others right-justified."""
+    rows = [list(map(printable, row)) for row in rows]
+    widths = [max(map(width, column)) for column in zip(header, *rows, strict=True)]
+    return [
+        "  ".join(
+            padded(cell, columns, left=i in left)
+            for i, (cell, columns) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in chain([header], rows)
+    ]

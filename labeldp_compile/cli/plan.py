@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
 
-from labeldp_compile.cli.output import say, say_json
-from labeldp_compile.cli.text_table import printable
+from labeldp_compile.cli.output import printable, say, say_json
 from labeldp_compile.planning import Plan, plan_spec
 from labeldp_compile.planning.forecast import Range
 from labeldp_compile.prior.discrete_laplace import NOISE

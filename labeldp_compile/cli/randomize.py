@@ -11,8 +11,7 @@ from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, Ru
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
 from labeldp_verify.decode.file import read_domain
 
-from labeldp_compile.cli.output import complain, tell
-from labeldp_compile.cli.progress import row_progress
+from labeldp_compile.cli.output import complain, row_progress, tell
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.whole_file import require_output

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 from labeldp_verify.budget import Budget
 
-from labeldp_compile.cli.budget_option import budget_option
-from labeldp_compile.cli.output import complain, say
-from labeldp_compile.cli.signature_options import (
+from labeldp_compile.cli.file_options import (
+    budget_option,
     require_public_key,
     signature_options,
     signed_of,
 )
+from labeldp_compile.cli.output import complain, say
 from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 

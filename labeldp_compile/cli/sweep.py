@@ -9,9 +9,14 @@ from typing import BinaryIO
 
 import click
 
-from labeldp_compile.cli.output import complain, say, say_json
-from labeldp_compile.cli.progress import line_progress, row_progress
-from labeldp_compile.cli.text_table import text_table
+from labeldp_compile.cli.output import (
+    complain,
+    line_progress,
+    row_progress,
+    say,
+    say_json,
+    text_table,
+)
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.tools.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
@@ -125,7 +130,7 @@ def _write(sweep: Sweep, path: Path) -> None:
 
 def _write_page(sweep: Sweep, file: BinaryIO) -> None:
     # Matplotlib takes half a second to import: only those who want a picture wait for it.
-    from labeldp_compile.tools.sweep.page import sweep_page  # noqa: PLC0415
+    from labeldp_compile.tools.sweep.plot import sweep_page  # noqa: PLC0415
 
     file.write(sweep_page(sweep).encode())
 

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import click
 from labeldp_verify import Budget
-from labeldp_verify.budget import naming
-from labeldp_verify.limits import enforced
+from labeldp_verify.budget import enforced, naming
 
-from labeldp_compile.cli.budget_option import budget_option
-from labeldp_compile.cli.output import say, say_json
-from labeldp_compile.cli.signature_options import (
+from labeldp_compile.cli.file_options import (
+    budget_option,
     require_public_key,
     signature_options,
     signed_of,
 )
+from labeldp_compile.cli.output import say, say_json
 from labeldp_compile.spec_match import check_file
 
 

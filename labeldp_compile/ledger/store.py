@@ -14,13 +14,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 
 from labeldp_runtime.whole_file import replaced_when_whole
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import guards
+from labeldp_compile.ledger.account import data_sets
 from labeldp_compile.ledger.chain import BrokenChainError, Entry, check_chain, next_entry
-from labeldp_compile.ledger.guards import is_guarded, set_guards
 from labeldp_compile.ledger.kinds import check_kinds
 
 FORMAT_VERSION = "1.0"
@@ -54,7 +56,7 @@ class Ledger:
         The triggers of an earlier version, or ones that were taken away, are replaced first.
         """
         entry = next_entry(self.entries, kind, {**facts, "time": now()})
-        set_guards(self._connection)
+        guards.set_guards(self._connection)
         added = self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
             (entry.number, entry.kind, entry.body, entry.previous, entry.hash),
@@ -67,7 +69,7 @@ class Ledger:
     @property
     def is_guarded(self) -> bool:
         """Whether the file itself refuses what ``guards`` says."""
-        return is_guarded(self._connection)
+        return guards.is_guarded(self._connection)
 
     def key(self) -> bytes:
         """The secret under which data are digested; the first entry has its hash."""
@@ -207,3 +209,34 @@ def _is_sqlite(path: Path) -> bool:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
         return True  # who may not read it cannot tell
+
+
+def read_entries(path: Path, head: str | None = None) -> list[Entry]:
+    """All entries; raises BrokenChainError if they, the key or the sums were tampered with.
+
+    ``head`` is a hash that was noted earlier, which must be in the chain.
+    """
+    with transaction(path) as ledger:
+        ledger.key()
+        check_chain(ledger.entries, head)
+        data_sets(ledger.entries)
+        return list(ledger.entries)
+
+
+def is_guarded(path: Path) -> bool:
+    """Whether the file has the triggers that refuse to change, delete, replace or skip entries.
+
+    The next entry sets them; until then mistakes with other programs are found, but not stopped.
+    """
+    with transaction(path) as ledger:
+        return ledger.is_guarded
+
+
+def set_budget(path: Path, data_set: str, epsilon: Fraction, reason: str | None) -> Entry:
+    """Say what may be spent on a data set, in all its versions, from now on.
+
+    What was said before stays in the chain. Raises InputError.
+    """
+    facts: dict[str, object] = {"data_set": data_set, "epsilon": str(epsilon)}
+    with transaction(path) as ledger:
+        return ledger.append("budget", facts if reason is None else {**facts, "reason": reason})

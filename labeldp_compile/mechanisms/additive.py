@@ -9,12 +9,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
 
-from labeldp_verify.artifact.additive_graph import MAX_PERIOD
 from labeldp_verify.artifact.alias_table import column_bits
+from labeldp_verify.artifact.randomizer_graph import MAX_PERIOD
 from labeldp_verify.forms import CategoricalDomain, Domain
 from pydantic import Field, StrictBool
 
-from labeldp_compile.decimals import Number
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout
@@ -25,6 +24,7 @@ from labeldp_compile.rounding.additive_noise import (
     additive_noise,
     require_reachable,
 )
+from labeldp_compile.yaml_model import Number
 
 _REACH_BITS = 60  # unclipped noise ends where so many bits of the word are used up
 

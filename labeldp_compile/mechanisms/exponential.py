@@ -15,16 +15,15 @@ import numpy as np
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.artifact.alias_table import column_bits
-from labeldp_verify.artifact.table_graph import require_small_table
+from labeldp_verify.artifact.randomizer_graph import require_small_table
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.forms.table import WORD_BITS, TableRandomizer, check_table
 from numpy.typing import NDArray
 
-from labeldp_compile.mechanisms.label_values import label_values
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout
-from labeldp_compile.rounding.whole_counts import whole_counts
+from labeldp_compile.rounding.whole_weights import whole_counts
 from labeldp_compile.solve.bin_costs import poisson_divergence
 
 Floats = NDArray[np.float64]

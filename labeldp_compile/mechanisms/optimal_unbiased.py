@@ -16,23 +16,25 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
 from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.bias_rule import BiasRule
+from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.analysis.strays import row_means
 from labeldp_verify.artifact import bucket_grid
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
-from labeldp_compile.decimals import Number
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.mechanisms.rr_on_bins import build_bins, most_bins_bytes, rehearse_bins
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, Layout
-from labeldp_compile.rounding.merged_outputs import merge_rare_outputs
-from labeldp_compile.rounding.placed_windows import ShortWordError, place_windows
+from labeldp_compile.rounding.placed_windows import (
+    ShortWordError,
+    merge_rare_outputs,
+    place_windows,
+)
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.dual_bound import DualBound
-from labeldp_compile.yaml_model import Strict
+from labeldp_compile.yaml_model import Number, Strict
 
 if TYPE_CHECKING:
     from labeldp_compile.solve.optimal_unbiased import BiasBudget

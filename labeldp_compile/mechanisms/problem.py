@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 from labeldp_verify.analysis.loss import Loss
-from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
+from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, WindowRandomizer
+from labeldp_verify.forms.window import Output
 from numpy.typing import NDArray
 
 from labeldp_compile.solve.dual_bound import DualBound
@@ -49,3 +50,10 @@ class Solved:
 
     randomizer: Randomizer
     bound: DualBound | None = None
+
+
+def label_values(domain: Domain) -> list[Output]:
+    """[k] float64 numbers in increasing order, or the categories."""
+    if isinstance(domain, CategoricalDomain):
+        return list(domain.values)
+    return [float(label) for label in domain.labels()]

@@ -8,12 +8,10 @@ from typing import Literal
 
 from labeldp_verify.forms import Domain
 
-from labeldp_compile.mechanisms.label_values import label_values
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
 from labeldp_compile.mechanisms.tables import Layout, response_layout, window_bytes
-from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.rounding.rr_top_k import rr_top_k
+from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
 
 
 class RandomizedResponse(Mechanism):

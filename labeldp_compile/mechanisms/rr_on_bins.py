@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from labeldp_verify.analysis.bias_rule import BiasRule
+from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof

@@ -6,21 +6,20 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
-from labeldp_verify.analysis.bias_rule import BiasRule
+from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.forms import Domain, WindowRandomizer
 from pydantic import Field, StrictInt
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.mechanisms.label_values import label_values
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
-from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
 from labeldp_compile.mechanisms.tables import (
     MAX_CERTIFIED_LABELS,
     Layout,
     window_bytes,
     window_layout,
 )
-from labeldp_compile.rounding.rr_top_k import rr_top_k
+from labeldp_compile.rounding.randomized_response import rr_top_k
 from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
 

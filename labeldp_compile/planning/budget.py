@@ -9,7 +9,7 @@ from pathlib import Path
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
-from labeldp_compile.prior.rows import require_rows
+from labeldp_compile.prior.obtain import require_rows
 from labeldp_compile.prior.split import split_epsilon
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior

@@ -17,12 +17,11 @@ from labeldp_compile.prior.discrete_laplace import (
     NOISE,
     NoisyHistogram,
     noisy_histogram,
+    project_to_total,
     seeded_histogram,
 )
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.kept import DataStamp, KeptPrior, read_kept, write_kept
-from labeldp_compile.prior.projection import project_to_total
-from labeldp_compile.prior.rows import require_rows
 from labeldp_compile.prior.split import split_epsilon
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
@@ -234,3 +233,11 @@ def _counts(table: TableReader, progress: Callable[[int], None]) -> Any:
     counts = count_labels(table, progress)
     require_rows(table.path, None, int(counts.sum()))
     return counts
+
+
+def require_rows(path: Path, stated: int | None, rows: int) -> None:
+    """Raise DataError if the file has no rows, or not the number that the spec states."""
+    if not rows:
+        raise refused(path, "has no rows")
+    if stated is not None and stated != rows:
+        raise refused(path, f"has {rows:,} rows, but the spec says rows: {stated}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labeldp_verify.analysis.bias_rule import BiasRule
+from labeldp_verify.analysis.lower_bound import BiasRule
 
 
 @dataclass(frozen=True)

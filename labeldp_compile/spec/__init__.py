@@ -1,7 +1,6 @@
 """The spec: what the user asks for, read strictly and explained when it is wrong."""
 
-from labeldp_compile.spec.load import load_spec, parse_spec
+from labeldp_compile.spec.load import json_schema, load_spec, parse_spec
 from labeldp_compile.spec.model import Spec
-from labeldp_compile.spec.schema import json_schema
 
 __all__ = ["Spec", "json_schema", "load_spec", "parse_spec"]

@@ -1,13 +1,14 @@
-"""From a YAML file to a validated spec, or to one message that names file, line and key."""
+"""From a YAML file to a validated spec, or to one message; and the JSON Schema for editors."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from labeldp_compile.errors import SpecError
-from labeldp_compile.spec.auto import resolve_auto
 from labeldp_compile.spec.model import Spec
-from labeldp_compile.spec.validity import check_validity
+from labeldp_compile.spec.validity import check_validity, resolve_auto
 from labeldp_compile.yaml_model import Document
 
 _SPEC = Document("spec", Spec, SpecError)
@@ -31,3 +32,30 @@ def parse_spec(text: str, source: str = "spec") -> Spec:
         key, reason = problem
         raise SpecError(f"{source}:{yaml.line(key)}: {'.'.join(key)}: {reason}")
     return spec
+
+
+SCHEMA_FILE = "labeldp-spec.schema.json"
+
+
+def json_schema() -> str:
+    """The schema as indented JSON, with a final newline; the same for the same models."""
+    schema = _draft7(Spec.model_json_schema())
+    document = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "labeldp spec",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _draft7(node: Any) -> Any:
+    """Rename ``$defs``, and drop the OpenAPI keyword ``discriminator``."""
+    if isinstance(node, dict):
+        return {
+            ("definitions" if key == "$defs" else key): _draft7(value)
+            for key, value in node.items()
+            if key != "discriminator"
+        }
+    if isinstance(node, list):
+        return [_draft7(item) for item in node]
+    return node.replace("#/$defs/", "#/definitions/") if isinstance(node, str) else node

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from labeldp_verify.analysis.loss import Loss
-from labeldp_verify.artifact.neutral import is_taken_for
+from labeldp_verify.artifact.graph import is_taken_for
 from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import Rounding
 from pydantic import (
@@ -19,10 +19,9 @@ from pydantic import (
     model_validator,
 )
 
-from labeldp_compile.decimals import Number
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.yaml_model import Strict
+from labeldp_compile.yaml_model import Number, Strict
 
 MAX_LABELS = 1_000_000
 MAX_LABELS_PER_USER = 10_000

@@ -1,8 +1,8 @@
 """Tables: streaming Parquet and CSV files, and turning a column into labels."""
 
+from labeldp_compile.errors import refused
 from labeldp_compile.tabular.label_column import label_array
 from labeldp_compile.tabular.reader import TableReader, open_table
-from labeldp_compile.tabular.refusal import refused
 from labeldp_compile.tabular.writer import rewrite_table
 
 __all__ = ["TableReader", "label_array", "open_table", "refused", "rewrite_table"]

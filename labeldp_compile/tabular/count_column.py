@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import DataError
-from labeldp_compile.tabular.refusal import refused
+from labeldp_compile.errors import DataError, refused
 
 MAX_TOTAL = 2**53  # rows that a histogram file may count
 _WHOLE = r"^[0-9]{1,16}(\.0*)?$"

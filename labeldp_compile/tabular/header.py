@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_runtime.columns.arrow import is_text
 
+from labeldp_compile.errors import refused
 from labeldp_compile.tabular.reader import open_csv, require_column
-from labeldp_compile.tabular.refusal import refused
 
 Kind = Literal["integer", "real", "categorical"]
 _CSV, _PARQUET = (".csv",), (".parquet", ".pq")

@@ -16,10 +16,10 @@ from labeldp_runtime.ids import Ids
 from labeldp_verify.forms import Domain
 from numpy.typing import NDArray
 
+from labeldp_compile.errors import refused
 from labeldp_compile.tabular.count_column import check_count_type, count_array
 from labeldp_compile.tabular.csv_file import MAX_ROW_BYTES, CsvFile, LongRowError, empty_is_null
 from labeldp_compile.tabular.label_column import check_type
-from labeldp_compile.tabular.refusal import refused
 
 BATCH_BYTES = 1 << 25
 BATCH_ROWS = (1 << 13, 1 << 20)  # least and most

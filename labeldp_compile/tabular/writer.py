@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,13 +18,62 @@ from labeldp_runtime.ids import Ids
 from labeldp_runtime.whole_file import Found, say_removed
 from numpy.typing import NDArray
 
+from labeldp_compile.errors import refused
 from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.label_column import label_array
-from labeldp_compile.tabular.output_schema import output_schema
 from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.tabular.reader import TableReader
-from labeldp_compile.tabular.refusal import refused
 from labeldp_compile.whole_file import replaced_when_whole
+
+_FIELD_ID = b"PARQUET:field_id"
+_PANDAS = b"pandas"
+# Others are left out: whoever wrote them may tell of the true labels in them.
+_PANDAS_KEYS = ("index_columns", "column_indexes", "columns", "creator", "pandas_version")
+
+
+def output_schema(
+    schema: pa.Schema, column: str, add_as: str | None, private: pa.DataType
+) -> pa.Schema:
+    """The input's fields, with the private column in the label's place or behind the last one.
+
+    Of the metadata of the schema, pandas' own (index, types) is kept, with an entry for the private
+    column that is true; of the label's metadata the field id that other files know the column by.
+    """
+    fields, name = list(schema), add_as or column
+    if add_as is None:
+        label = schema.field(column)
+        kept = {key: value for key, value in (label.metadata or {}).items() if key == _FIELD_ID}
+        fields[schema.get_field_index(column)] = pa.field(column, private, metadata=kept)
+    else:
+        fields.append(pa.field(add_as, private))
+    return pa.schema(fields, metadata=_metadata(schema, name, private))
+
+
+def _metadata(schema: pa.Schema, name: str, private: pa.DataType) -> dict[bytes, bytes] | None:
+    text = (schema.metadata or {}).get(_PANDAS)
+    if text is None:
+        return None
+    try:
+        given = json.loads(text)
+        known: dict[str, Any] = {key: given[key] for key in _PANDAS_KEYS if key in given}
+        entries = {entry["field_name"]: entry for entry in known["columns"]}
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return None  # of an early version of pandas, or none of its own
+    entries[name] = _entry(name, private)
+    return {_PANDAS: json.dumps(known | {"columns": list(entries.values())}).encode()}
+
+
+def _entry(name: str, private: pa.DataType) -> dict[str, Any]:
+    numpy_type = "object" if private == pa.string() else str(private.to_pandas_dtype()().dtype)
+    pandas_type = "unicode" if private == pa.string() else numpy_type
+    return {
+        "name": name,
+        "field_name": name,
+        "pandas_type": pandas_type,
+        "numpy_type": numpy_type,
+        "metadata": None,
+    }
+
 
 Randomize = Callable[..., NDArray[Any]]
 

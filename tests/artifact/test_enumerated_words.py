@@ -15,8 +15,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.window import Segment, check_form
 
-from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.rounding.rr_top_k import rr_top_k
+from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
 from tests.analysis import realised_ratio
 from tests.helpers import INTEGER_SPEC, all_words, compile_text, plain_counts, run, write
 

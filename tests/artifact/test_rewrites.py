@@ -18,13 +18,11 @@ import pytest
 from labeldp_runtime import Randomizer
 from labeldp_runtime.errors import PlatformError
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact.graph import DOUBLE, Graph
-from labeldp_verify.artifact.neutral import is_taken_for, vanishes
+from labeldp_verify.artifact.graph import DOUBLE, Graph, is_taken_for, vanishes
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.mechanisms.label_values import label_values
-from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.rounding.rr_top_k import rr_top_k
+from labeldp_compile.mechanisms.problem import label_values
+from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
 from tests.form_helpers import certified, laplace_like, random_table
 from tests.helpers import write
 

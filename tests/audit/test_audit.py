@@ -23,7 +23,7 @@ from labeldp_compile.tools.audit import (
     audit,
     choose_labels,
 )
-from labeldp_compile.tools.audit.label_list import parse_labels
+from labeldp_compile.tools.audit.target import parse_labels
 from labeldp_compile.tools.inspection import decode_artifact
 from tests.form_helpers import failed_step, with_constant
 from tests.helpers import INTEGER_SPEC, compile_text

@@ -13,7 +13,7 @@ from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, TableRan
 
 from labeldp_compile.cli import main
 from labeldp_compile.cli.heat_map import ASCII_SHADES, shaded, terminal_heat_map
-from labeldp_compile.cli.text_table import clipped, text_table, width
+from labeldp_compile.cli.output import clipped, text_table, width
 from labeldp_compile.probabilities import (
     column,
     equally_likely,

@@ -15,7 +15,7 @@ from labeldp_verify.analysis.composition import (
     dominating_masses,
     lattice_of,
 )
-from labeldp_verify.analysis.composition.additive_divergence import additive_divergences
+from labeldp_verify.analysis.composition.divergence import additive_divergences
 
 from labeldp_compile.composition import compose
 from labeldp_compile.probabilities import equally_likely, row

@@ -47,5 +47,6 @@ def test_pages_for_contributors_name_what_exists(page):
         r"(?:^|[`\s])((?:tests|labeldp_compile|benchmarks|specs|docs|runtime)/[\w./-]+)", text
     )
     for name in named:
-        assert (ROOT / name).exists(), name
+        added = name.endswith("/noisy_identity.py")  # the example of a new one
+        assert added or (ROOT / name).exists(), name
     assert page == "SECURITY.md" or len(named) >= 5

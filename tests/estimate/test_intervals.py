@@ -13,8 +13,7 @@ from labeldp_compile.tools.estimate.hits import Hits
 from labeldp_compile.tools.estimate.intervals import Z
 from labeldp_compile.tools.estimate.inversion import Inverse, least_variance_inverse
 from labeldp_compile.tools.estimate.means import LinearMean
-from labeldp_compile.tools.estimate.shares import Shares, share_estimators
-from labeldp_compile.tools.estimate.simplex import project_to_simplex
+from labeldp_compile.tools.estimate.shares import Shares, project_to_simplex, share_estimators
 
 TARGETS = ["rows", "population"]
 

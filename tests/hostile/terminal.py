@@ -21,7 +21,7 @@ _OURS = re.compile(
 for _module in (
     *(f"cli.{name}" for name in main.list_commands(click.Context(main))),
     "tools.report.page",
-    "tools.sweep.page",
+    "tools.sweep.plot",
 ):
     importlib.import_module(f"labeldp_compile.{_module}")
 importlib.import_module("labeldp_trainer.cli")

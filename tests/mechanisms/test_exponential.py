@@ -12,7 +12,7 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.mechanisms.exponential import Exponential
 from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.rounding.whole_counts import whole_counts
+from labeldp_compile.rounding.whole_weights import whole_counts
 from tests.analysis import realised_ratio
 
 MECHANISM = Exponential(kind="exponential")

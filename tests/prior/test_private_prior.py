@@ -16,9 +16,12 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import BudgetError, DataError
 from labeldp_compile.prior import count_labels, estimate_prior
-from labeldp_compile.prior.discrete_laplace import noisy_histogram, seeded_histogram
+from labeldp_compile.prior.discrete_laplace import (
+    noisy_histogram,
+    project_to_total,
+    seeded_histogram,
+)
 from labeldp_compile.prior.obtain import integer_weights
-from labeldp_compile.prior.projection import project_to_total
 from labeldp_compile.prior.split import split_epsilon
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.model import PrivacySpec

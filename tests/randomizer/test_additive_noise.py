@@ -10,9 +10,14 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms.additive import check_additive
 
-from labeldp_compile.rounding.additive_noise import MAX_BLOCKS, LabelLattice, additive_noise
-from labeldp_compile.rounding.noise_magnitudes import laplace_magnitudes, staircase_magnitudes
-from labeldp_compile.rounding.rounded_shape import rounded_shape
+from labeldp_compile.rounding.additive_noise import (
+    MAX_BLOCKS,
+    LabelLattice,
+    additive_noise,
+    laplace_magnitudes,
+    staircase_magnitudes,
+)
+from labeldp_compile.rounding.whole_weights import rounded_shape
 from tests.analysis import realised_ratio as additive_ratio
 from tests.randomizer.additive_reference import noises, probability
 

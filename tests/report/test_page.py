@@ -17,7 +17,7 @@ from labeldp_compile.cli import main
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.tools.inspection.artifact import decode_verified
+from labeldp_compile.tools.inspection.facts import decode_verified
 from labeldp_compile.tools.page import document
 from labeldp_compile.tools.page.palette import DARK, LIGHT
 from labeldp_compile.tools.report.comparison import compare

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from labeldp_trainer import randomize
 from labeldp_trainer.methods.alibi import noisy_label_loss, posterior
-from labeldp_trainer.randomize import one_hot
-from labeldp_trainer.randomize.one_hot import STEPS
+from labeldp_trainer.randomize import STEPS
 
 from tests.trainer.label_method_helpers import kept, problem, run, statement, write_problem
 
@@ -62,7 +62,7 @@ def test_a_run_and_its_repetition(tmp_path, monkeypatch):
         drawn.append(shape)
         return generator.integers(0, 2**64, shape, dtype=np.uint64)
 
-    monkeypatch.setattr(one_hot, "random_words", words)
+    monkeypatch.setattr(randomize, "random_words", words)
     result = run(tmp_path, f"kind: alibi, epsilon: {EPSILON}")
     assert drawn == [(3000, 12)]  # one word an entry, each label once
     assert result.metrics["test_accuracy"] > 0.7

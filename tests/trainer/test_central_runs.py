@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from dp_accounting import pld
 from labeldp_trainer import DivergedError, RunFolderError
 from labeldp_trainer.cli import train_command
-from labeldp_trainer.methods.central import kept
+from labeldp_trainer.methods.central import units
 
 from tests.trainer.central_helpers import (
     CONFIG,
@@ -34,7 +34,7 @@ PRO = "kind: labeldp_pro, epsilon: 8, delta: 1e-5"
 @pytest.fixture
 def known_key(monkeypatch):
     """Noise that is the same in every run: what a model has learned is not left to chance."""
-    monkeypatch.setattr(kept, "secret_words", lambda: np.array([5, 7], np.uint32))
+    monkeypatch.setattr(units, "secret_words", lambda: np.array([5, 7], np.uint32))
 
 
 def epsilon_of(statement):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
 from labeldp_trainer.dp_gradient.noise import add_noise, secret_key
-from labeldp_trainer.dp_gradient.per_user import group_by_user, per_user
+from labeldp_trainer.dp_gradient.sampling import group_by_user, per_user
 from labeldp_trainer.dp_gradient.tree import clip, norm
 from scipy import stats
 

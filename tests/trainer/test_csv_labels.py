@@ -13,9 +13,8 @@ from labeldp_runtime import Key
 from labeldp_trainer import DataError, InputError, parse_config
 from labeldp_trainer.cli import train_command
 from labeldp_trainer.data import Task, load_data
-from labeldp_trainer.data.cells import Cells
-from labeldp_trainer.data.columns import _numbers_of_cells
-from labeldp_trainer.data.labels import places
+from labeldp_trainer.data.labels import Cells, places
+from labeldp_trainer.data.table import _numbers_of_cells
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Setting, open_method
 from labeldp_trainer.methods.debias import soft_labels

@@ -11,7 +11,7 @@ from labeldp_trainer.dp_gradient.label_free import (
     scales,
     user_ball,
 )
-from labeldp_trainer.dp_gradient.per_user import per_user
+from labeldp_trainer.dp_gradient.sampling import per_user
 
 from tests.trainer.models import (
     ADVERSARIES,

@@ -6,11 +6,10 @@ import sys
 import jax
 import numpy as np
 import pytest
-from labeldp_trainer import RunFolderError
+from labeldp_trainer import RunFolderError, randomize
 from labeldp_trainer.epochs import Run
 from labeldp_trainer.methods.lp_mst import softmax, split
-from labeldp_trainer.randomize import rr_with_prior
-from labeldp_trainer.run.stage import Stages
+from labeldp_trainer.run.program import Stages
 
 from tests.trainer.kills import HOLD, kill_behind
 from tests.trainer.label_method_helpers import (
@@ -35,7 +34,7 @@ def drawn(monkeypatch):
         sizes.append(shape)
         return generator.integers(0, 2**64, shape, dtype=np.uint64)
 
-    monkeypatch.setattr(rr_with_prior, "random_words", words)
+    monkeypatch.setattr(randomize, "random_words", words)
     return sizes
 
 
@@ -131,14 +130,14 @@ DRIVER = f"""{HOLD}
 import sys
 import numpy as np
 from labeldp_trainer.cli import train_command
-from labeldp_trainer.randomize import rr_with_prior
+from labeldp_trainer import randomize
 
 def words(*shape):
     with open("drawn.txt", "a") as file:
         file.write(f"{{shape[0]}}\\n")
     return np.random.default_rng(shape[0]).integers(0, 2**64, shape, dtype=np.uint64)
 
-rr_with_prior.random_words = words
+randomize.random_words = words
 hold("2", 12)
 train_command(sys.argv[1:])
 """
@@ -160,7 +159,7 @@ def test_kill_in_the_second_stage_and_resume(tmp_path, monkeypatch):
         drawn.append(shape[0])
         return np.random.default_rng(shape[0]).integers(0, 2**64, shape, dtype=np.uint64)
 
-    monkeypatch.setattr(rr_with_prior, "random_words", words)
+    monkeypatch.setattr(randomize, "random_words", words)
     cut = run(tmp_path, THREE, "cut", base, resume=True)
     assert drawn == [120]  # with those of the killed process, each label once
     whole = run(tmp_path, THREE, "whole", base)

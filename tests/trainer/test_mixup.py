@@ -7,8 +7,7 @@ from labeldp_trainer import parse_config
 from labeldp_trainer.data import Task, load_data
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Setting
-from labeldp_trainer.methods.minibatch import minibatch_method
-from labeldp_trainer.methods.none import STATEMENT
+from labeldp_trainer.methods.minibatch import STATEMENT, minibatch_method
 from labeldp_trainer.models import build_model
 from labeldp_trainer.sharding import Devices
 

@@ -5,18 +5,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from labeldp_trainer.randomize import one_hot, rr_with_prior
-from labeldp_trainer.randomize.one_hot import STEPS, NoisyOneHot, ratio_of
-from labeldp_trainer.randomize.ratio import exact, exp_lower
-from labeldp_trainer.randomize.rr_with_prior import RRWithPrior, dealt
+from labeldp_trainer import randomize
+from labeldp_trainer.randomize import (
+    STEPS,
+    NoisyOneHot,
+    RRWithPrior,
+    dealt,
+    exact,
+    exp_lower,
+    ratio_of,
+)
 from labeldp_verify.analysis import bounds as exp_bound
 from scipy.stats import chisquare
 
 from labeldp_compile.mechanisms.rr_top_k import by_weight
 from labeldp_compile.mechanisms.rr_with_prior import best_k
 from labeldp_compile.probabilities import row
-from labeldp_compile.rounding.randomized_response import base_weight
-from labeldp_compile.rounding.rr_top_k import rr_top_k
+from labeldp_compile.rounding.randomized_response import base_weight, rr_top_k
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.3, 1.0, 2.5, 8.0, 30.0, 60.0]
 NEVER = 1e-9  # chance of a false alarm
@@ -138,8 +143,8 @@ def test_one_word_a_label_and_bad_priors_are_uniform(monkeypatch):
         drawn.append(shape)
         return np.arange(shape[0], dtype=np.uint64) * np.uint64(2**59)
 
-    monkeypatch.setattr(rr_with_prior, "random_words", words)
-    monkeypatch.setattr(rr_with_prior, "_CHUNK", 12)  # parts of 3 rows
+    monkeypatch.setattr(randomize, "random_words", words)
+    monkeypatch.setattr(randomize, "_CHUNK", 12)  # parts of 3 rows
     randomizer = RRWithPrior(4, exact(1.0))
     labels = np.tile(np.arange(4, dtype=np.int32), 8)
     prior = np.tile([0.1, 0.2, 0.3, 0.4], (32, 1))
@@ -186,7 +191,7 @@ def test_a_noisy_label_by_all_words(epsilon):
 
 
 def test_noisy_labels_with_secure_words(monkeypatch):
-    monkeypatch.setattr(one_hot, "_CHUNK", 5000)
+    monkeypatch.setattr(randomize, "_ONE_HOT_CHUNK", 5000)
     randomizer, n = NoisyOneHot(exact(2.0), 4), 40_000
     labels = np.tile(np.arange(2, dtype=np.int32), n // 2)
     noisy = randomizer.randomize(labels, 3)

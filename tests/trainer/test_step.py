@@ -5,10 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from labeldp_trainer.dp_gradient.accounting import Plan
-from labeldp_trainer.dp_gradient.problem import Problem
 from labeldp_trainer.dp_gradient.sampling import partition_batch, poisson_batch, step_keys
 from labeldp_trainer.dp_gradient.step import private_gradient
-from labeldp_trainer.dp_gradient.step_config import StepConfig, needed_batches
+from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig, needed_batches
 
 from tests.trainer.models import (
     adversary,

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.strays import mixed, row_means, strays
-from labeldp_verify.artifact.neutral import is_taken_for
+from labeldp_verify.artifact.graph import is_taken_for
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain
 
 from labeldp_compile.errors import SpecError
-from labeldp_compile.mechanisms.label_values import label_values
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval
+from labeldp_compile.mechanisms.problem import label_values
 from labeldp_compile.rounding.placed_windows import place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec

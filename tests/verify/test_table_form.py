@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.artifact import write_model
-from labeldp_verify.decode.file import read_model
-from labeldp_verify.decode.form import MAX_PAIRS
+from labeldp_verify.decode.file import MAX_PAIRS, read_model
 from labeldp_verify.decode.table import TableFile
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 

@@ -15,9 +15,9 @@ import jax
 from labeldp_trainer.config import Config
 from labeldp_trainer.errors import DivergedError
 from labeldp_trainer.loop import State, make_epoch, start
+from labeldp_trainer.losses import build_optimizer
 from labeldp_trainer.methods import Method
 from labeldp_trainer.models import Params
-from labeldp_trainer.optimizers import build_optimizer
 from labeldp_trainer.run import Checkpoints, RunFolder
 from labeldp_trainer.run.metrics import Line, append_line, keep_lines
 from labeldp_trainer.sharding import Devices

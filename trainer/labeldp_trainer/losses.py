@@ -1,16 +1,15 @@
-"""Losses, and the head that turns a model's outputs into predictions.
-
-Every loss is written per example; none looks at more than one.
-"""
+"""Losses, and the optimizers that make them small."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import optax
 
+from labeldp_trainer.config.model import OptimizerConfig
 from labeldp_trainer.data.labels import Task
 
 LossName = Literal["squared", "absolute", "poisson", "cross_entropy"]
@@ -70,3 +69,32 @@ class Loss:
             hits = jnp.argmax(f, axis=-1).astype(targets.dtype) == targets
             return losses | {"accuracy": hits.astype(jnp.float32)}
         return losses | {"mse": jnp.square(f - targets), "mae": jnp.abs(f - targets)}
+
+
+def build_optimizer(config: OptimizerConfig, steps: int) -> optax.GradientTransformation:
+    """The optimizer for a run of so many steps; its learning rate may decay to 0 over them."""
+    rate: Any = config.learning_rate
+    if config.schedule == "cosine":
+        rate = optax.cosine_decay_schedule(config.learning_rate, steps)
+    makers = {
+        "sgd": lambda: optax.sgd(rate),
+        "momentum": lambda: optax.sgd(rate, momentum=config.momentum),
+        "adam": lambda: optax.adam(rate),
+        "rmsprop": lambda: optax.rmsprop(rate),
+    }
+    optimizer = makers[config.kind]()
+    if config.l2 > 0:
+        # In front of the optimizer: the gradient of ½·l2·‖w‖², not a decoupled decay.
+        optimizer = optax.chain(optax.add_decayed_weights(config.l2, mask=_weights), optimizer)
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        # optax mixes integers and floats; all other code here also runs under strict promotion.
+        with jax.numpy_dtype_promotion("standard"):
+            return optimizer.update(updates, state, params)
+
+    return optax.GradientTransformation(optimizer.init, update)
+
+
+def _weights(params: Any) -> Any:
+    """True for weights and embeddings, False for biases and norms."""
+    return jax.tree.map(lambda leaf: leaf.ndim > 1, params)

@@ -16,7 +16,7 @@ import jax
 from labeldp_trainer.epochs import Run
 from labeldp_trainer.models import Model, Params
 from labeldp_trainer.run.metrics import Line, draw_curve
-from labeldp_trainer.run.stage import Stages
+from labeldp_trainer.run.program import Stages
 
 
 def run_stages(

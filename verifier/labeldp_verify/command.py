@@ -7,9 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from labeldp_verify.budget import DEFAULT_BUDGET, Budget, naming
+from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.errors import InputError
-from labeldp_verify.limits import enforced
 from labeldp_verify.printable import json_text, one_line, printable
 from labeldp_verify.signature import read_signed, signature_path
 from labeldp_verify.steps import check_file

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from labeldp_verify.analysis.composition.compose import MAX_LABELS_PER_USER, Part, compose_parts
 from labeldp_verify.certificate import Certificate, decimal, rational
-from labeldp_verify.claims import demand, short
 from labeldp_verify.forms import Randomizer
+from labeldp_verify.report import demand, short
 
 _ROUNDED_UP = 1 + Fraction(1, 10**20)
 DELTAS = ("1e-6", "1e-7", "1e-8", "1e-9", "1e-10")

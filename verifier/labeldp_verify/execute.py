@@ -15,9 +15,9 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from labeldp_verify.analysis.strays import up_words
-from labeldp_verify.claims import demand
-from labeldp_verify.decode.form import FileForm, Words
+from labeldp_verify.decode.file import FileForm, Words
 from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
+from labeldp_verify.report import demand
 
 _WORDS_OUTSIDE = 8  # words tried on every label outside the domain
 _GRID_POINTS = 256  # of a real domain, around which its rounding is tried

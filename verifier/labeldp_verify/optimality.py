@@ -5,14 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 
 from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
-from labeldp_verify.analysis.bias_rule import BiasRule, unbiased_tolerance
 from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.lower_bound import bound_value, dual_is_feasible
+from labeldp_verify.analysis.lower_bound import (
+    BiasRule,
+    bound_value,
+    dual_is_feasible,
+    unbiased_tolerance,
+)
 from labeldp_verify.analysis.zero_one_bound import zero_one_dual_is_feasible
 from labeldp_verify.certificate import Certificate, decimal, rational
-from labeldp_verify.claims import agree, demand
 from labeldp_verify.cost import charge_duals
 from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.report import agree, demand
 
 BOUND_FIELDS = ("utility.loss_lower_bound", "utility.certified_gap", "exact.loss_lower_bound")
 OVER = {

@@ -42,7 +42,6 @@ from labeldp_verify.budget import (
     spending,
 )
 from labeldp_verify.certificate import ADJACENCY, Certificate, FieldLists, rational
-from labeldp_verify.claims import CheckFailedError, agree, demand, short
 from labeldp_verify.composition import check_composition
 from labeldp_verify.cost import charge_labels, charge_outputs, charge_tables, claimed_labels
 from labeldp_verify.decode import (
@@ -58,7 +57,7 @@ from labeldp_verify.errors import InputError
 from labeldp_verify.execute import run_trials
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.optimality import check_optimality
-from labeldp_verify.report import Check, Report
+from labeldp_verify.report import Check, CheckFailedError, Report, agree, demand, short
 from labeldp_verify.signature import Signed
 
 MAX_FILE_BYTES = 64 * 1024 * 1024

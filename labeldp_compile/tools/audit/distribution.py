@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from labeldp_compile.tools.audit.binomial import lower_bound, upper_bound
+from labeldp_compile.tools.audit.epsilon import lower_bound, upper_bound
 from labeldp_compile.tools.audit.sampling import Tally
 
 Floats = NDArray[np.float64]

@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.estimate.classes import LabelClasses, label_classes
+from labeldp_compile.tools.estimate.functionals import Quantile, quantiles
 from labeldp_compile.tools.estimate.intervals import Estimates, Target
 from labeldp_compile.tools.estimate.inversion import Inverse, NotEstimableError, invert
 from labeldp_compile.tools.estimate.means import Mean, mean_estimator
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
-from labeldp_compile.tools.estimate.quantiles import Quantile, quantiles
-from labeldp_compile.tools.estimate.shares import Shares, cumulative_estimators, share_estimators
-from labeldp_compile.tools.estimate.simplex import project_to_simplex
+from labeldp_compile.tools.estimate.shares import (
+    Shares,
+    cumulative_estimators,
+    project_to_simplex,
+    share_estimators,
+)
 from labeldp_compile.tools.inspection import Decoded
 
 Floats = NDArray[np.float64]

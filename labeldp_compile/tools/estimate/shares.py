@@ -16,6 +16,16 @@ from labeldp_compile.tools.estimate.inversion import Inverse, NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 from labeldp_compile.tools.inspection import Decoded
 
+
+def project_to_simplex(shares: Floats) -> Floats:
+    """The Euclidean projection [c] of shares [c]: max(share − t, 0) for the t that fits."""
+    falling = np.sort(shares)[::-1]
+    levels = (falling.cumsum() - 1.0) / np.arange(1, len(shares) + 1)
+    kept = int(np.flatnonzero(falling > levels)[-1])
+    result: Floats = np.maximum(shares - levels[kept], 0.0)
+    return result
+
+
 Floats = NDArray[np.float64]
 
 

@@ -1,17 +1,20 @@
 """What an artifact does: the matrix Pr[output | label], and what follows from it."""
 
-from labeldp_compile.tools.inspection.artifact import Decoded, decode_artifact
 from labeldp_compile.tools.inspection.document import inspection_json
 from labeldp_compile.tools.inspection.facts import (
+    Decoded,
     LabelFacts,
     NoiseFacts,
     OutputFacts,
+    decode_artifact,
+    find_labels,
     is_unbiased,
+    label_at,
     label_facts,
     noise_facts,
     output_facts,
+    sample,
 )
-from labeldp_compile.tools.inspection.selection import find_labels, label_at, sample
 
 __all__ = [
     "Decoded",

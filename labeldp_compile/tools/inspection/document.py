@@ -10,14 +10,15 @@ from typing import Any
 from labeldp_verify.forms import AdditiveRandomizer
 
 from labeldp_compile.probabilities import equally_likely, matrix, row
-from labeldp_compile.tools.inspection.artifact import Decoded
 from labeldp_compile.tools.inspection.facts import (
+    Decoded,
     LabelFacts,
+    label_at,
     label_facts,
     noise_facts,
     output_facts,
+    sample,
 )
-from labeldp_compile.tools.inspection.selection import label_at, sample
 
 FORMAT_VERSION = "1.0"
 MAX_EXACT = 20_000  # probabilities as "p/q"

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from pathlib import Path
 
+from labeldp_verify import DEFAULT_BUDGET, Budget, check_bytes, read_artifact
 from labeldp_verify.analysis import analyse
+from labeldp_verify.budget import naming
+from labeldp_verify.certificate import Certificate
+from labeldp_verify.decode import read_form
+from labeldp_verify.decode.file import read_certificate, read_domain, read_model
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
     Domain,
+    IntegerDomain,
     Randomizer,
+    RealDomain,
     WindowRandomizer,
 )
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.window import Output
 
+from labeldp_compile.errors import InputError
 from labeldp_compile.probabilities import (
     columns,
     entries,
@@ -28,7 +38,82 @@ from labeldp_compile.probabilities import (
     noise_quantiles,
     value,
 )
-from labeldp_compile.tools.inspection.selection import label_at
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A verified artifact: its label domain, its integers and its certificate."""
+
+    domain: Domain
+    randomizer: Randomizer
+    certificate: Certificate
+
+
+def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
+    """The artifact of a file.
+
+    Raises InputError if the file cannot be read (TooLargeError if verifying it would exceed the
+    budget), and VerificationError if a check fails.
+    """
+    data = read_artifact(path)
+    with naming(path):
+        check_bytes(data, budget=budget).require()
+    return decode_verified(data)
+
+
+def decode_verified(data: bytes) -> Decoded:
+    """What is in the bytes of a file that has passed every check."""
+    model = read_model(data)
+    certificate = read_certificate(model)
+    domain = read_domain(certificate.label.domain)
+    form = read_form(certificate.form, model, domain)
+    return Decoded(domain, form.randomizer, certificate)
+
+
+def sample(count: int, most: int) -> list[int]:
+    """All of 0 … count − 1, or ``most`` ≥ 2 of them evenly spaced, both ends included."""
+    if count <= most:
+        return list(range(count))
+    return [round(i * (count - 1) / (most - 1)) for i in range(most)]
+
+
+def label_at(domain: Domain, index: int) -> Category | float:
+    """The label of this index: a category, an integer, or the float64 of a grid point."""
+    if isinstance(domain, CategoricalDomain):
+        return domain.values[index]
+    if isinstance(domain, IntegerDomain):
+        return domain.min + index
+    return float(domain.labels()[index])
+
+
+def find_labels(domain: Domain, asked: Sequence[str]) -> list[int]:
+    """The indices of labels as they were typed; InputError if one is no label of the domain.
+
+    A real number stands for the grid point that is nearest to it.
+    """
+    return [_find(domain, text) for text in asked]
+
+
+def _find(domain: Domain, text: str) -> int:
+    if isinstance(domain, CategoricalDomain):
+        names = [str(category) for category in domain.values]
+        if text not in names:
+            close = difflib.get_close_matches(text, names, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"--label {text}: is not one of the {len(names):,} categories{hint}")
+        return names.index(text)
+    try:
+        number = float(text)
+    except ValueError:
+        raise InputError(f"--label {text}: expected a number") from None
+    if not math.isfinite(number) or not domain.min <= number <= domain.max:
+        raise InputError(f"--label {text}: the labels lie in {domain.min} … {domain.max}")
+    if isinstance(domain, RealDomain):
+        return math.floor(domain.position(number) + 0.5)
+    if number != int(number):
+        raise InputError(f"--label {text}: the labels are integers")
+    return int(number) - domain.min
+
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 _UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do

@@ -15,7 +15,7 @@ from labeldp_verify.forms.window import Output
 from numpy.typing import NDArray
 
 from labeldp_compile.probabilities import Floats, likely_outputs, range_sums, value
-from labeldp_compile.tools.inspection.artifact import Decoded
+from labeldp_compile.tools.inspection.facts import Decoded
 
 COLUMNS = 160
 SHOWN_NOISE = 0.999

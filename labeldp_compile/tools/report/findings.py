@@ -11,7 +11,7 @@ from labeldp_verify.signature import Signed
 
 from labeldp_compile.spec_match import spec_check
 from labeldp_compile.tools.inspection import Decoded
-from labeldp_compile.tools.inspection.artifact import decode_verified
+from labeldp_compile.tools.inspection.facts import decode_verified
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from labeldp_compile.tools.sweep.candidates import Candidates, find_candidates, frontier_candidates
 from labeldp_compile.tools.sweep.measure import Missing, Point, measure
-from labeldp_compile.tools.sweep.prior import SweepPrior, sweep_prior
 from labeldp_compile.tools.sweep.sweep import (
     DEFAULT_EPSILONS,
     Sweep,
+    SweepPrior,
     exact_epsilons,
     run_sweep,
+    sweep_prior,
     sweep_spec,
 )
 

@@ -10,6 +10,7 @@ from labeldp_verify.printable import clipped
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.page.pictures import (
     INK,
     LOSSES,
@@ -21,6 +22,15 @@ from labeldp_compile.tools.page.pictures import (
     tidy,
 )
 from labeldp_compile.tools.sweep.sweep import Sweep
+from labeldp_compile.tools.sweep.table import (
+    FRONTIER_HEADER,
+    cells,
+    frontier_cells,
+    frontier_title,
+    groups,
+    header,
+    missing_by_reason,
+)
 
 # Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
 COLOURS = (
@@ -155,3 +165,22 @@ def _edge(biases: Sequence[float]) -> float:
     largest = max(biases, default=1.0) or 1.0
     real = [bias for bias in biases if bias > 1e-9 * largest]
     return min(real, default=1.0) / 3
+
+
+def sweep_page(sweep: Sweep) -> str:
+    """The page: the picture, the table, and what could not be compiled."""
+    return page(
+        "sweep/sweep.html",
+        f"{sweep.spec.name}: mechanisms compared",
+        sweep=sweep,
+        svg=sweep_svg(sweep),
+        header=header(sweep),
+        groups=[
+            (epsilon, [(cells(sweep, p), p is sweep.best(epsilon)) for p in points])
+            for epsilon, points in groups(sweep)
+            if points
+        ],
+        frontier_header=FRONTIER_HEADER,
+        frontiers=[(frontier_title(line), map(frontier_cells, line)) for line in sweep.frontier],
+        missing=missing_by_reason(sweep),
+    )

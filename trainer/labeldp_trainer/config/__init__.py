@@ -1,9 +1,8 @@
 """Training configs: the models, and the way from a file to them."""
 
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
-from labeldp_trainer.config.label_methods import Alibi, Clusters, LpMst
 from labeldp_trainer.config.load import LoadedConfig, load_config, parse_config
-from labeldp_trainer.config.method import NoMethod, Privatized
+from labeldp_trainer.config.method import Alibi, Clusters, LpMst, NoMethod, Privatized
 from labeldp_trainer.config.model import Config
 
 __all__ = [

@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from labeldp_trainer.config.base import Number
-from labeldp_trainer.config.users import UserLevel
+from labeldp_trainer.config.base import Number, UserLevel
 
 Positive = Annotated[Number, Field(gt=0)]
 ClipNorm = Annotated[Number, Field(ge=1e-6, le=1e6)]  # far from where float32 noise rounds away

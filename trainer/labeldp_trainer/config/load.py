@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp_compile.yaml_model import Document
-from labeldp_compile.yaml_source import KeyPath, YamlSource
+from labeldp_compile.yaml_tree import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.method import Privatized

@@ -6,19 +6,153 @@ features as public; where they are not, these statistics must not be used either
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from labeldp_compile.tabular.reader import csv_batches, open_csv, require_column
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.data.columns import Columns, read_columns
 from labeldp_trainer.data.dataset import Dataset, FeatureShape, Part
+from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
+
+# The columns of a Parquet or CSV file that a config names: features, labels and ids.
+#
+# A Parquet file declares types. A CSV file does not, and none is inferred: features are read as
+# the config declares them, labels and ids stay ``Cells`` for whoever takes them.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a file holds.
+
+    Attributes:
+        rows: n.
+        numbers: [n, numeric features], NaN where there is no number.
+        texts: [n] of each categorical feature, null where there is none.
+        others: [n] labels and ids by name: Arrow arrays, or ``Cells``.
+    """
+
+    rows: int
+    numbers: Floats
+    texts: tuple[pa.Array, ...]
+    others: Mapping[str, pa.Array | Cells]
+
+
+def read_columns(
+    path: Path, config: TableData, others: Sequence[str], rows: int | None = None
+) -> Columns:
+    """The features of a config, and ``others``, of which the first are the labels.
+
+    Takes the first ``rows`` only, if they are given. Raises DataError.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".parquet", ".pq"):
+        raise DataError(f"{path}: expected a .parquet or .csv file")
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    found = (_of_csv if suffix == ".csv" else _of_parquet)(path, config, others, rows)
+    if found.rows == 0:
+        raise DataError(f"{path}: has no rows")
+    return found
+
+
+def _of_csv(path: Path, config: TableData, others: Sequence[str], rows: int | None) -> Columns:
+    csv = open_csv(path)
+    for name in (*config.numeric, *config.categorical, *others):
+        require_column(path, name, csv.names)
+    texts = list(dict.fromkeys((*config.categorical, *others)))
+    numbers: list[list[Floats]] = [[] for _ in config.numeric]
+    chunks: dict[str, list[pa.Array]] = {name: [] for name in texts}
+    left = rows
+    for batch in csv_batches(csv, list(dict.fromkeys((*config.numeric, *texts))), others[0]):
+        part = batch if left is None else batch.slice(0, left)
+        for name, found in zip(config.numeric, numbers, strict=True):
+            found.append(_numbers_of_cells(part.column(name)))
+        for name in texts:
+            chunks[name].append(part.column(name).cast(pa.large_string()))
+        if left is not None and not (left := left - len(part)):
+            break
+    cells = {name: Cells(_one_array(parts)) for name, parts in chunks.items()}
+    count = len(cells[others[0]])
+    matrix = np.empty((count, len(numbers)))
+    for j, found in enumerate(numbers):
+        matrix[:, j] = np.concatenate([[], *found])
+    return Columns(
+        count,
+        matrix,
+        tuple(cells[name].names() for name in config.categorical),
+        {name: cells[name] for name in others},
+    )
+
+
+def _one_array(chunks: list[pa.Array]) -> pa.Array:
+    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
+
+
+def _numbers_of_cells(values: pa.Array) -> Floats:
+    """[n] by the grammar of ``number_cells``, of which Arrow reads the most part, and faster."""
+    try:
+        return np.asarray(pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        return Cells(values).numbers()
+
+
+def _of_parquet(path: Path, config: TableData, others: Sequence[str], rows: int | None) -> Columns:
+    names = list(dict.fromkeys(chain(config.numeric, config.categorical, others)))
+    try:
+        known = list(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise DataError(f"{path}: is empty, or not a {path.suffix[1:].upper()} file") from None
+    for name in names:
+        require_column(path, name, known)
+    try:
+        table = pq.read_table(path, columns=names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        # The message of Arrow may quote a label: say only that something is wrong.
+        raise DataError(f"{path}: is damaged, and cannot be read to the end") from None
+    table = table.slice(0, rows)
+    numbers = np.empty((table.num_rows, len(config.numeric)))
+    for j, name in enumerate(config.numeric):
+        numbers[:, j] = _declared_numbers(table.column(name), name, path)
+    return Columns(
+        table.num_rows,
+        numbers,
+        tuple(_declared_texts(table.column(name), name, path) for name in config.categorical),
+        {name: table.column(name).combine_chunks() for name in others},
+    )
+
+
+def _declared_numbers(column: pa.ChunkedArray, name: str, path: Path) -> Any:
+    kind = column.type
+    usable = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if not (usable or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
+        hint = "list it under categorical"
+        raise DataError(f"{path}: the numeric column {name!r} holds {kind}: {hint}")
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    return column.cast(pa.float64(), safe=False).to_numpy()
+
+
+def _declared_texts(column: pa.ChunkedArray, name: str, path: Path) -> pa.Array:
+    column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+        raise DataError(f"{path}: the categorical column {name!r} holds {kind}, not categories")
+    return column.cast(pa.large_string())
 
 
 def load_table(

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from labeldp_trainer.dp_gradient.clipped_sum import Split, in_microbatches, sum_over_units, whole
-from labeldp_trainer.dp_gradient.per_user import Reduction, example_weights
+from labeldp_trainer.dp_gradient.sampling import Reduction, example_weights
 from labeldp_trainer.dp_gradient.tree import Loss, PyTree, all_finite, norm, zeros_like_sum
 
 Centre = Literal["mean", "none"]

@@ -22,7 +22,6 @@ from labeldp_trainer.dp_gradient.hull import (
 )
 from labeldp_trainer.dp_gradient.label_free import label_free_sum, public_centre, scales
 from labeldp_trainer.dp_gradient.noise import add_noise
-from labeldp_trainer.dp_gradient.problem import Problem
 from labeldp_trainer.dp_gradient.projection import (
     Projection,
     project_gram,
@@ -37,7 +36,7 @@ from labeldp_trainer.dp_gradient.sampling import (
     poisson_batch,
     step_keys,
 )
-from labeldp_trainer.dp_gradient.step_config import StepConfig
+from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
 from labeldp_trainer.dp_gradient.tree import PyTree, all_finite, norm
 
 

@@ -1,11 +1,48 @@
 """What a private step does: sampling, clipping, noise, denoiser. All choices, but not the data."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 
+import jax.numpy as jnp
+from jax import Array
+
 from labeldp_trainer.dp_gradient.accounting import Batches, Plan
 from labeldp_trainer.dp_gradient.clipped_sum import Split, whole
-from labeldp_trainer.dp_gradient.label_free import Centre, Scaling
+from labeldp_trainer.dp_gradient.label_free import BallOf, Centre, Scaling, example_ball, user_ball
+from labeldp_trainer.dp_gradient.sampling import Reduction, per_user
+from labeldp_trainer.dp_gradient.tree import Loss
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is learned: `loss` of one example and all its `labels`.
+
+    `labels` are all classes, or the two ends of the label interval when the gradient is affine in
+    the label (squared and Poisson log loss); clamp labels to it. `reduction` is None for a label
+    as the unit; with `mean` or `sum` the unit is a user, x is `(xs, present)` and y [users,
+    examples] (`per_user.py`).
+    """
+
+    loss: Loss
+    labels: tuple[float, ...]
+    reduction: Reduction | None = None
+
+    @property
+    def unit_loss(self) -> Loss:
+        """The loss of one unit."""
+        return self.loss if self.reduction is None else per_user(self.loss, self.reduction)
+
+    def labels_like(self, y: Array) -> Array:
+        """Return the labels in the type of y."""
+        return jnp.asarray(self.labels, y.dtype)
+
+    def ball_of(self, labels: Array, centre: Centre) -> BallOf:
+        """Return the ball of one unit."""
+        ball = example_ball(self.loss, labels, centre)
+        return ball if self.reduction is None else user_ball(ball, self.reduction)
+
 
 Denoiser = Literal["noop", "self_span", "self_conv", "alt_conv"]
 

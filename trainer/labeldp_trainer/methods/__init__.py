@@ -8,7 +8,7 @@ from labeldp_trainer.methods.central import CentralBuilder
 from labeldp_trainer.methods.clusters import ClustersBuilder
 from labeldp_trainer.methods.lp_mst import LpMstBuilder
 from labeldp_trainer.methods.method import Method, MethodBuilder, Setting
-from labeldp_trainer.methods.none import NoneBuilder
+from labeldp_trainer.methods.minibatch import NoneBuilder
 from labeldp_trainer.methods.privatized import PrivatizedBuilder
 from labeldp_trainer.methods.statement import Statement
 

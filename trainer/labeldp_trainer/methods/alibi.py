@@ -27,8 +27,7 @@ from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.users import limited_to_users, needed_columns
-from labeldp_trainer.randomize.one_hot import STEPS, WORD_BITS, NoisyOneHot
-from labeldp_trainer.randomize.ratio import exact
+from labeldp_trainer.randomize import STEPS, WORD_BITS, NoisyOneHot, exact
 
 
 class AlibiBuilder:

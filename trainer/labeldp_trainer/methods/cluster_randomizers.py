@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from labeldp_compile import pipeline
 from labeldp_compile.prior import Prior, discrete_laplace
+from labeldp_compile.prior.discrete_laplace import project_to_total
 from labeldp_compile.prior.histogram import label_indexes
-from labeldp_compile.prior.projection import project_to_total
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular import label_array
 from labeldp_compile.tabular.label_column import check_type
 from labeldp_trainer.config import Clusters, LoadedConfig
-from labeldp_trainer.data.cells import Cells
-from labeldp_trainer.data.labels import as_numpy
+from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, InputError
-from labeldp_trainer.randomize.ratio import exact
+from labeldp_trainer.randomize import exact
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.users import limited_to, needed_columns, used_rows
-from labeldp_trainer.randomize.ratio import exact
+from labeldp_trainer.randomize import exact
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
 

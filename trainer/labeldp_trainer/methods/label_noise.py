@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.users import UserLevel
+from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import user_adjacency
-from labeldp_trainer.randomize.ratio import exact
+from labeldp_trainer.randomize import exact
 
 KEPT = "private_labels"
 

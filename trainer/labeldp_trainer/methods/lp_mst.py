@@ -31,8 +31,7 @@ from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import Statement, written
 from labeldp_trainer.methods.users import limited_to_users, needed_columns
 from labeldp_trainer.models import Params
-from labeldp_trainer.randomize.ratio import exact
-from labeldp_trainer.randomize.rr_with_prior import WORD_BITS, RRWithPrior
+from labeldp_trainer.randomize import WORD_BITS, RRWithPrior, exact
 
 STAGE = "stage_of_example"
 Labels = NDArray[np.int32]

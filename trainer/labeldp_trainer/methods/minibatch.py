@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from numpy.typing import NDArray
 
+from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.evaluation import mean_metrics
 from labeldp_trainer.methods.method import Method, Metrics, Setting
 from labeldp_trainer.methods.statement import Statement
@@ -81,3 +82,29 @@ def minibatch_method(
         keep=keep or {},
         notes=notes,
     )
+
+
+STATEMENT = Statement(
+    method="none",
+    epsilon=None,
+    delta=0.0,
+    mechanism="the model was trained on the true labels",
+    secret=("the labels", "the parameters and all metrics, which depend on the labels"),
+)
+
+
+class NoneBuilder:
+    """Builds the method without privacy."""
+
+    def __init__(self, loaded: LoadedConfig) -> None:
+        """Keep the config."""
+        self._label = loaded.config.data.label
+        self.columns: tuple[str, ...] = (self._label,)
+        self.classes: tuple[int | str, ...] | None = None
+
+    def build(self, setting: Setting) -> Method:
+        """Plain minibatches. Raises DataError if a label is missing or unknown."""
+        train = setting.dataset.train
+        values = train.columns[self._label]
+        targets = setting.loss.task.targets(values, train.source, self._label)
+        return minibatch_method(setting, targets, STATEMENT)

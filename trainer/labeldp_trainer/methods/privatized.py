@@ -13,8 +13,7 @@ from labeldp_runtime import IdError, LabelError
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, Privatized
-from labeldp_trainer.data.cells import Cells
-from labeldp_trainer.data.labels import as_numpy
+from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.methods.certificate import (
     artifact_certificate,
@@ -27,7 +26,7 @@ from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import limited_to_users, user_adjacency
-from labeldp_trainer.randomize.ratio import exact
+from labeldp_trainer.randomize import exact
 
 KEPT, SOURCE = "private_labels", "certificate_sha256"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label

@@ -11,11 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.users import UserLevel
+from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import Part, array_digest
-from labeldp_trainer.data.cells import Cells
-from labeldp_trainer.data.labels import as_numpy
-from labeldp_trainer.dp_gradient.per_user import Groups, group_by_user
+from labeldp_trainer.data.labels import Cells, as_numpy
+from labeldp_trainer.dp_gradient.sampling import Groups, group_by_user
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.methods.method import Setting
 

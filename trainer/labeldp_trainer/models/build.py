@@ -11,10 +11,8 @@ import jax
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig
 from labeldp_trainer.data import FeatureShape
-from labeldp_trainer.models.cnn import CifarCnn, MnistCnn
-from labeldp_trainer.models.dense import Linear, Mlp
-from labeldp_trainer.models.model import Model, Params
-from labeldp_trainer.models.resnet import ResNet18
+from labeldp_trainer.models.cnn import CifarCnn, MnistCnn, ResNet18
+from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
 
 _LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that something is left after pooling
 

@@ -1,7 +1,4 @@
-"""The convolutional networks of Table 10 of LabelDP-Pro (Ghazi et al., ICLR 2024).
-
-The paper does not say how convolutions are padded. Here they keep the size ("same").
-"""
+"""Convolutional networks for images: those of the papers, and ResNet-18."""
 
 from __future__ import annotations
 
@@ -11,16 +8,18 @@ from typing import Any
 import jax
 
 from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.models.dense import Params
 from labeldp_trainer.models.layers import (
     conv,
     conv_init,
     dense,
     dense_init,
     dropout,
+    group_norm,
+    norm_init,
     pool_average,
     pool_max,
 )
-from labeldp_trainer.models.model import Params
 
 _KERNEL = 3
 
@@ -90,3 +89,70 @@ class CifarCnn:
             y = dropout(pool_max(jax.nn.relu(conv(layer, y))), self.rate, drop)
         y = jax.nn.relu(dense(params["dense1"], y.reshape(y.shape[0], -1)))
         return dense(params["dense2"], dropout(y, self.rate, keys[3]))
+
+
+# ResNet-18 for small images, with group norm in the place of batch norm.
+#
+# Batch norm mixes the examples of a batch, so that per-example gradients do not exist.
+
+
+_BLOCKS_PER_STAGE = 2
+_STRIDES = (1, 2, 2, 2)
+
+
+@dataclass(frozen=True)
+class ResNet18:
+    """He et al. 2016 with a 3 × 3 stem and no pooling in front, as usual for 32 × 32 images."""
+
+    shape: FeatureShape
+    outputs: int
+    width: int = 64
+    groups: int = 16
+
+    def init(self, key: jax.Array) -> Params:
+        """A stem, four stages of two blocks, and a dense layer."""
+        assert self.shape.image is not None
+        stem_key, head_key, *keys = jax.random.split(key, 2 + len(_STRIDES) * _BLOCKS_PER_STAGE)
+        blocks: list[Params] = []
+        inputs = self.width
+        for stage, stride in enumerate(_STRIDES):
+            outputs = self.width * 2**stage
+            for position in range(_BLOCKS_PER_STAGE):
+                first = stride if position == 0 else 1
+                blocks.append(_block_init(keys[len(blocks)], inputs, outputs, first))
+                inputs = outputs
+        return {
+            "stem": conv_init(stem_key, 3, self.shape.image[2], self.width, bias=False),
+            "norm": norm_init(self.width),
+            "blocks": blocks,
+            "dense": dense_init(head_key, inputs, self.outputs),
+        }
+
+    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
+        """Logits [b, outputs] of images [b, height, width, channels]."""
+        y = jax.nn.relu(group_norm(params["norm"], conv(params["stem"], x), self.groups))
+        for index, block in enumerate(params["blocks"]):
+            stage, position = divmod(index, _BLOCKS_PER_STAGE)
+            y = self._block(block, y, _STRIDES[stage] if position == 0 else 1)
+        return dense(params["dense"], y.mean(axis=(1, 2)))
+
+    def _block(self, block: Params, x: jax.Array, stride: int) -> jax.Array:
+        y = group_norm(block["norm1"], conv(block["conv1"], x, stride), self.groups)
+        y = group_norm(block["norm2"], conv(block["conv2"], jax.nn.relu(y)), self.groups)
+        if "shortcut" in block:
+            x = group_norm(block["norm3"], conv(block["shortcut"], x, stride), self.groups)
+        return jax.nn.relu(x + y)
+
+
+def _block_init(key: jax.Array, inputs: int, outputs: int, stride: int) -> Params:
+    keys = jax.random.split(key, 3)
+    block = {
+        "conv1": conv_init(keys[0], 3, inputs, outputs, bias=False),
+        "norm1": norm_init(outputs),
+        "conv2": conv_init(keys[1], 3, outputs, outputs, bias=False),
+        "norm2": norm_init(outputs),
+    }
+    if stride != 1 or inputs != outputs:
+        block["shortcut"] = conv_init(keys[2], 1, inputs, outputs, bias=False)
+        block["norm3"] = norm_init(outputs)
+    return block

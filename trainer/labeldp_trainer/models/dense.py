@@ -5,14 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.models.layers import stack, stack_init
-from labeldp_trainer.models.model import Params
+
+Params = Any  # a pytree of float32 arrays
+
+
+class Model(Protocol):
+    """Any object with these two functions; both are pure.
+
+    ``apply`` treats every example on its own: nothing like batch norm, which mixes examples and
+    would carry one label into another's gradient.
+    """
+
+    def init(self, key: jax.Array) -> Params:
+        """Fresh parameters."""
+        ...
+
+    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
+        """Outputs [b, k] for features with leading axis b: logits, or one number (k = 1).
+
+        ``key`` is given in training only, for dropout.
+        """
+        ...
+
 
 _EMBEDDING_SCALE = 0.05
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from labeldp_trainer.run.files import write_bytes
+from labeldp_trainer.run.folder import write_bytes
 
 Line = dict[str, Any]
 _CURVES = ("batch_loss", "training_loss", "test_loss")

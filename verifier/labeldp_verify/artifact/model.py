@@ -13,14 +13,12 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from labeldp_verify.artifact.additive_graph import add_additive
 from labeldp_verify.artifact.bucket_grid import BucketGrid, choose_grid
 from labeldp_verify.artifact.canonical import canonical_json
 from labeldp_verify.artifact.graph import INT64, UINT64, Graph
 from labeldp_verify.artifact.label_graph import add_label_to_index, label_type
+from labeldp_verify.artifact.randomizer_graph import add_additive, add_table, add_window
 from labeldp_verify.artifact.self_test import self_test_vectors
-from labeldp_verify.artifact.table_graph import add_table
-from labeldp_verify.artifact.window_graph import add_window
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     Domain,

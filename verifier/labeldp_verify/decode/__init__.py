@@ -9,12 +9,12 @@ import onnx
 from labeldp_verify.decode.additive import AdditiveFile
 from labeldp_verify.decode.file import (
     DecodeError,
+    FileForm,
     read_certificate,
     read_domain,
     read_model,
     refuse_vanishing_nodes,
 )
-from labeldp_verify.decode.form import FileForm
 from labeldp_verify.decode.table import TableFile
 from labeldp_verify.decode.window import WindowFile
 from labeldp_verify.forms import Domain

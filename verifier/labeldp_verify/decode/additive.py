@@ -17,8 +17,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact.additive_graph import MAX_PERIOD
 from labeldp_verify.artifact.graph import INT64
+from labeldp_verify.artifact.randomizer_graph import MAX_PERIOD
 from labeldp_verify.decode.alias_layout import (
     Entries,
     full_words,
@@ -27,8 +27,7 @@ from labeldp_verify.decode.alias_layout import (
     read_word_bits,
     words_at_thresholds,
 )
-from labeldp_verify.decode.file import Constants, demand
-from labeldp_verify.decode.form import MAX_PAIRS, FileForm, Rows, Words
+from labeldp_verify.decode.file import MAX_PAIRS, Constants, FileForm, Rows, Words, demand
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain
 
 _WORDS_PER_ENTRY = 6

@@ -10,25 +10,26 @@ from __future__ import annotations
 import json
 import math
 import struct
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact import FORMAT_VERSION, canonical_json
-from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64
-from labeldp_verify.artifact.neutral import is_taken_for, vanishes
+from labeldp_verify.artifact import FORMAT_VERSION, canonical_json, write_model
+from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64, is_taken_for, vanishes
 from labeldp_verify.budget import TooLargeError
 from labeldp_verify.certificate import Certificate, ShapeError
-from labeldp_verify.claims import short
 from labeldp_verify.cost import charge_fields, charge_json
 from labeldp_verify.forms import (
     CategoricalDomain,
     Domain,
     IntegerDomain,
+    Randomizer,
     RealDomain,
 )
+from labeldp_verify.report import short
 
 METADATA_KEYS = (
     "labeldp.certificate",
@@ -215,3 +216,26 @@ def demand(condition: bool, what: str) -> None:
     """Raise DecodeError unless the condition holds."""
     if not condition:
         raise DecodeError(f"not a valid artifact: {what}")
+
+
+Rows = NDArray[np.int64]
+Words = NDArray[np.uint64]
+MAX_PAIRS = 1 << 18
+
+
+class FileForm(ABC):
+    """A randomizer as decoded from the constants of a graph."""
+
+    randomizer: Randomizer
+
+    @abstractmethod
+    def critical_words(self) -> tuple[Rows, Words]:
+        """Row indices [n] and words [n, w] on both sides of every threshold, or of many."""
+
+    @abstractmethod
+    def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
+        """[n] what the integers demand for row indices [n] and words [n, w]."""
+
+    def rebuild(self, domain: Domain, certificate: dict[str, Any]) -> bytes:
+        """The file that these integers define."""
+        return write_model(domain, self.randomizer, certificate)

@@ -13,7 +13,7 @@ import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact.alias_table import column_bits
-from labeldp_verify.artifact.table_graph import MAX_ENTRIES
+from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
 from labeldp_verify.decode.alias_layout import (
     Entries,
     full_words,
@@ -22,8 +22,15 @@ from labeldp_verify.decode.alias_layout import (
     read_word_bits,
     words_at_thresholds,
 )
-from labeldp_verify.decode.file import Constants, check_outputs, demand
-from labeldp_verify.decode.form import MAX_PAIRS, FileForm, Rows, Words
+from labeldp_verify.decode.file import (
+    MAX_PAIRS,
+    Constants,
+    FileForm,
+    Rows,
+    Words,
+    check_outputs,
+    demand,
+)
 from labeldp_verify.forms import Domain, TableRandomizer
 
 _WORDS_PER_ENTRY = 6

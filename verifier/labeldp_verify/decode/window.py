@@ -17,8 +17,15 @@ from numpy.typing import NDArray
 
 from labeldp_verify.artifact import BucketGrid, write_model
 from labeldp_verify.artifact.graph import INT64, UINT64
-from labeldp_verify.decode.file import Constants, check_outputs, demand
-from labeldp_verify.decode.form import MAX_PAIRS, FileForm, Rows, Words
+from labeldp_verify.decode.file import (
+    MAX_PAIRS,
+    Constants,
+    FileForm,
+    Rows,
+    Words,
+    check_outputs,
+    demand,
+)
 from labeldp_verify.forms import Domain, WindowRandomizer
 from labeldp_verify.forms.window import Segment
 

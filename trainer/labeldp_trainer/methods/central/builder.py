@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from labeldp_compile.yaml_source import KeyPath
+from labeldp_compile.yaml_tree import KeyPath
 from labeldp_trainer.config import DpSgd, LabelDpPro, LoadedConfig
 from labeldp_trainer.dp_gradient.accounting import Plan, calibrate, padded_batch
 from labeldp_trainer.dp_gradient.hull import gram_bytes
@@ -17,9 +17,8 @@ from labeldp_trainer.dp_gradient.noise import key_of
 from labeldp_trainer.dp_gradient.step import Report, private_gradient
 from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.methods.central.kept import Kept
 from labeldp_trainer.methods.central.statement import central_statement
-from labeldp_trainer.methods.central.units import Units, make_problem, make_units
+from labeldp_trainer.methods.central.units import Kept, Units, make_problem, make_units
 from labeldp_trainer.methods.method import Method, Metrics, Setting
 from labeldp_trainer.methods.statement import written
 from labeldp_trainer.models import Params, count_parameters

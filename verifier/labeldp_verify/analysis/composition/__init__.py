@@ -13,8 +13,7 @@ from labeldp_verify.analysis.composition.compose import (
     lattice_of,
 )
 from labeldp_verify.analysis.composition.divergence import divergences
-from labeldp_verify.analysis.composition.dominating_pair import dominating_masses
-from labeldp_verify.analysis.composition.lattice import Lattice
+from labeldp_verify.analysis.composition.dominating_pair import Lattice, dominating_masses
 
 __all__ = [
     "MAX_LABELS_PER_USER",

@@ -9,8 +9,7 @@ from itertools import accumulate
 
 from labeldp_verify.analysis.bounds import exp_bounds, least_log_bound
 from labeldp_verify.analysis.composition.divergence import divergences
-from labeldp_verify.analysis.composition.dominating_pair import dominating_masses
-from labeldp_verify.analysis.composition.lattice import SLACK, Lattice
+from labeldp_verify.analysis.composition.dominating_pair import SLACK, Lattice, dominating_masses
 from labeldp_verify.analysis.composition.losses import ONE, Losses, from_masses, nothing_lost
 from labeldp_verify.forms import Randomizer
 

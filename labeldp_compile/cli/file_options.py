@@ -1,4 +1,4 @@
-"""The options of commands that also check a signature."""
+"""The options of commands that verify a file first: its signature, and what that may take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from labeldp_verify.budget import DEFAULT_BUDGET, Budget
 from labeldp_verify.signature import Signed, read_signed, signature_path
+
+from labeldp_compile.errors import InputError
 
 _OPTIONS = (
     click.option(
@@ -41,3 +44,20 @@ def signed_of(file: Path, public_key: Path | None, signature: Path | None) -> Si
     return (
         None if public_key is None else read_signed(signature or signature_path(file), public_key)
     )
+
+
+def _parse(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Budget:
+    try:
+        return DEFAULT_BUDGET if text is None else Budget.parse(text)
+    except InputError as error:
+        raise click.BadParameter(str(error).removeprefix("--budget: ")) from None
+
+
+def budget_option(command: Any) -> Any:
+    """Adds ``--budget``."""
+    return click.option(
+        "--budget",
+        metavar="SECONDS,BYTES",
+        callback=_parse,
+        help=f"What verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET}).",
+    )(command)

@@ -1,0 +1,167 @@
+"""All labels of one user through one randomizer or several."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import least_log_bound
+from labeldp_verify.analysis.composition import (
+    MAX_LABELS_PER_USER,
+    Composed,
+    Part,
+    compose_parts,
+)
+from labeldp_verify.analysis.composition.compose import common_step, masses_of
+from labeldp_verify.certificate import CompositionClaims, EpsilonAtDelta
+from labeldp_verify.composition import DELTAS
+from labeldp_verify.forms import Randomizer
+
+from labeldp_compile.errors import InputError
+
+MARGIN = 1e-6
+"""δ is asked for smaller by this share. Convolutions in float64 can be off by more where δ is tiny:
+what is found counts only once the integers prove it (``compose.py``)."""
+_DIGITS = 6
+_NO_PACKAGE = (
+    "ε at a given δ is computed by dp-accounting, which is not installed: "
+    "pip install 'labeldp[composition]'"
+)
+
+
+def require_accounting() -> None:
+    """Raise InputError if dp-accounting is not installed; for use before anything is spent."""
+    if importlib.util.find_spec("dp_accounting") is None:
+        raise InputError(_NO_PACKAGE)
+
+
+class Accounting:
+    """The composed privacy loss distribution of all labels of one user."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        """Raises InputError if dp-accounting is not installed."""
+        require_accounting()
+        self._step = common_step(parts)
+        self._composed: Any = None
+        for part in parts:
+            if part.ratio == 1:
+                continue
+            # Its accountant composes RandomizedResponse once, whatever the count: hence these.
+            distribution = _distribution(masses_of(part, self._step)[0], self._step)
+            composed = distribution.self_compose(part.labels)
+            self._composed = (
+                composed if self._composed is None else self._composed.compose(composed)
+            )
+
+    def epsilon(self, delta: float) -> Decimal:
+        """ε at δ, rounded up to 6 digits; Infinity if the float64 arithmetic finds none."""
+        if self._composed is None:
+            return Decimal(0)
+        found = float(self._composed.get_epsilon_for_delta(delta * (1 - MARGIN)))
+        if not math.isfinite(found):
+            return Decimal("Infinity")
+        rounding = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+        return rounding.create_decimal(Decimal(max(found, 0.0)) * (1 + Decimal("1e-9")))
+
+
+def _distribution(masses: dict[int, Fraction], step: Fraction) -> Any:
+    """A distribution over multiples of the step; its estimates are pessimistic."""
+    # It takes a second to import, and most commands do without.
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: PLC0415
+
+    losses = {j: math.nextafter(float(mass), math.inf) for j, mass in masses.items() if mass}
+    pmf = pld_pmf.create_pmf(losses, float(step), 0.0, True)
+    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+
+_UPWARDS = Context(prec=6, rounding=ROUND_CEILING)
+_STEPS_UP = 10
+
+
+class Composition:
+    """What a user pays for all labels together; ``parts`` say how many go through which file."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        """Each part has the ratio that its integers realise, and 1 … 10,000 labels."""
+        self.parts = tuple(parts)
+
+    @cached_property
+    def pure(self) -> Fraction:
+        """Σ L·ε over the parts, ε being the bound that the integers prove: (pure, 0)-DP."""
+        bounds = (part.labels * least_log_bound(part.ratio) for part in self.parts)
+        return sum(bounds, Fraction(0))
+
+    def epsilon(self, delta: Decimal) -> Decimal | None:
+        """An ε, of 6 digits, with which the labels together are (ε, δ)-DP, 1e-12 ≤ δ < 1.
+
+        dp-accounting's, once the integers prove it (Theorem 12); None if only ``pure`` is proved,
+        i.e. no smaller ε is. Raises ValueError for another δ, and InputError without dp-accounting.
+        """
+        if not Decimal("1e-12") <= delta < 1:
+            raise ValueError(f"δ must lie between 1e-12 and 1; it is {delta}")
+        found = self._accounting.epsilon(float(delta))
+        for step in range(_STEPS_UP):
+            if not found.is_finite() or Fraction(found) >= self.pure:
+                return None
+            if self.exact.delta(Fraction(found)) <= Fraction(delta):
+                return found
+            found = _UPWARDS.multiply(found, 1 + Decimal("1e-5") * 4**step)
+        return None
+
+    @cached_property
+    def exact(self) -> Composed:
+        """The same composition in integers, as ``verify`` computes it."""
+        return compose_parts(self.parts)
+
+    @cached_property
+    def _accounting(self) -> Accounting:
+        return Accounting(self.parts)
+
+
+def compose(randomizers: Sequence[Randomizer], labels_per_user: int | Sequence[int]) -> Composition:
+    """The composition of so many labels of one user through each of the randomizers.
+
+    One number of labels is for each randomizer alike. Raises ValueError for numbers of labels that
+    are not 1 … 10,000, or not one a randomizer.
+    """
+    counts = (
+        [labels_per_user] * len(randomizers)
+        if isinstance(labels_per_user, int)
+        else list(labels_per_user)
+    )
+    if not randomizers or len(counts) != len(randomizers):
+        raise ValueError("expected at least one randomizer, and one number of labels for each")
+    if not all(1 <= count <= MAX_LABELS_PER_USER for count in counts):
+        raise ValueError(f"a user has 1 … {MAX_LABELS_PER_USER:,} labels")
+    pairs = zip(randomizers, counts, strict=True)
+    return Composition([Part(r, analyse(r).worst_ratio(), count) for r, count in pairs])
+
+
+_STATEMENT_UPWARDS = Context(prec=30, rounding=ROUND_CEILING)
+
+
+def composition_statement(
+    randomizer: Randomizer, labels_per_user: int, epsilon_label: Fraction, epsilon_prior: Fraction
+) -> CompositionClaims:
+    """The pure figure, L·ε₁ of the prior, and ε at five δ, none of them above L·ε₂."""
+    composition = compose([randomizer], labels_per_user)
+    pure = labels_per_user * epsilon_label
+    at = []
+    for delta in DELTAS:
+        epsilon = composition.epsilon(Decimal(delta))
+        if epsilon is None or Fraction(epsilon) >= pure:
+            epsilon = _STATEMENT_UPWARDS.divide(Decimal(pure.numerator), Decimal(pure.denominator))
+        at.append(EpsilonAtDelta(delta, format(epsilon.normalize(), "f")))
+    return CompositionClaims(
+        labels_per_user=labels_per_user,
+        epsilon_pure=str(pure),
+        epsilon_prior=str(labels_per_user * epsilon_prior),
+        pair="table" if composition.exact.own_tables else "randomized response",
+        epsilon_at_delta=at,
+    )

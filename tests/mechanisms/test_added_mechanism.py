@@ -72,7 +72,8 @@ def test_it_compiles_and_verifies(labeldp):
 
 
 def test_it_is_swept_offered_and_in_the_schema(labeldp):
-    swept = labeldp("sweep", "added.yaml")
+    named = "randomized_response,noisy_identity"
+    swept = labeldp("sweep", "added.yaml", "--epsilon", "1,1.5", "--mechanisms", named)
     losses = {
         name: re.findall(rf"^{name}\s+(\S+)", swept, re.M)
         for name in ("randomized_response", "noisy_identity")

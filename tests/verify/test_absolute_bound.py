@@ -42,7 +42,7 @@ def duals(draw):
     return labels, weights, draw(st.fractions(1, 60, max_denominator=9)), alpha
 
 
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(deadline=None, derandomize=True, max_examples=120)
 @given(duals())
 def test_equals_brute_force(dual):
     labels, weights, growth, alpha = dual

@@ -210,7 +210,7 @@ def test_compiler_and_verifier_agree_on_any_noise(seed, kind, loss):
 
 
 def test_many_labels():
-    labels, reach = 20_001, 30
+    labels, reach = 8_001, 30
     r = laplace_like(labels, 1, reach)
     domain = IntegerDomain(0, labels - 1)
     model = read_model(write_model(domain, r, {}))

@@ -2,9 +2,10 @@
 
 For each prior, k and ε: seconds (median and range), loss and relative gap of the exact
 solver; for k = 52 and 53 at ε = 1 also seconds and loss of the linear program in its compact form
-(one minimum an output, 2kn rows) on grids of n outputs. Prints markdown; ``--plot`` draws the bias
-frontier on a claim-count prior and the loss against the grid. ``--real DIR``
-adds the histograms of the census_kdd_train, adult_train and randhie parquet files in DIR.
+(one minimum an output, kn rows) on grids of n outputs, and what it takes with two rows a cell and
+through SciPy. Prints markdown; ``--plot`` draws the bias frontier on a claim-count prior and the
+loss against the grid. ``--real DIR`` adds the histograms of the census_kdd_train, adult_train and
+randhie parquet files in DIR. ``--programs`` prints the linear programs only.
 """
 
 import argparse
@@ -16,6 +17,8 @@ from statistics import median
 import numpy as np
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
+from scipy import sparse
+from scipy.optimize import linprog
 
 from labeldp_compile.solve.optimal_unbiased import (
     BiasBudget,
@@ -28,6 +31,12 @@ from labeldp_compile.tools.sweep.plot import draw_frontier
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 RUNS = {52: 5, 401: 3, 1001: 1, 4001: 1}
 GRIDS = (52, 104, 208, 416)
+PROGRAMS = (
+    ("uniform", 52, 1.0),
+    ("uniform", 104, 1.0),
+    ("uniform", 104, 4.0),
+    ("spiked", 208, 1.0),
+)
 CLAIMS = [9500, 420, 65, 12, 2.4, 0.5, 0.1, 0.02, 0.004, 0.001, *[0.0002] * 7]
 REAL = (
     ("weeks worked", "census_kdd_train.parquet", "weeks_worked_in_year", 53),
@@ -92,6 +101,50 @@ def against_grids(name, prior, epsilon, sizes):
     return points
 
 
+def two_rows_a_cell(labels, prior, epsilon, outputs, errors):
+    """Least loss by SciPy, with m <= P and P <= e^ε·m for every cell."""
+    k, n = errors.shape
+    cells = sparse.identity(k * n)
+    minima = sparse.vstack([sparse.identity(n)] * k)
+    upper = sparse.hstack([cells, -math.exp(epsilon) * minima])
+    rows = sparse.vstack([sparse.hstack([-cells, minima]), upper], "csr")
+    scale = np.abs(outputs).max()
+    every = [sparse.kron(sparse.identity(k), r) for r in (np.ones((1, n)), outputs[None] / scale)]
+    sums = sparse.hstack([sparse.vstack(every), sparse.csr_matrix((2 * k, n))], "csr")
+    cost = np.concatenate([(prior[:, None] * errors).ravel(), np.zeros(n)])
+    right = np.concatenate([np.ones(k), labels / scale])
+    return linprog(cost, rows, np.zeros(2 * k * n), sums, right, (0, None), method="highs").fun
+
+
+def programs(k=52, runs=3):
+    """The linear program of Algorithm 1 as it is solved, and as it was."""
+    print("\nThe linear program of Algorithm 1, in one run\n")
+    print(
+        "| prior | outputs | ε | 2kn rows, SciPy | kn rows, highspy | factor | losses differ by |"
+    )
+    print("|---|---:|---:|---|---|---:|---:|")
+    for name, size, epsilon in PROGRAMS:
+        labels, prior = np.arange(float(k)), priors(k)[name]
+        prior = prior / prior.sum()
+        outputs = feasible_outputs(labels, epsilon, size)
+        errors = 0.5 * (outputs[None, :] - labels[:, None]) ** 2
+        times, losses = ([], []), []
+        for _ in range(runs):
+            start = time.perf_counter()
+            before = two_rows_a_cell(labels, prior, epsilon, outputs, errors)
+            middle = time.perf_counter()
+            losses.append(solve_lp_grid(labels, prior, epsilon, outputs, errors).loss / before - 1)
+            times[0].append(middle - start)
+            times[1].append(time.perf_counter() - middle)
+        cells = [f"{median(t):.2f} ({min(t):.2f}–{max(t):.2f})" for t in times]
+        factor = median(times[0]) / median(times[1])
+        print(
+            f"| {name} | {size} | {epsilon:g} | {cells[0]} | {cells[1]} | {factor:.1f} | "
+            f"{max(map(abs, losses)):.0e} |",
+            flush=True,
+        )
+
+
 def frontier():
     """Loss and root-mean-square bias along the penalty, on the claim counts at ε = 0.5."""
     labels, prior = np.arange(float(len(CLAIMS))), np.array(CLAIMS) / sum(CLAIMS)
@@ -154,7 +207,11 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[52, 401])
     parser.add_argument("--real", type=Path)
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--programs", action="store_true")
     arguments = parser.parse_args()
+    if arguments.programs:
+        programs()
+        return
     print("| prior | k | ε | seconds | loss | gap | outputs |")
     print("|---|---:|---:|---|---:|---:|---:|")
     for k in arguments.sizes:
@@ -169,6 +226,7 @@ def main():
     grid_points = against_grids("uniform", np.ones(52), 1.0, GRIDS)
     if real:
         against_grids("weeks worked", real["weeks worked"], 1.0, GRIDS)
+    programs()
     bias_points = frontier()
     two_bumps()
     if arguments.plot:

@@ -1,0 +1,117 @@
+"""The LP on given outputs: its optimum, its minima, and how it reports, stops and gives up."""
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.solve import highs
+from labeldp_compile.solve.highs import TimeLimitError, UnsolvedError, solve_linear_program
+from labeldp_compile.solve.optimal_unbiased import feasible_outputs, solve_lp_grid
+
+
+def problem(k, outputs, epsilon, loss="squared", base=0.9):
+    labels, prior = np.arange(float(k)), base ** np.arange(k)
+    values = feasible_outputs(labels, epsilon, outputs)
+    gap = np.abs(values - labels[:, None])
+    return labels, prior / prior.sum(), epsilon, values, 0.5 * gap**2 if loss == "squared" else gap
+
+
+def by_definition(labels, prior, epsilon, values, losses, unbiased):
+    """The least loss over P with P[i | y] ≤ e^ε·P[i | z] for all pairs of labels, by SciPy."""
+    k, n = losses.shape
+    rows = []
+    for i in range(n):
+        for y in range(k):
+            for z in range(k):
+                if y != z:
+                    row = np.zeros((k, n))
+                    row[y, i], row[z, i] = 1.0, -np.exp(epsilon)
+                    rows.append(row.ravel())
+    sums, right = np.kron(np.eye(k), np.ones(n)), np.ones(k)
+    if unbiased:
+        sums = np.vstack([sums, np.kron(np.eye(k), values)])
+        right = np.concatenate([right, labels])
+    cost = (prior[:, None] * losses).ravel()
+    found = linprog(cost, np.array(rows), np.zeros(len(rows)), sums, right, method="highs")
+    assert found.status == 0
+    return found.fun
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_the_optimum_is_that_of_the_definition(epsilon, loss, unbiased):
+    given = problem(6, 11, epsilon, loss)
+    found = solve_lp_grid(*given, unbiased=unbiased)
+    assert found.loss == pytest.approx(by_definition(*given, unbiased), rel=1e-9)
+    labels, prior, _, values, losses = given
+    assert prior @ (found.table * losses).sum(axis=1) == pytest.approx(found.loss, rel=1e-9)
+    np.testing.assert_allclose(found.table.sum(axis=1), 1.0, rtol=0, atol=1e-9)
+    if unbiased:
+        np.testing.assert_allclose(found.table @ values, labels, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+@pytest.mark.parametrize("epsilon", [14.0, 18.0, 20.0])
+def test_minima_far_below_the_tolerance_are_right(epsilon, loss):
+    """A low entry e^-20 of a high one decides how far the output is from being private."""
+    table = solve_lp_grid(*problem(12, 9, epsilon, loss, base=1.0)).table
+    high, low = table.max(axis=0), table.min(axis=0)
+    used = high > 1e-6
+    assert used.sum() >= 2
+    np.testing.assert_array_less(high[used], np.exp(epsilon) * low[used] * (1 + 1e-6))
+
+
+def test_progress_is_told(monkeypatch):
+    monkeypatch.setattr(highs, "_BETWEEN_LINES", 1e-4)
+    lines = []
+    solve_lp_grid(*problem(30, 60, 1.0), progress=lines.append)
+    assert lines[0] == "linear program of 1,860 rows and 1,860 columns"
+    assert "iterations in" in lines[1]
+    assert "optimal after" in lines[-1]
+
+
+def test_an_interrupt_ends_it_and_leaves_no_thread(monkeypatch):
+    monkeypatch.setattr(highs, "_BETWEEN_LINES", 1e-4)
+    before = set(threading.enumerate())
+
+    def interrupt(line):
+        if "iterations in" in line:
+            signal.raise_signal(signal.SIGINT)
+
+    # It would take minutes.
+    with pytest.raises(KeyboardInterrupt):
+        solve_lp_grid(*problem(100, 400, 1.0), progress=interrupt)
+    assert set(threading.enumerate()) == before
+
+
+def test_a_time_limit_is_one_clear_error(monkeypatch):
+    monkeypatch.setattr(
+        highs.solve_linear_program,
+        "__kwdefaults__",
+        {**highs.solve_linear_program.__kwdefaults__, "time_limit": 1e-3},
+    )
+    message = (
+        r"^a linear program of 1,860 rows and 1,860 columns was not solved in 0.001 s: give fewer"
+    )
+    with pytest.raises(TimeLimitError, match=message) as error:
+        solve_lp_grid(*problem(30, 60, 1.0))
+    # Not a ValueError, upon which a smaller ε would be tried.
+    assert isinstance(error.value, InputError) and not isinstance(error.value, ValueError)
+
+
+def test_what_has_no_optimum_says_so():
+    given = list(problem(4, 9, 1.0))
+    given[3] = given[3] + 1e3  # no mixture of these outputs has a small mean
+    with pytest.raises(ValueError, match=r"9 outputs was not solved: HiGHS says: Infeasible"):
+        solve_lp_grid(*given)
+    labels, prior, _, values, losses = problem(4, 9, 1.0)
+    with pytest.raises(ValueError, match="out of HiGHS's range"):
+        solve_lp_grid(labels, prior, 60.0, values, losses)
+    unbounded = highs.sparse.csc_matrix(np.array([[1.0, -1.0]]))
+    with pytest.raises(UnsolvedError, match="HiGHS says"):
+        solve_linear_program(np.array([-1.0, 0.0]), unbounded, np.zeros(1), np.zeros(1))

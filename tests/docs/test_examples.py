@@ -5,6 +5,8 @@ import doctest
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,14 @@ def test_the_example_runs(example, tmp_path, monkeypatch):
     said = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     assert runner.run(example, out=said.append).failed == 0, "".join(said)
+
+
+def test_the_site_has_them_all(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", tmp_path]
+    subprocess.run(command, cwd=ROOT, check=True)
+    for package in PACKAGES:
+        page = (tmp_path / f"reference-{package}.html").read_text(encoding="utf-8")
+        for name in importlib.import_module(package).__all__:
+            constant = f"{package}.{name}" not in OBJECTS
+            assert constant or f"<code>{name}</code>" in page, name
+        assert page.count("&gt;&gt;&gt;") > 2 and "``" not in page

@@ -1,0 +1,139 @@
+"""Pages of the site from docstrings: a hook of MkDocs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import get_overloads
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+PAGES = {
+    "labeldp_compile": ("labeldp_compile",),
+    "labeldp_verify": ("labeldp_verify",),
+    "labeldp_runtime": (
+        *("labeldp_runtime", "labeldp_runtime.polars", "labeldp_runtime.duckdb"),
+        "labeldp_runtime.spark",
+    ),
+}
+_SECTION = re.compile(r"(Args|Attributes|Returns|Raises):")
+_ITEM = re.compile(r"    (\w[\w, *]*): (.*)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a page for each package."""
+    for page, modules in PAGES.items():
+        text = "\n".join(line for name in modules for line in module_page(name))
+        files.append(File.generated(config, f"reference-{page}.md", content=f"# {page}\n\n{text}"))
+    return files
+
+
+def module_page(name: str) -> Iterator[str]:
+    """The lines on one module: what it is, its functions, its classes, its other names."""
+    module = importlib.import_module(name)
+    yield from ["", f"## {name}", ""] if "." in name else []
+    yield from body(inspect.getdoc(module) or "")
+    found = {key: getattr(module, key) for key in public_names(module)}
+    functions = {key: it for key, it in found.items() if inspect.isfunction(it)}
+    classes = {key: it for key, it in found.items() if inspect.isclass(it)}
+    errors = {key: it for key, it in classes.items() if issubclass(it, Exception)}
+    for key, it in functions.items():
+        yield from entry(key, it, "##" if name in PAGES else "###")
+    for key, it in classes.items():
+        if key in errors:
+            continue
+        yield from entry(key, it, "##")
+        for method in methods(it):
+            yield from entry(f"{key}.{method}", getattr(it, method), "###")
+    if errors:
+        yield from ["", "## Errors", ""]
+        for key, it in errors.items():
+            yield f"* `{key}`: {prose((inspect.getdoc(it) or '').replace(chr(10), ' '))}"
+
+
+def public_names(module: object) -> list[str]:
+    """What it hands out: its list, or the functions that it defines."""
+    listed: list[str] | None = getattr(module, "__all__", None)
+    if listed is not None:
+        return listed
+    own = inspect.getmembers(module, lambda it: getattr(it, "__module__", "") == module.__name__)
+    return [name for name, it in own if inspect.isfunction(it) and name[0] != "_"]
+
+
+def methods(it: type) -> Iterator[str]:
+    """Those that it defines itself and documents, in the order of the source."""
+    for name, member in vars(it).items():
+        public = name[0] != "_" or name in ("__init__", "__call__")
+        callable_ = inspect.isfunction(member) or isinstance(member, classmethod | property)
+        if public and callable_ and getattr(getattr(it, name), "__doc__", None):
+            wrapped = member.fget if isinstance(member, property) else getattr(it, name)
+            if wrapped.__module__ == it.__module__:  # not what dataclasses write
+                yield name
+
+
+def entry(name: str, it: object, level: str) -> Iterator[str]:
+    """Heading, signature and docstring."""
+    yield from ["", f"{level} `{name}`", ""]
+    if isinstance(it, property):
+        it = it.fget
+        yield from ["```python", f"{name}: {inspect.signature(it).return_annotation}", "```", ""]
+    elif inspect.isfunction(it) or inspect.ismethod(it):
+        called = name.removesuffix(".__init__").removesuffix(".__call__")
+        each = [line for way in get_overloads(it) or [it] for line in signature(called, way)]
+        yield from ["```python", *each, "```", ""]
+    yield from body(inspect.getdoc(it) or "")
+
+
+def signature(name: str, it: object) -> list[str]:
+    """One line if it is short, one a parameter if not."""
+    found = inspect.signature(it)
+    parameters = [p for p in found.parameters.values() if p.name != "self"]
+    stars = [p for p in parameters if p.kind is p.KEYWORD_ONLY][:1]
+    words = [word for p in parameters for word in [*["*"] * (p in stars), argument(p)]]
+    result = "" if found.return_annotation is found.empty else f" -> {found.return_annotation}"
+    line = f"{name}({', '.join(words)}){result}"
+    if len(line) <= 90:
+        return [line]
+    return [f"{name}(", *(f"    {word}," for word in words), f"){result}"]
+
+
+def argument(parameter: inspect.Parameter) -> str:
+    """With its type and default; a function as a default does nothing."""
+    text = f"{parameter.name}: {parameter.annotation}"
+    default = parameter.default
+    if default is parameter.empty:
+        return text
+    return f"{text} = {'…' if callable(default) else repr(default)}"
+
+
+def body(docstring: str) -> Iterator[str]:
+    """A docstring as Markdown: its sections become lists, its examples code."""
+    code, section = False, None
+    for line in docstring.splitlines():
+        example = line.startswith(">>> ") or (code and bool(line))
+        if example != code:
+            yield "```" if code else "```python"
+        code = example
+        heading = _SECTION.fullmatch(line)
+        item = None if section in (None, "Returns") else _ITEM.fullmatch(line)
+        if heading or line[:1].strip():
+            section = heading and heading[1]
+        if code:
+            yield line
+        elif heading:
+            yield from ["", f"**{heading[1]}**", ""]
+        elif item:
+            names = ", ".join(f"`{name.strip()}`" for name in item[1].split(","))
+            yield f"* {names}: {prose(item[2])}"
+        else:
+            yield prose(line.strip() if section else line)
+    if code:
+        yield "```"
+
+
+def prose(line: str) -> str:
+    """Marks of a docstring as those of Markdown."""
+    return re.sub(r"``(.+?)``", r"`\1`", line)

@@ -6,10 +6,12 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from typing import get_overloads
+from typing import get_args, get_overloads
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+from labeldp_compile.mechanisms import all_mechanisms
 
 PAGES = {
     "labeldp_compile": ("labeldp_compile",),
@@ -28,7 +30,24 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, modules in PAGES.items():
         text = "\n".join(line for name in modules for line in module_page(name))
         files.append(File.generated(config, f"reference-{page}.md", content=f"# {page}\n\n{text}"))
+    mechanisms = "\n".join(mechanisms_page())
+    files.append(File.generated(config, "reference-mechanisms.md", content=mechanisms))
     return files
+
+
+def mechanisms_page() -> Iterator[str]:
+    """The lines on all mechanisms: what each is, how it is solved, and its options."""
+    yield from ["# Options of the mechanisms", "", "Keys beside `kind` under `mechanism`."]
+    for it in all_mechanisms():
+        (kind,) = get_args(it.model_fields["kind"].annotation)
+        yield from ["", f"## `{kind}`", "", prose(inspect.getdoc(it) or ""), ""]
+        labels = "labels that are numbers" if it.needs_order else "labels of any kind"
+        yield f"For {labels}; {it.method}; a {it.form} randomizer."
+        options = {key: field for key, field in it.model_fields.items() if key != "kind"}
+        yield from ["", "| option | default | |", "|---|---|---|"] if options else []
+        for key, field in options.items():
+            default = "needed" if field.is_required() else f"`{str(field.default).lower()}`"
+            yield f"| `{key}` | {default} | {field.description or ''} |"
 
 
 def module_page(name: str) -> Iterator[str]:

@@ -58,7 +58,7 @@ def labeldp(tmp_path_factory):
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
-    run.place = place
+    run.place, run.environment = place, environment
     return run
 
 
@@ -95,3 +95,17 @@ def test_it_is_swept_offered_and_in_the_schema(labeldp):
     schema = json.loads(labeldp("schema"))
     described = schema["definitions"]["NoisyIdentity"]["description"]
     assert described == "The label itself, or with the least probability any other label."
+
+
+def test_it_is_on_the_page_of_all_mechanisms(labeldp):
+    code = "import reference; print(*reference.mechanisms_page(), sep='\\n')"
+    path = os.pathsep.join([labeldp.environment["PYTHONPATH"], str(ROOT / "docs" / "overrides")])
+    page = subprocess.run(
+        [sys.executable, "-c", code],
+        env=labeldp.environment | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "## `noisy_identity`" in page and "closed form; a table randomizer." in page
+    assert "| `k` | needed | number of labels kept as outputs |" in page

@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
 
-.PHONY: demo test lint unit languages docs bench schema clean
+.PHONY: demo test lint unit languages docs wheels bench schema clean
 
 $(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -43,6 +43,12 @@ languages: $(STAMP)
 # The site of docs/, in build/site; a broken link is an error.
 docs: $(STAMP)
 	@$(BIN)/mkdocs build --quiet --strict && echo build/site/index.html
+
+# The four distributions, in build/wheels; tests/test_wheels.py installs them.
+wheels: $(STAMP)
+	@for folder in verifier runtime . trainer; do \
+		$(BIN)/python -m build --no-isolation --outdir build/wheels $$folder > /dev/null || exit 1; done
+	@ls build/wheels/*.whl
 
 bench: $(STAMP)
 	@for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

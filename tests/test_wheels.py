@@ -1,0 +1,169 @@
+"""The four distributions as they are shipped, each with what it says it needs and nothing else."""
+
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {  # distribution → where it is built, and its package
+    "labeldp-verify": ("verifier", "verifier/labeldp_verify"),
+    "labeldp-runtime": ("runtime", "runtime/labeldp_runtime"),
+    "labeldp": (".", "labeldp_compile"),
+    "labeldp-trainer": ("trainer", "trainer/labeldp_trainer"),
+}
+SPEC = ROOT / "specs/health-rating.yaml"
+
+
+def run(*command):
+    """What a command says, away from this checkout."""
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd="/",
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory):
+    """The wheel of each distribution, built from its source distribution."""
+    folder, found = tmp_path_factory.mktemp("wheels"), {}
+    for name, (source, _) in PACKAGES.items():
+        out = folder / name
+        run(sys.executable, "-m", "build", "-n", "-o", out, ROOT / source)
+        (found[name],) = out.glob("*.whl")
+    return found
+
+
+def requirements(text, extras):
+    """The names that a distribution needs with these extras."""
+    for line in text:
+        it = Requirement(line)
+        if it.marker is None or any(it.marker.evaluate({"extra": e}) for e in (extras or {""})):
+            yield canonicalize_name(it.name), frozenset(it.extras)
+
+
+def needed(wheels, name):
+    """(wheels, installed distributions) that installing this one brings."""
+    ours, theirs, todo = {name}, set(), [(name, frozenset())]
+    seen = set(todo)
+    while todo:
+        name, extras = todo.pop()
+        if name in wheels:
+            ours.add(name)
+            with zipfile.ZipFile(wheels[name]) as file:
+                (path,) = (path for path in file.namelist() if path.endswith("/METADATA"))
+                lines = file.read(path).decode().splitlines()
+            wants = [
+                line.removeprefix("Requires-Dist: ")
+                for line in lines
+                if line.startswith("Requires-Dist: ")
+            ]
+        else:
+            theirs.add(name)
+            wants = metadata.distribution(name).requires or []
+        new = set(requirements(wants, extras)) - seen
+        seen |= new
+        todo += new
+    return ours, theirs
+
+
+@pytest.fixture(scope="module")
+def installed(wheels, tmp_path_factory):
+    """A function from a distribution to the programs of an environment with it, made once."""
+    made = {}
+
+    def programs(name):
+        if name not in made:
+            made[name] = environment(wheels, name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return programs
+
+
+def environment(wheels, name, folder):
+    """Wheels are installed; what they need is linked from here, and nothing that they do not."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin/python"
+    ours, theirs = needed(wheels, name)
+    files = [wheels[name] for name in ours]
+    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", *files)
+    site = Path(run(python, "-c", "import site; print(site.getsitepackages()[0])").strip())
+    for other in theirs:
+        distribution = metadata.distribution(other)
+        for top in {path.parts[0] for path in distribution.files} - {"..", "__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(distribution.locate_file(top))
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheels, name):
+    package = ROOT / PACKAGES[name][1]
+    here = {
+        path.relative_to(package.parent).as_posix()
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    with zipfile.ZipFile(wheels[name]) as file:
+        shipped = {path for path in file.namelist() if ".dist-info/" not in path}
+    assert shipped == here and f"{package.name}/py.typed" in shipped
+    if name == "labeldp":
+        assert {Path(path).suffix for path in shipped} >= {".html", ".css", ".js", ".typed"}
+
+
+@pytest.fixture(scope="module")
+def artifact(installed, tmp_path_factory):
+    """An artifact that the installed compiler made."""
+    folder = tmp_path_factory.mktemp("made")
+    labeldp = installed("labeldp") / "labeldp"
+    run(labeldp, "compile", SPEC, "-o", folder)
+    return folder / "health-rating.onnx"
+
+
+def test_the_compiler_compiles_and_reports(installed, artifact):
+    page, labeldp = artifact.with_suffix(".html"), installed("labeldp") / "labeldp"
+    assert run(labeldp, "--version").startswith("labeldp, version ")
+    run(labeldp, "verify", artifact, "--spec", SPEC)
+    run(labeldp, "report", artifact, "-o", page)
+    assert "<style>" in page.read_text("utf-8")
+
+
+def test_the_auditor_needs_only_the_verifier(installed, artifact):
+    programs = installed("labeldp-verify")
+    assert "labeldp-verify" in run(programs / "labeldp-verify", "--help")
+    said = run(programs / "labeldp-verify", artifact)
+    assert "verified." in said
+    absent = ["labeldp_compile", "labeldp_runtime", "opendp", "pyarrow", "scipy", "yaml", "click"]
+    script = "import importlib.util, sys; print(*filter(importlib.util.find_spec, sys.argv[1:]))"
+    assert run(programs / "python", "-c", script, *absent).split() == []
+
+
+def test_the_runtime_needs_only_itself(installed, artifact):
+    script = (
+        "import importlib.util as u, sys; from labeldp_runtime import Randomizer;"
+        "print(Randomizer.load(sys.argv[1])(['good'] * 3).shape);"
+        "print([n for n in ('labeldp_verify', 'onnx', 'cryptography') if u.find_spec(n)])"
+    )
+    programs = installed("labeldp-runtime")
+    said = run(programs / "python", "-c", script, artifact)
+    assert said.split("\n")[:2] == ["(3,)", "[]"]
+
+
+def test_the_trainer_is_found_by_the_command(installed):
+    programs = installed("labeldp-trainer")
+    said = run(programs / "labeldp", "train", "--help")
+    assert "--" in said and "labeldp train" in said
+    run(programs / "python", "-c", "import labeldp_trainer.run")

@@ -8,6 +8,11 @@ As a linear program it has a variable s ≥ max(a_y − cost, 0) for each pair o
 can be positive. Mehrotra's predictor-corrector method ("On the implementation of a primal-dual
 interior point method", 1992) stays away from the faces of the optimal set, so that its answer does
 well between the outputs, too. All s are eliminated: one step solves a system in a and t only.
+
+It is here because it is faster than a library. Whole proofs for 60 to 401 labels, one thread, in
+one run (``benchmarks/rr_on_bins.py --against``): Clarabel took 1.1 to 7.1 times as long, over all
+eight problems four times (1.9 s against 10.7 s, and 1.8 s against 12.7 s, for the hardest two);
+HiGHS 1.5 to 20 times, up to 200 labels. The proofs are as good with either.
 """
 
 from __future__ import annotations

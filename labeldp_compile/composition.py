@@ -27,8 +27,8 @@ from labeldp_compile.errors import InputError
 
 MARGIN = 1e-6
 """δ is asked for smaller by this share. Convolutions in float64 can be off by more where δ is tiny:
-what is found counts only once the integers prove it (``compose.py``)."""
-_DIGITS = 6
+what is found counts only once the integers prove it (``Composition.epsilon``)."""
+_UPWARDS = Context(prec=6, rounding=ROUND_CEILING)
 _NO_PACKAGE = (
     "ε at a given δ is computed by dp-accounting, which is not installed: "
     "pip install 'labeldp[composition]'"
@@ -66,8 +66,7 @@ class Accounting:
         found = float(self._composed.get_epsilon_for_delta(delta * (1 - MARGIN)))
         if not math.isfinite(found):
             return Decimal("Infinity")
-        rounding = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-        return rounding.create_decimal(Decimal(max(found, 0.0)) * (1 + Decimal("1e-9")))
+        return _UPWARDS.create_decimal(Decimal(max(found, 0.0)) * (1 + Decimal("1e-9")))
 
 
 def _distribution(masses: dict[int, Fraction], step: Fraction) -> Any:
@@ -80,7 +79,6 @@ def _distribution(masses: dict[int, Fraction], step: Fraction) -> Any:
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 
-_UPWARDS = Context(prec=6, rounding=ROUND_CEILING)
 _STEPS_UP = 10
 
 

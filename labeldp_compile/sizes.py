@@ -22,7 +22,6 @@ from labeldp_compile.spec.model import PublicPrior, UniformPrior
 _FIXED = {"window": 45_000, "additive": 90_000, "table": 95_000}
 _VECTORS = {"window": 204, "additive": 510, "table": 680}
 _FLOAT = 27  # a float64 as text, with quotes and a comma
-_PROOF = {"dual": _FLOAT, "slope": _FLOAT, "bias": _FLOAT, "no slope": _FLOAT}
 _CODE = 11  # an int64 in an attribute
 
 
@@ -61,7 +60,7 @@ def _besides_tables(spec: Spec, rows: int | None) -> int:
     """Everything but the tables of numbers."""
     domain, mechanism = spec.domain, spec.named_mechanism
     column, auto = (_json_bytes(text) for text in (spec.label.column, spec.auto_reason or ""))
-    listed = domain.size * sum(_PROOF[part] for part in mechanism.proof(spec.loss, domain.size))
+    listed = domain.size * _FLOAT * len(mechanism.proof(spec.loss, domain.size))
     return (
         _FIXED[mechanism.form]
         + column

@@ -1,7 +1,7 @@
 """YAML as a plain tree of texts with their lines, within limits that hold before any work is done.
 
 Two readers build on it, each with its own idea of what the texts mean: that of specs and training
-configs (``yaml_source``), and the verifier's. Anchors and aliases are refused, for a few of them
+configs (``read_yaml``), and the verifier's. Anchors and aliases are refused, for a few of them
 make gigabytes out of nothing; so are tags. Everything else is limited in bytes, nodes and depth.
 """
 

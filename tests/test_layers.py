@@ -96,6 +96,11 @@ def test_nothing_that_compiles_needs_a_tool():
             assert not any(module.startswith("labeldp_compile.tools") for module, _ in found), name
 
 
+def test_the_two_that_stand_alone_walk_over_protobuf_alike():
+    one, other = ((PACKAGES[p] / "wire.py").read_bytes() for p in THEIRS)
+    assert one == other
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_import_goes_in_a_circle(package):
     every = dict(modules(package))

@@ -1,7 +1,7 @@
 """From the ideal noise inside one period to an additive randomizer in whole counts.
 
-Inside a period the counts follow the ideal noise h, rounded so that no ratio grows
-(``rounded_shape``); from block to block they fall by at most r ≤ e^ε (``block_weights``). Privacy
+Inside a period the counts follow the ideal noise h, rounded so that no ratio grows,
+and from block to block they fall by at most r ≤ e^ε (both in ``whole_weights.py``). Privacy
 follows (Theorem 6 in docs/privacy.md) and is computed once more from the finished integers.
 """
 

@@ -227,7 +227,7 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON that ``from_json`` reads."""
-        value = dataclasses.asdict(self)
+        value: dict[str, Any] = _plain(self)
         if self.composition is None:
             del value["composition"]
         return value
@@ -262,6 +262,20 @@ def decimal(text: Any) -> Fraction:
     if not isinstance(text, str) or not DECIMAL.fullmatch(text):
         raise ValueError("not a decimal number")
     return Fraction(text)
+
+
+def _plain(value: Any) -> Any:
+    """Records as mappings, in containers of their own; ``asdict`` copies every number, too."""
+    if dataclasses.is_dataclass(value):
+        return {
+            field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        records = bool(value) and dataclasses.is_dataclass(value[0])  # all of them are, or none
+        return list(map(_plain, value)) if records else list(value)
+    return value
 
 
 T = TypeVar("T")

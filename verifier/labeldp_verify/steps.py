@@ -218,7 +218,7 @@ class _Verification:
         return f"every label's probabilities are whole counts that sum to exactly 2^{bits}"
 
     def check_privacy(self) -> str:  # 5
-        ratio = self.analysis.worst_ratio()
+        ratio = self._ratio = self.analysis.worst_ratio()
         epsilon = rational(self.certificate.exact.epsilon_label)
         demand(0 <= epsilon <= MAX_EPSILON, f"ε must lie in 0 … {MAX_EPSILON}")
         demand(
@@ -269,9 +269,7 @@ class _Verification:
         return check_optimality(self.certificate, self.domain, self._biases)
 
     def check_composition(self) -> str:  # 8
-        return check_composition(
-            self.certificate, self.form.randomizer, self.analysis.worst_ratio()
-        )
+        return check_composition(self.certificate, self.form.randomizer, self._ratio)
 
     def check_claims(self) -> str:  # 9
         exact = self.certificate.exact

@@ -1,6 +1,6 @@
 """Sums of per-example vectors, each clipped: the only thing that labels may enter (Theorem 7).
 
-A unit is whatever one substitution changes: an example, or a user (`per_user.py`).
+A unit is whatever one substitution changes: an example, or a user (`sampling.py`).
 """
 
 from collections.abc import Callable

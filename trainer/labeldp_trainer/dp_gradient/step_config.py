@@ -22,7 +22,7 @@ class Problem:
     `labels` are all classes, or the two ends of the label interval when the gradient is affine in
     the label (squared and Poisson log loss); clamp labels to it. `reduction` is None for a label
     as the unit; with `mean` or `sum` the unit is a user, x is `(xs, present)` and y [users,
-    examples] (`per_user.py`).
+    examples] (`sampling.py`).
     """
 
     loss: Loss

@@ -1,7 +1,7 @@
 """``method: {kind: alibi}``: Laplace noise on one-hot labels and their posterior as soft labels.
 
 With the noisy entries x̂ in lattice steps, Pr[x̂ | class c] ∝ L_c = e^(ε·x̂_c/S)
-(``randomize/one_hot.py``), and the posterior under a prior p is p_c·L_c/Σ p·L. Malek et al. (2021)
+(``randomize.py``), and the posterior under a prior p is p_c·L_c/Σ p·L. Malek et al. (2021)
 take the model's present predictions as prior, without a gradient through them. The gradient of the
 cross-entropy with that posterior is the gradient of −ln Σ_c p_c·L_c, the negative log-likelihood of
 the noisy labels: that is what is minimised here, so that early stopping has a loss to look at.

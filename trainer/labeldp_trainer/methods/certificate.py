@@ -96,7 +96,7 @@ def certificate_file(path: Path) -> Certificate:
 
 def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certificate:
     try:
-        version, insecure = str(fields["format_version"]), fields["insecure"]
+        version = str(fields["format_version"])
         if version.partition(".")[0] != "1":
             raise ArtifactError(f"{path}: has format {version}: upgrade labeldp-trainer")
         stated = labeldp_verify.Certificate.from_json(fields)
@@ -115,8 +115,8 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"{path}: is no certificate of labeldp, or is damaged") from error
-    if insecure is not None:
-        raise ArtifactError(f"{path}: {insecure!r}: compile it again without a test seed")
+    if stated.insecure is not None:
+        raise ArtifactError(f"{path}: {stated.insecure!r}: compile it again without a test seed")
     return certificate
 
 

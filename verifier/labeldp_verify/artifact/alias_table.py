@@ -56,7 +56,7 @@ def sample(entries: Sequence[int], word: int) -> int:
     return min(word, entries[word % columns]) % columns
 
 
-# The nodes that sample from an alias table: one gather and one Min (see ``alias_table``).
+# The nodes that sample from an alias table: one gather and one Min.
 #
 # uint64 shifts and Min, and int64 additions, compute exactly in every version of onnxruntime
 # that was tested.

@@ -122,7 +122,7 @@ def read_domain(stated: dict[str, Any]) -> Domain:
 
 
 def refuse_vanishing_nodes(model: onnx.ModelProto) -> None:
-    """DecodeError if onnxruntime would leave out a node that is needed (see ``neutral``)."""
+    """DecodeError if onnxruntime would leave out a node that is needed (see ``graph.py``)."""
     doubles = {
         tensor.name: struct.unpack("<d", tensor.raw_data)[0]
         for tensor in model.graph.initializer

@@ -1,8 +1,8 @@
 """What many labels of one user pay together, from the integers alone (Theorem 12).
 
-Read in this order: ``lattice.py`` (privacy losses on an even lattice), ``divergence.py`` and
-``additive_divergence.py`` (integers → hockey-stick divergences from above), ``dominating_pair.py``
-(divergences → masses on the lattice) and ``losses.py`` (their composition in integers).
+Read in this order: ``divergence.py`` (integers → hockey-stick divergences from above),
+``dominating_pair.py`` (divergences → masses on an even lattice of privacy losses) and ``losses.py``
+(their composition in integers).
 """
 
 from labeldp_verify.analysis.composition.compose import (

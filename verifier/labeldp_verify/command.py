@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.errors import InputError
@@ -14,9 +16,17 @@ from labeldp_verify.signature import read_signed, signature_path
 from labeldp_verify.steps import check_file
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes arguments in its errors, and they may be names of files."""
+
+    def error(self, message: str) -> NoReturn:
+        """The usage and the message, made printable, and exit code 2."""
+        super().error(one_line(message))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Verify one file, and exit: 0 all checks hold, 1 one fails, 2 it could not be checked."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         "labeldp-verify",
         description="Re-derive every provable claim of an artifact from FILE alone.",
     )
@@ -49,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InputError as error:
         print(f"labeldp-verify: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -10,9 +10,12 @@ from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
+    absolute_dual_is_feasible,
+    zero_one_dual_is_feasible,
+)
+from labeldp_verify.analysis.analysis import Labels, Loss
 from labeldp_verify.analysis.bounds import exp_lower, exp_upper, least_log_bound
-from labeldp_verify.analysis.loss import Labels, Loss
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
     bound_value,
@@ -20,7 +23,6 @@ from labeldp_verify.analysis.lower_bound import (
     unbiased_tolerance,
 )
 from labeldp_verify.analysis.strays import strays
-from labeldp_verify.analysis.zero_one_bound import zero_one_dual_is_feasible
 from labeldp_verify.artifact import FORMAT_VERSION, tables_digest
 from labeldp_verify.certificate import (
     Certificate,
@@ -36,7 +38,7 @@ from labeldp_verify.certificate import (
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
 
 from labeldp_compile.composition import composition_statement
-from labeldp_compile.solve.dual_bound import DualBound
+from labeldp_compile.mechanisms.problem import DualBound
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from labeldp_verify.analysis.loss import Loss
+from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.artifact import write_model
 from labeldp_verify.artifact.bucket_grid import BucketGrid
 from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer

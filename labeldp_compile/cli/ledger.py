@@ -21,7 +21,7 @@ from labeldp_compile.ledger import (
     read_entries,
     set_budget,
 )
-from labeldp_compile.ledger.kinds import HASH, NAME
+from labeldp_compile.ledger.entries import HASH, NAME
 from labeldp_compile.yaml_model import MAX_DIGITS, MAX_EXPONENT
 
 FORMAT_VERSION = "1.0"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.chain import BrokenChainError, Entry
+from labeldp_compile.ledger.entries import BrokenChainError, Entry
 
 
 class OverBudgetError(InputError):

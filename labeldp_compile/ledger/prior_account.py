@@ -25,7 +25,7 @@ from labeldp_verify.artifact import canonical_json
 
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.account import data_sets, require_budget
-from labeldp_compile.ledger.chain import BrokenChainError, Entry
+from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.store import Ledger, transaction
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior

@@ -1,8 +1,8 @@
 """The ledger's file: SQLite that only grows, readable by its owner alone.
 
 One writer at a time (BEGIN IMMEDIATE), every commit flushed to the disk (synchronous = EXTRA, with
-a rollback journal). Triggers (``guards``) stop mistakes, and the chain shows what somebody did on
-purpose.
+a rollback journal). Triggers stop mistakes in every program that writes with SQLite, until somebody
+takes them away on purpose; the chain shows that.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from pathlib import Path
 from labeldp_runtime.whole_file import replaced_when_whole
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import guards
 from labeldp_compile.ledger.account import data_sets
-from labeldp_compile.ledger.chain import BrokenChainError, Entry, check_chain, next_entry
-from labeldp_compile.ledger.kinds import check_kinds
+from labeldp_compile.ledger.entries import (
+    BrokenChainError,
+    Entry,
+    check_chain,
+    check_kinds,
+    next_entry,
+)
 
 FORMAT_VERSION = "1.0"
 _APPLICATION = 0x4C44504C  # "LDPL"
@@ -39,6 +43,31 @@ _TABLES = {
     hash TEXT NOT NULL UNIQUE
 )""",
     "secret": "CREATE TABLE secret (key BLOB NOT NULL)",
+}
+# The file itself refuses to change, delete, replace or skip an entry. INSERT OR REPLACE deletes the
+# row that is in its way without a word to triggers on deletion (unless recursive_triggers is on),
+# so an insertion is refused before it if one is.
+_GUARDS = {
+    "entries_stay": """CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END""",
+    "entries_remain": """CREATE TRIGGER entries_remain BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never deleted'); END""",
+    # IS NOT, because a number that is left out may be NULL here. Before the first entry: 64 zeros.
+    "entries_follow": """CREATE TRIGGER entries_follow BEFORE INSERT ON entries
+    WHEN NEW.number IS NOT (SELECT coalesce(max(number), -1) + 1 FROM entries)
+    OR NEW.previous IS NOT coalesce(
+        (SELECT hash FROM entries ORDER BY number DESC LIMIT 1), printf('%064d', 0))
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger follow one another'); END""",
+    "entries_differ": """CREATE TRIGGER entries_differ BEFORE INSERT ON entries
+    WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number OR hash = NEW.hash)
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never replaced'); END""",
+    "secret_stays": """CREATE TRIGGER secret_stays BEFORE UPDATE ON secret
+    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never changed'); END""",
+    "secret_remains": """CREATE TRIGGER secret_remains BEFORE DELETE ON secret
+    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never deleted'); END""",
+    "secret_is_one": """CREATE TRIGGER secret_is_one BEFORE INSERT ON secret
+    WHEN EXISTS (SELECT 1 FROM secret)
+    BEGIN SELECT RAISE(ABORT, 'a ledger has one key, which is never replaced'); END""",
 }
 
 
@@ -56,7 +85,7 @@ class Ledger:
         The triggers of an earlier version, or ones that were taken away, are replaced first.
         """
         entry = next_entry(self.entries, kind, {**facts, "time": now()})
-        guards.set_guards(self._connection)
+        _set_guards(self._connection)
         added = self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
             (entry.number, entry.kind, entry.body, entry.previous, entry.hash),
@@ -68,8 +97,8 @@ class Ledger:
 
     @property
     def is_guarded(self) -> bool:
-        """Whether the file itself refuses what ``guards`` says."""
-        return guards.is_guarded(self._connection)
+        """Whether the file itself refuses to change, delete, replace or skip an entry."""
+        return _is_guarded(self._connection)
 
     def key(self) -> bytes:
         """The secret under which data are digested; the first entry has its hash."""
@@ -240,3 +269,22 @@ def set_budget(path: Path, data_set: str, epsilon: Fraction, reason: str | None)
     facts: dict[str, object] = {"data_set": data_set, "epsilon": str(epsilon)}
     with transaction(path) as ledger:
         return ledger.append("budget", facts if reason is None else {**facts, "reason": reason})
+
+
+def _is_guarded(connection: sqlite3.Connection) -> bool:
+    """Whether the file has these triggers; an earlier version made fewer."""
+    return _triggers(connection).items() >= _GUARDS.items()
+
+
+def _set_guards(connection: sqlite3.Connection) -> None:
+    """Make those that are missing, or are not as they stand here, inside a transaction."""
+    found = _triggers(connection)
+    for name, text in _GUARDS.items():
+        if found.get(name) != text:
+            connection.execute(f"DROP TRIGGER IF EXISTS main.{name}")
+            connection.execute(text)
+
+
+def _triggers(connection: sqlite3.Connection) -> dict[str, str]:
+    rows = connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger'")
+    return dict(rows.fetchall())

@@ -100,6 +100,10 @@ class AdditiveNoise(Mechanism):
         period = label_lattice(domain, self.lattice).period
         return ENTRY_BYTES * ((1 << column_bits(2 * reach + 2)) + (2 << column_bits(period)))
 
+    def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
+        """Clipped noise on a fine lattice takes its time: its weights are whole one by one."""
+        return 5e-4 * labels if self.clip and self.lattice is not None else 0.0
+
     @classmethod
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
         """Clipped and unclipped, on the spec's own lattice if it names one."""

@@ -26,7 +26,7 @@ class Mechanism(Strict, ABC):
         kind: its name in a spec, which is the name of its file, too.
         form: the exact form that it compiles to.
         method: how it is solved, in words.
-        seconds_a_label: what that takes, without the tables (an order of magnitude).
+        seconds_a_label: what that takes, without the tables (within a factor of three: ``benchmarks/plan.py``).
         needs_order: whether the labels must be numbers.
         answers: with the labels themselves, or with other numbers that are positive where the
             labels are, or that may lie anywhere.

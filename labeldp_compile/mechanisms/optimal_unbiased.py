@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
-from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.rr_on_bins import build_bins, most_bins_bytes, rehearse_bins
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, Layout
 from labeldp_compile.rounding.placed_windows import (
@@ -33,7 +33,6 @@ from labeldp_compile.rounding.placed_windows import (
     place_windows,
 )
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.yaml_model import Number, Strict
 
 if TYPE_CHECKING:
@@ -419,7 +418,8 @@ def _lp_outputs(
 
     epsilon = float(problem.epsilon)
     values = _given_outputs(outputs, y, epsilon)
-    solution = solve_lp_grid(y, prior, epsilon, values, _loss_matrix(problem.loss, values, y))
+    cost = _loss_matrix(problem.loss, values, y)
+    solution = solve_lp_grid(y, prior, epsilon, values, cost, progress=problem.progress)
     weights = solution.table.min(axis=0)
     kept = weights > _LEAST_COLUMN * weights.max()
     if kept.sum() < 2:

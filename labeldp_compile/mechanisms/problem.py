@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from labeldp_verify.analysis.loss import Loss
+from labeldp_verify.analysis.analysis import Loss
+from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, WindowRandomizer
 from labeldp_verify.forms.window import Output
 from numpy.typing import NDArray
-
-from labeldp_compile.solve.dual_bound import DualBound
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,18 @@ class Problem:
         """[k] the prior as float64, summing to about one."""
         total = sum(self.weights)
         return np.array([weight / total for weight in self.weights])
+
+
+@dataclass(frozen=True)
+class DualBound:
+    """Dual values α, β [k] of the squared loss, and over which randomizers they bound it.
+
+    A solver hands them on so that its optimality can be proved without it.
+    """
+
+    alpha: Sequence[float]
+    beta: Sequence[float]
+    rule: BiasRule
 
 
 @dataclass(frozen=True)

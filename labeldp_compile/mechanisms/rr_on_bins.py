@@ -12,7 +12,7 @@ from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
-from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.tables import (
     GRID_OF_RESPONSE,
     MAX_CERTIFIED_LABELS,
@@ -21,7 +21,6 @@ from labeldp_compile.mechanisms.tables import (
     response_layout,
 )
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 
 _WIDE_BINS_EPSILON = 4.0  # from here on the duals may take an interior-point method

@@ -12,7 +12,7 @@ from pydantic import Field, StrictInt
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
-from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
+from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved, label_values
 from labeldp_compile.mechanisms.tables import (
     MAX_CERTIFIED_LABELS,
     Layout,
@@ -20,7 +20,6 @@ from labeldp_compile.mechanisms.tables import (
     window_layout,
 )
 from labeldp_compile.rounding.randomized_response import rr_top_k
-from labeldp_compile.solve.dual_bound import DualBound
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
 
 MAX_KEPT_LABELS = 1_000_000

@@ -34,9 +34,6 @@ def parse_spec(text: str, source: str = "spec") -> Spec:
     return spec
 
 
-SCHEMA_FILE = "labeldp-spec.schema.json"
-
-
 def json_schema() -> str:
     """The schema as indented JSON, with a final newline; the same for the same models."""
     schema = _draft7(Spec.model_json_schema())

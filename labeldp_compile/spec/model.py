@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from labeldp_verify.analysis.loss import Loss
+from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.artifact.graph import is_taken_for
 from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import Rounding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labeldp_compile.mechanisms import KINDS, mechanism_class
+from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.spec.model import (
     Auto,
@@ -13,10 +13,6 @@ from labeldp_compile.spec.model import (
     Spec,
     UniformPrior,
 )
-
-DOMAINS = ("integer", "real", "categorical")
-LOSSES = ("squared", "absolute", "poisson", "zero_one")
-MECHANISMS = KINDS
 
 
 def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) -> str | None:

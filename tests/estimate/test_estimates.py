@@ -18,9 +18,9 @@ from labeldp_runtime import Randomizer
 from labeldp_compile.probabilities import row, value
 from labeldp_compile.tabular import open_table, reader
 from labeldp_compile.tools.estimate import Estimation, GroupCounts, NotEstimableError, count_outputs
-from labeldp_compile.tools.estimate.classes import label_classes
 from labeldp_compile.tools.estimate.functionals import SHARES, quantiles
 from labeldp_compile.tools.estimate.intervals import Estimates
+from labeldp_compile.tools.estimate.inversion import label_classes
 from labeldp_compile.tools.estimate.means import mean_estimator
 from labeldp_compile.tools.estimate.private_counts import output_indices
 from labeldp_compile.tools.estimate.shares import project_to_simplex

@@ -12,7 +12,7 @@ from labeldp_runtime.wire import WireError, count_fields
 from labeldp_trainer import ConfigError, load_config, parse_config
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify import budget as budget_module
-from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
 from labeldp_verify.analysis.lower_bound import _sum_of
 from labeldp_verify.artifact import write_model
 from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain

@@ -9,7 +9,7 @@ import pytest
 from labeldp_verify.artifact import canonical_json
 
 from labeldp_compile.ledger import store
-from labeldp_compile.ledger.chain import START, next_entry
+from labeldp_compile.ledger.entries import START, next_entry
 
 
 @pytest.fixture

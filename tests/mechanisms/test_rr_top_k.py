@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify import check_bytes
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import zero_one_dual_is_feasible
 from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.analysis.zero_one_bound import zero_one_dual_is_feasible
 from scipy.optimize import linprog
 
 from labeldp_compile.mechanisms.rr_top_k import by_weight

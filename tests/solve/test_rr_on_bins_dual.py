@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
 from labeldp_verify.analysis.bounds import exp_bounds
 from labeldp_verify.analysis.lower_bound import dual_is_feasible
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from labeldp_compile.spec import json_schema, load_spec
-from labeldp_compile.spec.load import SCHEMA_FILE
 from labeldp_compile.spec.model import Spec
 
+SCHEMA_FILE = "labeldp-spec.schema.json"
 SPECS = Path(__file__).parents[2] / "specs"
 EXAMPLES = sorted(SPECS.glob("*.yaml"))
 

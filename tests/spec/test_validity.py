@@ -6,11 +6,14 @@ import pytest
 from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import SpecError
+from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec.validity import DOMAINS, LOSSES, MECHANISMS, why_invalid
+from labeldp_compile.spec.validity import why_invalid
 from tests.helpers import compile_text
 
 DOCS = Path(__file__).parents[2] / "docs" / "spec.md"
+DOMAINS = ("integer", "real", "categorical")
+LOSSES = ("squared", "absolute", "poisson", "zero_one")
 DOMAIN_TEXT = {
     "integer": "{kind: integer, min: 1, max: 4}",
     "real": "{kind: real, min: 0.5, max: 2, points: 4}",

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
 
 
 def f_at(v, labels, weights, growth, alpha):

@@ -2,13 +2,19 @@
 
 Early stopping keeps the parameters of least loss on the labels that training sees, and never looks
 at others (Appendix G.2 of Optimal unbiased randomizers for regression with label DP).
+
+A training in stages has a folder ``stages/1``, ``stages/2``, … inside its run folder, each with its
+metrics and checkpoints. What a stage wants to keep (private labels) lies there, whole and synced,
+before its first step, and the first stage's in the run folder itself: a run that is killed between
+drawing labels and storing them draws others, but nobody has seen the first ones; one that is killed
+later finds them. Finished stages are gone through again from their last checkpoints, in no time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 
@@ -17,9 +23,10 @@ from labeldp_trainer.errors import DivergedError
 from labeldp_trainer.loop import State, make_epoch, start
 from labeldp_trainer.losses import build_optimizer
 from labeldp_trainer.methods import Method
-from labeldp_trainer.models import Params
+from labeldp_trainer.models import Model, Params
 from labeldp_trainer.run import Checkpoints, RunFolder
-from labeldp_trainer.run.metrics import Line, append_line, keep_lines
+from labeldp_trainer.run.metrics import Line, append_line, draw_curve, keep_lines
+from labeldp_trainer.run.program import Stages
 from labeldp_trainer.sharding import Devices
 
 
@@ -102,3 +109,34 @@ class Run:
         patience = None if stopping is None else stopping.patience
         waited = int(state.epoch) - int(state.best_epoch)
         return int(state.epoch) >= training.epochs or (patience is not None and waited >= patience)
+
+
+def run_stages(
+    run: Run, model: Model, params: Params, seed_key: jax.Array
+) -> tuple[Params, int, list[Line]]:
+    """All stages that are left: parameters, their epoch, and the metrics of the last stage.
+
+    Every stage starts from fresh parameters; ``params`` are those of the first. Stage t has the
+    keys 2t − 2 and 2t − 1 of the seed. Raises InputError.
+    """
+    later = run.method.later
+    if later is None:
+        return run.epochs(params, jax.random.fold_in(seed_key, 1))
+    stages, number = Stages(run.folder), 1
+    run = replace(run, folder=stages.open(number) or stages.create(number, {}))
+    while True:
+        keys = (
+            jax.random.fold_in(seed_key, 2 * number - 2),
+            jax.random.fold_in(seed_key, 2 * number - 1),
+        )
+        if number > 1:
+            params = jax.jit(model.init)(keys[0])
+        params, epoch, lines = run.epochs(params, keys[1])
+        if later is None:
+            return params, epoch, lines
+        draw_curve(run.folder.path / "learning_curve.png", lines)
+        number += 1
+        folder = stages.open(number)
+        method = later(params, None if folder is None else folder.stored())
+        run = replace(run, method=method, folder=folder or stages.create(number, method.keep))
+        later = method.later

@@ -13,7 +13,7 @@ import jax
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import Dataset, Task, load_data
-from labeldp_trainer.epochs import Run
+from labeldp_trainer.epochs import Run, run_stages
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import make_evaluation
 from labeldp_trainer.losses import Loss
@@ -26,7 +26,6 @@ from labeldp_trainer.run.folder import write_json
 from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.program import environment, program_digest, repeats_bits
 from labeldp_trainer.sharding import Devices
-from labeldp_trainer.stages import run_stages
 
 _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from labeldp_verify.analysis.loss import Loss
+from labeldp_verify.analysis.analysis import Loss
 
 ADJACENCY = "substitution of one label"
 RATIONAL = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from labeldp_verify.analysis.absolute_bound import absolute_dual_is_feasible
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
+    absolute_dual_is_feasible,
+    zero_one_dual_is_feasible,
+)
 from labeldp_verify.analysis.bounds import exp_bounds
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
@@ -12,7 +15,6 @@ from labeldp_verify.analysis.lower_bound import (
     dual_is_feasible,
     unbiased_tolerance,
 )
-from labeldp_verify.analysis.zero_one_bound import zero_one_dual_is_feasible
 from labeldp_verify.certificate import Certificate, decimal, rational
 from labeldp_verify.cost import charge_duals
 from labeldp_verify.forms import CategoricalDomain, Domain

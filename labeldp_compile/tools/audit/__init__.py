@@ -1,7 +1,13 @@
 """A black-box statistical audit of a running randomizer; see ``audit.py`` for its plan."""
 
-from labeldp_compile.tools.audit.artifact import audit_artifact
-from labeldp_compile.tools.audit.audit import MAX_LABELS, MIN_SAMPLES, Claim, audit, choose_labels
+from labeldp_compile.tools.audit.audit import (
+    MAX_LABELS,
+    MIN_SAMPLES,
+    Claim,
+    audit,
+    audit_artifact,
+    choose_labels,
+)
 from labeldp_compile.tools.audit.reference import Reference
 from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding
 from labeldp_compile.tools.audit.target import ArtifactTarget, FunctionTarget, Target

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from labeldp_verify import DEFAULT_BUDGET, Budget
 from numpy.typing import NDArray
 
+from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit.cells import Cells, choose_cells
 from labeldp_compile.tools.audit.distribution import (
     Difference,
@@ -31,7 +34,8 @@ from labeldp_compile.tools.audit.reference import Reference
 from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding, LabelCounts
 from labeldp_compile.tools.audit.sampling import Sampler, Tally
 from labeldp_compile.tools.audit.sequences import SequenceTests, even_set
-from labeldp_compile.tools.audit.target import Draw, Target
+from labeldp_compile.tools.audit.target import ArtifactTarget, Draw, FunctionTarget, Target
+from labeldp_compile.tools.inspection import decode_artifact
 
 MIN_SAMPLES = 100_000
 MAX_LABELS = 256
@@ -248,3 +252,27 @@ class _Audit:
             f"for label {self.label(first.label)} output {self.cells.describe(first.cells)} has a "
             f"probability of at least {first.at_least:.6g}"
         )
+
+
+def audit_artifact(
+    path: Path,
+    function: str | None = None,
+    *,
+    samples: int,
+    progress: Callable[[int], None] = lambda done: None,
+    processes: bool = True,
+    budget: Budget = DEFAULT_BUDGET,
+) -> AuditReport:
+    """Audit an artifact as labeldp-runtime runs it, or a function ``module:name`` in its place.
+
+    Raises VerificationError if the artifact does not verify, and InputError if it cannot be read,
+    or if it or the function cannot be loaded or fails.
+    """
+    if samples < MIN_SAMPLES:
+        raise InputError(f"an audit takes {MIN_SAMPLES:,} samples or more, not {samples:,}")
+    decoded = decode_artifact(path, budget)
+    reference = Reference(decoded, choose_labels(decoded.domain.size))
+    bound = decoded.certificate.privacy.epsilon_label_bound
+    claim = Claim(bound, "certified at most", decoded.domain.size, reference)
+    target = ArtifactTarget(path) if function is None else FunctionTarget(function)
+    return audit(target, reference.inputs(), claim, samples, progress, processes=processes)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from labeldp_compile.tools.estimate.classes import LabelClasses
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
+from labeldp_compile.tools.estimate.inversion import LabelClasses
 from labeldp_compile.tools.inspection import Decoded, label_at
 
 FORMAT_VERSION = "1.0"

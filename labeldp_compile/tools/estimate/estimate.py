@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.estimate.classes import LabelClasses, label_classes
 from labeldp_compile.tools.estimate.functionals import Quantile, quantiles
 from labeldp_compile.tools.estimate.intervals import Estimates, Target
-from labeldp_compile.tools.estimate.inversion import Inverse, NotEstimableError, invert
+from labeldp_compile.tools.estimate.inversion import (
+    Inverse,
+    LabelClasses,
+    NotEstimableError,
+    invert,
+    label_classes,
+)
 from labeldp_compile.tools.estimate.means import Mean, mean_estimator
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 from labeldp_compile.tools.estimate.shares import (

@@ -10,7 +10,6 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Randomizer
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.estimate.classes import LabelClasses, class_matrix
 from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.intervals import (
     Estimates,
@@ -19,7 +18,12 @@ from labeldp_compile.tools.estimate.intervals import (
     score_estimates,
     student,
 )
-from labeldp_compile.tools.estimate.inversion import Inverse, NotEstimableError
+from labeldp_compile.tools.estimate.inversion import (
+    Inverse,
+    LabelClasses,
+    NotEstimableError,
+    class_matrix,
+)
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 from labeldp_compile.tools.inspection import Decoded
 

@@ -8,11 +8,10 @@ import numpy as np
 from labeldp_verify.forms import CategoricalDomain
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.estimate.classes import LabelClasses
 from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.hits import Hits
 from labeldp_compile.tools.estimate.intervals import Estimates, Target, Z, score_estimates
-from labeldp_compile.tools.estimate.inversion import Inverse, NotEstimableError
+from labeldp_compile.tools.estimate.inversion import Inverse, LabelClasses, NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 from labeldp_compile.tools.inspection import Decoded
 

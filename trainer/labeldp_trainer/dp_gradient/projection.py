@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 from labeldp_trainer.dp_gradient.hull import Materialised, Vertices
-from labeldp_trainer.dp_gradient.simplex_qp import QPMethod, QPSolution, solution, solve_simplex_qp
+from labeldp_trainer.dp_gradient.simplex_qp import QPSolution, solution, solve_simplex_qp
 from labeldp_trainer.dp_gradient.tree import PyTree, dot, tiny
 
 
@@ -38,7 +38,6 @@ def project_gram(
     smoothing: float = 1.0,
     tolerance: float = 1e-2,
     max_iterations: int = 50,
-    method: QPMethod = "interior_point",
 ) -> Projection:
     """Project `target` onto the convex hull by a quadratic program on the Gram matrix.
 
@@ -49,7 +48,6 @@ def project_gram(
         vertices.correlate(target),
         tolerance=tolerance,
         max_iterations=max_iterations,
-        method=method,
     )
     return _smoothed(vertices, solved, smoothing)
 

@@ -7,7 +7,7 @@ z* of g̃ onto the hull satisfies ⟨z* − g̃, z − z*⟩ ≥ 0. As z* is a c
 ≤ τ²·aᵀHa = τ²‖z‖² certifies ‖z − z*‖ ≤ τ‖z‖, whichever way a was found.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,6 @@ import numpy as np
 from jax import Array, lax
 
 from labeldp_trainer.dp_gradient.tree import tiny
-
-QPMethod = Literal["interior_point", "frank_wolfe"]
 
 
 class QPSolution(NamedTuple):
@@ -30,21 +28,14 @@ class QPSolution(NamedTuple):
 
 
 def solve_simplex_qp(
-    gram: Array,
-    linear: Array,
-    *,
-    tolerance: float,
-    max_iterations: int,
-    method: QPMethod = "interior_point",
+    gram: Array, linear: Array, *, tolerance: float, max_iterations: int
 ) -> QPSolution:
     """Solve min ½aᵀHa − bᵀa over the simplex: gram H [m, m] positive semidefinite, linear b [m].
 
     Stops at gap ≤ `tolerance`²·aᵀHa; `certified` says whether it got there within
-    `max_iterations`. `interior_point` takes 10 to 30 iterations of a Cholesky factorization each,
-    `frank_wolfe` (pairwise) many of O(m).
+    `max_iterations`: an interior-point method takes 10 to 30 Cholesky factorizations.
     """
-    solve = {"interior_point": _interior_point, "frank_wolfe": _frank_wolfe}[method]
-    coefficients, iterations = solve(gram, linear, tolerance, max_iterations)
+    coefficients, iterations = _interior_point(gram, linear, tolerance, max_iterations)
     gap, square = _gap(gram, linear, coefficients)
     return solution(coefficients, iterations, gap, square, tolerance)
 
@@ -138,41 +129,3 @@ def _largest_step(value: Array, change: Array) -> Array:
     """Return the largest t ≤ 1 (about) with value + t·change ≥ 0."""
     ratios = jnp.where(change < 0, -value / jnp.where(change < 0, change, -1.0), jnp.inf)
     return jnp.minimum(jnp.min(ratios), 1.0)
-
-
-class _Pairwise(NamedTuple):
-    a: Array
-    product: Array  # H·a
-    done: Array
-    iterations: Array
-
-
-def _frank_wolfe(
-    gram: Array, linear: Array, tolerance: float, max_iterations: int
-) -> tuple[Array, Array]:
-    """Pairwise Frank–Wolfe: weight moves from the worst active vertex to the best, exactly."""
-    refresh = 64  # how often H·a is recomputed, against the drift of its updates
-
-    def step(state: _Pairwise) -> _Pairwise:
-        a, product = state.a, state.product
-        slope = product - linear
-        to = jnp.argmin(slope)
-        away = jnp.argmax(jnp.where(a > 0, slope, -jnp.inf))
-        done = jnp.dot(a, slope) - slope[to] <= tolerance**2 * jnp.dot(a, product)
-        gain = slope[away] - slope[to]
-        curvature = gram[to, to] + gram[away, away] - 2 * gram[to, away]
-        length = jnp.where(curvature > 0, gain / jnp.where(curvature > 0, curvature, 1.0), jnp.inf)
-        length = jnp.where(done, 0.0, jnp.clip(length, 0.0, a[away]))
-        moved = a.at[to].add(length).at[away].add(-length)
-        updated = product + length * (gram[to] - gram[away])
-        fresh = state.iterations % refresh == refresh - 1
-        updated = lax.cond(fresh, lambda: gram @ moved, lambda: updated)
-        return _Pairwise(moved, updated, done, state.iterations + 1)
-
-    # The best single vertex for ½H_ii − b_i is a better start than the centre: few vertices are
-    # active.
-    start = jnp.argmin(0.5 * jnp.diagonal(gram) - linear)
-    a = jnp.zeros_like(linear).at[start].set(1.0)
-    first = _Pairwise(a, gram[start], jnp.zeros((), bool), jnp.zeros((), jnp.int32))
-    last = lax.while_loop(lambda s: ~s.done & (s.iterations < max_iterations), step, first)
-    return last.a / jnp.sum(last.a), last.iterations

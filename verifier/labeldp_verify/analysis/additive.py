@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from labeldp_verify.analysis.additive_ratio import worst_ratio
-from labeldp_verify.analysis.analysis import Analysis, BoundsOfRow, OfRow
-from labeldp_verify.analysis.loss import Bounds, Labels, Loss
+from labeldp_verify.analysis.analysis import Analysis, Bounds, BoundsOfRow, Labels, Loss, OfRow
 from labeldp_verify.analysis.noise_sums import NoiseSums
 from labeldp_verify.forms import AdditiveRandomizer
 

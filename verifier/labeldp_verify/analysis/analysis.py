@@ -9,11 +9,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-from labeldp_verify.analysis.loss import Bounds, Labels, Loss
 from labeldp_verify.analysis.strays import Strays, mixed
 from labeldp_verify.forms import Randomizer
+
+Loss = Literal["squared", "absolute", "poisson", "zero_one"]
+Labels = Sequence[Any]  # [k] exact numbers (Fraction), or categories
+Bounds = tuple[Fraction, Fraction]  # equal where the expectation is rational
 
 OfRow = Callable[[int], Fraction]
 BoundsOfRow = Callable[[int], Bounds]

@@ -15,14 +15,16 @@ from itertools import accumulate, pairwise
 
 from labeldp_verify.analysis.analysis import (
     Analysis,
+    Bounds,
     BoundsOfRow,
+    Labels,
+    Loss,
     OfRow,
     TooMuchWorkError,
     integers_of,
     squared_loss,
 )
 from labeldp_verify.analysis.bounds import log_bounds
-from labeldp_verify.analysis.loss import Bounds, Labels, Loss
 from labeldp_verify.budget import charge
 from labeldp_verify.forms import WindowRandomizer
 

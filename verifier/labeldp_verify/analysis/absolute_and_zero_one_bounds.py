@@ -1,4 +1,4 @@
-"""A rigorous lower bound on the absolute noisy label loss, from dual values, without a solver.
+"""Rigorous lower bounds on the absolute and the 0-1 loss, from dual values, without a solver.
 
 Let α [k] be any numbers, h_y(v) = p_y·|v − y| − α_y, and
 
@@ -14,6 +14,10 @@ F is piecewise linear and falls towards neither infinity. Its slope rises only a
 h_y changes its sign, min(h_y, 0) bends downwards. So its least value is at a label, and it is
 enough to look there. e^ε is replaced by a rational above it, which only makes F smaller. All
 arithmetic is in integers.
+
+The 0-1 loss: with [v ≠ y] in place of |v − y| the proof is the same, and F is constant but at the
+labels; F ≥ 0 at every label and at one value that is no label makes every ε-DP randomizer change a
+label with a probability of at least Σα.
 """
 
 from __future__ import annotations
@@ -65,3 +69,26 @@ def absolute_dual_is_feasible(
             add(j, bisect_right(y, y[j] + reach), extra, j, 1)
     totals = zip(accumulate(level), accumulate(slope), y, strict=False)
     return all(constant + rise * v >= 0 for constant, rise, v in totals)
+
+
+def zero_one_dual_is_feasible(
+    weights: Sequence[int], exp_upper: Fraction, alpha: Sequence[Fraction]
+) -> bool:
+    """Whether F ≥ 0 everywhere, decided exactly, in O(k).
+
+    ``weights`` [k] integers ≥ 0 in proportion to the prior and not all 0, ``exp_upper`` ≥ e^ε,
+    ``alpha`` [k] exact. Raises ValueError if they are not as described.
+    """
+    if min(weights) < 0 or not any(weights) or exp_upper < 1 or len(alpha) != len(weights):
+        raise ValueError("weights must be >= 0 and not all 0, and exp_upper at least 1")
+    # Times Σ weights and a common denominator: p_y becomes an integer w, α_y an integer a.
+    unit, total = lcm(*(number.denominator for number in alpha)), sum(weights)
+    growth = exp_upper - 1
+    one, extra = growth.denominator, growth.numerator
+
+    def term(h: int) -> int:
+        return one * h + extra * min(h, 0)
+
+    pairs = [(w * unit, int(a * unit) * total) for w, a in zip(weights, alpha, strict=True)]
+    nowhere = sum(term(w - a) for w, a in pairs)
+    return nowhere >= 0 and all(nowhere - term(w - a) + term(-a) >= 0 for w, a in pairs)

@@ -1,7 +1,7 @@
 """Upper bounds on an artifact's bytes, for every prior: known before one is paid for.
 
-Where the tables depend on the prior, the mechanism sees to it that they fit: ``optimal_unbiased``
-merges rare outputs, ``rr_on_bins`` and ``rr_with_prior`` take fewer of them.
+Where the tables depend on the prior, the mechanism sees to it that they fit: it merges rare outputs
+or takes fewer of them.
 """
 
 from __future__ import annotations

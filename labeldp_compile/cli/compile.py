@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from labeldp_verify.certificate import Certificate, CompositionClaims
 from labeldp_verify.optimality import OVER
 
 from labeldp_compile.cli.output import complain, line_progress, row_progress, say, tell
+from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.signing import read_private_key
 
@@ -110,7 +112,9 @@ def _summary(certificate: Certificate) -> list[str]:
         lines.append(f"  certified gap    {utility.certified_gap:<12.2g} relative to the objective")
     if (utility.certified_gap or 0) > WIDE_GAP:
         lines.append("  note: at this ε and prior the solver proved no closer bound; privacy holds")
-    if certificate.mechanism == "optimal_unbiased" and utility.loss_lower_bound is None:
+    if mechanism_class(certificate.mechanism).certified_labels == math.inf and (
+        utility.loss_lower_bound is None
+    ):
         lines.append("  note: no bound could be proved for this loss, ε and domain; privacy holds")
     if certificate.insecure:
         lines.append(f"  {certificate.insecure}")

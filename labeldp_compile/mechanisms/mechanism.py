@@ -26,12 +26,13 @@ class Mechanism(Strict, ABC):
         kind: its name in a spec, which is the name of its file, too.
         form: the exact form that it compiles to.
         method: how it is solved, in words.
-        seconds_a_label: what that takes, without the tables (within a factor of three: ``benchmarks/plan.py``).
+        seconds_a_label: what that takes, without the tables (right within a factor of three, says
+            ``benchmarks/plan.py``).
         needs_order: whether the labels must be numbers.
         answers: with the labels themselves, or with other numbers that are positive where the
             labels are, or that may lie anywhere.
         may_keep: whether an output can equal the label, so that the 0-1 loss has a meaning.
-        has_bound: whether a lower bound on the loss comes along.
+        certified_labels: up to how many labels a lower bound on the loss comes along.
         rehearsed_whole: whether its tables depend on the number of labels alone, so that a
             rehearsal takes all of them.
     """
@@ -43,7 +44,7 @@ class Mechanism(Strict, ABC):
     needs_order: ClassVar[bool] = False
     answers: ClassVar[Literal["labels", "positive", "anywhere"]] = "labels"
     may_keep: ClassVar[bool] = True
-    has_bound: ClassVar[bool] = False
+    certified_labels: ClassVar[float] = 0
     rehearsed_whole: ClassVar[bool] = False
 
     @property
@@ -108,6 +109,11 @@ class Mechanism(Strict, ABC):
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:
         """What a sweep measures; ``own`` is what the spec says, if it names this mechanism."""
         return [cls.named() if own is None else own]
+
+    @classmethod
+    def frontier(cls) -> list[Mechanism]:
+        """From unbiased to ever less weight on bias, for the squared loss; most have no such line."""
+        return []
 
     @classmethod
     def named(cls, **options: object) -> Self:

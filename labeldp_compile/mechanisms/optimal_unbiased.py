@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
@@ -51,6 +52,7 @@ _SOLVABLE = (Fraction(20), Fraction(18), Fraction(14))  # ε at which HiGHS most
 # grows with the squares of both numbers: these keep it to seconds.
 GRID_LABELS = 100
 GRID_OUTPUTS = 101
+_FRONTIER_EXPONENTS = range(8, -2, -1)  # of penalties 10^e; loss and squared bias share a unit
 _LEAST_COLUMN = 1e-9  # of an LP's solution: below lies HiGHS's own tolerance
 
 
@@ -116,7 +118,7 @@ class OptimalUnbiased(Mechanism):
     needs_order = True
     answers = "positive"
     may_keep = False
-    has_bound = True
+    certified_labels = math.inf
 
     @model_validator(mode="after")
     def _bias_needs_exact_outputs(self) -> Self:
@@ -236,6 +238,12 @@ class OptimalUnbiased(Mechanism):
         if given or labels > GRID_LABELS:
             return mine if given else [cls.named(), *mine]
         return [cls.named(outputs={"grid": min(2 * labels + 1, GRID_OUTPUTS)}), *mine]
+
+    @classmethod
+    def frontier(cls) -> list[Mechanism]:
+        """From unbiased to RR-on-Bins by falling penalties."""
+        penalties = [*(Decimal(10) ** e for e in _FRONTIER_EXPONENTS), Decimal(0)]
+        return [cls.named(), *(cls.named(bias={"penalty": penalty}) for penalty in penalties)]
 
     def _build(self, problem: Problem) -> Solved:
         from labeldp_compile.solve.optimal_unbiased import (  # noqa: PLC0415  # takes a second

@@ -34,7 +34,7 @@ class RRonBins(Mechanism):
     needs_order = True
     answers = "positive"
     may_keep = False
-    has_bound = True
+    certified_labels = MAX_CERTIFIED_LABELS
 
     def build(self, problem: Problem) -> Solved:
         """The bins, their outputs, and dual values."""

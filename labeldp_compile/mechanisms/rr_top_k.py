@@ -29,7 +29,7 @@ class KeepsLikeliest(Mechanism):
     """Randomized response over some of the likeliest labels."""
 
     method = "closed form, after sorting the prior"
-    has_bound: ClassVar[bool] = True
+    certified_labels: ClassVar[float] = MAX_CERTIFIED_LABELS
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Duals of the 0-1 loss."""

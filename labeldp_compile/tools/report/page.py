@@ -16,7 +16,6 @@ from labeldp_verify.printable import clipped
 from markupsafe import Markup
 
 from labeldp_compile.mechanisms import KINDS, mechanism_class
-from labeldp_compile.mechanisms.tables import MAX_CERTIFIED_LABELS
 from labeldp_compile.tools.inspection import (
     Decoded,
     is_unbiased,
@@ -141,10 +140,11 @@ def _why_no_bound(certificate: Certificate) -> str:
     mechanism, loss = certificate.mechanism, certificate.utility.loss
     if loss == "poisson":
         return "labeldp proves lower bounds for the squared, absolute and 0-1 loss only"
-    if mechanism not in KINDS or not mechanism_class(mechanism).has_bound:
+    most = mechanism_class(mechanism).certified_labels if mechanism in KINDS else 0
+    if not most:
         return f"the mechanism {mechanism} comes without a lower bound on the loss"
-    if mechanism != "optimal_unbiased" and certificate.labels > MAX_CERTIFIED_LABELS:
-        return f"beyond {MAX_CERTIFIED_LABELS:,} labels the proof would outweigh the file"
+    if certificate.labels > most:
+        return f"beyond {most:,} labels the proof would outweigh the file"
     return "none could be proved for this loss, ε and domain"
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.mechanisms import BY_DEFAULT, KINDS, mechanism_class
+from labeldp_compile.mechanisms import BY_DEFAULT, KINDS, all_mechanisms, mechanism_class
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.validity import check_validity
-
-_FRONTIER_EXPONENTS = range(8, -2, -1)  # penalties 10^e; the loss and squared bias share a unit
 
 
 @dataclass(frozen=True)
@@ -47,9 +44,7 @@ def frontier_candidates(spec: Spec) -> list[Mechanism]:
     """From unbiased to RR-on-Bins by falling penalties on bias; InputError if it has no meaning."""
     if spec.loss != "squared" or spec.label.domain.kind == "categorical":
         raise InputError("--bias-frontier is for numbers with loss: squared")
-    penalties = [*(Decimal(10) ** e for e in _FRONTIER_EXPONENTS), Decimal(0)]
-    budgets = [None, *({"penalty": penalty} for penalty in penalties)]
-    return [mechanism_class("optimal_unbiased").named(bias=budget) for budget in budgets]
+    return [point for mechanism in all_mechanisms() for point in mechanism.frontier()]
 
 
 def _all_kinds(spec: Spec) -> list[tuple[str, str]]:

@@ -66,7 +66,7 @@ def frontier_cells(point: Point) -> list[str]:
     assert point.rms_bias is not None and point.largest_bias is not None
     biases = (point.rms_bias, point.largest_bias)
     return [
-        point.mechanism.removeprefix("optimal_unbiased, ").replace("optimal_unbiased", "unbiased"),
+        point.mechanism.partition(", ")[2] or "unbiased",
         f"{point.loss:.6g}",
         *(UNBIASED if point.unbiased else f"{bias:.4g}" for bias in biases),
     ]

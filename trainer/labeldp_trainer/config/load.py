@@ -74,7 +74,7 @@ def _check(loaded: LoadedConfig) -> None:
         if config.data.classes is not None:
             raise loaded.error(("data", "classes"), "only loss: cross_entropy has classes")
         if config.method.kind == "privatized" and config.method.debiased:
-            reason = "is for loss: cross_entropy; for regression compile optimal_unbiased"
+            reason = "is for loss: cross_entropy; for regression compile with goal: training"
             raise loaded.error(("method", "debiased"), reason)
     if config.data.kind != "table" and config.method.kind == "privatized":
         for key in ("column", "id_column"):

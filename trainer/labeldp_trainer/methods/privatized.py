@@ -208,7 +208,7 @@ class PrivatizedBuilder:
         if regression and bias is not None and bias > _NEGLIGIBLE_BIAS:
             notes.append(
                 f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
-                "which training cannot average out; optimal_unbiased is not"
+                "which training cannot average out; goal: training in the spec avoids that"
             )
         return tuple(notes)
 

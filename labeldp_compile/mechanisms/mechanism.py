@@ -112,7 +112,7 @@ class Mechanism(Strict, ABC):
 
     @classmethod
     def frontier(cls) -> list[Mechanism]:
-        """From unbiased to ever less weight on bias, for the squared loss; most have no such line."""
+        """From unbiased to less and less weight on bias, for the squared loss; most have none."""
         return []
 
     @classmethod

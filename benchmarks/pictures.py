@@ -13,11 +13,11 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from labeldp_verify.analysis.probabilities import matrix, value
 from matplotlib import pyplot as plt
 
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
-from labeldp_compile.probabilities import matrix, value
 from labeldp_compile.spec import parse_spec
 
 HERE = Path(__file__).parents[1]

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 from labeldp_verify import Budget, VerificationError
+from labeldp_verify.analysis.probabilities import likely_outputs, matrix, value
 from labeldp_verify.forms import AdditiveRandomizer, WindowRandomizer
 
 from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
 from labeldp_compile.cli.output import clipped, complain, say, say_json, text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.probabilities import likely_outputs, matrix, value
 from labeldp_compile.tools.inspection import (
     Decoded,
     LabelFacts,

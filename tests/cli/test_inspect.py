@@ -8,13 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from labeldp_verify.artifact import write_model
-from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, TableRandomizer
-
-from labeldp_compile.cli import main
-from labeldp_compile.cli.heat_map import ASCII_SHADES, shaded, terminal_heat_map
-from labeldp_compile.cli.output import clipped, text_table, width
-from labeldp_compile.probabilities import (
+from labeldp_verify.analysis.probabilities import (
     column,
     equally_likely,
     index_of,
@@ -24,6 +18,12 @@ from labeldp_compile.probabilities import (
     row,
     value,
 )
+from labeldp_verify.artifact import write_model
+from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, TableRandomizer
+
+from labeldp_compile.cli import main
+from labeldp_compile.cli.heat_map import ASCII_SHADES, shaded, terminal_heat_map
+from labeldp_compile.cli.output import clipped, text_table, width
 from labeldp_compile.tools.inspection import Decoded, decode_artifact
 from labeldp_compile.tools.inspection.heat_map import Room, heat_map
 from tests.helpers import INTEGER_SPEC, compile_text, plain_counts

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
 
+from labeldp_verify.analysis.probabilities import equally_likely, row
 from labeldp_verify.forms import Randomizer
-
-from labeldp_compile.probabilities import equally_likely, row
 
 Rows = list[list[int]]
 

@@ -16,9 +16,9 @@ from labeldp_verify.analysis.composition import (
     lattice_of,
 )
 from labeldp_verify.analysis.composition.divergence import additive_divergences
+from labeldp_verify.analysis.probabilities import equally_likely, row
 
 from labeldp_compile.composition import compose
-from labeldp_compile.probabilities import equally_likely, row
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.analysis import realised_ratio
 from tests.composition.brute_force import largest_divergence, rows_of

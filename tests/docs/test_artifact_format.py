@@ -8,9 +8,9 @@ from typing import get_type_hints
 
 import onnx
 import pytest
+from labeldp_verify.analysis.probabilities import row, value
 from labeldp_verify.certificate import Certificate, Optimality, PrivatePriorClaims
 
-from labeldp_compile.probabilities import row, value
 from labeldp_compile.tools.inspection import decode_artifact
 from tests.docs.reader import Artifact
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_runtime import Randomizer
+from labeldp_verify.analysis.probabilities import row, value
 
-from labeldp_compile.probabilities import row, value
 from labeldp_compile.tabular import open_table, reader
 from labeldp_compile.tools.estimate import Estimation, GroupCounts, NotEstimableError, count_outputs
 from labeldp_compile.tools.estimate.functionals import SHARES, quantiles

@@ -5,13 +5,14 @@ Nothing is random where a count decides: the interval of every number of hits, a
 
 import numpy as np
 import pytest
+from labeldp_verify.analysis.inversion import least_variance_inverse
 from scipy.stats import binom
 
 from labeldp_compile.tools.estimate import GroupCounts
 from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.hits import Hits
 from labeldp_compile.tools.estimate.intervals import Z
-from labeldp_compile.tools.estimate.inversion import Inverse, least_variance_inverse
+from labeldp_compile.tools.estimate.inversion import Inverse
 from labeldp_compile.tools.estimate.means import LinearMean
 from labeldp_compile.tools.estimate.shares import Shares, project_to_simplex, share_estimators
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis.probabilities import row, value
 
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior
-from labeldp_compile.probabilities import row, value
 from labeldp_compile.spec import parse_spec
 from tests.analysis import realised_ratio
 from tests.helpers import all_words, compile_text, run

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
-from labeldp_compile.probabilities import (
+from labeldp_verify.analysis.probabilities import (
     columns,
     entries,
     equally_likely,
@@ -16,6 +15,7 @@ from labeldp_compile.probabilities import (
     row,
     value,
 )
+
 from labeldp_compile.tools.inspection import label_facts
 from labeldp_compile.tools.inspection.heat_map import heat_map
 from labeldp_compile.tools.page.numbers import plain, rounded_up

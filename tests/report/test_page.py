@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from jinja2 import ChoiceLoader, DictLoader
-from labeldp_verify import Check, Report
+from labeldp_verify import Check, Report, check_bytes
 from labeldp_verify.printable import printable
 
 from labeldp_compile.cli import main
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.tools.inspection.facts import decode_verified
 from labeldp_compile.tools.page import document
 from labeldp_compile.tools.page.palette import DARK, LIGHT
 from labeldp_compile.tools.report.comparison import compare
@@ -238,7 +237,7 @@ def test_many_labels_are_summarised(tmp_path):
         spec, estimate_prior(spec, tmp_path), "0" * 64, insecure="not verified here"
     )
     report = Report((Check("model", True, "taken for granted"),), artifact.certificate)
-    decoded = decode_verified(artifact.model)
+    decoded = check_bytes(artifact.model).require().decoded
     page = report_page(Findings("many.onnx", report, decoded, None), compare(decoded))
     assert len(page) < 500_000
     assert "160 of" in page and "would take more than a few seconds" in page

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from labeldp_runtime import Randomizer
+from labeldp_verify.analysis.probabilities import matrix
 from scipy.stats import chi2
 
-from labeldp_compile.probabilities import matrix
 from tests.helpers import compile_text
 
 SPEC = """

@@ -15,11 +15,11 @@ from labeldp_trainer.randomize import (
 )
 from labeldp_verify.analysis import bounds as exp_bound
 from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis.probabilities import row
 from scipy.stats import chisquare
 
 from labeldp_compile.mechanisms.rr_top_k import by_weight
 from labeldp_compile.mechanisms.rr_with_prior import best_k
-from labeldp_compile.probabilities import row
 from labeldp_compile.rounding.randomized_response import base_weight, rr_top_k
 
 EPSILONS = [1e-6, 0.01, 0.1, 0.3, 1.0, 2.5, 8.0, 30.0, 60.0]

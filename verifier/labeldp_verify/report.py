@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from labeldp_verify.artifact import canonical_json
 from labeldp_verify.certificate import Certificate, FieldLists
 from labeldp_verify.printable import one_line
+from labeldp_verify.verified import Decoded
 
 REPORT_FORMAT_VERSION = "1.0"
 
@@ -42,11 +43,13 @@ class Check:
 class Report:
     """All checks performed on one file.
 
-    ``certificate`` is the file's own, and may only be believed as far as the checks hold.
+    ``certificate`` is the file's own, and may only be believed as far as the checks hold;
+    ``decoded`` is what the file holds, None unless all of them do.
     """
 
     checks: tuple[Check, ...]
     certificate: Certificate | None = field(repr=False)
+    decoded: Decoded | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -67,18 +70,32 @@ class Report:
         ]
         if not self.ok:
             return [*lines, f"{name}: DOES NOT VERIFY. Do not use this file."]
-        stated = self.to_json()
+        lists = self._fields()
         return [
             *lines,
             f"{name}: verified.",
-            f"proved by the file:  {', '.join(stated['proved'])}",
-            f"only declared in it: {', '.join(stated['declared'])}",
+            f"proved by the file:  {', '.join(lists.proved)}",
+            f"only declared in it: {', '.join(lists.declared)}",
+            *self.use_in_words(),
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        """``{format_version, ok, checks: [{name, ok, detail}], proved, declared}``."""
+    def use_in_words(self) -> list[str]:
+        """What the labels are good for, and warnings; nothing unless all checks hold."""
+        if self.decoded is None:
+            return []
+        found = self.decoded
+        warnings = [f"warning: {shortcoming.text}" for shortcoming in found.shortcomings]
+        return [*warnings, "use of the private labels:", *found.usefulness.in_words(found.rows)]
+
+    def _fields(self) -> FieldLists:
         stated = self.certificate is not None and self.certificate.composition is not None
-        fields = FieldLists.of(composition=stated)
+        return FieldLists.of(composition=stated)
+
+    def to_json(self) -> dict[str, Any]:
+        """``{format_version, ok, checks: [{name, ok, detail}], proved, declared, usefulness,
+        warnings}``; the last two are null unless all checks hold.
+        """
+        fields, found = self._fields(), self.decoded
         return {
             "format_version": REPORT_FORMAT_VERSION,
             "ok": self.ok,
@@ -88,6 +105,8 @@ class Report:
             ],
             "proved": fields.proved if self.ok else [],
             "declared": fields.declared,
+            "usefulness": None if found is None else found.usefulness.to_json(found.rows),
+            "warnings": None if found is None else [asdict(part) for part in found.shortcomings],
         }
 
 

@@ -59,6 +59,7 @@ from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.optimality import check_optimality
 from labeldp_verify.report import Check, CheckFailedError, Report, agree, demand, short
 from labeldp_verify.signature import Signed
+from labeldp_verify.verified import Decoded
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_EPSILON = 60
@@ -155,7 +156,8 @@ def _report(verification: _Verification) -> Report:
         if not checks[-1].ok:
             break
         check_deadline()
-    return Report(tuple(checks), getattr(verification, "certificate", None))
+    certificate = getattr(verification, "certificate", None)
+    return Report(tuple(checks), certificate, verification.decoded() if checks[-1].ok else None)
 
 
 class _Verification:
@@ -188,6 +190,10 @@ class _Verification:
             yield "spec", self.check_spec
         if self.signed is not None:
             yield "signature", self.check_signature
+
+    def decoded(self) -> Decoded:
+        """For a file that has passed every check."""
+        return Decoded(self.domain, self.form.randomizer, self.certificate)
 
     def check_model(self) -> str:  # 1
         demand(len(self.data) <= MAX_FILE_BYTES, "the file is larger than 64 MiB")

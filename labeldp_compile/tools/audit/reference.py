@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from labeldp_verify.analysis.probabilities import at_most, matrix
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, IntegerDomain
 from numpy.typing import NDArray
 
-from labeldp_compile.probabilities import at_most, matrix
 from labeldp_compile.tools.audit.cells import MAX_VALUES, Cells, IntervalCells, ValueCells, edges_of
 from labeldp_compile.tools.inspection import Decoded, label_at
 

@@ -1,10 +1,7 @@
-"""Weights that undo a randomizer on average, P·W = I, and which labels it tells apart at all.
+"""Which labels a randomizer can tell apart, and the weights that undo it on average.
 
-Labels with the same row of the table are one class.
-
-For the table P [c, m] of Pr[output | class of labels], a private label o stands for the row W[o]:
-its expectation under class y is the y-th unit vector. Among all such W the one of least variance
-under uniform labels is taken, W = D⁻¹Pᵀ(PD⁻¹Pᵀ)⁻¹, D the mean probabilities of the outputs.
+Labels with the same row of the table are one class; the weights are those of
+``labeldp_verify.analysis.inversion``, for classes.
 """
 
 from __future__ import annotations
@@ -14,16 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from labeldp_verify.analysis.inversion import least_variance_inverse
+from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer
 from numpy.typing import NDArray
 
-from labeldp_compile.probabilities import matrix
 from labeldp_compile.tools.inspection import Decoded
 
 Floats = NDArray[np.float64]
 MAX_CLASSES, MAX_ENTRIES = 4_000, 16_000_000
-_LARGEST_WEIGHT = 1e6  # beyond it, no number of rows that exists brings the noise down
-_RESIDUAL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -123,19 +119,3 @@ def invert(decoded: Decoded, classes: LabelClasses) -> Inverse:
             "of a histogram down; compile with a larger ε"
         )
     return Inverse(table, weights)
-
-
-def least_variance_inverse(table: Floats) -> Floats | None:
-    """W [m, c] with P·W = I for P [c, m], of least variance under uniform classes: D⁻¹Pᵀ(PD⁻¹Pᵀ)⁻¹.
-
-    D has the mean probabilities of the outputs on its diagonal. None if there is no W, or only one
-    that is too large to be useful.
-    """
-    scaled = table / np.maximum(table.mean(axis=0), np.finfo(float).tiny)
-    try:
-        weights: Floats = np.linalg.solve(scaled @ table.T, scaled).T
-    except np.linalg.LinAlgError:
-        return None
-    residual = np.abs(table @ weights - np.eye(len(table))).max()
-    useful = residual <= _RESIDUAL and np.abs(weights).max() <= _LARGEST_WEIGHT
-    return weights if useful else None

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
+from labeldp_verify.analysis.probabilities import equally_likely, matrix, row
 from labeldp_verify.forms import AdditiveRandomizer
+from labeldp_verify.verified import Decoded
 
-from labeldp_compile.probabilities import equally_likely, matrix, row
 from labeldp_compile.tools.inspection.facts import (
-    Decoded,
     LabelFacts,
     label_at,
     label_facts,
@@ -47,6 +47,8 @@ def inspection_json(decoded: Decoded, asked: Sequence[int] = ()) -> dict[str, An
         "number_of_outputs": r.outputs,
         "equally_likely_words": str(equally_likely(r)),
         "epsilon_label_bound": certificate.privacy.epsilon_label_bound,
+        "usefulness": decoded.usefulness.to_json(decoded.rows),
+        "warnings": [asdict(part) for part in decoded.shortcomings],
         "matrix": _matrix(decoded, rows),
         "outputs": [asdict(facts) for facts in output_facts(r, sample(r.outputs, MAX_LISTED))],
         "labels": [_label(facts) for facts in label_facts(domain, r, shown)],

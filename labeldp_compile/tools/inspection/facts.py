@@ -13,10 +13,15 @@ from pathlib import Path
 
 from labeldp_verify import DEFAULT_BUDGET, Budget, check_bytes, read_artifact
 from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.probabilities import (
+    columns,
+    entries,
+    equally_likely,
+    index_of,
+    noise_quantiles,
+    value,
+)
 from labeldp_verify.budget import naming
-from labeldp_verify.certificate import Certificate
-from labeldp_verify.decode import read_form
-from labeldp_verify.decode.file import read_certificate, read_domain, read_model
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
@@ -28,25 +33,9 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.window import Output
+from labeldp_verify.verified import Decoded
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.probabilities import (
-    columns,
-    entries,
-    equally_likely,
-    index_of,
-    noise_quantiles,
-    value,
-)
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """A verified artifact: its label domain, its integers and its certificate."""
-
-    domain: Domain
-    randomizer: Randomizer
-    certificate: Certificate
 
 
 def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
@@ -57,17 +46,9 @@ def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
     """
     data = read_artifact(path)
     with naming(path):
-        check_bytes(data, budget=budget).require()
-    return decode_verified(data)
-
-
-def decode_verified(data: bytes) -> Decoded:
-    """What is in the bytes of a file that has passed every check."""
-    model = read_model(data)
-    certificate = read_certificate(model)
-    domain = read_domain(certificate.label.domain)
-    form = read_form(certificate.form, model, domain)
-    return Decoded(domain, form.randomizer, certificate)
+        decoded = check_bytes(data, budget=budget).require().decoded
+    assert decoded is not None
+    return decoded
 
 
 def sample(count: int, most: int) -> list[int]:
@@ -116,7 +97,6 @@ def _find(domain: Domain, text: str) -> int:
 
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
-_UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
 
 
 @dataclass(frozen=True)
@@ -248,13 +228,6 @@ def noise_facts(randomizer: AdditiveRandomizer) -> NoiseFacts:
         ],
         folded=float(Fraction(r.blocks[0] + r.blocks[-1], r.words)),
     )
-
-
-def is_unbiased(domain: Domain, largest_bias: float | None) -> bool:
-    """Whether the largest bias is nothing but rounding to whole counts; categories have none."""
-    if isinstance(domain, CategoricalDomain) or largest_bias is None:
-        return False
-    return largest_bias <= _UNBIASED * (domain.max - domain.min)
 
 
 class _Line:

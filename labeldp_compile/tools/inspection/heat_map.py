@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from labeldp_verify.analysis.probabilities import Floats, likely_outputs, range_sums, value
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain
 from labeldp_verify.forms.window import Output
+from labeldp_verify.verified import Decoded
 from numpy.typing import NDArray
-
-from labeldp_compile.probabilities import Floats, likely_outputs, range_sums, value
-from labeldp_compile.tools.inspection.facts import Decoded
 
 COLUMNS = 160
 SHOWN_NOISE = 0.999

@@ -11,7 +11,6 @@ from labeldp_verify.signature import Signed
 
 from labeldp_compile.spec_match import spec_check
 from labeldp_compile.tools.inspection import Decoded
-from labeldp_compile.tools.inspection.facts import decode_verified
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,6 @@ def examine(
     return Findings(
         file=path.name,
         report=report,
-        decoded=decode_verified(data) if report.ok else None,
+        decoded=report.decoded,
         spec=None if source is None else source.decode("utf-8", errors="replace"),
     )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from labeldp_verify.analysis.probabilities import Floats
 from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.printable import clipped, width
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from labeldp_compile.probabilities import Floats
 from labeldp_compile.tools.inspection import Decoded, LabelFacts
 from labeldp_compile.tools.page.numbers import plain
 from labeldp_compile.tools.page.palette import LIGHT

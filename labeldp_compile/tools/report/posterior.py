@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from labeldp_verify.analysis.probabilities import Floats, columns, likely_outputs, value
 from labeldp_verify.forms.window import Output
 
-from labeldp_compile.probabilities import Floats, columns, likely_outputs, value
 from labeldp_compile.tools.inspection import Decoded, sample
 
 MAX_OUTPUTS, MAX_BINS = 101, 120

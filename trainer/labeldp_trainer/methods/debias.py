@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from labeldp_verify import VerificationError
+from labeldp_verify.analysis import probabilities
+from labeldp_verify.analysis.inversion import least_variance_inverse
 from numpy.typing import NDArray
 
-from labeldp_compile import probabilities
-from labeldp_compile.tools.estimate.inversion import least_variance_inverse
 from labeldp_compile.tools.inspection import decode_artifact
 from labeldp_trainer.data.labels import places
 from labeldp_trainer.errors import ArtifactError

@@ -7,6 +7,8 @@ from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
+from numpy.typing import NDArray
+
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     Randomizer,
@@ -14,7 +16,6 @@ from labeldp_verify.forms import (
     WindowRandomizer,
 )
 from labeldp_verify.forms.window import Output
-from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,105 @@
+"""Private labels that are worth little, or nothing, although their ε is proved: said in words.
+
+A proof of privacy says nothing of use: a constant is private. Whoever shows a verdict shows these,
+and calls no such file the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    CategoricalDomain,
+    Domain,
+    Randomizer,
+    TableRandomizer,
+)
+from labeldp_verify.printable import clipped, one_line
+from labeldp_verify.usefulness import Usefulness
+
+_MUCH = Fraction(1, 2)  # of a declared ε that at least is used
+_NAMED, _COLUMNS = 3, 24
+
+
+@dataclass(frozen=True)
+class Shortcoming:
+    """One thing that keeps private labels from being useful.
+
+    Attributes:
+        kind: ``one_output``, ``never_an_output``, ``unused_epsilon``, ``told_apart_from_none`` or
+            ``not_estimable``.
+        text: in plain words, printable.
+        for_training_only: whether someone who reads single labels need not mind.
+    """
+
+    kind: str
+    text: str
+    for_training_only: bool = False
+
+
+def find_shortcomings(
+    domain: Domain,
+    randomizer: Randomizer,
+    found: Usefulness,
+    proved: Fraction,
+    declared: Fraction,
+) -> list[Shortcoming]:
+    """What is wrong with a verified randomizer, the worst first.
+
+    Args:
+        found: its figures.
+        proved, declared: ε of a label.
+    """
+    if randomizer.outputs == 1 or proved == 0:
+        what = (
+            "every label becomes the same output"
+            if randomizer.outputs == 1
+            else ("every label has the same outputs with the same probabilities")
+        )
+        return [Shortcoming("one_output", f"{what}: private labels say nothing")]
+    lines = []
+    if isinstance(domain, CategoricalDomain) and not isinstance(randomizer, AdditiveRandomizer):
+        missing = [value for value in domain.values if value not in set(randomizer.values)]
+        if missing:
+            names = ", ".join(clipped(one_line(str(value)), _COLUMNS) for value in missing[:_NAMED])
+            more = ", …" if len(missing) > _NAMED else ""
+            count = f"{len(missing):,} of {domain.size:,} categories never come out"
+            lines.append(Shortcoming("never_an_output", f"{count}: {names}{more}"))
+    if proved < _MUCH * declared:
+        lines.append(
+            Shortcoming(
+                "unused_epsilon",
+                f"the integers give ε ≤ {float(proved):.4g} where {float(declared):.4g} is "
+                "declared: these labels are noisier than they had to be",
+            )
+        )
+    groups = _groups(randomizer)
+    if groups < domain.size:
+        text = f"{domain.size:,} labels fall in {groups:,} groups that no output tells apart"
+        lines.append(Shortcoming("told_apart_from_none", text, True))
+    if found.estimable is False:
+        what = "shares" if isinstance(domain, CategoricalDomain) else "mean"
+        lines.append(
+            Shortcoming(
+                "not_estimable",
+                f"the {what} of the true labels cannot be estimated from private ones: what is "
+                "trained on them stays wrong, however many rows there are",
+                True,
+            )
+        )
+    return lines
+
+
+def _groups(randomizer: Randomizer) -> int:
+    """How many different rows the table has; equal offsets are equal rows."""
+    rows: Iterable[Hashable]
+    if isinstance(randomizer, AdditiveRandomizer):
+        return randomizer.labels if randomizer.spacing else 1
+    if isinstance(randomizer, TableRandomizer):
+        rows = randomizer.counts
+    else:
+        rows = randomizer.offsets if randomizer.window else [0]
+    return len(set(rows))

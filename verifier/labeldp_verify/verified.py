@@ -1,0 +1,48 @@
+"""What a verified file holds, and what it is good for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from labeldp_verify.certificate import Certificate, PrivatePriorClaims, rational
+from labeldp_verify.forms import Domain, Randomizer
+from labeldp_verify.shortcomings import Shortcoming, find_shortcomings
+from labeldp_verify.usefulness import Usefulness, usefulness
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A verified artifact: its label domain, its integers and its certificate.
+
+    What it is good for is computed when it is asked for.
+    """
+
+    domain: Domain
+    randomizer: Randomizer
+    certificate: Certificate
+
+    @cached_property
+    def usefulness(self) -> Usefulness:
+        """The figures, under the prior in the certificate."""
+        claims = self.certificate
+        return usefulness(
+            self.domain,
+            self.randomizer,
+            claims.prior.weights,
+            rational(claims.exact.realised_ratio),
+            claims.utility.largest_bias,
+        )
+
+    @cached_property
+    def shortcomings(self) -> list[Shortcoming]:
+        """What keeps its labels from being useful, the worst first."""
+        exact = self.certificate.exact
+        proved, declared = rational(exact.epsilon_label_bound), rational(exact.epsilon_label)
+        return find_shortcomings(self.domain, self.randomizer, self.usefulness, proved, declared)
+
+    @property
+    def rows(self) -> int | None:
+        """n of a private prior, where it is stated."""
+        prior = self.certificate.prior
+        return prior.rows if isinstance(prior, PrivatePriorClaims) else None

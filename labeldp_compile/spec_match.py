@@ -65,6 +65,9 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
         in_spec = _get(stated, *key.split("."))
         if in_spec != value:
             found.append(f"{key}: the spec says {_shown(in_spec)}, the certificate {_shown(value)}")
+    goal = _get(stated, "goal") or _get(stated, "mechanism", "goal") or "training"
+    if certificate.goal not in (None, goal):
+        found.append(f"goal: the spec says {_shown(goal)}, the certificate {certificate.goal}")
     numbers = {
         "privacy.epsilon": exact.epsilon_total,
         **{f"label.domain.{key}": domain.get(key) for key in ("min", "max", "points")},

@@ -24,10 +24,13 @@ _PRIVATE = """\
 _UNIFORM = """\
 # Which labels are likely: all alike, which costs nothing. {kind: private, data: FILE} estimates it
 # with noise, for a part of ε; {kind: public, weights: […]} states what is no secret."""
+_GOAL = """\
+# What the private labels are for:
+#   training   a model, or means and shares of many: outputs must be right on average
+#   labels     somebody reads single ones: each as close as possible to the true one"""
 _AUTO = """\
-# Which randomizer. auto chooses by the loss and the goal, and says why:
-#   goal: training   what a model learns best from       goal: labels   the least noisy label loss
-# labeldp sweep compares all of them for this spec."""
+# Which randomizer. auto chooses by the loss and the goal, and says why; labeldp sweep compares all
+# of them for this spec."""
 _NAMED = """\
 # Which randomizer; labeldp sweep compares all of them for this spec."""
 
@@ -56,7 +59,7 @@ class Answers:
     loss: str
     epsilon: str
     mechanism: str
-    goal: str | None
+    goal: str
     data: str | None
     rows: int | None = None
     rows_known: bool = True  # Parquet states its number of rows
@@ -73,6 +76,9 @@ def starter_spec(answers: Answers) -> str:
             "version: 1",
             f"name: {scalar(answers.name)}  # of the files that compile writes",
             "",
+            _GOAL,
+            f"goal: {answers.goal}",
+            "",
             *_label(answers.column, answers.domain),
             "",
             _LOSSES,
@@ -88,7 +94,6 @@ def starter_spec(answers: Answers) -> str:
             _AUTO if answers.mechanism == "auto" else _NAMED,
             "mechanism:",
             f"  kind: {answers.mechanism}",
-            *([f"  goal: {answers.goal}"] if answers.goal else []),
             "",
         ]
     )

@@ -56,7 +56,11 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option("--loss", type=click.Choice(LOSSES), help="What an error costs.")
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
 @click.option("--mechanism", type=click.Choice(MECHANISMS), help="Default: auto.")
-@click.option("--goal", type=click.Choice(GOALS), help="Of auto (default: training).")
+@click.option(
+    "--goal",
+    type=click.Choice(GOALS),
+    help="What the private labels are for (default: training).",
+)
 @click.option("--prior", type=click.Choice(PRIORS), help="Default: private, from TABLE.")
 @click.option("--rows", type=click.IntRange(min=1), help="CSV: the number of rows, if it is known.")
 @click.option("--yes", is_flag=True, help="Ask nothing: take the defaults for what is not given.")
@@ -105,11 +109,8 @@ def init_command(
     loss = loss or ask("What does an error cost?", usual, "--loss", LOSSES)
     epsilon = epsilon or ask("Privacy budget ε", "1", "--epsilon", check=_check_number)
     _check_number(epsilon)
+    goal = goal or ask("What are the private labels for?", "training", "--goal", GOALS)
     mechanism = mechanism or ask("Which mechanism?", "auto", "--mechanism", MECHANISMS)
-    if mechanism == "auto":
-        goal = goal or ask("What are the private labels for?", "training", "--goal", GOALS)
-    else:
-        _refuse("--goal is for --mechanism auto", goal)
     prior = prior or ask("Which prior?", "private", "--prior", PRIORS)
     if header.rows is not None or prior == "uniform":
         _refuse("--rows is for the private prior of a CSV file", rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec.model import Spec
-from labeldp_compile.spec.validity import check_validity, resolve_auto
+from labeldp_compile.spec.validity import check_goal, check_validity, resolve_auto
 from labeldp_compile.yaml_model import Document
 
 _SPEC = Document("spec", Spec, SpecError)
@@ -26,8 +26,10 @@ def load_spec(path: Path) -> tuple[Spec, bytes]:
 def parse_spec(text: str, source: str = "spec") -> Spec:
     """Validate the text of a spec; ``source`` names it in errors."""
     spec, yaml = _SPEC.parse(text, source)
-    spec = resolve_auto(spec)
-    problem = check_validity(spec)
+    problem = check_goal(spec)
+    if problem is None:
+        spec = resolve_auto(spec)
+        problem = check_validity(spec)
     if problem:
         key, reason = problem
         raise SpecError(f"{source}:{yaml.line(key)}: {'.'.join(key)}: {reason}")

@@ -254,14 +254,15 @@ class UniformPrior(Strict):
     kind: Literal["uniform"]
 
 
+Goal = Literal["training", "labels"]
+"""What private labels are for: a model that learns from many, or somebody who reads each."""
+
+
 class Auto(Strict):
-    """Chooses the mechanism by the loss and the purpose."""
+    """Chooses the mechanism by the loss and the goal."""
 
     kind: Literal["auto"]
-    goal: Literal["training", "labels"] = Field(
-        "training",
-        description="training: what a model learns best from; labels: the least noisy label loss",
-    )
+    goal: Goal | None = Field(None, description="older place of the spec's own goal")
 
 
 if TYPE_CHECKING:
@@ -275,6 +276,11 @@ class Spec(Strict):
 
     version: Literal[1] = Field(description="version of the spec's format")
     name: str = Field(pattern=_NAME, max_length=100)
+    goal: Goal = Field(
+        "training",
+        description="what the private labels are for: training, or means and shares of many, so "
+        "that outputs must be right on average; or labels, each as close as possible to its own",
+    )
     label: LabelSpec
     loss: Loss
     privacy: PrivacySpec
@@ -301,6 +307,10 @@ class Spec(Strict):
     def auto_reason(self) -> str | None:
         """Why ``mechanism: auto`` became the present mechanism; None if it was named."""
         return self._auto_reason
+
+    def with_goal(self, goal: Goal) -> Self:
+        """The same spec with another goal; the mechanism stays."""
+        return self.model_copy(update={"goal": goal})
 
     def with_mechanism(self, mechanism: Mechanism, auto_reason: str | None = None) -> Self:
         """The same spec with another mechanism."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from labeldp_compile.mechanisms import mechanism_class
-from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.spec.model import (
     Auto,
     CategoricalDomainSpec,
@@ -22,7 +21,7 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
     """
     wanted = mechanism_class(mechanism)
     reasons = {
-        f"{mechanism} needs labels with an order, which categories lack: use rr_with_prior": (
+        f"{mechanism} needs labels with an order, which categories lack: use kind: auto": (
             domain == "categorical" and wanted.needs_order
         ),
         f"the {loss} loss needs numbers: categories take loss: zero_one": (
@@ -32,7 +31,7 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
             domain == "real" and loss == "zero_one"
         ),
         f"{mechanism} needs a loss that grows with the distance: "
-        "use rr_with_prior, or loss: squared or absolute": (
+        "use kind: auto, or loss: squared or absolute": (
             loss == "zero_one" and not wanted.may_keep
         ),
         "the poisson loss is defined for labels of at least 0": (
@@ -109,33 +108,56 @@ def _check_options(spec: Spec) -> tuple[tuple[str, ...], str] | None:
     return None
 
 
+def check_goal(spec: Spec) -> tuple[tuple[str, ...], str] | None:
+    """The goal has one place, and an older one: they must not contradict each other."""
+    older = spec.mechanism.goal if isinstance(spec.mechanism, Auto) else None
+    if older is None or "goal" not in spec.model_fields_set or older == spec.goal:
+        return None
+    return ("goal",), f"{spec.goal} here, but {older} in mechanism.goal: say it once, here"
+
+
 def resolve_auto(spec: Spec) -> Spec:
-    """The spec with a mechanism by name; the same spec if it names one already."""
+    """The spec with its goal at the top, and with a mechanism by name."""
     if not isinstance(spec.mechanism, Auto):
         return spec
-    loss, goal = spec.loss, spec.mechanism.goal
-    mechanism, reason = _choose(loss, goal)
-    return spec.with_mechanism(mechanism, f"loss: {loss}, goal: {goal}: {reason}")
+    spec = spec.with_goal(spec.mechanism.goal or spec.goal)
+    kind, reason = _choose(spec.loss, spec.goal)
+    mechanism = mechanism_class(kind).named()
+    return spec.with_mechanism(mechanism, f"loss: {spec.loss}, goal: {spec.goal}: {reason}")
 
 
-def _choose(loss: str, goal: str) -> tuple[Mechanism, str]:
+def _choose(loss: str, goal: str) -> tuple[str, str]:
+    """The kind of mechanism that ``auto`` stands for, and why."""
+    if goal == "training":
+        return _FOR_TRAINING[loss]
     if loss == "zero_one":
-        return mechanism_class("rr_with_prior").named(), (
+        return "rr_with_prior", (
             "rr_with_prior keeps a label unchanged as often as any ε-DP randomizer can"
         )
-    if loss == "squared" and goal == "training":
-        return mechanism_class("optimal_unbiased").named(), (
-            "optimal_unbiased has the least noise of all ε-DP randomizers that keep the mean of "
-            "every label, and a model trained with the squared loss learns the mean"
-        )
-    reasons = {
-        "labels": "",
-        "absolute": "a model trained with the absolute loss learns the median, which unbiased "
-        "noise does not keep; ",
-        "poisson": "unbiased labels would have to be negative, where the poisson loss is not "
-        "defined; ",
-    }
-    return mechanism_class("rr_on_bins").named(), (
-        reasons["labels" if goal == "labels" else loss]
-        + "rr_on_bins has the least noisy label loss of all ε-DP randomizers"
-    )
+    return "rr_on_bins", "rr_on_bins has the least noisy label loss of all ε-DP randomizers"
+
+
+# None of these answers with rr_with_prior: what it never answers with, nothing can be learnt of.
+_FOR_TRAINING = {
+    "squared": (
+        "optimal_unbiased",
+        "optimal_unbiased has the least noise of all ε-DP randomizers that keep the mean of "
+        "every label, and a model trained with the squared loss learns the mean",
+    ),
+    "absolute": (
+        "staircase",
+        "a model trained with the absolute loss learns the median, and staircase noise is "
+        "symmetric, so that it keeps the median of every label, and the mean",
+    ),
+    "poisson": (
+        "rr_on_bins",
+        "outputs that keep the mean of every label would have to be negative, where the poisson "
+        "loss is not defined; rr_on_bins has the least noisy label loss, with bias (for labels "
+        "without bias, on which a Poisson regression trains as well, say loss: squared)",
+    ),
+    "zero_one": (
+        "randomized_response",
+        "randomized_response answers with every label, so that shares of labels and the loss of "
+        "a model can be freed of its noise; rr_with_prior never answers with some",
+    ),
+}

@@ -86,6 +86,15 @@ def test_the_answers_are_in_the_spec(place):
     assert float(spec.domain.max) == 100.5
     assert spec.loss == "absolute" and str(spec.privacy.epsilon) == "0.5"
     assert spec.prior.data == "table.parquet"
+    assert spec.goal == "training" and "goal: training\n" in (place / "spec.yaml").read_text()
+
+
+@pytest.mark.parametrize("mechanism", [[], ["--mechanism", "rr_on_bins"]])
+def test_a_goal_goes_with_every_mechanism(place, mechanism):
+    arguments = [*PARQUET["integer"], "--goal", "labels", *mechanism, "-o", "spec.yaml"]
+    assert labeldp("init", "table.parquet", *arguments).exit_code == 0
+    spec, _ = load_spec(place / "spec.yaml")
+    assert spec.goal == "labels" and spec.named_mechanism.kind == "rr_on_bins"
 
 
 def test_no_label_of_a_parquet_file_is_read(place):
@@ -155,7 +164,6 @@ BAD = {
     "a category is empty": ["--column", "answer", "--values", "yes,no,", "--default", "yes"],
     "stands here twice": ["--column", "answer", "--values", "yes,yes", "--default", "yes"],
     "--points is for": [*PARQUET["integer"], "--points", "5"],
-    "--goal is for": [*PARQUET["named"], "--goal", "labels"],
     "--values and --default are for": [*PARQUET["integer"], "--values", "1,2"],
     "--range and --points are for": [*PARQUET["text"], "--range", "0..1"],
     "--rows is for": [*PARQUET["integer"], "--rows", "5"],
@@ -190,12 +198,13 @@ def test_nothing_is_overwritten(place):
 
 def test_on_a_terminal_it_asks(place, monkeypatch):
     monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
-    answers = "\n".join(["real", "0..100", "21", "absolute", "2", "rr_on_bins", "uniform", ""])
+    answers = ["real", "0..100", "21", "absolute", "2", "labels", "rr_on_bins", "uniform", ""]
+    answers = "\n".join(answers)
     result = labeldp("init", "table.parquet", "--column", "cost", input=answers)
     assert result.exit_code == 0, result.output
     spec, _ = load_spec(place / "cost.yaml")
     assert (spec.loss, spec.domain.points, spec.prior.kind) == ("absolute", 21, "uniform")
-    assert spec.named_mechanism.kind == "rr_on_bins"
+    assert spec.named_mechanism.kind == "rr_on_bins" and spec.goal == "labels"
     given = labeldp("init", "table.parquet", *PARQUET["integer"], "--yes")
     assert given.exit_code == 0 and "?" not in given.stderr
 

@@ -20,6 +20,7 @@ from labeldp_verify.analysis.analysis import Loss
 
 ADJACENCY = "substitution of one label"
 RATIONAL = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
+GOAL = re.compile(r"\bgoal: (training|labels)\b")
 DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
 
 # A proved field is re-derived from the integers in the file (loss, bound and gap for the prior that
@@ -217,6 +218,12 @@ class Certificate:
     insecure: str | None
     fields: FieldLists
     composition: CompositionClaims | None = None
+
+    @property
+    def goal(self) -> str | None:
+        """What ``auto`` was to choose for, "training" or "labels"; None if nothing was chosen."""
+        stated = GOAL.search(self.auto or "")
+        return None if stated is None else stated[1]
 
     @classmethod
     def from_json(cls, value: Any) -> Certificate:

@@ -11,6 +11,7 @@ from typing import Any
 import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
 from labeldp_verify.certificate import Certificate, PriorClaims
+from labeldp_verify.limits import Limits
 from labeldp_verify.report import short
 from labeldp_verify.signature import Signed
 
@@ -26,6 +27,7 @@ def check_file(
     spec: Path | None = None,
     signed: Signed | None = None,
     budget: Budget = DEFAULT_BUDGET,
+    limits: Limits | None = None,
 ) -> Report:
     """The report on an artifact and, with a spec, on whether it was made from that.
 
@@ -33,7 +35,7 @@ def check_file(
     checking it would exceed the budget.
     """
     agreement = None if spec is None else spec_check(read_artifact(spec))
-    return labeldp_verify.check_file(path, agreement, signed, budget)
+    return labeldp_verify.check_file(path, agreement, signed, budget, limits)
 
 
 def spec_check(spec: bytes) -> SpecCheck:
@@ -49,7 +51,7 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     stated = _stated(spec)
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
-        found.append("the certificate names another spec (its digest differs)")
+        found.append("it was made from another text than this spec (its digest differs)")
     label, prior = certificate.label, certificate.prior
     domain, exact = label.domain, certificate.exact
     wanted = {
@@ -162,6 +164,8 @@ def _texts(node: Node) -> Any:
 
 def _shown(value: Any) -> str:
     """As it was written, if it is short."""
+    if value is None:
+        return "nothing"
     return value if isinstance(value, str) and len(value) <= _SHOWN else short(value)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.errors import InputError
+from labeldp_verify.limits import Limits, number
 from labeldp_verify.printable import json_text, one_line, printable
+from labeldp_verify.report import REPORT_FORMAT_VERSION, Report
 from labeldp_verify.signature import read_signed, signature_path
 from labeldp_verify.steps import check_file
 
@@ -25,12 +27,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Verify one file, and exit: 0 all checks hold, 1 one fails, 2 it could not be checked."""
+    """Verify files, and exit: 0 all checks hold, 1 one fails, 2 one could not be checked."""
     parser = _Parser(
         "labeldp-verify",
         description="Re-derive every provable claim of an artifact from FILE alone.",
     )
-    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="+")
     parser.add_argument(
         "--public-key",
         metavar="PATH",
@@ -49,13 +51,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metavar="SECONDS,BYTES",
         help=f"what verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET})",
     )
+    parser.add_argument(
+        "--max-epsilon", metavar="E", help="fail if a label may spend more (proved)"
+    )
+    parser.add_argument("--name", help="fail if the file is of another name (declared)")
+    parser.add_argument(
+        "--min-outputs", metavar="M", type=int, help="fail if there are fewer outputs (proved)"
+    )
+    parser.add_argument(
+        "--max-bias", metavar="B", help="fail if a label is off by more on average (proved)"
+    )
     options = parser.parse_args(arguments)
     if options.signature and not options.public_key:
         parser.error("--signature needs --public-key")
+    if options.signature and len(options.files) > 1:
+        parser.error("--signature is for one FILE; of several each has its FILE.sig")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without ε
     try:
-        sys.exit(_verify(options))
+        sys.exit(_verify_all(options))
     except InputError as error:
         print(f"labeldp-verify: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
@@ -63,17 +77,71 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(128 + signal.SIGINT)
 
 
-def _verify(options: argparse.Namespace) -> int:
-    file: Path = options.file
+def _verify_all(options: argparse.Namespace) -> int:
     budget = DEFAULT_BUDGET if options.budget is None else Budget.parse(options.budget)
-    signed = None
-    if options.public_key:
-        signed = read_signed(options.signature or signature_path(file), options.public_key)
-    with enforced(budget), naming(file):
-        report = check_file(file, None, signed, budget)
-    if options.json:
-        print(json_text(report.to_json()))  # noqa: T201
-    else:
-        lines = report.in_words(one_line(str(file)))
-        print("\n".join(map(printable, lines)))  # noqa: T201
-    return 0 if report.ok else 1
+    limits = limits_of(options.max_epsilon, options.name, options.min_outputs, options.max_bias)
+
+    def verify(file: Path) -> Report:
+        signed = None
+        if options.public_key:
+            signed = read_signed(options.signature or signature_path(file), options.public_key)
+        with enforced(budget), naming(file):
+            return check_file(file, None, signed, budget, limits)
+
+    return verify_files(
+        options.files,
+        verify,
+        as_json=options.json,
+        say=lambda lines: print("\n".join(map(printable, lines))),  # noqa: T201
+        say_json=lambda document: print(json_text(document)),  # noqa: T201
+        complain=lambda error: print(f"labeldp-verify: {error}", file=sys.stderr),  # noqa: T201
+    )
+
+
+def limits_of(
+    max_epsilon: str | None, name: str | None, min_outputs: int | None, max_bias: str | None
+) -> Limits | None:
+    """The limits of a command line, None if there are none; InputError for a wrong number."""
+    limits = Limits(
+        None if max_epsilon is None else number("--max-epsilon", max_epsilon),
+        name,
+        min_outputs,
+        None if max_bias is None else number("--max-bias", max_bias),
+    )
+    return limits if limits.any else None
+
+
+def verify_files(
+    files: Sequence[Path],
+    verify: Callable[[Path], Report],
+    *,
+    as_json: bool,
+    say: Callable[[Sequence[str]], None],
+    say_json: Callable[[Any], None],
+    complain: Callable[[str], None],
+) -> int:
+    """Verify one file after the other, say what was found, and return the exit code.
+
+    It is 2 if a file could not be checked, else 1 if a check fails, else 0. ``say`` takes lines;
+    ``say_json`` a document, of several files ``{format_version, ok, files: [{file, …}]}``.
+    """
+    code, documents = 0, []
+    for file in files:
+        try:
+            report = verify(file)
+        except InputError as error:
+            code = 2
+            complain(str(error))
+            documents.append({"file": str(file), "ok": False, "not_checked": str(error)})
+            continue
+        code = max(code, 0 if report.ok else 1)
+        if as_json:
+            documents.append({"file": str(file), **report.to_json()})
+        else:
+            say(report.in_words(one_line(str(file))))
+    if as_json and len(files) > 1:
+        ok = all(document["ok"] for document in documents)
+        say_json({"format_version": REPORT_FORMAT_VERSION, "ok": ok, "files": documents})
+    elif as_json and "not_checked" not in documents[0]:
+        say_json(documents[0])
+    return code

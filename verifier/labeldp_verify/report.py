@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from labeldp_verify.printable import one_line
 from labeldp_verify.verified import Decoded
 
 REPORT_FORMAT_VERSION = "1.0"
+LIMITS = "limits"  # the name of the only check that is not about the file itself
 
 
 class VerificationError(Exception):
@@ -44,12 +46,13 @@ class Report:
     """All checks performed on one file.
 
     ``certificate`` is the file's own, and may only be believed as far as the checks hold;
-    ``decoded`` is what the file holds, None unless all of them do.
+    ``decoded`` is what the file holds, None unless all of them do. ``sha256`` is of the whole file.
     """
 
     checks: tuple[Check, ...]
     certificate: Certificate | None = field(repr=False)
     decoded: Decoded | None = field(default=None, repr=False)
+    sha256: str = ""
 
     @property
     def ok(self) -> bool:
@@ -69,15 +72,27 @@ class Report:
             for check in self.checks
         ]
         if not self.ok:
-            return [*lines, f"{name}: DOES NOT VERIFY. Do not use this file."]
+            return [*lines, self.verdict(name)]
         lists = self._fields()
         return [
             *lines,
-            f"{name}: verified.",
             f"proved by the file:  {', '.join(lists.proved)}",
             f"only declared in it: {', '.join(lists.declared)}",
             *self.use_in_words(),
+            self.verdict(name),
         ]
+
+    def verdict(self, name: str) -> str:
+        """The last line, on which everything stands that a gate or a log needs."""
+        if not self.ok or self.certificate is None:
+            if self.checks and self.checks[-1].name == LIMITS:
+                return f"{name}: verifies, but NOT WITHIN THE LIMITS that were asked for."
+            return f"{name}: DOES NOT VERIFY. Do not use this file."
+        privacy = self.certificate.privacy
+        return (
+            f"{name}: verified. ε ≤ {up_to(privacy.epsilon_label_bound)} a label, declared "
+            f"{privacy.epsilon_label:.9g}; sha256 {self.sha256}"
+        )
 
     def use_in_words(self) -> list[str]:
         """What the labels are good for, and warnings; nothing unless all checks hold."""
@@ -87,18 +102,32 @@ class Report:
         warnings = [f"warning: {shortcoming.text}" for shortcoming in found.shortcomings]
         return [*warnings, "use of the private labels:", *found.usefulness.in_words(found.rows)]
 
+    def _epsilon(self) -> dict[str, float] | None:
+        if not self.ok or self.certificate is None:
+            return None
+        privacy = self.certificate.privacy
+        return {
+            "label_bound": privacy.epsilon_label_bound,
+            "label": privacy.epsilon_label,
+            "prior": privacy.epsilon_prior,
+            "total": privacy.epsilon_total,
+        }
+
     def _fields(self) -> FieldLists:
         stated = self.certificate is not None and self.certificate.composition is not None
         return FieldLists.of(composition=stated)
 
     def to_json(self) -> dict[str, Any]:
-        """``{format_version, ok, checks: [{name, ok, detail}], proved, declared, usefulness,
-        warnings}``; the last two are null unless all checks hold.
+        """``{format_version, ok, sha256, name, epsilon, checks: [{name, ok, detail}], proved,
+        declared, usefulness, warnings}``; name, ε and the last two are null unless all checks hold.
         """
         fields, found = self._fields(), self.decoded
         return {
             "format_version": REPORT_FORMAT_VERSION,
             "ok": self.ok,
+            "sha256": self.sha256,
+            "name": self.certificate.name if self.ok and self.certificate is not None else None,
+            "epsilon": self._epsilon(),
             "checks": [
                 {"name": check.name, "ok": check.ok, "detail": check.detail}
                 for check in self.checks
@@ -108,6 +137,11 @@ class Report:
             "usefulness": None if found is None else found.usefulness.to_json(found.rows),
             "warnings": None if found is None else [asdict(part) for part in found.shortcomings],
         }
+
+
+def up_to(bound: float) -> str:
+    """A bound in six decimals, rounded up."""
+    return f"{math.ceil(bound * 10**6) / 10**6:.6f}"
 
 
 class CheckFailedError(Exception):

@@ -14,6 +14,7 @@
     12 secure       the artifact does not say that it was made with a test seed
     13 spec         the certificate names the given spec and agrees with it (only with a spec)
     14 signature    the holder of the given key signed exactly this file (only with a key)
+    15 limits       ε, name, outputs and bias are what a gate allows (only with limits)
 
 A step that fails ends the verification: later steps rely on it. The graph is executed only after
 step 10.
@@ -56,8 +57,9 @@ from labeldp_verify.decode.file import MAX_LABELS
 from labeldp_verify.errors import InputError
 from labeldp_verify.execute import run_trials
 from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.limits import Limits
 from labeldp_verify.optimality import check_optimality
-from labeldp_verify.report import Check, CheckFailedError, Report, agree, demand, short
+from labeldp_verify.report import LIMITS, Check, CheckFailedError, Report, agree, demand, short
 from labeldp_verify.signature import Signed
 from labeldp_verify.verified import Decoded
 
@@ -73,6 +75,7 @@ def verify_file(
     spec: SpecCheck | None = None,
     signed: Signed | None = None,
     budget: Budget = DEFAULT_BUDGET,
+    limits: Limits | None = None,
 ) -> Report:
     """Verify an artifact; raises unless every check holds.
 
@@ -81,6 +84,7 @@ def verify_file(
         spec: says what in a certificate does not fit a spec (``labeldp verify --spec``).
         signed: what the file is to be signed with (``labeldp_verify.signature.read_signed``).
         budget: processor seconds and bytes at most; by default 20 s and 2 GB.
+        limits: what else is demanded of the file.
 
     Returns:
         The report: the numbered checks of ``steps.py``, and the certificate.
@@ -97,7 +101,7 @@ def verify_file(
     >>> verify_file(path).certificate.privacy.epsilon_label
     1.0
     """
-    return check_file(path, spec, signed, budget).require()
+    return check_file(path, spec, signed, budget, limits).require()
 
 
 def check_file(
@@ -105,6 +109,7 @@ def check_file(
     spec: SpecCheck | None = None,
     signed: Signed | None = None,
     budget: Budget = DEFAULT_BUDGET,
+    limits: Limits | None = None,
 ) -> Report:
     """The report on an artifact, whatever the file contains; for arguments see ``verify_file``.
 
@@ -120,7 +125,7 @@ def check_file(
     (False, 'model')
     """
     with naming(path):
-        return check_bytes(read_artifact(path), spec, signed, budget)
+        return check_bytes(read_artifact(path), spec, signed, budget, limits)
 
 
 def check_bytes(
@@ -128,6 +133,7 @@ def check_bytes(
     spec: SpecCheck | None = None,
     signed: Signed | None = None,
     budget: Budget = DEFAULT_BUDGET,
+    limits: Limits | None = None,
 ) -> Report:
     """The report on the bytes of an artifact.
 
@@ -139,7 +145,7 @@ def check_bytes(
     False
     """
     with spending(budget):
-        return _report(_Verification(data, spec, signed))
+        return _report(_Verification(data, spec, signed, limits))
 
 
 def _report(verification: _Verification) -> Report:
@@ -157,7 +163,9 @@ def _report(verification: _Verification) -> Report:
             break
         check_deadline()
     certificate = getattr(verification, "certificate", None)
-    return Report(tuple(checks), certificate, verification.decoded() if checks[-1].ok else None)
+    decoded = verification.decoded() if checks[-1].ok else None
+    digest = hashlib.sha256(verification.data).hexdigest()
+    return Report(tuple(checks), certificate, decoded, digest)
 
 
 class _Verification:
@@ -169,8 +177,10 @@ class _Verification:
     form: FileForm
     analysis: Analysis[Any]
 
-    def __init__(self, data: bytes, spec: SpecCheck | None, signed: Signed | None) -> None:
-        self.data, self.spec, self.signed = data, spec, signed
+    def __init__(
+        self, data: bytes, spec: SpecCheck | None, signed: Signed | None, limits: Limits | None
+    ) -> None:
+        self.data, self.spec, self.signed, self.limits = data, spec, signed, limits
 
     def steps(self) -> Iterator[tuple[str, Callable[[], str]]]:
         yield "model", self.check_model
@@ -190,6 +200,8 @@ class _Verification:
             yield "spec", self.check_spec
         if self.signed is not None:
             yield "signature", self.check_signature
+        if self.limits is not None:
+            yield LIMITS, self.check_limits
 
     def decoded(self) -> Decoded:
         """For a file that has passed every check."""
@@ -330,6 +342,12 @@ class _Verification:
             "the holder of the key signed exactly this file, its declared fields included "
             f"(sha256 of the key {self.signed.fingerprint()[:16]}…)"
         )
+
+    def check_limits(self) -> str:  # 15
+        assert self.limits is not None
+        exceeded = self.limits.exceeded(self.certificate)
+        demand(not exceeded, "; ".join(exceeded))
+        return "everything that was asked of it holds"
 
 
 def read_artifact(path: Path) -> bytes:

@@ -111,7 +111,8 @@ def fits(value, hint):
         inner = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
         return all(fits(v, one) for v, one in zip(value, inner, strict=True))
     if hasattr(hint, "_fields"):
-        return all(fits(getattr(value, f), one) for f, one in get_type_hints(hint).items())
+        fields = get_type_hints(hint).items()
+        return isinstance(value, hint) and all(fits(getattr(value, f), one) for f, one in fields)
     shaped = isinstance(hint, type(AbstractArray) | type(PyTree))
     return not shaped or isinstance(value, hint)
 

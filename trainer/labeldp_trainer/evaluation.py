@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from jax import Array
+from jaxtyping import Float, Float32, PyTree, Real, Shaped
 
 from labeldp_trainer.data import Part
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params
 
 CHUNK = 1024  # examples
-Means = dict[str, jax.Array]
+Means = dict[str, Float[Array, ""]]
+Measure = Callable[[Float[Array, "b k"], Real[Array, "b ..."]], dict[str, Float[Array, " b"]]]
+"""Quantities of each example, from a model's outputs and the targets."""
 
 
 def mean_metrics(
     model: Model,
-    measure: Callable[[jax.Array, jax.Array], Means],
+    measure: Measure,
     params: Params,
-    x: Any,
-    targets: jax.Array,
+    x: PyTree[Shaped[Array, "n ..."]],
+    targets: Real[Array, "n ..."],
 ) -> Means:
-    """The means over all n examples of what ``measure(outputs, targets)`` gives for each [b]."""
+    """The means over all n examples of what ``measure(outputs, targets)`` gives for each."""
     n = targets.shape[0]
     chunk = min(CHUNK, n)
     steps = -(-n // chunk)
 
-    def add(totals: Means, start: jax.Array) -> tuple[Means, None]:
+    def add(totals: Means, start: Array) -> tuple[Means, None]:
         places = start + jnp.arange(chunk, dtype=jnp.int32)
         inside = places < n
         rows = jnp.minimum(places, n - 1)
@@ -50,17 +52,19 @@ def mean_metrics(
     return {name: total / n for name, total in totals.items()}
 
 
-def make_evaluation(model: Model, loss: Loss) -> Callable[[Params, Any, jax.Array], Means]:
+def make_evaluation(
+    model: Model, loss: Loss
+) -> Callable[[Params, PyTree[Shaped[Array, "n ..."]], Real[Array, " n"]], Means]:
     """A jitted function (params, x, targets) → the metrics of a test set."""
 
-    def evaluate(params: Params, x: Any, targets: jax.Array) -> Means:
+    def evaluate(params: Params, x: PyTree, targets: Array) -> Means:
         return mean_metrics(model, loss.metrics, params, x, targets)
 
     return jax.jit(evaluate)
 
 
-def predict(model: Model, params: Params, part: Part) -> NDArray[np.float32]:
-    """[n, k] the outputs for all rows, chunk by chunk."""
+def predict(model: Model, params: Params, part: Part) -> Float32[np.ndarray, "n k"]:
+    """The outputs for all rows, chunk by chunk."""
     apply = jax.jit(model.apply)
     chunks = [
         apply(params, jax.tree.map(lambda leaf: leaf[i : i + CHUNK], part.features))  # noqa: B023

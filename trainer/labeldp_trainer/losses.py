@@ -8,6 +8,8 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
+from jaxtyping import Float, Real
 
 from labeldp_trainer.config.model import OptimizerConfig
 from labeldp_trainer.data.labels import Task
@@ -33,15 +35,17 @@ class Loss:
     name: LossName
     task: Task
 
-    def predictions(self, outputs: jax.Array) -> jax.Array:
-        """[b] numbers, or [b, k] logits, from a model's outputs [b, 1 or k]."""
+    def predictions(self, outputs: Float[Array, "b k"]) -> Float[Array, " b"] | Float[Array, "b k"]:
+        """Numbers from a model's only output, or its logits."""
         if self.name == "cross_entropy":
             return outputs
         numbers = outputs[:, 0]
         return jax.nn.softplus(numbers) + POISSON_FLOOR if self.name == "poisson" else numbers
 
-    def per_example(self, outputs: jax.Array, targets: jax.Array) -> jax.Array:
-        """Losses [b] for outputs [b, 1 or k]; targets [b], or soft labels [b, k]."""
+    def per_example(
+        self, outputs: Float[Array, "b k"], targets: Real[Array, " b"] | Float[Array, "b k"]
+    ) -> Float[Array, " b"]:
+        """Losses for a model's outputs and labels, which may be soft."""
         f = self.predictions(outputs)
         if self.name == "squared":
             return 0.5 * jnp.square(f - targets)
@@ -54,15 +58,17 @@ class Loss:
             return -jnp.sum(targets * logs, axis=-1)
         return -jnp.take_along_axis(logs, targets[:, None], axis=-1)[:, 0]
 
-    def slope(self, f: jax.Array, y: jax.Array) -> jax.Array:
+    def slope(self, f: Float[Array, "*shape"], y: Real[Array, "*shape"]) -> Float[Array, "*shape"]:
         """∂ℓ(f, y)/∂f at a prediction f, for the losses with a slope that is affine in y."""
         if self.name == "squared":
             return f - y
         assert self.name == "poisson"
         return 1 - y / jnp.maximum(f, POISSON_FLOOR)
 
-    def metrics(self, outputs: jax.Array, targets: jax.Array) -> dict[str, jax.Array]:
-        """Per-example quantities [b] whose means describe a test set."""
+    def metrics(
+        self, outputs: Float[Array, "b k"], targets: Real[Array, " b"]
+    ) -> dict[str, Float[Array, " b"]]:
+        """Per-example quantities whose means describe a test set."""
         f = self.predictions(outputs)
         losses = {"loss": self.per_example(outputs, targets)}
         if self.name == "cross_entropy":

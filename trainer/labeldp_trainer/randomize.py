@@ -22,14 +22,12 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float64, Int, Int32, Int64, UInt8, UInt64
 from labeldp_runtime.entropy import random_words
 from labeldp_verify.analysis.bounds import exp_lower
-from numpy.typing import NDArray
 
-Integers = NDArray[np.integer[Any]]
 WORD_BITS = 62
 STEPS = 128  # S; even, and a noisy entry fits uint8
 _PRECISE = Context(prec=60)
@@ -45,7 +43,7 @@ class RRWithPrior:
     """ε-DP randomized response over the likeliest of K classes.
 
     Attributes:
-        base: [K + 1] int64, b for each number m ≥ 1 of kept labels; base[0] is 0.
+        base: b for each number m ≥ 1 of kept labels; base[0] is 0.
     """
 
     def __init__(self, classes: int, epsilon: Fraction, word_bits: int = WORD_BITS) -> None:
@@ -60,28 +58,32 @@ class RRWithPrior:
         base[0] = self._words  # a constant says nothing
         if any(m * b > self._words for m, b in zip(kept, base, strict=True)):
             raise ValueError(f"ε = {float(epsilon):g} is too small for {classes:,} classes")
-        self.base: NDArray[np.int64] = np.array([0, *base], np.int64)
+        self.base: Int64[np.ndarray, " K+1"] = np.array([0, *base], np.int64)
 
-    def choose_k(self, prior: NDArray[np.float64]) -> NDArray[np.int64]:
-        """[n] how many labels to keep for priors [n, K], heaviest class first (Algorithm 2).
+    def choose_k(self, prior: Float64[np.ndarray, "n K"]) -> Int64[np.ndarray, " n"]:
+        """How many labels to keep for priors, heaviest class first (Algorithm 2).
 
         The k of largest e^ε/(e^ε + k − 1)·Σ (k largest weights), the least k if there are several.
         """
         cost = float(self.ratio) + np.arange(prior.shape[1])
         weights = np.cumsum(prior, axis=1) / cost[None, :]
-        k: NDArray[np.int64] = np.argmax(weights, axis=1) + 1
+        k: Int64[np.ndarray, " n"] = np.argmax(weights, axis=1) + 1
         return k
 
     def answers(
-        self, order: Integers, kept: Integers, labels: Integers, words: NDArray[np.uint64]
-    ) -> NDArray[np.int32]:
-        """[n] private labels.
+        self,
+        order: Int[np.ndarray, "n K"],
+        kept: Int[np.ndarray, " n"],
+        labels: Int[np.ndarray, " n"],
+        words: UInt64[np.ndarray, " n"],
+    ) -> Int32[np.ndarray, " n"]:
+        """Private labels.
 
         Args:
-            order: [n, K] all classes of each row; the first ``kept`` of them may be the answer.
-            kept: [n] m, 1 … K.
-            labels: [n] true classes.
-            words: [n] uniform uint64, one a label and never used again.
+            order: all classes of each row; the first ``kept`` of them may be the answer.
+            kept: m, 1 … K.
+            labels: true classes.
+            words: uniform, one a label and never used again.
         """
         u = (words >> self._shift).astype(np.int64)
         m, b = kept.astype(np.int64), self.base[kept]
@@ -93,11 +95,11 @@ class RRWithPrior:
         return chosen.astype(np.int32)
 
     def randomize(
-        self, labels: Integers, prior: NDArray[np.float64] | None = None
-    ) -> NDArray[np.int32]:
-        """[n] private labels for true classes [n], with fresh secure words.
+        self, labels: Int[np.ndarray, " n"], prior: Float64[np.ndarray, "n K"] | None = None
+    ) -> Int32[np.ndarray, " n"]:
+        """Private labels for true classes, with fresh secure words.
 
-        Rows of ``prior`` [n, K] need not sum to 1; those with a NaN, and all if it is None, are
+        Rows of ``prior`` need not sum to 1; those with a NaN, and all if it is None, are
         uniform: plain randomized response.
         """
         classes = len(self.base) - 1
@@ -119,7 +121,9 @@ class RRWithPrior:
         return np.concatenate(parts)
 
 
-def dealt(index: Integers, total: Integers, hands: Integers) -> Integers:
+def dealt(
+    index: Int[np.ndarray, " n"], total: Int[np.ndarray, " n"], hands: Int[np.ndarray, " n"]
+) -> Int[np.ndarray, " n"]:
     """Whom ``index`` of 0 … total − 1 goes to, if so many are dealt evenly to 0 … hands − 1.
 
     Each hand gets ⌊total/hands⌋ consecutive ones, the first total mod hands one more.
@@ -127,7 +131,8 @@ def dealt(index: Integers, total: Integers, hands: Integers) -> Integers:
     share, more = total // hands, total % hands
     large = more * (share + 1)
     behind = more + (index - large) // np.maximum(share, 1)
-    return np.where(index < large, index // (share + 1), behind)
+    hand: Int[np.ndarray, " n"] = np.where(index < large, index // (share + 1), behind)
+    return hand
 
 
 class NoisyOneHot:
@@ -145,14 +150,16 @@ class NoisyOneHot:
         flipped = np.cumsum(np.array(self.weights[::-1], np.uint64), dtype=np.uint64)[:-1]
         self._ends = ends, flipped
 
-    def entries(self, ones: NDArray[np.bool_], words: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        """Noisy entries 0 … S for exact ones of any shape, and as many uniform words."""
+    def entries(
+        self, ones: Bool[np.ndarray, "*shape"], words: UInt64[np.ndarray, "*shape"]
+    ) -> UInt8[np.ndarray, "*shape"]:
+        """Noisy entries 0 … S for exact ones, and as many uniform words."""
         u = words >> self._shift
         zero, one = (np.searchsorted(ends, u, side="right") for ends in self._ends)
         return np.where(ones, one, zero).astype(np.uint8)
 
-    def randomize(self, labels: NDArray[np.int32], classes: int) -> NDArray[np.uint8]:
-        """[n, K] noisy one-hot labels for true classes [n], with fresh secure words."""
+    def randomize(self, labels: Int32[np.ndarray, " n"], classes: int) -> UInt8[np.ndarray, "n K"]:
+        """Noisy one-hot labels for true classes, with fresh secure words."""
         step = max(_CHUNK // classes, 1)
         parts = [np.empty((0, classes), np.uint8)]
         for start in range(0, len(labels), step):

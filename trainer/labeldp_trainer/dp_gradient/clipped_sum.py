@@ -8,8 +8,9 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.tree import Loss, PyTree, clip, zeros_like_sum
+from labeldp_trainer.dp_gradient.tree import Loss, clip, zeros_like_sum
 
 Split = Callable[[PyTree], PyTree]
 """Inside jit: spreads the rows of arrays [rows, …] over devices; no value changes."""
@@ -23,9 +24,9 @@ def whole(tree: PyTree) -> PyTree:
 def clipped_sum(
     loss: Loss,
     params: PyTree,
-    x: PyTree,
-    y: Array,
-    mask: Array,
+    x: PyTree[Shaped[Array, "b ..."]],
+    y: Real[Array, "b ..."],
+    mask: Bool[Array, " b"],
     *,
     clip_norm: float,
     microbatch: int,
@@ -34,9 +35,8 @@ def clipped_sum(
     """Return Σ over masked rows of the gradient of `loss`, each clipped to `clip_norm` (Algorithm
     1, line 4).
 
-    x: pytree of [rows, …]; y: [rows, …]; mask: [rows]. The norm is over the whole pytree. A
-    gradient with an infinite or NaN entry counts as zero. Sums are float32 (float64 for float64
-    parameters).
+    The norm is over the whole pytree. A gradient with an infinite or NaN entry counts as zero. Sums
+    are float32 (float64 for float64 parameters).
     """
     return sum_over_units(
         lambda xi, yi: jax.grad(loss)(params, xi, yi),
@@ -51,11 +51,11 @@ def clipped_sum(
 
 
 def sum_over_units(
-    vector: Callable[[PyTree, Array], PyTree],
+    vector: Callable[[PyTree, Real[Array, "..."]], PyTree],
     params: PyTree,
-    x: PyTree,
-    y: Array,
-    mask: Array,
+    x: PyTree[Shaped[Array, "b ..."]],
+    y: Real[Array, "b ..."],
+    mask: Bool[Array, " b"],
     *,
     clip_norm: float,
     microbatch: int,
@@ -79,8 +79,10 @@ def sum_over_units(
     return lax.scan(body, zeros_like_sum(params), parts)[0]
 
 
-def in_microbatches(tree: PyTree, rows: int, microbatch: int) -> PyTree:
-    """Reshape every leaf [rows, …] to [parts, microbatch, …].
+def in_microbatches(
+    tree: PyTree[Shaped[Array, "b ..."]], rows: int, microbatch: int
+) -> PyTree[Shaped[Array, "parts size ..."]]:
+    """Cut the `rows` of every leaf into parts of at most `microbatch`.
 
     The rows that are missing in the last part repeat the first row; a boolean leaf, which is a
     mask, is false there.

@@ -18,50 +18,50 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.tree import Loss, PyTree, at_least_float32, norm, total
+from labeldp_trainer.dp_gradient.tree import Loss, at_least_float32, norm, total
 
 
 @dataclass(frozen=True)
 class HullRows:
     """Which examples span the hull, and how their vertices are scaled.
 
-    x: pytree of [rows, …]; labels: [K]; mask: [rows], false rows are left out; scales: [rows] or
-    None.
+    Rows whose `mask` is false are left out.
     """
 
-    x: PyTree
-    labels: Array
-    mask: Array
+    x: PyTree[Shaped[Array, "r ..."]]
+    labels: Real[Array, " K"]
+    mask: Bool[Array, " r"]
     clip_norm: float | None = None
-    scales: Array | None = None
+    scales: Float[Array, " r"] | None = None
 
 
 @dataclass(frozen=True)
 class Materialised:
-    """G as one array [rows · K, size] a leaf: the memory is that of rows · K gradients."""
+    """G as one array a leaf: the memory is that of m = r·K gradients."""
 
-    leaves: tuple[Array, ...]
+    leaves: tuple[Float[Array, "m _"], ...]
     structure: jax.tree_util.PyTreeDef
     shapes: tuple[tuple[int, ...], ...]
-    uniform: Array
-    """[rows · K] coefficients of the hull's centre: equal for all rows that are not left out."""
+    uniform: Float[Array, " m"]
+    """Coefficients of the hull's centre: equal for all rows that are not left out."""
 
-    def combine(self, coefficients: Array) -> PyTree:
-        """Return G·a, a pytree like params, for a [rows · K]."""
+    def combine(self, coefficients: Float[Array, " m"]) -> PyTree:
+        """Return G·a, a pytree like params, for coefficients a."""
         leaves = [
             (coefficients.astype(leaf.dtype) @ leaf).reshape(shape)
             for leaf, shape in zip(self.leaves, self.shapes, strict=True)
         ]
         return jax.tree.unflatten(self.structure, leaves)
 
-    def correlate(self, vector: PyTree) -> Array:
-        """Return Gᵀ·v [rows · K] for a pytree v like params."""
+    def correlate(self, vector: PyTree) -> Float[Array, " m"]:
+        """Return Gᵀ·v for a pytree v like params."""
         vectors = jax.tree.leaves(vector)
         return total([m @ v.reshape(-1) for m, v in zip(self.leaves, vectors, strict=True)])
 
-    def gram(self) -> Array:
-        """Return H = GᵀG [rows · K, rows · K], accumulated leaf by leaf."""
+    def gram(self) -> Float[Array, "m m"]:
+        """Return H = GᵀG, accumulated leaf by leaf."""
         return total([leaf @ leaf.T for leaf in self.leaves])
 
 
@@ -71,20 +71,20 @@ class MatrixFree:
 
     loss: Loss
     params: PyTree
-    x: PyTree
-    labels: Array
-    weights: Array
-    uniform: Array
+    x: PyTree[Shaped[Array, "r ..."]]
+    labels: Real[Array, " K"]
+    weights: Float[Array, "r K"]
+    uniform: Float[Array, " m"]
 
-    def combine(self, coefficients: Array) -> PyTree:
-        """Return G·a, a pytree like params, for a [rows · K]: the gradient of a weighted loss."""
+    def combine(self, coefficients: Float[Array, " m"]) -> PyTree:
+        """Return G·a, a pytree like params, for coefficients a: the gradient of a weighted loss."""
         weights = self.weights * coefficients.reshape(self.weights.shape)
         _, pull = jax.vjp(self._losses, self.params)
         (gradient,) = pull(weights)
         return gradient
 
-    def correlate(self, vector: PyTree) -> Array:
-        """Return Gᵀ·v [rows · K] for a pytree v like params."""
+    def correlate(self, vector: PyTree) -> Float[Array, " m"]:
+        """Return Gᵀ·v for a pytree v like params."""
         tangent = jax.tree.map(lambda v, p: v.astype(p.dtype), vector, self.params)
         _, products = jax.jvp(self._losses, (self.params,), (tangent,))
         weighted: Array = self.weights * products
@@ -111,7 +111,7 @@ def gram_bytes(rows: int, labels: int, size: int) -> int:
 
 
 def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
-    """Compute all vertices by reverse mode, one leaf of [rows · K, size] for each of `params`.
+    """Compute all vertices by reverse mode.
 
     Rows that are left out, or have a gradient with an infinite or NaN entry, become copies of the
     first usable row: a repeated vertex changes neither hull nor span. Without any usable row all

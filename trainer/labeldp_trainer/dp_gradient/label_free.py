@@ -22,10 +22,11 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Bool, Float, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.clipped_sum import Split, in_microbatches, sum_over_units, whole
 from labeldp_trainer.dp_gradient.sampling import Reduction, example_weights
-from labeldp_trainer.dp_gradient.tree import Loss, PyTree, all_finite, norm, zeros_like_sum
+from labeldp_trainer.dp_gradient.tree import Loss, all_finite, norm, zeros_like_sum
 
 Centre = Literal["mean", "none"]
 
@@ -35,7 +36,7 @@ class Ball(NamedTuple):
     `radius`."""
 
     centre: PyTree
-    radius: Array
+    radius: Float[Array, ""]
 
 
 BallOf = Callable[[PyTree, PyTree], Ball]
@@ -52,13 +53,13 @@ class Scaling:
     microbatch: int
     split: Split = whole
 
-    def of(self, ball: Ball) -> Array:
-        """Return s, a scalar; NaN for a NaN radius, which the callers turn into zero."""
+    def of(self, ball: Ball) -> Float[Array, ""]:
+        """Return s; NaN for a NaN radius, which the callers turn into zero."""
         return self.clip_norm / jnp.maximum(ball.radius, self.radius_floor)
 
 
-def example_ball(loss: Loss, labels: Array, centre: Centre = "mean") -> BallOf:
-    """Return the ball of one example over `labels` [K].
+def example_ball(loss: Loss, labels: Real[Array, " K"], centre: Centre = "mean") -> BallOf:
+    """Return the ball of one example over `labels`.
 
     For classes: all of them. For a loss whose gradient is affine in the label (squared, Poisson
     log) the two ends of the label interval suffice: a ball is convex. For other losses give a
@@ -99,9 +100,9 @@ def label_free_sum(
     loss: Loss,
     ball_of: BallOf,
     params: PyTree,
-    x: PyTree,
-    y: Array,
-    mask: Array,
+    x: PyTree[Shaped[Array, "b ..."]],
+    y: Real[Array, "b ..."],
+    mask: Bool[Array, " b"],
     *,
     scaling: Scaling,
 ) -> PyTree:
@@ -132,12 +133,11 @@ def label_free_sum(
 def public_centre(
     ball_of: BallOf,
     params: PyTree,
-    x: PyTree,
+    x: PyTree[Shaped[Array, "b ..."]],
     *,
     scaling: Scaling,
 ) -> PyTree:
-    """Return the mean of s_j·c_j over rows [rows, …] that were drawn independently of the private
-    batch.
+    """Return the mean of s_j·c_j over rows that were drawn independently of the private batch.
 
     A unit whose ball is not finite counts as zero, as its δ does.
     """
@@ -164,11 +164,11 @@ def public_centre(
 def scales(
     ball_of: BallOf,
     params: PyTree,
-    x: PyTree,
+    x: PyTree[Shaped[Array, "b ..."]],
     *,
     scaling: Scaling,
-) -> Array:
-    """Return s_j [rows], zero where the ball is not finite: the scale of hull vertices."""
+) -> Float[Array, " b"]:
+    """Return s_j, zero where the ball is not finite: the scale of hull vertices."""
 
     def one(xi: PyTree) -> Array:
         scale = scaling.of(ball_of(params, xi))

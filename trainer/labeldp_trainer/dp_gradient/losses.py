@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 from numpy.typing import NDArray
 from scipy import fft, optimize, special
 
@@ -53,13 +54,13 @@ class StepLosses:
     Attributes:
         step: distance of the lattice's points. first: index of the first one.
         excess: what all losses lie above the lattice.
-        logs: [n] logarithms of the masses. infinite: logarithm of the mass at infinity.
+        logs: logarithms of the masses. infinite: logarithm of the mass at infinity.
     """
 
     step: float
     first: int
     excess: float
-    logs: Floats
+    logs: Float64[np.ndarray, " n"]
     infinite: float
 
     def log_moment(self, tilt: float) -> float:
@@ -69,7 +70,7 @@ class StepLosses:
         return most + math.log(float(np.exp(logs - most).sum()))
 
     @functools.cached_property
-    def points(self) -> Floats:
+    def points(self) -> Float64[np.ndarray, " n"]:
         """The lattice points, without the excess."""
         return np.arange(self.first, self.first + self.logs.size) * np.float64(self.step)
 
@@ -117,8 +118,8 @@ def step_losses(pairs: Sequence[Pair], interval: float, delta: float) -> StepLos
     return StepLosses(interval, first, max(p.excess for p in parts), logs, float(infinite))
 
 
-def gaussian_log_delta(mu: Floats, epsilon: float) -> Floats:
-    """Return upper bounds of log δ(ε) of Gaussian mechanisms, sensitivity over σ being ``mu`` [n].
+def gaussian_log_delta(mu: Float64[np.ndarray, " n"], epsilon: float) -> Float64[np.ndarray, " n"]:
+    """Return upper bounds of log δ(ε) of Gaussian mechanisms, sensitivity over σ being ``mu``.
 
     δ = Φ(−a) − e^ε·Φ(−b), a = ε/μ − μ/2, b = ε/μ + μ/2 (Balle and Wang 2018, Theorem 8), and e^ε
     times the density at b is that at a.

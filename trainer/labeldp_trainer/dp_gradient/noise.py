@@ -13,30 +13,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, PRNGKeyArray, PyTree, UInt32
 
-from labeldp_trainer.dp_gradient.tree import PyTree
 
-
-def secret_words() -> np.ndarray:
-    """Return the 64 bits of a key, uint32 [2], from the operating system.
+def secret_words() -> UInt32[np.ndarray, "2"]:
+    """Return the 64 bits of a key from the operating system.
 
     Store them as secretly as the labels.
     """
     return np.array([secrets.randbits(32), secrets.randbits(32)], dtype=np.uint32)
 
 
-def key_of(words: Array) -> Array:
-    """Return the JAX key made of `words`, uint32 [2]; works inside jit."""
-    key: Array = jax.random.wrap_key_data(words, impl="threefry2x32")
+def key_of(words: UInt32[Array, "2"]) -> PRNGKeyArray:
+    """Return the JAX key made of `words`; works inside jit."""
+    key: PRNGKeyArray = jax.random.wrap_key_data(words, impl="threefry2x32")
     return key
 
 
-def secret_key() -> Array:
+def secret_key() -> PRNGKeyArray:
     """Return a fresh secret key."""
     return key_of(jnp.asarray(secret_words()))
 
 
-def add_noise(key: Array, tree: PyTree, standard_deviation: Array | float) -> PyTree:
+def add_noise(
+    key: PRNGKeyArray, tree: PyTree, standard_deviation: Float[Array, ""] | float
+) -> PyTree:
     """Add independent N(0, `standard_deviation`²) to every entry of `tree`.
 
     `standard_deviation` is σ·C for a sum of gradients clipped to C. A key must be used once only.

@@ -11,24 +11,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int, PyTree
 
 from labeldp_trainer.dp_gradient.hull import Materialised, Vertices
 from labeldp_trainer.dp_gradient.simplex_qp import QPSolution, solution, solve_simplex_qp
-from labeldp_trainer.dp_gradient.tree import PyTree, dot, tiny
+from labeldp_trainer.dp_gradient.tree import dot, tiny
 
 
 class Projection(NamedTuple):
-    """`value` like params; `coefficients` [rows · K]; `distance` bounds ‖value −
-    projection‖/‖value‖.
+    """`value` like params; `distance` bounds ‖value − projection‖/‖value‖.
 
     The distance is that before smoothing. `certified`: it is at most the tolerance asked for.
     """
 
     value: PyTree
-    coefficients: Array
-    iterations: Array
-    distance: Array
-    certified: Array
+    coefficients: Float[Array, " m"]
+    iterations: Int[Array, ""]
+    distance: Float[Array, ""]
+    certified: Bool[Array, ""]
 
 
 def project_gram(
@@ -156,8 +156,8 @@ def project_onto_span(
     return Projection(last.z, last.u, last.iterations, distance, last.square <= goal)
 
 
-def project_onto_simplex(v: Array) -> Array:
-    """Return the point of the unit simplex nearest to v [m] (Wang and Carreira-Perpiñán 2013)."""
+def project_onto_simplex(v: Float[Array, " m"]) -> Float[Array, " m"]:
+    """Return the point of the unit simplex nearest to v (Wang and Carreira-Perpiñán 2013)."""
     m = v.shape[0]
     descending = -jnp.sort(-v)
     ranks = jnp.arange(1, m + 1, dtype=v.dtype)

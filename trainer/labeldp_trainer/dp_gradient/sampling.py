@@ -14,37 +14,37 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
 
-from labeldp_trainer.dp_gradient.tree import Loss, PyTree
+from labeldp_trainer.dp_gradient.tree import Loss
 
 _SAMPLING, _NOISE, _ALTERNATIVE, _CENTRE = range(4)
 
 
 class Batch(NamedTuple):
-    """`indices` [rows] into the data and `mask` [rows]: rows that are not in the batch are
-    padding."""
+    """`indices` into the data and a `mask`: rows that are not in the batch are padding."""
 
-    indices: Array
-    mask: Array
+    indices: Int[Array, " b"]
+    mask: Bool[Array, " b"]
 
 
 class StepKeys(NamedTuple):
     """Independent keys of one step."""
 
-    sampling: Array
-    noise: Array
-    alternative: Array
-    centre: Array
+    sampling: PRNGKeyArray
+    noise: PRNGKeyArray
+    alternative: PRNGKeyArray
+    centre: PRNGKeyArray
 
 
-def step_keys(key: Array, step: Array | int) -> StepKeys:
+def step_keys(key: PRNGKeyArray, step: Int[Array, ""] | int) -> StepKeys:
     """Return the keys of step number `step` of the run whose secret key is `key`."""
     own = jax.random.fold_in(key, step)
     purposes = (_SAMPLING, _NOISE, _ALTERNATIVE, _CENTRE)
     return StepKeys(*(jax.random.fold_in(own, purpose) for purpose in purposes))
 
 
-def poisson_batch(key: Array, *, units: int, batch: int, max_batch: int) -> Batch:
+def poisson_batch(key: PRNGKeyArray, *, units: int, batch: int, max_batch: int) -> Batch:
     """Sample every one of `units` independently with probability q = `batch`/`units`, under jit.
 
     The rate is ⌊q·2^32⌋/2^32, never more than q. If more than `max_batch` are sampled, a uniformly
@@ -53,7 +53,7 @@ def poisson_batch(key: Array, *, units: int, batch: int, max_batch: int) -> Batc
     words at the border would be told apart by index, not by chance: 2^-32 · `max_batch` of the
     times it matters.)
 
-    Returns indices and mask [max_batch], sampled units first.
+    Returns `max_batch` rows, sampled units first.
     """
     if not 1 <= batch <= max_batch <= units:
         raise ValueError(
@@ -67,7 +67,7 @@ def poisson_batch(key: Array, *, units: int, batch: int, max_batch: int) -> Batc
     return Batch(indices, ~largest < jnp.uint32(threshold))
 
 
-def independent_batch(key: Array, *, units: int, size: int) -> Array:
+def independent_batch(key: PRNGKeyArray, *, units: int, size: int) -> Int[Array, " b"]:
     """Return `size` distinct indices, uniform over the units; all, in order, if that is all."""
     if not 1 <= size <= units:
         raise ValueError(f"need 1 <= size <= units; they are {size} and {units}")
@@ -76,7 +76,9 @@ def independent_batch(key: Array, *, units: int, size: int) -> Array:
     return lax.top_k(jax.random.bits(key, (units,), jnp.uint32), size)[1]
 
 
-def partition_batch(key: Array, step: Array | int, *, units: int, batch: int) -> Batch:
+def partition_batch(
+    key: PRNGKeyArray, step: Int[Array, ""] | int, *, units: int, batch: int
+) -> Batch:
     """Return the batch of `step` when each epoch is a fresh random partition into ⌈units/batch⌉
     batches.
 
@@ -105,10 +107,10 @@ Reduction = Literal["mean", "sum"]
 
 
 class Groups(NamedTuple):
-    """`rows` [users, examples] into the data and `present` [users, examples]."""
+    """`rows` into the data, by user and example, and which of them are `present`."""
 
-    rows: np.ndarray
-    present: np.ndarray
+    rows: Int[np.ndarray, "u e"]
+    present: Bool[np.ndarray, "u e"]
 
 
 def per_user(loss: Loss, reduction: Reduction = "mean") -> Loss:
@@ -126,18 +128,20 @@ def per_user(loss: Loss, reduction: Reduction = "mean") -> Loss:
     return user_loss
 
 
-def example_weights(present: Array, reduction: Reduction, dtype: jnp.dtype) -> Array:
-    """Return the weights [examples] of a user's examples in the user's loss; present [examples]."""
+def example_weights(
+    present: Bool[Array, " e"], reduction: Reduction, dtype: jnp.dtype
+) -> Float[Array, " e"]:
+    """Return the weights of a user's examples in the user's loss."""
     kept = present.astype(dtype)
     return kept / _size(present, dtype) if reduction == "mean" else kept
 
 
-def group_by_user(users: np.ndarray, max_examples: int, seed: int) -> Groups:
+def group_by_user(users: Shaped[np.ndarray, " n"], max_examples: int, seed: int) -> Groups:
     """Group rows by user, at most `max_examples` each, chosen at random without looking at any
     label.
 
-    users: [n], any sortable values. Returns arrays of [number of users, `max_examples`]; a slot
-    that is not present repeats one of the user's rows. Users are in sorted order.
+    users: any sortable values. There are `max_examples` slots a user; one that is not present
+    repeats one of the user's rows. Users are in sorted order.
     """
     if max_examples < 1:
         raise ValueError(f"max_examples must be at least 1; it is {max_examples}")

@@ -13,24 +13,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Bool, Float, Int
 
 from labeldp_trainer.dp_gradient.tree import tiny
 
 
 class QPSolution(NamedTuple):
-    """`coefficients` [m] in the simplex; `distance` bounds ‖z − z*‖/‖z‖; both certified by the
-    gap."""
+    """`coefficients` in the simplex; `distance` bounds ‖z − z*‖/‖z‖; both certified by the gap."""
 
-    coefficients: Array
-    iterations: Array
-    distance: Array
-    certified: Array
+    coefficients: Float[Array, " m"]
+    iterations: Int[Array, ""]
+    distance: Float[Array, ""]
+    certified: Bool[Array, ""]
 
 
 def solve_simplex_qp(
-    gram: Array, linear: Array, *, tolerance: float, max_iterations: int
+    gram: Float[Array, "m m"], linear: Float[Array, " m"], *, tolerance: float, max_iterations: int
 ) -> QPSolution:
-    """Solve min ½aᵀHa − bᵀa over the simplex: gram H [m, m] positive semidefinite, linear b [m].
+    """Solve min ½aᵀHa − bᵀa over the simplex: gram H positive semidefinite, linear b.
 
     Stops at gap ≤ `tolerance`²·aᵀHa; `certified` says whether it got there within
     `max_iterations`: an interior-point method takes 10 to 30 Cholesky factorizations.
@@ -41,7 +41,11 @@ def solve_simplex_qp(
 
 
 def solution(
-    coefficients: Array, iterations: Array, gap: Array, square: Array, tolerance: float
+    coefficients: Float[Array, " m"],
+    iterations: Int[Array, ""],
+    gap: Float[Array, ""],
+    square: Float[Array, ""],
+    tolerance: float,
 ) -> QPSolution:
     """Turn a gap and ‖z‖² into the certificate of the module's docstring."""
     distance = jnp.sqrt(jnp.maximum(gap, 0.0) / jnp.maximum(square, tiny(square.dtype)))

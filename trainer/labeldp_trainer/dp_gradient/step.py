@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int, PRNGKeyArray, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.accounting import Plan
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
@@ -37,32 +38,32 @@ from labeldp_trainer.dp_gradient.sampling import (
     step_keys,
 )
 from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
-from labeldp_trainer.dp_gradient.tree import PyTree, all_finite, norm
+from labeldp_trainer.dp_gradient.tree import all_finite, norm
 
 
 class Report(NamedTuple):
-    """What a step may tell: functions of the noisy gradient and of public data only (scalars)."""
+    """What a step may tell: functions of the noisy gradient and of public data only."""
 
-    noisy_norm: Array
-    estimate_norm: Array
-    iterations: Array
-    distance: Array
-    certified: Array
+    noisy_norm: Float[Array, ""]
+    estimate_norm: Float[Array, ""]
+    iterations: Int[Array, ""]
+    distance: Float[Array, ""]
+    certified: Bool[Array, ""]
 
 
 def private_gradient(
     config: StepConfig,
     problem: Problem,
     params: PyTree,
-    x: PyTree,
-    y: Array,
-    key: Array,
-    step: Array | int,
+    x: PyTree[Shaped[Array, "n ..."]],
+    y: Real[Array, "n ..."],
+    key: PRNGKeyArray,
+    step: Int[Array, ""] | int,
 ) -> tuple[PyTree, Report]:
     """Return an estimate of the mean gradient at `params` and a report; pure, meant for jit.
 
-    x: pytree of [units, …], y: [units] (users: [units, examples]), the whole data set; `key`: the
-    run's secret key; `step`: the step's number. The same arguments give the same result, so
+    x, y: the whole data set, a row a unit (for users, y is [users, examples]); `key`: the run's
+    secret key; `step`: the step's number. The same arguments give the same result, so
     re-doing a step after a crash releases nothing new. Raises ValueError if the data have not
     `plan.units` rows.
     """

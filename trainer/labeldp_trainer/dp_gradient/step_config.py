@@ -7,6 +7,7 @@ from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Real
 
 from labeldp_trainer.dp_gradient.accounting import Batches, Plan
 from labeldp_trainer.dp_gradient.clipped_sum import Split, whole
@@ -34,11 +35,11 @@ class Problem:
         """The loss of one unit."""
         return self.loss if self.reduction is None else per_user(self.loss, self.reduction)
 
-    def labels_like(self, y: Array) -> Array:
+    def labels_like(self, y: Real[Array, "b ..."]) -> Real[Array, " K"]:
         """Return the labels in the type of y."""
         return jnp.asarray(self.labels, y.dtype)
 
-    def ball_of(self, labels: Array, centre: Centre) -> BallOf:
+    def ball_of(self, labels: Real[Array, " K"], centre: Centre) -> BallOf:
         """Return the ball of one unit."""
         ball = example_ball(self.loss, labels, centre)
         return ball if self.reduction is None else user_ball(ball, self.reduction)

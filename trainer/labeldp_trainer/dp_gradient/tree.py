@@ -3,35 +3,34 @@
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float, PyTree, Real
 
-PyTree = Any
-Loss = Callable[[PyTree, PyTree, Array], Array]
-"""`loss(params, x, y)` of one example: x a pytree of features, y its label, a scalar back."""
+Loss = Callable[[PyTree, PyTree, Real[Array, "..."]], Float[Array, ""]]
+"""`loss(params, x, y)` of one example: x a pytree of features, y its label."""
 
 
-def total(values: list[Array]) -> Array:
-    """Sum a list of arrays of one shape."""
+def total(values: list[Float[Array, "*shape"]]) -> Float[Array, "*shape"]:
+    """Sum a list of arrays."""
     return functools.reduce(operator.add, values)
 
 
-def dot(a: PyTree, b: PyTree) -> Array:
-    """Return the inner product of two pytrees of one structure, a scalar."""
+def dot(a: PyTree, b: PyTree) -> Float[Array, ""]:
+    """Return the inner product of two pytrees of one structure."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     return total([jnp.sum(p * q) for p, q in pairs])
 
 
-def all_finite(tree: PyTree) -> Array:
-    """Return whether every entry is finite, a boolean scalar."""
+def all_finite(tree: PyTree) -> Bool[Array, ""]:
+    """Return whether every entry is finite."""
     return jnp.isfinite(_peak(tree))
 
 
-def norm(tree: PyTree) -> Array:
+def norm(tree: PyTree) -> Float[Array, ""]:
     """Return the Euclidean norm over the whole pytree: NaN or infinite if an entry is.
 
     It does not overflow before its result does, nor lose entries whose squares underflow.
@@ -41,7 +40,7 @@ def norm(tree: PyTree) -> Array:
     return jnp.where(jnp.isfinite(peak), peak * root, peak)
 
 
-def clip(tree: PyTree, bound: Array | float) -> PyTree:
+def clip(tree: PyTree, bound: Float[Array, ""] | float) -> PyTree:
     """Scale `tree` to norm at most `bound`; a tree with an infinite or NaN entry becomes zero.
 
     Zero is a choice that a label cannot exploit: whatever it is, the result's norm is at most
@@ -60,7 +59,7 @@ def clip(tree: PyTree, bound: Array | float) -> PyTree:
     )
 
 
-def at_least_float32(leaf: Array) -> Array:
+def at_least_float32(leaf: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return `leaf` in float32, or in float64 if it is that."""
     return leaf.astype(jnp.float32) if leaf.dtype.itemsize < 4 else leaf
 

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32, Float64
 from labeldp_verify import VerificationError
 from labeldp_verify.analysis import probabilities
 from labeldp_verify.analysis.inversion import least_variance_inverse
-from numpy.typing import NDArray
 
 from labeldp_compile.tools.inspection import decode_artifact
 from labeldp_trainer.data.labels import places
 from labeldp_trainer.errors import ArtifactError
 
-Floats = NDArray[np.float64]
 
-
-def probability_matrix(path: Path) -> tuple[Floats, list[int | str | float]]:
-    """Pr[output | label] [k, m] of a verified artifact, and its m outputs. Raises InputError."""
+def probability_matrix(
+    path: Path,
+) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:
+    """Pr[output | label] of a verified artifact, and its m outputs. Raises InputError."""
     try:
         decoded = decode_artifact(path)
     except VerificationError as error:
@@ -36,8 +36,10 @@ def probability_matrix(path: Path) -> tuple[Floats, list[int | str | float]]:
     return matrix, [probabilities.value(randomizer, o) for o in range(randomizer.outputs)]
 
 
-def debiasing_weights(matrix: Floats, source: str) -> Floats:
-    """W [m, k] with P·W = I and rows that sum to 1; the inverse of P where m = k.
+def debiasing_weights(
+    matrix: Float64[np.ndarray, "k m"], source: str
+) -> Float64[np.ndarray, "m k"]:
+    """W with P·W = I and rows that sum to 1; the inverse of P where m = k.
 
     Among the solutions it takes the one of least variance under uniform labels: with D the
     probabilities of the outputs on its diagonal, W = D⁻¹Pᵀ(PD⁻¹Pᵀ)⁻¹. Raises ArtifactError if P
@@ -59,8 +61,8 @@ def debiasing_weights(matrix: Floats, source: str) -> Floats:
 
 
 def soft_labels(
-    outputs: Sequence[int | str | float], weights: Floats, private: Any
-) -> NDArray[np.float32] | None:
+    outputs: Sequence[int | str | float], weights: Float64[np.ndarray, "m k"], private: Any
+) -> Float32[np.ndarray, "n k"] | None:
     """The rows of W for private labels [n], or None if one of them is no output of the artifact."""
     rows = places(private, outputs)
     return None if (rows < 0).any() else weights[rows].astype(np.float32)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax
+from jax import Array
+from jaxtyping import Float, PRNGKeyArray, PyTree, Shaped
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig
@@ -25,12 +26,14 @@ class Scaled:
     scale: float
     offset: float
 
-    def init(self, key: jax.Array) -> Params:
+    def init(self, key: PRNGKeyArray) -> Params:
         """Those of the inner model."""
         return self.model.init(key)
 
-    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
-        """[b, outputs]."""
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Those of the inner model, scaled and moved."""
         return self.offset + self.scale * self.model.apply(params, x, key)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
+from jax import Array
+from jaxtyping import Float, PRNGKeyArray
 
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.models.dense import Params
@@ -33,7 +34,7 @@ class MnistCnn:
     channels: int = 16
     hidden: int = 16
 
-    def init(self, key: jax.Array) -> Params:
+    def init(self, key: PRNGKeyArray) -> Params:
         """Two convolutions and two dense layers."""
         assert self.shape.image is not None
         height, width, inputs = self.shape.image
@@ -46,8 +47,10 @@ class MnistCnn:
             "dense2": dense_init(keys[3], self.hidden, self.outputs),
         }
 
-    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
-        """Logits [b, outputs] of images [b, height, width, channels]."""
+    def apply(
+        self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Logits of images."""
         y = pool_average(jax.nn.relu(conv(params["conv1"], x)))
         y = pool_average(jax.nn.relu(conv(params["conv2"], y)))
         y = jax.nn.relu(dense(params["dense1"], y.reshape(y.shape[0], -1)))
@@ -64,7 +67,7 @@ class CifarCnn:
     hidden: int = 80
     rate: float = 0.2
 
-    def init(self, key: jax.Array) -> Params:
+    def init(self, key: PRNGKeyArray) -> Params:
         """Three convolutions and two dense layers."""
         assert self.shape.image is not None
         height, width, inputs = self.shape.image
@@ -81,8 +84,10 @@ class CifarCnn:
             "dense2": dense_init(keys[4], self.hidden, self.outputs),
         }
 
-    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
-        """Logits [b, outputs] of images [b, height, width, channels]."""
+    def apply(
+        self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Logits of images."""
         keys = [None] * 4 if key is None else list(jax.random.split(key, 4))
         y = x
         for layer, drop in zip(params["convs"], keys[:3], strict=True):
@@ -109,7 +114,7 @@ class ResNet18:
     width: int = 64
     groups: int = 16
 
-    def init(self, key: jax.Array) -> Params:
+    def init(self, key: PRNGKeyArray) -> Params:
         """A stem, four stages of two blocks, and a dense layer."""
         assert self.shape.image is not None
         stem_key, head_key, *keys = jax.random.split(key, 2 + len(_STRIDES) * _BLOCKS_PER_STAGE)
@@ -128,15 +133,17 @@ class ResNet18:
             "dense": dense_init(head_key, inputs, self.outputs),
         }
 
-    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
-        """Logits [b, outputs] of images [b, height, width, channels]."""
+    def apply(
+        self, params: Params, x: Float[Array, "b h w c"], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Logits of images."""
         y = jax.nn.relu(group_norm(params["norm"], conv(params["stem"], x), self.groups))
         for index, block in enumerate(params["blocks"]):
             stage, position = divmod(index, _BLOCKS_PER_STAGE)
             y = self._block(block, y, _STRIDES[stage] if position == 0 else 1)
         return dense(params["dense"], y.mean(axis=(1, 2)))
 
-    def _block(self, block: Params, x: jax.Array, stride: int) -> jax.Array:
+    def _block(self, block: Params, x: Array, stride: int) -> Array:
         y = group_norm(block["norm1"], conv(block["conv1"], x, stride), self.groups)
         y = group_norm(block["norm2"], conv(block["conv2"], jax.nn.relu(y)), self.groups)
         if "shortcut" in block:
@@ -144,7 +151,7 @@ class ResNet18:
         return jax.nn.relu(x + y)
 
 
-def _block_init(key: jax.Array, inputs: int, outputs: int, stride: int) -> Params:
+def _block_init(key: PRNGKeyArray, inputs: int, outputs: int, stride: int) -> Params:
     keys = jax.random.split(key, 3)
     block = {
         "conv1": conv_init(keys[0], 3, inputs, outputs, bias=False),

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, PRNGKeyArray, PyTree, Shaped
 
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.models.layers import stack, stack_init
@@ -23,12 +25,14 @@ class Model(Protocol):
     would carry one label into another's gradient.
     """
 
-    def init(self, key: jax.Array) -> Params:
+    def init(self, key: PRNGKeyArray) -> Params:
         """Fresh parameters."""
         ...
 
-    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
-        """Outputs [b, k] for features with leading axis b: logits, or one number (k = 1).
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Outputs for features: logits, or one number (k = 1).
 
         ``key`` is given in training only, for dropout.
         """
@@ -51,7 +55,7 @@ class Mlp:
     hidden: Sequence[int] = (128, 64)
     embedding: int = 8
 
-    def init(self, key: jax.Array) -> Params:
+    def init(self, key: PRNGKeyArray) -> Params:
         """Embeddings [categories of all columns, embedding] and dense layers."""
         table_key, layers_key = jax.random.split(key)
         sizes = self.shape.vocabularies
@@ -60,8 +64,10 @@ class Mlp:
         layers = stack_init(layers_key, [inputs, *self.hidden, self.outputs])
         return {"embeddings": table, "layers": layers}
 
-    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
-        """[b, outputs]."""
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Logits, or one number an example."""
         y = numbers(x)
         if self.shape.vocabularies:
             embedded = looked_up(params["embeddings"], self.shape, x)
@@ -76,7 +82,7 @@ class Linear:
     shape: FeatureShape
     outputs: int
 
-    def init(self, key: jax.Array) -> Params:
+    def init(self, key: PRNGKeyArray) -> Params:
         """Zeros: the loss is convex, and every start is as good."""
         return {
             "categories": jnp.zeros((sum(self.shape.vocabularies), self.outputs)),
@@ -84,16 +90,22 @@ class Linear:
             "b": jnp.zeros(self.outputs),
         }
 
-    def apply(self, params: Params, x: Any, key: jax.Array | None = None) -> jax.Array:
-        """[b, outputs]."""
-        y: jax.Array = numbers(x) @ params["w"] + params["b"][None, :]
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Logits, or one number an example."""
+        y: Array = numbers(x) @ params["w"] + params["b"][None, :]
         if self.shape.vocabularies:
             y = y + looked_up(params["categories"], self.shape, x).sum(axis=1)
         return y
 
 
-def looked_up(table: jax.Array, shape: FeatureShape, x: Any) -> jax.Array:
-    """[b, columns, width]: the rows of one table in which the columns' categories lie in turn.
+def looked_up(
+    table: Float[Array, "categories width"],
+    shape: FeatureShape,
+    x: dict[str, Shaped[Array, "b ..."]],
+) -> Float[Array, "b columns width"]:
+    """The rows of one table in which the columns' categories lie in turn.
 
     One table for all columns compiles and runs many times as fast as one for each.
     """
@@ -109,7 +121,7 @@ def flat_size(shape: FeatureShape) -> int:
     return height * width * channels
 
 
-def numbers(x: Any) -> jax.Array:
-    """[b, numbers]: the numeric features, or the pixels."""
-    array: jax.Array = x["numeric"] if isinstance(x, dict) else x
+def numbers(x: PyTree[Shaped[Array, "b ..."]]) -> Float[Array, "b d"]:
+    """The numeric features, or the pixels."""
+    array: Array = x["numeric"] if isinstance(x, dict) else x
     return array.reshape(array.shape[0], -1)

@@ -7,45 +7,50 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
+from jaxtyping import Float, PRNGKeyArray
 
-Layer = dict[str, jax.Array]
+Layer = dict[str, Float[Array, "..."]]
 _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 
 
-def dense_init(key: jax.Array, inputs: int, outputs: int) -> Layer:
+def dense_init(key: PRNGKeyArray, inputs: int, outputs: int) -> Layer:
     """Weights of variance 2/inputs (He et al. 2015), biases 0."""
     w = jax.random.normal(key, (inputs, outputs)) * math.sqrt(2 / max(inputs, 1))
     return {"w": w, "b": jnp.zeros(outputs)}
 
 
-def dense(layer: Layer, x: jax.Array) -> jax.Array:
-    """[b, inputs] → [b, outputs]."""
+def dense(layer: Layer, x: Float[Array, "b inputs"]) -> Float[Array, "b outputs"]:
+    """An affine function of each example."""
     return x @ layer["w"] + layer["b"][None, :]
 
 
-def stack_init(key: jax.Array, widths: Sequence[int]) -> list[Layer]:
+def stack_init(key: PRNGKeyArray, widths: Sequence[int]) -> list[Layer]:
     """Dense layers between neighbouring widths."""
     keys = jax.random.split(key, len(widths) - 1)
     return [dense_init(k, widths[i], widths[i + 1]) for i, k in enumerate(keys)]
 
 
-def stack(layers: Sequence[Layer], x: jax.Array) -> jax.Array:
+def stack(layers: Sequence[Layer], x: Float[Array, "b inputs"]) -> Float[Array, "b outputs"]:
     """Dense layers with ReLU between them."""
     for layer in layers[:-1]:
         x = jax.nn.relu(dense(layer, x))
     return dense(layers[-1], x)
 
 
-def conv_init(key: jax.Array, size: int, inputs: int, outputs: int, *, bias: bool = True) -> Layer:
+def conv_init(
+    key: PRNGKeyArray, size: int, inputs: int, outputs: int, *, bias: bool = True
+) -> Layer:
     """A square kernel [size, size, inputs, outputs] of variance 2/fan-in."""
     shape = (size, size, inputs, outputs)
     w = jax.random.normal(key, shape) * math.sqrt(2 / (size * size * inputs))
     return {"w": w, "b": jnp.zeros(outputs)} if bias else {"w": w}
 
 
-def conv(layer: Layer, x: jax.Array, stride: int = 1) -> jax.Array:
-    """[b, h, w, inputs] → [b, h/stride, w/stride, outputs], padded to the same size."""
+def conv(
+    layer: Layer, x: Float[Array, "b h w inputs"], stride: int = 1
+) -> Float[Array, "b -(-h//{stride}) -(-w//{stride}) outputs"]:
+    """A convolution, padded to the same size."""
     if x.shape[0] == 1:
         # An example on its own, under vmap when per-example gradients are clipped: the gradient of
         # lax's convolution is then a grouped one, many times slower than a product of matrices.
@@ -57,7 +62,7 @@ def conv(layer: Layer, x: jax.Array, stride: int = 1) -> jax.Array:
     return y + layer["b"][None, None, None, :] if "b" in layer else y
 
 
-def _conv_as_product(w: jax.Array, x: jax.Array, stride: int) -> jax.Array:
+def _conv_as_product(w: Array, x: Array, stride: int) -> Array:
     """The same convolution as a product of the image's patches with the kernel."""
     size, sides = w.shape[0], x.shape[1:3]
     outputs = [-(-side // stride) for side in sides]
@@ -75,23 +80,25 @@ def _conv_as_product(w: jax.Array, x: jax.Array, stride: int) -> jax.Array:
     return jnp.concatenate(patches, axis=-1) @ w.reshape(-1, w.shape[-1])
 
 
-def pool_average(x: jax.Array) -> jax.Array:
+def pool_average(x: Float[Array, "b h w c"]) -> Float[Array, "b h//2 w//2 c"]:
     """Means of 2 × 2 blocks; an odd last row or column is dropped."""
     return _blocks(x).mean(axis=(2, 4))
 
 
-def pool_max(x: jax.Array) -> jax.Array:
+def pool_max(x: Float[Array, "b h w c"]) -> Float[Array, "b h//2 w//2 c"]:
     """Maxima of 2 × 2 blocks; an odd last row or column is dropped."""
     return _blocks(x).max(axis=(2, 4))
 
 
-def _blocks(x: jax.Array) -> jax.Array:
+def _blocks(x: Array) -> Array:
     b, height, width, channels = x.shape
     even = x[:, : height // 2 * 2, : width // 2 * 2]
     return even.reshape(b, height // 2, 2, width // 2, 2, channels)
 
 
-def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
+def dropout(
+    x: Float[Array, "*shape"], rate: float, key: PRNGKeyArray | None
+) -> Float[Array, "*shape"]:
     """Zeros with probability ``rate`` and the rest scaled up; the identity without a key."""
     if key is None:
         return x
@@ -104,8 +111,8 @@ def norm_init(channels: int) -> Layer:
     return {"scale": jnp.ones(channels), "shift": jnp.zeros(channels)}
 
 
-def group_norm(layer: Layer, x: jax.Array, groups: int) -> jax.Array:
-    """Normalises groups of channels of each example [b, h, w, c] (Wu and He 2018)."""
+def group_norm(layer: Layer, x: Float[Array, "b h w c"], groups: int) -> Float[Array, "b h w c"]:
+    """Normalises groups of channels of each example (Wu and He 2018)."""
     b, h, w, c = x.shape
     y = x.reshape(b, h * w, groups, c // groups)
     mean = y.mean(axis=(1, 3), keepdims=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -39,14 +40,17 @@ from labeldp_compile.probabilities import (
     value,
 )
 
+_EXACT_IN_FLOAT64 = 2**53
+
 
 @dataclass(frozen=True)
 class Decoded:
-    """A verified artifact: its label domain, its integers and its certificate."""
+    """A verified artifact: its label domain, its integers, its certificate and its SHA-256."""
 
     domain: Domain
     randomizer: Randomizer
     certificate: Certificate
+    sha256: str = ""
 
 
 def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
@@ -67,7 +71,19 @@ def decode_verified(data: bytes) -> Decoded:
     certificate = read_certificate(model)
     domain = read_domain(certificate.label.domain)
     form = read_form(certificate.form, model, domain)
-    return Decoded(domain, form.randomizer, certificate)
+    return Decoded(domain, form.randomizer, certificate, hashlib.sha256(data).hexdigest())
+
+
+def has_whole_outputs(randomizer: Randomizer) -> bool:
+    """Whether every output is a whole number that float64 and int64 both hold."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        parts = randomizer.origin, randomizer.unit
+        reach = max(abs(randomizer.low), abs(randomizer.high)) * abs(parts[1]) + abs(parts[0])
+        return all(part.is_integer() for part in parts) and reach <= _EXACT_IN_FLOAT64
+    return all(
+        not isinstance(value, str) and value == int(value) and abs(value) <= _EXACT_IN_FLOAT64
+        for value in randomizer.values
+    )
 
 
 def sample(count: int, most: int) -> list[int]:

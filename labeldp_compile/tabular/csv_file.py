@@ -92,7 +92,13 @@ class CsvFile:
         return more[0] if more and len(self.names) == 1 else None
 
     def batches(self, columns: list[str], label: str) -> Iterator[pa.RecordBatch]:
-        """Some columns, all as text; bytes of the label that are no UTF-8 become U+FFFD.
+        """The batches of ``blocks``."""
+        return (batch for _, batch in self.blocks(columns, label))
+
+    def blocks(self, columns: list[str], label: str) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+        """Whole rows in UTF-8, and some of their columns, all as text.
+
+        Bytes of the label that are no UTF-8 become U+FFFD in the columns.
 
         Raises BadRowError for a row of another length, and for bytes of other columns that are no
         text; LongRowError; OSError; ArrowException; ReadTwiceError.
@@ -122,8 +128,8 @@ class CsvFile:
                         raise
                     raise BadRowError(line + fault[0], fault[1]) from None
                 line += ends
-                for batch in table.to_batches():
-                    yield _as_text(batch)
+                for batch in table.combine_chunks().to_batches():
+                    yield block, _as_text(batch)
 
 
 def empty_is_null(cells: pa.Array) -> pa.Array:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 # Text, a quote that opens nothing, or a quoted cell; then a line end. CR waits for its LF.
 _ROW = rb"""(?: [^"\r\n]++ | (?<=[^%s\r\n]) " | (?<![^%s\r\n]) " (?: [^"]++ | "" )*+ " )*+
@@ -30,6 +31,7 @@ class RowForm:
         self._row = re.compile(row, re.VERBOSE)
         self._rows = re.compile(rb"(?:" + row + rb")*+", re.VERBOSE)
         self._first_row = re.compile(rb"[\r\n]*+" + row, re.VERBOSE)
+        self._quoted = re.compile(rb'(?<![^%s\r\n])"(?:[^"]++|"")*+(?:"|\Z)'.replace(b"%s", mark))
         self._cell = re.compile(_CELL.replace(b"%s", mark), re.VERBOSE)
         self._around = np.frombuffer(self.delimiter + b'"\r\n', dtype=np.uint8)
 
@@ -44,9 +46,7 @@ class RowForm:
         """
         cells = np.frombuffer(data, dtype=np.uint8)
         quotes = np.flatnonzero(cells == ord('"'))
-        opening = quotes[::2]
-        usual = (opening == 0) | np.isin(cells[opening - 1], self._around)
-        if not usual.all():  # a quote amid a cell, which opens nothing
+        if not self._are_usual(cells, quotes):
             rows = self._rows.match(data)
             end = 0 if rows is None else rows.end()
             return end, len(self._row.findall(data[:end] + b" "))
@@ -59,6 +59,42 @@ class RowForm:
         feeds = cells[outside] == ord("\n")
         alone = cells[np.minimum(outside + 1, len(data) - 1)] != ord("\n")
         return int(outside[-1]) + 1, int(np.count_nonzero(feeds | alone))
+
+    def spans(self, block: bytes, columns: int, place: int) -> NDArray[np.int64]:
+        """[n, 2] where the cells of one column begin and end, quotes included, in whole rows.
+
+        Raises ValueError unless every row has so many ``columns``.
+        """
+        cells = np.frombuffer(block, dtype=np.uint8)
+        quotes = np.flatnonzero(cells == ord('"'))
+        if not self._are_usual(cells, quotes):
+            cells_in_quotes = self._quoted.finditer(block)
+            quotes = np.array([(c.start(), c.end() - 1) for c in cells_in_quotes], np.int64).ravel()
+        mark, feed, back = self.delimiter[0], ord("\n"), ord("\r")
+        ends = np.flatnonzero((cells == mark) | (cells == feed) | (cells == back))
+        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
+        after_back = (cells[ends] == feed) & (ends > 0) & (cells[ends - 1] == back)
+        ends = ends[~after_back]
+        closing = cells[ends] != mark
+        pairs = (cells[ends] == back) & (cells[np.minimum(ends + 1, len(cells) - 1)] == feed)
+        after = ends + 1 + pairs  # where the next cell begins
+        if len(cells) > (after[-1] if len(ends) and closing[-1] else 0):
+            ends, closing = np.append(ends, len(cells)), np.append(closing, True)
+            after = np.append(after, len(cells))
+        starts = np.concatenate([[0], after[:-1]]) if len(ends) else after
+        if columns > 1:  # an empty line is no row
+            first = np.concatenate([[True], closing[:-1]]) if len(ends) else closing
+            some = ~(first & closing & (starts == ends))
+            starts, ends, closing = starts[some], ends[some], closing[some]
+        if not np.array_equal(closing, np.arange(len(ends)) % columns == columns - 1):
+            raise ValueError("a row has another length")
+        return np.stack([starts[place::columns], ends[place::columns]], axis=1).astype(np.int64)
+
+    def _are_usual(self, cells: NDArray[np.uint8], quotes: NDArray[np.intp]) -> bool:
+        """Whether no quote stands amid a cell, where it opens nothing."""
+        opening = quotes[::2]
+        usual = (opening == 0) | np.isin(cells[opening - 1], self._around)
+        return bool(usual.all())
 
     def find_fault(
         self, block: bytes, names: Sequence[str], read: Collection[str], no_text: str

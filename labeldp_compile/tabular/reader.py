@@ -79,6 +79,11 @@ class TableReader:
         names = [self.column, *([self.count_column] if self.count_column else [])]
         return self._read(None if self.all_columns else names)
 
+    def blocks(self) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+        """The rows of one CSV file in order, as text and as all columns. Raises DataError."""
+        assert self.csv is not None
+        return csv_blocks(self.csv, self.schema.names, self.column)
+
     def columns(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows, in order. Raises DataError like ``batches``."""
         return self._read(names)
@@ -274,8 +279,15 @@ def open_csv(path: Path, form: TextForm = PLAIN) -> CsvFile:
 
 def csv_batches(csv: CsvFile, columns: list[str], label: str) -> Iterator[pa.RecordBatch]:
     """``CsvFile.batches``, whose errors are DataErrors."""
+    return (batch for _, batch in csv_blocks(csv, columns, label))
+
+
+def csv_blocks(
+    csv: CsvFile, columns: list[str], label: str
+) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+    """``CsvFile.blocks``, whose errors are DataErrors."""
     try:
-        yield from csv.batches(columns, label)
+        yield from csv.blocks(columns, label)
     except ReadTwiceError:
         # It is only to find out which ids are the same that rows are read again.
         reason = "standard input cannot be read again to say which; give a file"

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from labeldp_runtime import DuplicateIdError
 from labeldp_runtime.duplicates import UniqueIds
 from labeldp_runtime.whole_file import Found, say_removed
@@ -24,73 +20,14 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.background import read_ahead, write_behind
-from labeldp_compile.tabular.formats import Format, format_of, is_stream
+from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.label_column import label_array
-from labeldp_compile.tabular.parquet_sink import ParquetSink
-from labeldp_compile.tabular.provenance import KEY, Provenance, read_note, write_note
+from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.tabular.table_sink import TableSink, check_format, output_format
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 
 _OWNER_ONLY = 0o600
-_GZIP_LEVEL = 6
-_FIELD_ID = b"PARQUET:field_id"
-_PANDAS = b"pandas"
-# Others are left out: whoever wrote them may tell of the true labels in them.
-_PANDAS_KEYS = ("index_columns", "column_indexes", "columns", "creator", "pandas_version")
-
-
-def output_schema(
-    schema: pa.Schema,
-    column: str,
-    add_as: str | None,
-    private: pa.DataType,
-    notes: Mapping[str, Provenance] | None = None,
-) -> pa.Schema:
-    """The input's fields, with the private column in the label's place or behind the last one.
-
-    Of the metadata of the schema, pandas' own (index, types) is kept, with an entry for the private
-    column that is true, and ``notes`` on private columns are written; of the label's metadata the
-    field id that other files know the column by.
-    """
-    fields, name = list(schema), add_as or column
-    if add_as is None:
-        label = schema.field(column)
-        kept = {key: value for key, value in (label.metadata or {}).items() if key == _FIELD_ID}
-        fields[schema.get_field_index(column)] = pa.field(column, private, metadata=kept)
-    else:
-        fields.append(pa.field(add_as, private))
-    metadata = _pandas_metadata(schema, name, private)
-    if notes:
-        metadata[KEY] = write_note(notes)
-    return pa.schema(fields, metadata=metadata or None)
-
-
-def _pandas_metadata(schema: pa.Schema, name: str, private: pa.DataType) -> dict[bytes, bytes]:
-    text = (schema.metadata or {}).get(_PANDAS)
-    if text is None:
-        return {}
-    try:
-        given = json.loads(text)
-        known: dict[str, Any] = {key: given[key] for key in _PANDAS_KEYS if key in given}
-        entries = {entry["field_name"]: entry for entry in known["columns"]}
-    except (ValueError, RecursionError, KeyError, TypeError):
-        return {}  # of an early version of pandas, or none of its own
-    entries[name] = _entry(name, private)
-    return {_PANDAS: json.dumps(known | {"columns": list(entries.values())}).encode()}
-
-
-def _entry(name: str, private: pa.DataType) -> dict[str, Any]:
-    numpy_type = "object" if private == pa.string() else str(private.to_pandas_dtype()().dtype)
-    pandas_type = "unicode" if private == pa.string() else numpy_type
-    return {
-        "name": name,
-        "field_name": name,
-        "pandas_type": pandas_type,
-        "numpy_type": numpy_type,
-        "metadata": None,
-    }
-
-
 Randomize = Callable[..., NDArray[Any]]
 
 
@@ -138,18 +75,18 @@ def rewrite_table(
     for file in table.files:
         if private.add_as is not None and private.add_as in file.schema.names:
             raise refused(file.path, f"has a column {private.add_as!r} already")
-        _check_format(file, output / file.path.name if table.parts else output, private)
+        check_format(file, output / file.path.name if table.parts else output, private.add_as)
     writing = _Writing(table, private, progress)
     if table.parts:
         most = stat.S_IMODE(table.path.stat().st_mode)
         with folder_when_whole(output, most=most, found=found) as folder:
             for part in table.parts:
                 with _opened(part, folder / part.path.name, private, found) as out:
-                    writing.write(part, out, _output_format(part.path))
+                    writing.write(part, out, output_format(part.path))
             writing.refuse_duplicates()
     else:
         with _opened(table, output, private, found) as out:
-            writing.write(table, out, _output_format(output))
+            writing.write(table, out, output_format(output))
             writing.refuse_duplicates()
     return writing.rows
 
@@ -167,14 +104,15 @@ class _Writing:
     def write(self, file: TableReader, output: BinaryIO, form: Format) -> None:
         """One file of the table, whole."""
         private, column = self._private, file.column
-        notes = _notes(file, private)
-        sink = _Sink(output, form, private, file.parquet_metadata(), private.add_as or column)
+        sink = TableSink(
+            output, form, file, private.add_as, _notes(file, private), private.delimiter
+        )
         with write_behind(sink.write) as write:
-            for batch in read_ahead(_at_least_one(file)):
+            for block, batch in read_ahead(_at_least_one(file)):
                 labels = label_array(file.domain, column, batch.column(column))
                 drawn = self._randomized(labels, file, batch)
                 values = pa.array(drawn, type=_arrow_type(drawn, whole=private.whole))
-                write(_with_private(batch, column, private.add_as, values, notes))
+                write((block, batch, values))
                 self.rows += len(batch)
                 self._progress(len(batch))
         sink.finish()
@@ -242,107 +180,18 @@ def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:
     return stat.S_IMODE(table.path.stat().st_mode)
 
 
-class _Sink:
-    """A Parquet or CSV writer that learns its schema from the first batch."""
-
-    def __init__(
-        self,
-        file: BinaryIO,
-        form: Format,
-        private: _Private,
-        like: pq.FileMetaData | None,
-        drawn: str,
-    ) -> None:
-        self._form, self._private, self._like, self._drawn = form, private, like, drawn
-        self._packed: gzip.GzipFile | None = None
-        if form.gzipped:  # without a time or a name: a keyed run repeats the file
-            self._packed = gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
-        self._file = file if self._packed is None else cast(BinaryIO, self._packed)
-        self._writer: Any = None
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        if self._writer is None:
-            if self._form.is_text:
-                options = pa_csv.WriteOptions(
-                    quoting_style="needed", delimiter=_delimiter(self._form, self._private)
-                )
-                self._writer = pa_csv.CSVWriter(self._file, batch.schema, write_options=options)
-            else:
-                self._writer = ParquetSink(self._file, batch.schema, self._like, self._drawn)
-        self._writer.write(batch)
-
-    def finish(self) -> None:
-        if self._form.is_text:
-            self._writer.close()
-        else:
-            self._writer.finish()
-        if self._packed is not None:
-            self._packed.close()
-
-
-def _output_format(output: Path) -> Format:
-    form = format_of(output, stream=True)
-    assert form is not None  # checked before
-    return form
-
-
-def _delimiter(form: Format, private: _Private) -> str:
-    """A tab in .tsv, and elsewhere what the table has."""
-    assert form.delimiter is not None
-    return private.delimiter or "," if form.delimiter == "," else form.delimiter
-
-
-def _check_format(table: TableReader, output: Path, private: _Private) -> None:
-    """Raise DataError, before anything is drawn, if the output's format cannot hold the columns."""
-    form = format_of(output, stream=True)
-    if form is None:
-        raise refused(
-            output,
-            "expected a .parquet or .csv name for the output (.tsv, .csv.gz and .tsv.gz, too)",
-        )
-    if form.is_text:
-        for field in table.schema:
-            kept = private.add_as is not None or field.name != table.column
-            if kept and not _csv_holds(field.type):
-                raise refused(output, f"CSV cannot hold {field.name!r}, a {field.type}")
-
-
-def _csv_holds(kind: pa.DataType) -> bool:
-    nulls = pa.RecordBatch.from_arrays([pa.nulls(1, kind)], names=["x"])
-    try:
-        pa_csv.write_csv(nulls, pa.BufferOutputStream())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
-    return True
-
-
-def _at_least_one(table: TableReader) -> Iterator[pa.RecordBatch]:
-    """The batches, or one without rows, so that an empty table keeps its columns."""
+def _at_least_one(table: TableReader) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+    """Text (of CSV) and batches, or a batch without rows, so that an empty table keeps columns."""
     empty = True
-    for batch in table.batches():
+    parts = ((b"", batch) for batch in table.batches()) if table.csv is None else table.blocks()
+    for part in parts:
         empty = False
-        yield batch
+        yield part
     if empty:
-        yield pa.RecordBatch.from_pylist([], schema=table.schema)
+        yield b"", pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def _arrow_type(private: NDArray[Any], *, whole: bool) -> pa.DataType:
     if private.dtype == np.float64:
         return pa.int64() if whole else pa.float64()
     return pa.int64() if private.dtype == np.int64 else pa.string()
-
-
-def _with_private(
-    batch: pa.RecordBatch,
-    column: str,
-    add_as: str | None,
-    values: pa.Array,
-    notes: Mapping[str, Provenance],
-) -> pa.RecordBatch:
-    arrays = list(batch.columns)
-    if add_as is None:
-        arrays[batch.schema.get_field_index(column)] = values
-    else:
-        arrays.append(values)
-    schema = output_schema(batch.schema, column, add_as, values.type, notes)
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import yaml
 
+from labeldp_compile.text_form import PLAIN, TextForm
+
 _PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 _WORDS = ("true", "false", "null")
 
@@ -63,6 +65,7 @@ class Answers:
     data: str | None
     rows: int | None = None
     rows_known: bool = True  # Parquet states its number of rows
+    form: TextForm = PLAIN
 
 
 def starter_spec(answers: Answers) -> str:
@@ -146,4 +149,9 @@ def _prior(answers: Answers) -> list[str]:
         rows = [f"  rows: {answers.rows}  # public; lets plan read no CSV file"]
     elif not answers.rows_known:
         rows = ["  # rows: N  # state the public number of rows: plan reads no CSV file"]
-    return [_PRIVATE, "prior:", "  kind: private", f"  data: {scalar(answers.data)}", *rows]
+    form = [
+        f"  {key}: {scalar(value)}"
+        for key, value in vars(answers.form).items()
+        if value is not None
+    ]
+    return [_PRIVATE, "prior:", "  kind: private", f"  data: {scalar(answers.data)}", *form, *rows]

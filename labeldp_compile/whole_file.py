@@ -49,14 +49,45 @@ def require_folder_writable(folder: Path) -> None:
         raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error
 
 
+def require_folder(path: Path) -> None:
+    """Raise InputError unless a folder can be made under this name; an empty one is taken."""
+    if os.path.lexists(path):
+        try:
+            empty = not path.is_symlink() and not any(path.iterdir())
+        except OSError:
+            empty = False
+        if not empty:
+            raise InputError(f"{path}: exists already; a folder is not replaced: remove it first")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: there is no directory {path.parent}")
+    require_folder_writable(path.absolute().parent)
+
+
 @contextmanager
 def replaced_when_whole(
     path: Path, *, most: int = 0o7777, found: Found = say_removed
 ) -> Iterator[BinaryIO]:
     """``labeldp_runtime.whole_file.replaced_when_whole``, whose OSErrors are DataErrors."""
+    with (
+        _as_data_errors(path),
+        whole_file.replaced_when_whole(path, most=most, found=found) as file,
+    ):
+        yield file
+
+
+@contextmanager
+def folder_when_whole(
+    path: Path, *, most: int = 0o777, found: Found = say_removed
+) -> Iterator[Path]:
+    """``labeldp_runtime.whole_file.folder_when_whole``, whose OSErrors are DataErrors."""
+    with _as_data_errors(path), whole_file.folder_when_whole(path, most=most, found=found) as part:
+        yield part
+
+
+@contextmanager
+def _as_data_errors(path: Path) -> Iterator[None]:
     try:
-        with whole_file.replaced_when_whole(path, most=most, found=found) as file:
-            yield file
+        yield
     except whole_file.UnfinishedError as error:
         raise DataError(printable(str(error))) from None
     except OSError as error:

@@ -10,9 +10,10 @@ from typing import Any, cast
 import click
 from labeldp_verify import Budget, VerificationError
 
-from labeldp_compile.cli.file_options import budget_option
+from labeldp_compile.cli.file_options import budget_option, text_options
 from labeldp_compile.cli.output import clipped, complain, row_progress, say, say_json, text_table
 from labeldp_compile.errors import InputError
+from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.estimate import (
     MIN_ROWS,
     Estimation,
@@ -50,6 +51,7 @@ _WHOSE = {
 @click.option("--plot", type=click.Path(path_type=Path), help="Also write a picture (.png).")
 @click.option("--overwrite", is_flag=True, help="Replace a picture that exists.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@text_options
 @budget_option
 def estimate_command(
     file: Path,
@@ -61,13 +63,16 @@ def estimate_command(
     plot: Path | None,
     overwrite: bool,
     quiet: bool,
+    delimiter: str | None,
+    encoding: str | None,
     budget: Budget,
 ) -> None:
     """Estimate histogram, mean and quantiles of what is behind private labels.
 
-    FILE is the artifact that randomized the column of TABLE (Parquet or CSV), and is verified
-    first. This is post-processing: it spends nothing. Exit code 1 if FILE does not verify, 2 if the
-    input is wrong or supports no estimate.
+    FILE is the artifact that randomized the column of TABLE (Parquet, CSV or a folder of parts),
+    and is verified first; a table that says another one did is refused. This is post-processing:
+    it spends nothing. Exit code 1 if FILE does not verify, 2 if the input is wrong or supports no
+    estimate.
     """
     if plot is not None:
         if plot.suffix.lower() != ".png":
@@ -81,6 +86,7 @@ def estimate_command(
             by=by,
             target=cast(Target, target),
             budget=budget,
+            form=TextForm(delimiter, encoding),
             progress=partial(row_progress, quiet=quiet),
         )
     except VerificationError as error:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from labeldp_compile import mechanisms
+from labeldp_compile.cli.file_options import text_options
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
@@ -63,6 +64,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 )
 @click.option("--prior", type=click.Choice(PRIORS), help="Default: private, from TABLE.")
 @click.option("--rows", type=click.IntRange(min=1), help="CSV: the number of rows, if it is known.")
+@text_options
 @click.option("--yes", is_flag=True, help="Ask nothing: take the defaults for what is not given.")
 def init_command(
     table: Path,
@@ -79,22 +81,26 @@ def init_command(
     goal: str | None,
     prior: str | None,
     rows: int | None,
+    delimiter: str | None,
+    encoding: str | None,
     yes: bool,
 ) -> None:
     """Write a commented spec for a column of TABLE.
 
     No label is read: of a Parquet file the names, types and the number of rows, of a CSV file its
-    first line. On a terminal the command asks for what the options leave open. Prints the path of
-    the spec on stdout.
+    first line; TABLE may be a folder of such parts. On a terminal the command asks for what the
+    options leave open. Prints the path of the spec on stdout.
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
+    from labeldp_compile.text_form import TextForm  # noqa: PLC0415
     from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-._")[:100] or "labels"
     path = output or Path(f"{name}.yaml")
     require_output(path, way_out="give another name with -o")
-    header = read_header(table, column)
+    form = TextForm(delimiter, encoding)
+    header = read_header(table, column, form)
     ask = _Asker(not yes and _is_terminal())
     if header.type is not None and ask.interactive:
         tell(f"{column} has the type {header.type}; no label is read")
@@ -117,7 +123,7 @@ def init_command(
     data = Path(os.path.relpath(table, path.parent)).as_posix() if prior == "private" else None
     counted = header.rows is not None or rows is not None or prior == "uniform"
     text = starter_spec(
-        Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows, counted)
+        Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows, counted, form)
     )
     _require_valid(text, header.type, header.rows or rows)
     with replaced_when_whole(path) as part:

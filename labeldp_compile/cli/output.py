@@ -36,6 +36,8 @@ def say_json(document: Any) -> None:
 
 def tell(*lines: str) -> None:
     """Lines for people, on stderr."""
+    if not lines:
+        return
     click.echo("\n".join(map(_safe, lines)), err=True)
 
 

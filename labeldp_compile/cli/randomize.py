@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -9,12 +10,16 @@ import click
 import pyarrow as pa
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
-from labeldp_verify.decode.file import read_domain
 
+from labeldp_compile.cli.file_options import text_options
 from labeldp_compile.cli.output import complain, row_progress, tell
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table, rewrite_table
-from labeldp_compile.whole_file import require_output
+from labeldp_compile.tabular.formats import is_stream
+from labeldp_compile.tabular.provenance import Provenance
+from labeldp_compile.text_form import TextForm
+from labeldp_compile.tools.inspection.facts import has_whole_outputs
+from labeldp_compile.whole_file import require_folder, require_output
 
 _EXAMPLE = """\b
 Example:
@@ -36,7 +41,7 @@ Example, repeatable without spending ε again:
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="Parquet or CSV file to write.",
+    help="Parquet or CSV file to write; a folder for a folder; - is stdout, as CSV.",
 )
 @click.option("--column", help="The label column (default: the one in the spec).")
 @click.option(
@@ -60,6 +65,7 @@ Example, repeatable without spending ε again:
     type=click.IntRange(0, 2**64 - 1),
     help="With --key: the version of the labels (default: 0). Labels that changed need a new one.",
 )
+@text_options
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option("--quiet", is_flag=True, help="Say nothing, unless a killed run left something.")
 def randomize_command(
@@ -72,28 +78,31 @@ def randomize_command(
     id_column: str | None,
     context: str | None,
     version: int | None,
+    delimiter: str | None,
+    encoding: str | None,
     overwrite: bool,
     quiet: bool,
 ) -> None:
     """Randomize the labels of TABLE with ARTIFACT, which is verified first.
 
-    All other columns are kept. The output appears under its name only when it is whole, and is at
-    most as readable as TABLE. What a killed run has left of it is named and removed.
+    TABLE is a Parquet or CSV file (.csv, .tsv, .csv.gz), a folder of such parts, which becomes a
+    folder, or - for CSV on standard input. All other columns are kept. The output appears under its
+    name only when it is whole, and is at most as readable as TABLE. What a killed run has left of
+    it is named and removed.
 
     Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
     do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
     """
-    if output.exists() and table.exists() and output.samefile(table):
-        raise InputError(f"{output}: is the input; write to another file")
-    require_output(output, overwrite=overwrite)
+    _require_output(table, output, overwrite=overwrite)
     # Arrow's own pools keep much of what is freed: measured by benchmarks/memory.py.
     pa.set_memory_pool(pa.system_memory_pool())
     key = _key(key_file, id_column, context, version)
     try:
         data = read_artifact(artifact)
         # Its owner is about to give it true labels: a large file is no attack here.
-        certificate = check_bytes(data, budget=OWN_FILES).require().certificate
-        assert certificate is not None
+        decoded = check_bytes(data, budget=OWN_FILES).require().decoded
+        assert decoded is not None
+        certificate = decoded.certificate
         column = column or str(certificate.label.column)
         context = None if key is None else context or add_as or column
         randomizer = Randomizer(data, str(artifact), key=key, context=context)
@@ -105,20 +114,45 @@ def randomize_command(
         raise SystemExit(1) from error
     except MissingExtraError as error:
         raise InputError(str(error)) from None
-    domain = read_domain(certificate.label.domain)
-    reader = open_table(table, column, domain, all_columns=True, id_column=id_column)
-    randomize = randomizer if key is None else partial(randomizer, version=version or 0)
-    with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
-        rows = rewrite_table(
-            reader,
-            output,
-            randomize,
-            add_as=add_as,
-            progress=progress,
-            found=partial(_say_left, keyed=key is not None),
+    reader = open_table(
+        table,
+        column,
+        decoded.domain,
+        all_columns=True,
+        id_column=id_column,
+        form=TextForm(delimiter, encoding),
+        stream=True,
+    )
+    reader.require_true_labels()
+    if column != certificate.label.column and not quiet:
+        tell(
+            f"{artifact}: was compiled for the column {certificate.label.column!r}, and randomizes "
+            f"{column!r}: is it the artifact of this label?"
         )
     if not quiet:
-        epsilon = certificate.privacy.epsilon_label
+        tell(*(f"warning: {shortcoming.text}" for shortcoming in decoded.shortcomings))
+    # A keyed run gives the same file each time: it notes no time.
+    now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    epsilon = certificate.privacy.epsilon_label
+    randomize = randomizer if key is None else partial(randomizer, version=version or 0)
+    with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
+        try:
+            rows = rewrite_table(
+                reader,
+                output,
+                randomize,
+                add_as=add_as,
+                whole=has_whole_outputs(decoded.randomizer),
+                provenance=Provenance(decoded.sha256, epsilon, now),
+                delimiter=delimiter,
+                progress=progress,
+                found=partial(_say_left, keyed=key is not None),
+            )
+        except InputError as error:
+            if not is_stream(output):
+                raise
+            raise InputError(f"{error}; what may stand on stdout is not the whole table") from None
+    if not quiet:
         tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
         if key is not None:
             tell(
@@ -127,6 +161,23 @@ def randomize_command(
             )
         if add_as is not None:
             tell(f"{output}: still holds the true labels in {column!r}")
+
+
+def _require_output(table: Path, output: Path, *, overwrite: bool) -> None:
+    """Raise InputError unless the output can be written; nothing is read."""
+    if is_stream(output):
+        if not is_stream(table) and table.is_dir():
+            raise InputError(f"{table}: is a folder, and its parts are not one CSV: name a folder")
+        return
+    if not is_stream(table) and table.is_dir():
+        inside = output.absolute().parent.resolve()
+        if inside.is_relative_to(table.resolve()):
+            raise InputError(f"{output}: lies in the input; write to another folder")
+        require_folder(output)
+        return
+    if output.exists() and table.exists() and output.samefile(table):
+        raise InputError(f"{output}: is the input; write to another file")
+    require_output(output, overwrite=overwrite)
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:

@@ -29,6 +29,8 @@ from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.store import Ledger, transaction
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
+from labeldp_compile.tabular.parts import files_of
+from labeldp_compile.text_form import PLAIN, TextForm
 
 _BLOCK = 1 << 20
 _COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal
@@ -43,16 +45,21 @@ class Question:
     counts: str | None
     domain: dict[str, Any]
     epsilon: Fraction
+    form: TextForm = PLAIN
 
     @classmethod
     def of(cls, spec: Spec, epsilon: Fraction) -> Question:
         """What a spec with a private prior asks of its data, at ε₁."""
         assert isinstance(spec.prior, PrivatePrior)
-        return cls(spec.label.column, spec.prior.counts, spec.domain.to_json(), epsilon)
+        prior = spec.prior
+        return cls(spec.label.column, prior.counts, spec.domain.to_json(), epsilon, prior.form)
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON."""
         facts = {**vars(self), "epsilon": str(self.epsilon)}
+        # A form that is not stated is not in the digests of earlier versions either.
+        stated = {key: value for key, value in vars(facts.pop("form")).items() if value is not None}
+        facts |= stated
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
 
 
@@ -231,8 +238,19 @@ def _again(in_vain: list[int]) -> str:
     )
 
 
-def _keyed_digest(key: bytes, file: Path) -> str:
-    """HMAC-SHA-256 of the file's bytes: a plain digest would confirm guesses about the labels."""
+def _keyed_digest(key: bytes, table: Path) -> str:
+    """HMAC-SHA-256 of a file's bytes: a plain digest would confirm guesses about the labels.
+
+    Of a folder, that of the names of its parts, each with its own.
+    """
+    if not table.is_dir():
+        return _keyed_digest_of_file(key, table)
+    parts = {part.name: _keyed_digest_of_file(key, part) for part in files_of(table)}
+    listed = canonical_json(parts).encode("utf-8", "surrogatepass")
+    return hmac.new(key, listed, hashlib.sha256).hexdigest()
+
+
+def _keyed_digest_of_file(key: bytes, file: Path) -> str:
     mac = hmac.new(key, digestmod=hashlib.sha256)
     try:
         with file.open("rb") as stream:

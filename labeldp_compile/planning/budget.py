@@ -14,6 +14,8 @@ from labeldp_compile.prior.split import split_epsilon
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 from labeldp_compile.tabular import open_table
+from labeldp_compile.tabular.formats import require_format
+from labeldp_compile.tabular.parts import files_of
 
 
 class RowsUnknownError(InputError):
@@ -89,7 +91,7 @@ def _stated_rows(spec: Spec, path: Path) -> int | None:
 
     The rows of a histogram file are no rows of the data, so that it states none.
     """
-    if path.suffix.lower() == ".csv" and path.is_file():
+    if require_format(files_of(path)[0]).is_text:
         return None
     counts = spec.prior.counts if isinstance(spec.prior, PrivatePrior) else None
     table = open_table(path, spec.label.column, spec.domain, all_columns=False, count_column=counts)

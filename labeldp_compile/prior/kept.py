@@ -26,6 +26,7 @@ from labeldp_verify.artifact import canonical_json
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger import Question
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram
+from labeldp_compile.tabular.parts import files_of
 from labeldp_compile.whole_file import replaced_when_whole
 
 FORMAT_VERSION = "1.0"
@@ -39,7 +40,10 @@ _EPSILON = re.compile(r"[1-9][0-9]{0,99}(/[1-9][0-9]{0,99})?")
 
 @dataclass(frozen=True)
 class DataStamp:
-    """Which data were counted: the name in the spec, size in bytes, time of change in ns."""
+    """Which data were counted: the name in the spec, size in bytes, time of change in ns.
+
+    Of a folder the size is that of its parts, the time the latest of it and them.
+    """
 
     name: str
     size: int
@@ -47,12 +51,13 @@ class DataStamp:
 
     @classmethod
     def of(cls, name: str, path: Path) -> DataStamp:
-        """The stamp of a file as it is now; raises DataError."""
+        """The stamp of a file or folder as it is now; raises DataError."""
         try:
-            status = path.stat()
+            files = [file.stat() for file in files_of(path)]
+            latest = max(status.st_mtime_ns for status in (path.stat(), *files))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-        return cls(name, status.st_size, status.st_mtime_ns)
+        return cls(name, sum(status.st_size for status in files), latest)
 
 
 @dataclass(frozen=True)

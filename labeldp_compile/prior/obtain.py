@@ -85,6 +85,7 @@ def estimate_prior(
             domain,
             all_columns=False,
             count_column=prior.counts,
+            form=prior.form,
         )
         if table.rows is not None:
             require_rows(table.path, prior.rows, table.rows)
@@ -101,7 +102,7 @@ def estimate_prior(
         else:
             assert prior.data is not None
             path = directory / prior.data
-            table = open_table(path, spec.label.column, domain, all_columns=False)
+            table = open_table(path, spec.label.column, domain, all_columns=False, form=prior.form)
             weights = [int(count) for count in _counts(table, progress)]
     else:
         weights = [1] * domain.size

@@ -11,6 +11,7 @@ from labeldp_verify.artifact.graph import is_taken_for
 from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import Rounding
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PrivateAttr,
@@ -21,6 +22,7 @@ from pydantic import (
 
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
 from labeldp_compile.yaml_model import Number, Strict
 
 MAX_LABELS = 1_000_000
@@ -200,11 +202,21 @@ class PrivacySpec(Strict):
         return self
 
 
+Delimiter = Annotated[str, AfterValidator(read_delimiter)]
+Encoding = Annotated[str, AfterValidator(read_encoding)]
+_DELIMITER = "CSV: one character between cells, as in ';' (default: a comma; a tab in .tsv)"
+_ENCODING = "CSV: its encoding, as in latin-1 (default: utf-8)"
+
+
 class PrivatePrior(Strict):
     """The label histogram of a data file, with discrete Laplace noise that costs ε₁."""
 
     kind: Literal["private"]
-    data: str = Field(min_length=1, description="Parquet or CSV file, relative to the spec")
+    data: str = Field(
+        min_length=1, description="Parquet or CSV file or folder of parts, relative to the spec"
+    )
+    delimiter: Delimiter | None = Field(None, description=_DELIMITER)
+    encoding: Encoding | None = Field(None, description=_ENCODING)
     rows: StrictInt | None = Field(
         None, ge=1, description="number of rows, which is public; lets plan read no CSV"
     )
@@ -227,6 +239,11 @@ class PrivatePrior(Strict):
         description="what these data are called: other data need another version",
     )
 
+    @property
+    def form(self) -> TextForm:
+        """The form of the data, if they are text."""
+        return TextForm(self.delimiter, self.encoding)
+
 
 class PublicPrior(Strict):
     """A prior that is no secret: weights, or the histogram of a public data file."""
@@ -236,13 +253,24 @@ class PublicPrior(Strict):
         None, description="one weight a label, in order; need not sum to one"
     )
     data: str | None = Field(
-        None, min_length=1, description="public Parquet or CSV file, relative to the spec"
+        None,
+        min_length=1,
+        description="public Parquet or CSV file or folder of parts, relative to the spec",
     )
+    delimiter: Delimiter | None = Field(None, description=_DELIMITER)
+    encoding: Encoding | None = Field(None, description=_ENCODING)
+
+    @property
+    def form(self) -> TextForm:
+        """The form of the data, if they are text."""
+        return TextForm(self.delimiter, self.encoding)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.weights is None) == (self.data is None):
             raise ValueError("a public prior needs either weights or data")
+        if self.data is None and self.form != TextForm():
+            raise ValueError("delimiter and encoding are those of data")
         if self.weights is not None and not any(self.weights):
             raise ValueError("the weights must not all be zero")
         return self

@@ -1,90 +1,135 @@
-"""Read a CSV file as the text that it is: nothing is inferred, and a row may be long.
-
-A quote opens a quoted cell where a cell begins, and is an ordinary character elsewhere; inside, it
-is doubled. Rows end with LF, CR LF or CR outside quotes.
-"""
+"""Read a CSV file as the text that it is: nothing is inferred, and a row may be long."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from labeldp_compile.tabular.csv_rows import RowForm, row_form
+from labeldp_compile.tabular.formats import format_of
+from labeldp_compile.tabular.text_stream import TextSource, TextStream
+from labeldp_compile.text_form import LIKELY, PLAIN, UTF8, TextForm
+
 BLOCK_BYTES = 1 << 22  # parsed at once, but for rows that are longer
 MAX_ROW_BYTES = 1 << 29  # so that a column of 32-bit offsets holds it, replacements included
 _HEAD_BYTES = 1 << 13
-_BOM = b"\xef\xbb\xbf"
-# Text, a quote that opens nothing, or a quoted cell; then a line end. CR waits for its LF.
-_ROW = rb"""(?: [^"\r\n]++ | (?<=[^,\r\n]) " | (?<![^,\r\n]) " (?: [^"]++ | "" )*+ " )*+
-            (?: \r?\n | \r(?=[^\n]) )"""
-_ROWS = re.compile(rb"(?:" + _ROW + rb")*+", re.VERBOSE)
-_FIRST_ROW = re.compile(rb"[\r\n]*+" + _ROW, re.VERBOSE)
 
 
 class LongRowError(Exception):
     """A row has more than ``MAX_ROW_BYTES``."""
 
 
+class BadRowError(Exception):
+    """A row is not what the header says; the message quotes no cell."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        """``line`` counts from 1, as rows end."""
+        super().__init__(f"line {line:,}: {reason}")
+
+
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file in UTF-8 with a header.
+    """A CSV file with a header.
 
     Attributes:
         names: of its columns.
-        start: the byte where the first row begins.
+        delimiter: between cells.
+        start: the byte of the UTF-8 where the first row begins.
+        lines: ends of rows before that.
+        header: its bytes, in UTF-8.
     """
 
     path: Path
     names: list[str]
+    delimiter: str
     start: int
+    lines: int
+    header: bytes
+    source: TextSource = field(repr=False)
 
     @classmethod
-    def open(cls, path: Path) -> CsvFile:
-        """Read the header. Raises OSError, UnicodeDecodeError, LongRowError or ArrowException."""
-        head, skipped, row = b"", 0, None
-        with path.open("rb") as file:
-            while row is None and (data := file.read(max(_HEAD_BYTES, len(head)))):
-                if not head and data.startswith(_BOM):
-                    skipped, data = len(_BOM), data[len(_BOM) :]
+    def open(cls, path: Path, form: TextForm = PLAIN) -> CsvFile:
+        """Read the header.
+
+        Raises OSError, LongRowError, BadRowError, WideTextError or ArrowException.
+        """
+        said = format_of(path, stream=True)
+        assert said is not None
+        delimiter = form.delimiter or said.delimiter or ","
+        rows = row_form(delimiter)
+        source = TextSource(path, said.gzipped, form.encoding or UTF8)
+        head, header = b"", None
+        with source.open_head() as stream:
+            while header is None and (data := stream.read(max(_HEAD_BYTES, len(head)))):
                 head += data
-                row = _FIRST_ROW.match(head)
-                if row is None and len(head) > MAX_ROW_BYTES:
+                header = rows.first_row(head)
+                if header is None and len(head) > MAX_ROW_BYTES:
                     raise LongRowError
-        header = head if row is None else row[0]
-        names = pa_csv.read_csv(pa.BufferReader(header), parse_options=_parse(0)).column_names
-        return cls(path, names, skipped + len(header))
+            header = head if header is None else header
+            stream.unread(head[len(header) :])
+        lines = rows.end_of_rows(header)[1]
+        try:
+            names = _names(header, delimiter)
+        except UnicodeDecodeError:
+            raise BadRowError(max(lines, 1), f"the header holds {_no_text(source)}") from None
+        return cls(path, names, delimiter, len(header), lines, header, source)
+
+    def other_delimiter(self, column: str) -> str | None:
+        """The delimiter with which the header has this column, or else more columns than one."""
+        try:
+            found = {mark: _names(self.header, mark) for mark in LIKELY if mark != self.delimiter}
+        except (pa.ArrowException, UnicodeDecodeError):
+            return None
+        for mark, names in found.items():
+            if column in names:
+                return mark
+        more = [mark for mark, names in found.items() if len(names) > 1]
+        return more[0] if more and len(self.names) == 1 else None
 
     def batches(self, columns: list[str], label: str) -> Iterator[pa.RecordBatch]:
-        """Some columns, all as text; bytes of the label that are no UTF-8 become U+FFFD.
+        """The batches of ``blocks``."""
+        return (batch for _, batch in self.blocks(columns, label))
 
-        Raises ArrowException for a row of another length, and for bytes of other columns that are
-        no UTF-8; LongRowError; OSError.
+    def blocks(self, columns: list[str], label: str) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+        """Whole rows in UTF-8, and some of their columns, all as text.
+
+        Bytes of the label that are no UTF-8 become U+FFFD in the columns.
+
+        Raises BadRowError for a row of another length, and for bytes of other columns that are no
+        text; LongRowError; OSError; ArrowException; ReadTwiceError.
         """
+        rows = row_form(self.delimiter)
         convert = pa_csv.ConvertOptions(
             column_types={name: pa.binary() if name == label else pa.string() for name in columns},
             include_columns=columns,
             strings_can_be_null=False,
         )
-        with self.path.open("rb") as file:
-            file.seek(self.start)
-            for block in _blocks(file):
-                table = pa_csv.read_csv(
-                    pa.BufferReader(block),
-                    read_options=pa_csv.ReadOptions(
-                        column_names=self.names, block_size=len(block) + 1
-                    ),
-                    parse_options=_parse(len(self.names)),
-                    convert_options=convert,
-                )
-                for batch in table.to_batches():
-                    yield _as_text(batch)
+        line = self.lines + 1
+        with self.source.open_rows(self.start) as stream:
+            for block, ends in _blocks(stream, rows):
+                try:
+                    table = pa_csv.read_csv(
+                        pa.BufferReader(block),
+                        read_options=pa_csv.ReadOptions(
+                            column_names=self.names, block_size=len(block) + 1
+                        ),
+                        parse_options=_parse(self.delimiter, len(self.names)),
+                        convert_options=convert,
+                    )
+                except pa.ArrowException:
+                    read = {*columns} - {label}
+                    fault = rows.find_fault(block, self.names, read, _no_text(self.source))
+                    if fault is None:
+                        raise
+                    raise BadRowError(line + fault[0], fault[1]) from None
+                line += ends
+                for batch in table.combine_chunks().to_batches():
+                    yield block, _as_text(batch)
 
 
 def empty_is_null(cells: pa.Array) -> pa.Array:
@@ -92,36 +137,39 @@ def empty_is_null(cells: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(cells, ""), None, cells)
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """The rest of a file in parts of whole rows; what follows the last line end is the last."""
+def _no_text(source: TextSource) -> str:
+    """What is wrong with bytes, and the way out."""
+    if source.encoding != UTF8:
+        return f"bytes that {source.encoding} does not have: give the encoding of the file"
+    return (
+        "bytes that are no UTF-8: if the file is in Latin-1, say --encoding latin-1 (in a spec or "
+        "a config: encoding: latin-1)"
+    )
+
+
+def _names(header: bytes, delimiter: str) -> list[str]:
+    names: list[str] = pa_csv.read_csv(
+        pa.BufferReader(header), parse_options=_parse(delimiter, 0)
+    ).column_names
+    return names
+
+
+def _blocks(stream: TextStream, rows: RowForm) -> Iterator[tuple[bytes, int]]:
+    """The rest of a file in parts of whole rows, with the number of their ends.
+
+    What follows the last end is the last part.
+    """
     pending = b""
-    while data := file.read(max(BLOCK_BYTES, len(pending))):
+    while data := stream.read(max(BLOCK_BYTES, len(pending))):
         pending += data
-        end = _end_of_rows(pending)
+        end, ends = rows.end_of_rows(pending)
         if end:
-            yield pending[:end]
+            yield pending[:end], ends
             pending = pending[end:]
         elif len(pending) > MAX_ROW_BYTES:
             raise LongRowError
     if pending:
-        yield pending
-
-
-def _end_of_rows(data: bytes) -> int:
-    """Where the last whole row of bytes ends that begin with a row."""
-    cells = np.frombuffer(data, dtype=np.uint8)
-    quotes = np.flatnonzero(cells == ord('"'))
-    opening = quotes[::2]
-    before = cells[opening - 1]
-    usual = (opening == 0) | np.isin(before, np.frombuffer(b',"\r\n', dtype=np.uint8))
-    if not usual.all():  # a quote amid a cell, which opens nothing
-        rows = _ROWS.match(data)
-        return 0 if rows is None else rows.end()
-    lines = np.flatnonzero((cells == ord("\n")) | (cells == ord("\r")))
-    outside = lines[np.searchsorted(quotes, lines) % 2 == 0]
-    if len(outside) and outside[-1] == len(data) - 1 and data.endswith(b"\r"):
-        outside = outside[:-1]  # its LF may follow
-    return int(outside[-1]) + 1 if len(outside) else 0
+        yield pending, 0
 
 
 def _as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -135,6 +183,8 @@ def _text(values: pa.Array) -> pa.Array:
     return pa.array(cells, pa.string()).take(encoded.indices)
 
 
-def _parse(columns: int) -> pa_csv.ParseOptions:
+def _parse(delimiter: str, columns: int) -> pa_csv.ParseOptions:
     # In a file of one column an empty line is a row whose cell is empty.
-    return pa_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=columns != 1)
+    return pa_csv.ParseOptions(
+        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=columns != 1
+    )

@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 from labeldp_runtime.columns.arrow import is_text
 
 from labeldp_compile.errors import refused
+from labeldp_compile.tabular.formats import require_format
+from labeldp_compile.tabular.parts import files_of
 from labeldp_compile.tabular.reader import open_csv, require_column
+from labeldp_compile.text_form import PLAIN, TextForm
 
 Kind = Literal["integer", "real", "categorical"]
-_CSV, _PARQUET = (".csv",), (".parquet", ".pq")
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,23 @@ class ColumnHeader:
     rows: int | None
 
 
-def read_header(path: Path, column: str) -> ColumnHeader:
+def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader:
     """What the footer of a Parquet file or the first line of a CSV file says about a column.
 
-    Reads no cell, and does not look at the minima and maxima that a footer may hold. Raises
-    DataError if the file or the column is missing, or of a type that cannot hold labels.
+    Of a folder, the first part says it, and the footers of all how many rows there are. Reads no
+    cell, and does not look at the minima and maxima that a footer may hold. Raises DataError if
+    the file or the column is missing, or of a type that cannot hold labels.
     """
-    suffix = path.suffix.lower()
-    if suffix not in (*_CSV, *_PARQUET):
-        raise refused(path, "expected a .parquet or .csv file")
-    if not path.is_file():
-        raise refused(path, "there is no such file")
-    if suffix in _CSV:
-        require_column(path, column, open_csv(path).names)
+    headers = [_header_of(file, column, form) for file in files_of(path)]
+    rows = [header.rows for header in headers]
+    known = None if None in rows else sum(filter(None, rows))
+    return ColumnHeader(headers[0].type, headers[0].kind, known)
+
+
+def _header_of(path: Path, column: str, form: TextForm) -> ColumnHeader:
+    if require_format(path).is_text:
+        csv = open_csv(path, form)
+        require_column(path, column, csv.names, csv)
         return ColumnHeader(None, None, None)
     try:
         with pq.ParquetFile(path) as file:

@@ -1,10 +1,10 @@
-"""Stream a Parquet or CSV file batch by batch, whatever its size."""
+"""Stream a Parquet or CSV file, or a folder of such parts, batch by batch, whatever its size."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +18,23 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.count_column import check_count_type, count_array
-from labeldp_compile.tabular.csv_file import MAX_ROW_BYTES, CsvFile, LongRowError, empty_is_null
+from labeldp_compile.tabular.csv_file import (
+    MAX_ROW_BYTES,
+    BadRowError,
+    CsvFile,
+    LongRowError,
+    empty_is_null,
+)
+from labeldp_compile.tabular.formats import is_stream, require_format
 from labeldp_compile.tabular.label_column import check_type
+from labeldp_compile.tabular.parts import parts_of
+from labeldp_compile.tabular.provenance import require_artifact, require_true
+from labeldp_compile.tabular.text_stream import ReadTwiceError, WideTextError
+from labeldp_compile.text_form import PLAIN, TextForm, shown
 
 BATCH_BYTES = 1 << 25
 BATCH_ROWS = (1 << 13, 1 << 20)  # least and most
 _PARQUET_BUFFER = (1 << 14, 1 << 20)  # least and most bytes of a column that are read at a time
-_CSV_SUFFIXES = (".csv",)
-_PARQUET_SUFFIXES = (".parquet", ".pq")
 # All that is said: the message of Arrow may quote a label.
 _DAMAGED = "is damaged, and cannot be read to the end"
 
@@ -44,6 +53,8 @@ class TableReader:
         domain: of the labels.
         id_column: name of the column that names the labels, or None.
         count_column: of a histogram file, how many rows have the label; or None.
+        metadata: of the schema of a Parquet file.
+        parts: of a folder, one reader each; then ``schema`` is that of the first.
     """
 
     path: Path
@@ -55,11 +66,23 @@ class TableReader:
     domain: Domain
     id_column: str | None = None
     count_column: str | None = None
+    metadata: dict[bytes, bytes] | None = None
+    parts: tuple[TableReader, ...] = ()
+
+    @property
+    def files(self) -> tuple[TableReader, ...]:
+        """One reader a file: the parts of a folder, or this one."""
+        return self.parts or (self,)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
         names = [self.column, *([self.count_column] if self.count_column else [])]
         return self._read(None if self.all_columns else names)
+
+    def blocks(self) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+        """The rows of one CSV file in order, as text and as all columns. Raises DataError."""
+        assert self.csv is not None
+        return csv_blocks(self.csv, self.schema.names, self.column)
 
     def columns(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows, in order. Raises DataError like ``batches``."""
@@ -67,7 +90,18 @@ class TableReader:
 
     def require_column(self, name: str) -> None:
         """Raise DataError unless the table, opened with all columns, has this one, once."""
-        require_column(self.path, name, list(self.schema.names))
+        for file in self.files:
+            require_column(file.path, name, list(file.schema.names), file.csv)
+
+    def require_true_labels(self) -> None:
+        """Raise DataError if a file says that its labels are private already."""
+        for file in self.files:
+            require_true(file.path, file.metadata, self.column)
+
+    def require_artifact(self, sha256: str, artifact: Path) -> None:
+        """Raise DataError if a file says that another artifact made its labels."""
+        for file in self.files:
+            require_artifact(file.path, file.metadata, self.column, sha256, artifact)
 
     def parquet_metadata(self) -> pq.FileMetaData | None:
         """What a Parquet file says of its row groups; None of a CSV file. Raises DataError."""
@@ -81,7 +115,9 @@ class TableReader:
     def ids(self) -> Iterator[Ids]:
         """The ids in order; reads no other column. Raises DataError."""
         assert self.id_column is not None
-        return (self.ids_of(batch) for batch in self._read([self.id_column]))
+        for file in self.files:
+            for batch in file._read([self.id_column]):
+                yield file.ids_of(batch)
 
     def ids_of(self, batch: pa.RecordBatch) -> Ids:
         """The ids of one batch. Raises DataError for nulls (empty cells of a CSV file, too)."""
@@ -99,6 +135,10 @@ class TableReader:
         return count_array(self.path, self.count_column, batch.column(self.count_column))
 
     def _read(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        for part in self.parts:
+            yield from part._read(columns)
+        if self.parts:
+            return
         if self.csv is not None:
             yield from csv_batches(self.csv, columns or self.schema.names, self.column)
             return
@@ -117,21 +157,41 @@ def open_table(
     all_columns: bool,
     id_column: str | None = None,
     count_column: str | None = None,
+    form: TextForm = PLAIN,
+    stream: bool = False,
 ) -> TableReader:
     """Open a table and check its label column, and its column of ids or counts if it needs one.
 
-    Raises DataError if the file is missing, damaged or empty of columns, or if a column is missing
-    or of the wrong type.
+    The table is a file, a folder of parts (``parts_of``) or, with ``stream``, ``-``: standard input
+    as CSV. ``form`` is that of text. Raises DataError if a file is missing, damaged or empty of
+    columns, if a column is missing or of the wrong type, or if parts differ in the type of labels
+    or ids.
     """
-    suffix = path.suffix.lower()
-    if suffix not in (*_CSV_SUFFIXES, *_PARQUET_SUFFIXES):
-        raise refused(path, "expected a .parquet or .csv file")
-    if not path.is_file():
-        raise refused(path, "there is no such file")
+    if id_column == column:
+        raise refused(path, f"{column!r} cannot be both the label and its id")
+    table = TableReader(
+        path, column, pa.schema([]), None, None, all_columns, domain, id_column, count_column
+    )
+    if not path.is_dir() or (stream and is_stream(path)):
+        return _open_file(table, form, None, stream=stream)
+    parts: list[TableReader] = []
+    for part in parts_of(path):
+        opened = replace(table, path=part)
+        parts.append(_open_file(opened, form, parts[0] if parts else None))
+    rows = [part.rows for part in parts]
+    known = None if None in rows else sum(filter(None, rows))
+    return replace(table, schema=parts[0].schema, rows=known, parts=tuple(parts))
+
+
+def _open_file(
+    table: TableReader, form: TextForm, first: TableReader | None, *, stream: bool = False
+) -> TableReader:
+    """The reader of one file, checked; ``first`` is the first part of its folder."""
+    path, column = table.path, table.column
     csv, rows = None, None
-    if suffix in _CSV_SUFFIXES:
+    if require_format(path, stream=stream).is_text:
         # Cells are kept as the text that they are; the label is parsed in number_cells.
-        csv = open_csv(path)
+        csv = open_csv(path, form)
         every = pa.schema([(name, pa.string()) for name in csv.names])
     else:
         try:
@@ -140,45 +200,78 @@ def open_table(
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise refused(path, "is empty, or not a Parquet file") from None
     names = list(every.names)
-    require_column(path, column, names)
+    for name in filter(None, (column, table.count_column, table.id_column)):
+        require_column(path, name, names, csv)
     if csv is None:
-        check_type(domain, column, every.field(column).type)
+        check_type(table.domain, column, every.field(column).type)
+        if table.count_column is not None:
+            check_count_type(path, table.count_column, every.field(table.count_column).type)
     elif repeated := sorted({name for name in names if names.count(name) > 1}):
         raise refused(path, f"has several columns called {repeated[0]!r}")
-    schema = every if all_columns else pa.schema([every.field(column)])
-    if count_column is not None:
-        require_column(path, count_column, names)
-        if csv is None:
-            check_count_type(path, count_column, every.field(count_column).type)
+    kept = [name for name in (column, table.id_column) if name is not None]
+    schema = every if table.all_columns else pa.schema([every.field(name) for name in kept])
+    if first is not None:
+        for name in kept:
+            _require_same_type(path, name, schema.field(name).type, first)
+        if schema.equals(first.schema, check_metadata=True):
+            schema = first.schema  # held once, however many parts there are
+    if table.count_column is not None:
         rows = None  # the file's own rows are labels that occur, not occurrences
-    table = TableReader(
-        path, column, schema, rows, csv, all_columns, domain, id_column, count_column
-    )
-    if id_column is not None:
-        require_column(path, id_column, names)
-        if id_column == column:
-            raise refused(path, f"{column!r} cannot be both the label and its id")
-        table.ids_of(
-            pa.RecordBatch.from_pylist([], schema=every)
-        )  # refuses the type, if it is wrong
-    return table
+    opened = replace(table, schema=schema, rows=rows, csv=csv, metadata=every.metadata)
+    if table.id_column is not None:
+        # Refuses the type, if it is wrong.
+        opened.ids_of(pa.RecordBatch.from_pylist([], schema=every))
+    return opened
 
 
-def require_column(path: Path, column: str, names: list[str]) -> None:
-    """Raise DataError, with the nearest name, unless exactly one column has this name."""
+def _require_same_type(path: Path, column: str, kind: pa.DataType, first: TableReader) -> None:
+    """Raise DataError unless a column has the type that it has in the first part; null fits all."""
+    expected = first.schema.field(column).type
+    same = _value_type(kind) == _value_type(expected)
+    if not (same or pa.types.is_null(kind) or pa.types.is_null(expected)):
+        raise refused(
+            path,
+            f"{column!r} has the type {kind}, but {expected} in {first.path.name}: the parts of a "
+            "table have one type",
+        )
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def require_column(path: Path, column: str, names: list[str], csv: CsvFile | None = None) -> None:
+    """Raise DataError, with the nearest name, unless exactly one column has this name.
+
+    Where another delimiter would make columns of a text table's header, it is named.
+    """
     if names.count(column) > 1:
         raise refused(path, f"has several columns called {column!r}")
     if column not in names:
+        mark = None if csv is None else csv.other_delimiter(column)
         close = difflib.get_close_matches(column, names, n=1)
         known = ", ".join(map(repr, names[:12])) or "none"
         hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
+        if mark is not None:
+            hint = (
+                f"the header looks as if it were separated by {shown(mark)}: --delimiter "
+                f"{shown(mark)} (in a spec or a config: delimiter: {_in_yaml(mark)}); {hint}"
+            )
         raise refused(path, f"has no column {column!r}; {hint}")
 
 
-def open_csv(path: Path) -> CsvFile:
+def _in_yaml(delimiter: str) -> str:
+    return '"\\t"' if delimiter == "\t" else f'"{delimiter}"'
+
+
+def open_csv(path: Path, form: TextForm = PLAIN) -> CsvFile:
     """Open a CSV file. Raises DataError unless it begins with a header."""
     try:
-        return CsvFile.open(path)
+        return CsvFile.open(path, form)
+    except WideTextError:
+        raise refused(path, "is UTF-16: save it as UTF-8") from None
+    except BadRowError as error:
+        raise refused(path, f"is not a CSV file in UTF-8: {error}") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError, LongRowError):
         kind = "CSV file in UTF-8, with commas and a header"
         raise refused(path, f"is empty, or not a {kind}") from None
@@ -186,8 +279,21 @@ def open_csv(path: Path) -> CsvFile:
 
 def csv_batches(csv: CsvFile, columns: list[str], label: str) -> Iterator[pa.RecordBatch]:
     """``CsvFile.batches``, whose errors are DataErrors."""
+    return (batch for _, batch in csv_blocks(csv, columns, label))
+
+
+def csv_blocks(
+    csv: CsvFile, columns: list[str], label: str
+) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+    """``CsvFile.blocks``, whose errors are DataErrors."""
     try:
-        yield from csv.batches(columns, label)
+        yield from csv.blocks(columns, label)
+    except ReadTwiceError:
+        # It is only to find out which ids are the same that rows are read again.
+        reason = "standard input cannot be read again to say which; give a file"
+        raise refused(csv.path, f"some rows have the same id, and {reason}") from None
+    except BadRowError as error:
+        raise refused(csv.path, str(error)) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         reason = "a row has another length, or another column text that is no UTF-8"
         raise refused(csv.path, f"{_DAMAGED}: {reason}") from None

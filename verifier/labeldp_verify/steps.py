@@ -164,8 +164,7 @@ def _report(verification: _Verification) -> Report:
         check_deadline()
     certificate = getattr(verification, "certificate", None)
     decoded = verification.decoded() if checks[-1].ok else None
-    digest = hashlib.sha256(verification.data).hexdigest()
-    return Report(tuple(checks), certificate, decoded, digest)
+    return Report(tuple(checks), certificate, decoded, verification.digest)
 
 
 class _Verification:
@@ -181,6 +180,7 @@ class _Verification:
         self, data: bytes, spec: SpecCheck | None, signed: Signed | None, limits: Limits | None
     ) -> None:
         self.data, self.spec, self.signed, self.limits = data, spec, signed, limits
+        self.digest = hashlib.sha256(data).hexdigest()
 
     def steps(self) -> Iterator[tuple[str, Callable[[], str]]]:
         yield "model", self.check_model
@@ -205,7 +205,7 @@ class _Verification:
 
     def decoded(self) -> Decoded:
         """For a file that has passed every check."""
-        return Decoded(self.domain, self.form.randomizer, self.certificate)
+        return Decoded(self.domain, self.form.randomizer, self.certificate, self.digest)
 
     def check_model(self) -> str:  # 1
         demand(len(self.data) <= MAX_FILE_BYTES, "the file is larger than 64 MiB")
@@ -312,7 +312,7 @@ class _Verification:
         demand(rebuilt == self.data, "the file is not the one that its integers define")
         return (
             "the file equals, byte for byte, the one rebuilt from the decoded integers "
-            f"(sha256 {hashlib.sha256(self.data).hexdigest()[:16]}…)"
+            f"(sha256 {self.digest[:16]}…)"
         )
 
     def check_execution(self) -> str:  # 11

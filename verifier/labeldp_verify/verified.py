@@ -13,7 +13,7 @@ from labeldp_verify.usefulness import Usefulness, usefulness
 
 @dataclass(frozen=True)
 class Decoded:
-    """A verified artifact: its label domain, its integers and its certificate.
+    """A verified artifact: its label domain, its integers, its certificate, the whole file's digest.
 
     What it is good for is computed when it is asked for.
     """
@@ -21,6 +21,7 @@ class Decoded:
     domain: Domain
     randomizer: Randomizer
     certificate: Certificate
+    sha256: str = ""
 
     @cached_property
     def usefulness(self) -> Usefulness:

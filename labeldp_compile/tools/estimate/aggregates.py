@@ -12,6 +12,7 @@ from labeldp_verify import DEFAULT_BUDGET, Budget
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table
+from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.document import estimates_json
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Target
@@ -61,13 +62,15 @@ def estimate_table(
     by: str | None = None,
     target: Target = "rows",
     budget: Budget = DEFAULT_BUDGET,
+    form: TextForm = PLAIN,
     progress: Progress = _silent,
 ) -> Aggregates:
     """The estimates of a table's private column, all rows together and by the groups of ``by``.
 
-    ``progress`` opens a display: a name, and a number of rows if it is known. Raises
-    VerificationError if the artifact does not verify, and InputError (DataError, TooLargeError)
-    where the input is wrong or supports no estimate.
+    ``form`` is that of a table of text; ``progress`` opens a display: a name, and a number of rows
+    if it is known. Raises VerificationError if the artifact does not verify, and InputError
+    (DataError, TooLargeError) where the input is wrong or supports no estimate, or where the table
+    says that another artifact made its labels.
     """
     decoded = decode_artifact(artifact, budget)
     column = column or str(decoded.certificate.label.column)
@@ -75,7 +78,8 @@ def estimate_table(
         estimation = Estimation.of(decoded)
     except NotEstimableError as error:
         raise InputError(f"{artifact}: its private labels support no estimate: {error}") from None
-    reader = open_table(table, column, decoded.domain, all_columns=True)
+    reader = open_table(table, column, decoded.domain, all_columns=True, form=form)
+    reader.require_artifact(decoded.sha256, artifact)
     if by is not None:
         reader.require_column(by)
     with progress("counting", reader.rows) as count:

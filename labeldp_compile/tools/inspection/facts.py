@@ -51,6 +51,18 @@ def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
     return decoded
 
 
+def has_whole_outputs(randomizer: Randomizer) -> bool:
+    """Whether every output is a whole number that float64 and int64 both hold."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        parts = randomizer.origin, randomizer.unit
+        reach = max(abs(randomizer.low), abs(randomizer.high)) * abs(parts[1]) + abs(parts[0])
+        return all(part.is_integer() for part in parts) and reach <= _EXACT_IN_FLOAT64
+    return all(
+        not isinstance(value, str) and value == int(value) and abs(value) <= _EXACT_IN_FLOAT64
+        for value in randomizer.values
+    )
+
+
 def sample(count: int, most: int) -> list[int]:
     """All of 0 … count − 1, or ``most`` ≥ 2 of them evenly spaced, both ends included."""
     if count <= most:

@@ -6,6 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
 
+from labeldp_compile.spec.model import Delimiter, Encoding
+from labeldp_compile.text_form import TextForm
 from labeldp_trainer.config.base import Strict
 
 Label = StrictInt | StrictStr
@@ -46,7 +48,7 @@ class _Data(Strict):
 
 
 class TableData(_Data):
-    """Parquet or CSV files."""
+    """Parquet or CSV files, or folders of such parts."""
 
     kind: Literal["table"]
     train: StrictStr
@@ -54,6 +56,15 @@ class TableData(_Data):
     label: StrictStr
     numeric: tuple[StrictStr, ...] = ()
     categorical: tuple[StrictStr, ...] = ()
+    delimiter: Delimiter | None = Field(
+        None, description="CSV: one character between cells (default: a comma; a tab in .tsv)"
+    )
+    encoding: Encoding | None = Field(None, description="CSV: its encoding (default: utf-8)")
+
+    @property
+    def form(self) -> TextForm:
+        """The form of the files, if they are text."""
+        return TextForm(self.delimiter, self.encoding)
 
     @model_validator(mode="after")
     def _columns(self) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -38,12 +39,14 @@ class Part:
         rows: n.
         columns: label columns [n] (numpy or pyarrow), by name.
         source: names the file in messages.
+        files: Parquet files that were read, with the metadata of their schemas.
     """
 
     features: Features
     rows: int
     columns: Mapping[str, Any]
     source: str
+    files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
 
     def take(self, rows: NDArray[np.int64]) -> Part:
         """These rows only, of the features; label columns stay behind."""

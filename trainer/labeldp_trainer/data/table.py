@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from labeldp_compile.tabular.formats import require_format
+from labeldp_compile.tabular.parts import files_of
 from labeldp_compile.tabular.reader import csv_batches, open_csv, require_column
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.dataset import Dataset, FeatureShape, Part
@@ -42,12 +44,14 @@ class Columns:
         numbers: [n, numeric features], NaN where there is no number.
         texts: [n] of each categorical feature, null where there is none.
         others: [n] labels and ids by name: Arrow arrays, or ``Cells``.
+        files: Parquet files that were read, with the metadata of their schemas.
     """
 
     rows: int
     numbers: Floats
     texts: tuple[pa.Array, ...]
     others: Mapping[str, pa.Array | Cells]
+    files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
 
 
 def read_columns(
@@ -55,23 +59,46 @@ def read_columns(
 ) -> Columns:
     """The features of a config, and ``others``, of which the first are the labels.
 
-    Takes the first ``rows`` only, if they are given. Raises DataError.
+    ``path`` may be a folder of parts. Takes the first ``rows`` only, if they are given. Raises
+    DataError.
     """
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet", ".pq"):
-        raise DataError(f"{path}: expected a .parquet or .csv file")
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
-    found = (_of_csv if suffix == ".csv" else _of_parquet)(path, config, others, rows)
-    if found.rows == 0:
+    found: list[Columns] = []
+    left = rows
+    for file in files_of(path):
+        read = _of_csv if require_format(file).is_text else _of_parquet
+        found.append(read(file, config, others, left))
+        if left is not None and not (left := left - found[-1].rows):
+            break
+    if not sum(part.rows for part in found):
         raise DataError(f"{path}: has no rows")
-    return found
+    return found[0] if len(found) == 1 else _joined(path, found)
+
+
+def _joined(path: Path, parts: Sequence[Columns]) -> Columns:
+    """The parts of a folder, one after another."""
+    others: dict[str, pa.Array | Cells] = {}
+    for name in parts[0].others:
+        columns = [part.others[name] for part in parts]
+        arrays = [column.values if isinstance(column, Cells) else column for column in columns]
+        if len({array.type for array in arrays}) > 1:
+            raise DataError(f"{path}: {name!r} does not have one type in all parts")
+        whole = pa.concat_arrays(arrays)
+        others[name] = Cells(whole) if isinstance(columns[0], Cells) else whole
+    return Columns(
+        sum(part.rows for part in parts),
+        np.concatenate([part.numbers for part in parts]),
+        tuple(
+            pa.concat_arrays(texts) for texts in zip(*(part.texts for part in parts), strict=True)
+        ),
+        others,
+        tuple(chain.from_iterable(part.files for part in parts)),
+    )
 
 
 def _of_csv(path: Path, config: TableData, others: Sequence[str], rows: int | None) -> Columns:
-    csv = open_csv(path)
+    csv = open_csv(path, config.form)
     for name in (*config.numeric, *config.categorical, *others):
-        require_column(path, name, csv.names)
+        require_column(path, name, csv.names, csv)
     texts = list(dict.fromkeys((*config.categorical, *others)))
     numbers: list[list[Floats]] = [[] for _ in config.numeric]
     chunks: dict[str, list[pa.Array]] = {name: [] for name in texts}
@@ -112,7 +139,8 @@ def _numbers_of_cells(values: pa.Array) -> Floats:
 def _of_parquet(path: Path, config: TableData, others: Sequence[str], rows: int | None) -> Columns:
     names = list(dict.fromkeys(chain(config.numeric, config.categorical, others)))
     try:
-        known = list(pq.read_schema(path).names)
+        schema = pq.read_schema(path)
+        known = list(schema.names)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(f"{path}: is empty, or not a {path.suffix[1:].upper()} file") from None
     for name in names:
@@ -131,6 +159,7 @@ def _of_parquet(path: Path, config: TableData, others: Sequence[str], rows: int 
         numbers,
         tuple(_declared_texts(table.column(name), name, path) for name in config.categorical),
         {name: table.column(name).combine_chunks() for name in others},
+        ((path, schema.metadata),),
     )
 
 
@@ -200,7 +229,7 @@ class _Encoder:
             codes[:, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
         numbers = (found.numbers - self.means) / self.deviations
         features = {"numeric": numbers.astype(np.float32), "categorical": codes}
-        return Part(features, found.rows, found.others, str(path))
+        return Part(features, found.rows, found.others, str(path), found.files)
 
 
 def _sorted_unique(texts: pa.Array) -> pa.Array:

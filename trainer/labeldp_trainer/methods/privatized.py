@@ -6,12 +6,14 @@ before the first step and kept in the run folder, so that a resumed run draws no
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from labeldp_runtime import IdError, LabelError
 from numpy.typing import NDArray
 
+from labeldp_compile.tabular.provenance import require_artifact, require_true
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError
@@ -58,6 +60,7 @@ class PrivatizedBuilder:
         whole = setting.dataset.train.rows
         setting = limited_to_users(setting)
         self._require_same_source(setting)
+        self._require_noted(setting)
         private = self._private(setting)
         targets = self._targets(setting, private)
         randomized_here = self._method.private_column is None
@@ -81,6 +84,17 @@ class PrivatizedBuilder:
                 f"{found.source}: is not the file that the run was started with: put that one "
                 "back, or start another run"
             )
+
+    def _require_noted(self, setting: Setting) -> None:
+        """What Parquet files note of the column must agree: private labels of this artifact, or
+        true ones. Raises DataError.
+        """
+        found, method = self._certificate, self._method
+        for path, metadata in setting.dataset.train.files:
+            if method.private_column is None:
+                require_true(path, metadata, self._column)
+            elif found.verified:  # of a certificate's file, the artifact's SHA-256 is not known
+                require_artifact(path, metadata, self._column, found.sha256, Path(found.source))
 
     def _private(self, setting: Setting) -> NDArray[Any] | Cells:
         train, method = setting.dataset.train, self._method

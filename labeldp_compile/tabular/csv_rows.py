@@ -1,0 +1,147 @@
+"""Where rows and cells of CSV end, and where a row is not what the header says.
+
+A quote opens a quoted cell where a cell begins, and is an ordinary character elsewhere; inside, it
+is doubled. Rows end with LF, CR LF or CR outside quotes. Lines are counted as rows end: a line end
+inside quotes counts for nothing, so that no label decides which line a message names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Text, a quote that opens nothing, or a quoted cell; then a line end. CR waits for its LF.
+_ROW = rb"""(?: [^"\r\n]++ | (?<=[^%s\r\n]) " | (?<![^%s\r\n]) " (?: [^"]++ | "" )*+ " )*+
+            (?: \r?\n | \r(?=[^\n]) )"""
+_CELL = rb"""(?: " (?: [^"]++ | "" )*+ " )?+ [^%s\r\n]*+"""
+
+
+class RowForm:
+    """The grammar of rows for one delimiter."""
+
+    def __init__(self, delimiter: str) -> None:
+        """``delimiter`` is one ASCII character."""
+        self.delimiter = delimiter.encode()
+        mark = re.escape(self.delimiter)
+        row = _ROW.replace(b"%s", mark)
+        self._row = re.compile(row, re.VERBOSE)
+        self._rows = re.compile(rb"(?:" + row + rb")*+", re.VERBOSE)
+        self._first_row = re.compile(rb"[\r\n]*+" + row, re.VERBOSE)
+        self._quoted = re.compile(rb'(?<![^%s\r\n])"(?:[^"]++|"")*+(?:"|\Z)'.replace(b"%s", mark))
+        self._cell = re.compile(_CELL.replace(b"%s", mark), re.VERBOSE)
+        self._around = np.frombuffer(self.delimiter + b'"\r\n', dtype=np.uint8)
+
+    def first_row(self, data: bytes) -> bytes | None:
+        """The first row that is not empty, with the line ends around it; None if it is cut."""
+        found = self._first_row.match(data)
+        return None if found is None else found[0]
+
+    def end_of_rows(self, data: bytes) -> tuple[int, int]:
+        """Where the last whole row of bytes ends that begin with a row, and how many ends of rows
+        stand before that.
+        """
+        cells = np.frombuffer(data, dtype=np.uint8)
+        quotes = np.flatnonzero(cells == ord('"'))
+        if not self._are_usual(cells, quotes):
+            rows = self._rows.match(data)
+            end = 0 if rows is None else rows.end()
+            return end, len(self._row.findall(data[:end] + b" "))
+        lines = np.flatnonzero((cells == ord("\n")) | (cells == ord("\r")))
+        outside = lines[np.searchsorted(quotes, lines) % 2 == 0]
+        if len(outside) and outside[-1] == len(data) - 1 and data.endswith(b"\r"):
+            outside = outside[:-1]  # its LF may follow
+        if not len(outside):
+            return 0, 0
+        feeds = cells[outside] == ord("\n")
+        alone = cells[np.minimum(outside + 1, len(data) - 1)] != ord("\n")
+        return int(outside[-1]) + 1, int(np.count_nonzero(feeds | alone))
+
+    def spans(self, block: bytes, columns: int, place: int) -> NDArray[np.int64]:
+        """[n, 2] where the cells of one column begin and end, quotes included, in whole rows.
+
+        Raises ValueError unless every row has so many ``columns``.
+        """
+        cells = np.frombuffer(block, dtype=np.uint8)
+        quotes = np.flatnonzero(cells == ord('"'))
+        if not self._are_usual(cells, quotes):
+            cells_in_quotes = self._quoted.finditer(block)
+            quotes = np.array([(c.start(), c.end() - 1) for c in cells_in_quotes], np.int64).ravel()
+        mark, feed, back = self.delimiter[0], ord("\n"), ord("\r")
+        ends = np.flatnonzero((cells == mark) | (cells == feed) | (cells == back))
+        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
+        after_back = (cells[ends] == feed) & (ends > 0) & (cells[ends - 1] == back)
+        ends = ends[~after_back]
+        closing = cells[ends] != mark
+        pairs = (cells[ends] == back) & (cells[np.minimum(ends + 1, len(cells) - 1)] == feed)
+        after = ends + 1 + pairs  # where the next cell begins
+        if len(cells) > (after[-1] if len(ends) and closing[-1] else 0):
+            ends, closing = np.append(ends, len(cells)), np.append(closing, True)
+            after = np.append(after, len(cells))
+        starts = np.concatenate([[0], after[:-1]]) if len(ends) else after
+        if columns > 1:  # an empty line is no row
+            first = np.concatenate([[True], closing[:-1]]) if len(ends) else closing
+            some = ~(first & closing & (starts == ends))
+            starts, ends, closing = starts[some], ends[some], closing[some]
+        if not np.array_equal(closing, np.arange(len(ends)) % columns == columns - 1):
+            raise ValueError("a row has another length")
+        return np.stack([starts[place::columns], ends[place::columns]], axis=1).astype(np.int64)
+
+    def _are_usual(self, cells: NDArray[np.uint8], quotes: NDArray[np.intp]) -> bool:
+        """Whether no quote stands amid a cell, where it opens nothing."""
+        opening = quotes[::2]
+        usual = (opening == 0) | np.isin(cells[opening - 1], self._around)
+        return bool(usual.all())
+
+    def find_fault(
+        self, block: bytes, names: Sequence[str], read: Collection[str], no_text: str
+    ) -> tuple[int, str] | None:
+        """The first row of a block that no reader takes: ends of rows before it, and the reason.
+
+        ``read`` are the columns that must be UTF-8; ``no_text`` says of bytes that they are not.
+        What stands in other columns decides nothing, but for their number.
+        """
+        data, place, line = block + b"\n", 0, 0
+        while place < len(block) and (row := self._row.match(data, place)):
+            place = row.end()
+            cells = self._cells(row[0])
+            if cells != [b""] or len(names) == 1:
+                if len(cells) != len(names):
+                    return line, f"has {_counted(len(cells))}, but the header has {len(names):,}"
+                for name, cell in zip(names, cells, strict=True):
+                    if name in read and not _is_text(cell):
+                        return line, f"the column {name!r} holds {no_text}"
+            line += 1
+        return None
+
+    def _cells(self, row: bytes) -> list[bytes]:
+        cells, place = [], 0
+        while True:
+            cell = self._cell.match(row, place)
+            assert cell is not None
+            cells.append(cell[0])
+            place = cell.end()
+            if row[place : place + 1] != self.delimiter:
+                return cells
+            place += 1
+
+
+@lru_cache(maxsize=16)
+def row_form(delimiter: str) -> RowForm:
+    """The grammar of one delimiter."""
+    return RowForm(delimiter)
+
+
+def _is_text(cell: bytes) -> bool:
+    try:
+        cell.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _counted(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count:,} cells"

@@ -1,0 +1,109 @@
+"""Where private labels come from, in the metadata of a Parquet file's schema.
+
+It is a note, and no proof: anybody can write another one. It keeps honest people from randomizing a
+column twice, and from reading one artifact's labels with another.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp_verify.artifact import canonical_json
+
+from labeldp_compile.errors import refused
+
+KEY = b"labeldp"
+FORMAT_VERSION = "1.0"
+_MAX_BYTES = 1 << 20
+_SHOWN_DIGITS = 16
+_HASH = re.compile(r"[0-9a-f]{64}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_DAMAGED = (
+    "its note on private labels (the schema's metadata, labeldp) is damaged, or of a later version "
+    "of labeldp"
+)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What made one private column.
+
+    Attributes:
+        artifact_sha256: of the artifact's file.
+        epsilon_label: ε that was spent on each label.
+        written: UTC, to the second; None with a key, for a repetition gives the same file.
+    """
+
+    artifact_sha256: str
+    epsilon_label: float
+    written: str | None = None
+
+
+def write_note(columns: Mapping[str, Provenance]) -> bytes:
+    """The value of ``KEY``: private columns by name."""
+    stated = {name: asdict(entry) for name, entry in columns.items()}
+    return canonical_json({"format_version": FORMAT_VERSION, "columns": stated}).encode()
+
+
+def read_note(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Provenance]:
+    """The private columns of a schema by name; none without a note. Raises DataError."""
+    text = (metadata or {}).get(KEY)
+    if text is None:
+        return {}
+    try:
+        return _read(text)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise refused(path, _DAMAGED) from None
+
+
+def require_true(path: Path, metadata: Mapping[bytes, bytes] | None, column: str) -> None:
+    """Raise DataError if the column holds private labels, as far as the file says it."""
+    entry = read_note(path, metadata).get(column)
+    if entry is not None:
+        raise refused(
+            path,
+            f"{column!r} holds private labels already (of the artifact "
+            f"{entry.artifact_sha256[:_SHOWN_DIGITS]}…): randomize the table with the true ones",
+        )
+
+
+def require_artifact(
+    path: Path, metadata: Mapping[bytes, bytes] | None, column: str, sha256: str, artifact: Path
+) -> None:
+    """Raise DataError if another artifact made the column, as far as the file says it."""
+    entry = read_note(path, metadata).get(column)
+    if entry is not None and entry.artifact_sha256 != sha256:
+        shown, expected = (text[:_SHOWN_DIGITS] for text in (entry.artifact_sha256, sha256))
+        raise refused(
+            path,
+            f"the private labels in {column!r} are those of another artifact (sha256 {shown}…, and "
+            f"{artifact} is {expected}…): give the artifact that made them",
+        )
+
+
+def _read(text: bytes) -> dict[str, Provenance]:
+    _require(len(text) <= _MAX_BYTES)
+    note = json.loads(text)
+    _require(str(note["format_version"]).partition(".")[0] == FORMAT_VERSION.partition(".")[0])
+    return {str(name): _entry(entry) for name, entry in note["columns"].items()}
+
+
+def _entry(stated: dict[str, Any]) -> Provenance:
+    sha256, epsilon, written = (
+        stated[key] for key in ("artifact_sha256", "epsilon_label", "written")
+    )
+    _require(isinstance(sha256, str) and _HASH.fullmatch(sha256) is not None)
+    _require(type(epsilon) in (int, float) and math.isfinite(epsilon) and epsilon >= 0)
+    _require(written is None or (isinstance(written, str) and bool(_TIME.fullmatch(written))))
+    return Provenance(sha256, float(epsilon), written)
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise ValueError("not what a note says")

@@ -1,0 +1,112 @@
+"""The bytes of a text table as UTF-8, whatever it is packed and written in; nothing is kept."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from labeldp_compile.tabular.formats import is_stream
+from labeldp_compile.text_form import UTF8
+
+_BOM = b"\xef\xbb\xbf"
+_WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class WideTextError(Exception):
+    """The text is UTF-16."""
+
+
+class ReadTwiceError(OSError):
+    """Standard input was read already."""
+
+
+class TextStream:
+    """Reads UTF-8 from a file in another encoding of one byte a character.
+
+    A byte that the encoding does not have becomes bytes that are no UTF-8.
+    """
+
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        """``file`` stands at its beginning."""
+        self._file, self._encoding = file, encoding
+        self._pending, self._begun = b"", False
+
+    def read(self, size: int) -> bytes:
+        """Some of the next bytes, none at the end. Raises OSError, WideTextError."""
+        if self._pending:
+            data, self._pending = self._pending[:size], self._pending[size:]
+            return data
+        try:
+            data = self._file.read(size)
+        except (EOFError, zlib.error) as error:
+            raise OSError("the compressed file is damaged") from error
+        if self._encoding != UTF8:
+            text = data.decode(self._encoding, "surrogateescape")
+            return text.encode(UTF8, "surrogatepass")
+        if not self._begun:
+            self._begun = True
+            if data.startswith(_WIDE_BOMS):
+                raise WideTextError
+            data = data.removeprefix(_BOM) or self._file.read(size)
+        return data
+
+    def unread(self, data: bytes) -> None:
+        """Bytes that the next ``read`` gives again."""
+        self._pending = data + self._pending
+
+    def skip(self, size: int) -> None:
+        """Read as many bytes, and forget them."""
+        while size and (data := self.read(size)):
+            size -= len(data[:size])
+
+
+@dataclass
+class TextSource:
+    """A text table that can be opened: a file as often as one likes, standard input once."""
+
+    path: Path
+    gzipped: bool = False
+    encoding: str = UTF8
+    _stream: TextStream | None = field(default=None, repr=False)
+
+    @contextmanager
+    def open(self) -> Iterator[TextStream]:
+        """The table from its beginning. Raises OSError."""
+        with self.path.open("rb") as file:
+            if self.gzipped:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield TextStream(cast(BinaryIO, unpacked), self.encoding)
+            else:
+                yield TextStream(file, self.encoding)
+
+    @contextmanager
+    def open_head(self) -> Iterator[TextStream]:
+        """The same, for the header; what is put back is read by ``open_rows``."""
+        if is_stream(self.path):
+            self._stream = TextStream(sys.stdin.buffer, self.encoding)
+            yield self._stream
+        else:
+            with self.open() as stream:
+                yield stream
+
+    @contextmanager
+    def open_rows(self, start: int) -> Iterator[TextStream]:
+        """The table from the byte ``start`` of its UTF-8, where ``open_head`` stopped.
+
+        Raises OSError, and ReadTwiceError for standard input the second time.
+        """
+        if is_stream(self.path):
+            stream, self._stream = self._stream, None
+            if stream is None:
+                raise ReadTwiceError
+            yield stream
+            return
+        with self.open() as stream:
+            stream.skip(start)
+            yield stream

@@ -1,0 +1,63 @@
+"""How a text table is written: what stands between cells, and what its bytes mean.
+
+An encoding is one byte a character, and ASCII where ASCII is: then no byte of a label can eat a
+delimiter, a quote or a line end, and no label decides how another is read. UTF-8 is the other one.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+
+UTF8 = "utf-8"
+LIKELY = ";\t|,"  # delimiters that a header is tried with
+_FORBIDDEN = '"\r\n\0'
+_ISO = tuple(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17)))
+_WINDOWS = tuple(f"cp{page}" for page in (*range(1250, 1259), 437, 850, 852, 858, 866, 874))
+_ENCODINGS = {UTF8, "ascii", *_ISO, *_WINDOWS, "koi8-r", "koi8-u", "mac-roman"}
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """What a text table does not say itself.
+
+    Attributes:
+        delimiter: one ASCII character; None: a tab in .tsv, a comma elsewhere.
+        encoding: Python's name of it; None: UTF-8.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+
+
+PLAIN = TextForm()
+
+
+def read_delimiter(text: str) -> str:
+    """One character of an option or a spec; ``\\t`` and ``tab`` are tabs. Raises ValueError."""
+    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(text) != 1 or not text.isascii() or text.isalnum() or text in _FORBIDDEN:
+        raise ValueError(
+            "expected one ASCII character that is no letter, digit, quote or line end, as in ';', "
+            "or tab"
+        )
+    return text
+
+
+def read_encoding(text: str) -> str:
+    """Python's name of an encoding that tables may have. Raises ValueError."""
+    try:
+        name = codecs.lookup(text).name
+    except (LookupError, ValueError):
+        name = ""
+    if name not in _ENCODINGS:
+        raise ValueError(
+            "expected utf-8, or an encoding of one byte a character as latin-1, cp1252 or koi8-r; "
+            "convert others to UTF-8"
+        )
+    return name
+
+
+def shown(delimiter: str) -> str:
+    """A delimiter as it is written in a shell and in YAML."""
+    return "'\\t'" if delimiter == "\t" else f"'{delimiter}'"

@@ -51,7 +51,9 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     stated = _stated(spec)
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
-        found.append("it was made from another text than this spec (its digest differs)")
+        found.append(
+            "it was compiled from another spec, or another text of this one (its digest differs)"
+        )
     label, prior = certificate.label, certificate.prior
     domain, exact = label.domain, certificate.exact
     wanted = {

@@ -11,8 +11,8 @@ import pyarrow as pa
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
 
-from labeldp_compile.cli.file_options import text_options
 from labeldp_compile.cli.output import complain, row_progress, tell
+from labeldp_compile.cli.table_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.tabular.formats import is_stream
@@ -129,8 +129,6 @@ def randomize_command(
             f"{artifact}: was compiled for the column {certificate.label.column!r}, and randomizes "
             f"{column!r}: is it the artifact of this label?"
         )
-    if not quiet:
-        tell(*(f"warning: {shortcoming.text}" for shortcoming in decoded.shortcomings))
     # A keyed run gives the same file each time: it notes no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
@@ -153,6 +151,7 @@ def randomize_command(
                 raise
             raise InputError(f"{error}; what may stand on stdout is not the whole table") from None
     if not quiet:
+        tell(*(f"warning: {shortcoming.text}" for shortcoming in decoded.shortcomings))
         tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
         if key is not None:
             tell(

@@ -50,8 +50,9 @@ def verify_command(
     as_json: bool,
     budget: Budget,
 ) -> None:
-    """Re-derive every provable claim of an artifact from FILE alone; of several, each by itself.
+    """Re-derive every provable claim of an artifact from FILE alone.
 
+    Several files are verified one by one.
     Exit code 0 if all checks hold, 1 if one fails, 2 if FILE or the spec cannot be read, or if
     checking FILE would exceed the budget: then nothing is said of it.
     """

@@ -13,7 +13,7 @@ from labeldp_verify.usefulness import Usefulness, usefulness
 
 @dataclass(frozen=True)
 class Decoded:
-    """A verified artifact: its label domain, its integers, its certificate, the whole file's digest.
+    """A verified artifact: its label domain, its integers, its certificate, the file's digest.
 
     What it is good for is computed when it is asked for.
     """

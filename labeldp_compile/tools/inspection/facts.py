@@ -37,6 +37,8 @@ from labeldp_verify.verified import Decoded
 
 from labeldp_compile.errors import InputError
 
+_EXACT_IN_FLOAT64 = 2**53  # whole numbers up to here
+
 
 def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
     """The artifact of a file.

@@ -52,7 +52,7 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
         found.append(
-            "it was compiled from another spec, or another text of this one (its digest differs)"
+            "compiled from another spec, or another text of it (its digest differs)"
         )
     label, prior = certificate.label, certificate.prior
     domain, exact = label.domain, certificate.exact

@@ -48,7 +48,7 @@ def test_a_forged_digest_does_not_hide_a_difference(old, new, key):
 def test_a_changed_comment_changes_the_digest():
     found = disagreements(INTEGER_SPEC.encode() + b"# x\n", certificate_for(INTEGER_SPEC))
     assert found == [
-        "it was compiled from another spec, or another text of this one (its digest differs)"
+        "compiled from another spec, or another text of it (its digest differs)"
     ]
 
 

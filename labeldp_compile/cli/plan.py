@@ -49,6 +49,7 @@ def _in_words(plan: Plan) -> list[str]:
         _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
         _line("ε in total", _spent(float(budget.total), "for a label in both")),
+        *_use(plan),
         _line("solver", forecast.solver),
         _line("time", _about(forecast.seconds, _time)),
         _line("outputs", _count(forecast.outputs)),
@@ -56,6 +57,22 @@ def _in_words(plan: Plan) -> list[str]:
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
     return lines
+
+
+def _use(plan: Plan) -> list[str]:
+    if plan.use is None:
+        return []
+    use, training = plan.use, plan.spec.goal == "training"
+    whose = "were the prior uniform" if use.prior == "uniform" else f"under the {use.prior} prior"
+    return [
+        _line("use", f"for goal: {plan.spec.goal}, {whose}:"),
+        *(f"  {line}" for line in use.figures.in_words(plan.budget.rows)),
+        *(
+            _line("warning", found.text)
+            for found in use.shortcomings
+            if training or not found.for_training_only
+        ),
+    ]
 
 
 def _line(name: str, text: str) -> str:

@@ -11,6 +11,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import Question, account_of
 from labeldp_compile.pipeline import require_compilable
 from labeldp_compile.planning.budget import Budget, find_budget
+from labeldp_compile.planning.expected_use import ExpectedUse, expected_use
 from labeldp_compile.planning.forecast import Forecast, forecast
 from labeldp_compile.spec import Spec, load_spec
 
@@ -30,6 +31,7 @@ class Plan:
     forecast: Forecast
     most_bytes: int
     ledger: str | None = None
+    use: ExpectedUse | None = None
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
@@ -56,6 +58,12 @@ class Plan:
                 "noise": None if budget.noise is None else asdict(budget.noise),
             },
             "ledger": self.ledger,
+            "usefulness": None
+            if self.use is None
+            else {"prior": self.use.prior, **self.use.figures.to_json(budget.rows)},
+            "warnings": []
+            if self.use is None
+            else [asdict(part) for part in self.use.shortcomings],
             "solver": self.forecast.solver,
             "estimate": {
                 "outputs": asdict(self.forecast.outputs),
@@ -80,6 +88,8 @@ def plan_spec(path: Path) -> Plan:
     ledger = None if account is None else account.forecast(Question.of(spec, budget.prior))
     most = require_compilable(spec, budget.prior, budget.label, budget.rows)
     try:
-        return Plan(spec, budget, forecast(spec, budget), most, ledger)
+        expected = forecast(spec, budget)
+        use = expected_use(spec, budget, expected)
+        return Plan(spec, budget, expected, most, ledger, use)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

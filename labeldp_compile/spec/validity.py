@@ -137,6 +137,11 @@ def _choose(loss: str, goal: str) -> tuple[str, str]:
     return "rr_on_bins", "rr_on_bins has the least noisy label loss of all ε-DP randomizers"
 
 
+def for_training(loss: str) -> str:
+    """The kind of mechanism that a model learns best from."""
+    return _FOR_TRAINING[loss][0]
+
+
 # None of these answers with rr_with_prior: what it never answers with, nothing can be learnt of.
 _FOR_TRAINING = {
     "squared": (

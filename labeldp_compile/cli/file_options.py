@@ -1,4 +1,4 @@
-"""Options that several commands have: signature and budget of a file, form of a table of text."""
+"""The options of commands that verify a file first: its signature, and what that may take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from labeldp_verify.budget import DEFAULT_BUDGET, Budget
 from labeldp_verify.signature import Signed, read_signed, signature_path
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.text_form import read_delimiter, read_encoding
 
 _OPTIONS = (
     click.option(
@@ -61,32 +60,4 @@ def budget_option(command: Any) -> Any:
         metavar="SECONDS,BYTES",
         callback=_parse,
         help=f"What verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET}).",
-    )(command)
-
-
-def _parsed(
-    read: Callable[[str], str],
-) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    def parse(ctx: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-        try:
-            return None if text is None else read(text)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-
-    return parse
-
-
-def text_options(command: Any) -> Any:
-    """Adds ``--delimiter`` and ``--encoding``."""
-    command = click.option(
-        "--encoding",
-        metavar="NAME",
-        callback=_parsed(read_encoding),
-        help="CSV: the encoding of TABLE, as in latin-1 (default: utf-8).",
-    )(command)
-    return click.option(
-        "--delimiter",
-        metavar="C",
-        callback=_parsed(read_delimiter),
-        help="CSV: what separates cells, as in ';' (default: a comma; a tab in .tsv).",
     )(command)

@@ -15,7 +15,7 @@ import click
 
 from labeldp_compile import mechanisms
 from labeldp_compile.cli.output import say, tell
-from labeldp_compile.cli.table_options import text_options
+from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
 

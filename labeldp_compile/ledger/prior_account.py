@@ -43,16 +43,19 @@ class Question:
     counts: str | None
     domain: dict[str, Any]
     epsilon: Fraction
+    cells: int | None = None
 
     @classmethod
-    def of(cls, spec: Spec, epsilon: Fraction) -> Question:
-        """What a spec with a private prior asks of its data, at ε₁."""
+    def of(cls, spec: Spec, epsilon: Fraction, cells: int | None) -> Question:
+        """What a spec with a private prior asks of its data, at ε₁; ``cells`` of labels, if any."""
         assert isinstance(spec.prior, PrivatePrior)
-        return cls(spec.label.column, spec.prior.counts, spec.domain.to_json(), epsilon)
+        return cls(spec.label.column, spec.prior.counts, spec.domain.to_json(), epsilon, cells)
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON."""
+        """SHA-256 of the canonical JSON, in which cells stand only where labels are joined."""
         facts = {**vars(self), "epsilon": str(self.epsilon)}
+        if self.cells is None:
+            del facts["cells"]
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
 
 

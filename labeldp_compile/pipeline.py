@@ -142,6 +142,7 @@ def compile_spec(
         before_spending=before_spending,
         account=account,
         keep=keep,
+        say=say,
     )
     where = keep.path if keep and keep.path.exists() and test_seed is None else None
     try:
@@ -232,8 +233,8 @@ def _last_labels(domain: Domain) -> Domain:
 def _paid_for(where: Path) -> str:
     return (
         f"ε₁ of the prior stays spent, and its noisy histogram is kept in {where}: the next "
-        "compile that asks the same of these data, for any loss, mechanism and ε of the label, "
-        "spends nothing"
+        "compile that asks the same of these data at the same ε₁, for any loss, mechanism and ε of "
+        "the label, spends nothing"
     )
 
 

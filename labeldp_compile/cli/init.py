@@ -125,7 +125,7 @@ def init_command(
     text = starter_spec(
         Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows, counted, form)
     )
-    _require_valid(text, header.type, header.rows or rows)
+    _require_valid(text, header.type)
     with replaced_when_whole(path) as part:
         part.write(text.encode())
     first = "read it, change it" if counted else "read it, change it, state its rows"
@@ -235,9 +235,8 @@ def _listed(text: str) -> list[str]:
     return listed
 
 
-def _require_valid(text: str, column_type: Any, rows: int | None) -> None:
-    """Raise InputError unless the spec is valid, fits the column, and ε pays for its prior."""
-    from labeldp_compile.prior.split import split_epsilon  # noqa: PLC0415
+def _require_valid(text: str, column_type: Any) -> None:
+    """Raise InputError unless the spec is valid and fits the column."""
     from labeldp_compile.spec import parse_spec  # noqa: PLC0415
     from labeldp_compile.tabular.label_column import check_type  # noqa: PLC0415
 
@@ -248,5 +247,3 @@ def _require_valid(text: str, column_type: Any, rows: int | None) -> None:
         raise InputError(f"these answers make no spec: {reason}") from None
     if column_type is not None:
         check_type(spec.domain, spec.label.column, column_type)
-    if spec.prior.kind == "private" and rows is not None:
-        split_epsilon(spec.privacy, rows, spec.domain.size)

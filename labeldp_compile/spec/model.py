@@ -174,8 +174,10 @@ class PrivacySpec(Strict):
     epsilon: Number = Field(
         ge=MIN_EPSILON, le=60, description="total ε for a label that is in both parts"
     )
-    split: Literal["auto"] | Split = Field(
-        "auto", description="auto: √(k/n) for a private prior, nothing for the others"
+    split: Literal["auto", "paper"] | Split = Field(
+        "auto",
+        description="auto: the least expected loss, found from n, k, ε and the mechanism, which "
+        "for few rows is a uniform prior; paper: √(k/n) for a private prior; or the two parts",
     )
     labels_per_user: StrictInt | None = Field(
         None,

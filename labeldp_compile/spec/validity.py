@@ -59,7 +59,7 @@ def check_validity(spec: Spec) -> tuple[tuple[str, ...], str] | None:
     if problem:
         return problem
     split = spec.privacy.split
-    if split != "auto":
+    if not isinstance(split, str):
         free = isinstance(spec.prior, PublicPrior | UniformPrior)
         if free and split.prior != 0:
             reason = f"a {spec.prior.kind} prior costs nothing: give all of ε to the label"

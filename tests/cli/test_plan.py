@@ -124,7 +124,7 @@ def test_a_csv_file_without_rows_needs_them_only_for_the_split(place):
 
 
 REFUSED = {
-    "too few rows": [("epsilon: 2.0", "epsilon: 0.01")],
+    "too few rows": [("epsilon: 2.0", "epsilon: 0.01, split: paper")],
     "missing column": [("column: visits", "column: visit")],
     "wrong type": [("column: visits", "column: id")],
     "missing file": [("visits.parquet", "nothing.parquet")],

@@ -93,8 +93,9 @@ class Usefulness:
             )
         what = "a mean" if self.deviation is not None else "a share"
         if self.variance is not None:
-            shown = [f"{n:,} rows is right to ±{_short(self.error(n))}" for n in _row_counts(rows)]
-            lines.append((what, f"of {', of '.join(shown)} (95 %)"))
+            first, *others = [(f"{n:,}", _short(self.error(n))) for n in _row_counts(rows)]
+            more = "".join(f", of {n} to ±{error}" for n, error in others)
+            lines.append((what, f"of {first[0]} rows is right to ±{first[1]}{more} (95 %)"))
         if self.worth is not None:
             lines.append(
                 ("worth", f"{_short(self.worth)} private labels say as much as one true label")

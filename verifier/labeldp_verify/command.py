@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +24,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """The usage and the message, made printable, and exit code 2."""
-        super().error(one_line(message))
+        unknown = message.removeprefix("unrecognized arguments: ").split(" ")[0].split("=")[0]
+        near = difflib.get_close_matches(unknown, self._option_string_actions, n=1)
+        hint = f"; did you mean {near[0]}?" if near and unknown != message else ""
+        super().error(one_line(message) + hint)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

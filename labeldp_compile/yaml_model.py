@@ -16,39 +16,39 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, Wi
 from pydantic_core import ErrorDetails
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.yaml_problems import Problem, refusal, refusal_at
+from labeldp_compile.yaml_problems import MAX_SHOWN, Problem, refusal, refusal_at
 from labeldp_compile.yaml_tree import MAX_BYTES, WAY_OUT, KeyPath, YamlError, YamlSource, read_yaml
 
 
 def explain(
     errors: list[ErrorDetails], yaml: YamlSource, model: type[BaseModel], whole: str
-) -> list[Problem]:
-    """What pydantic's errors say of the YAML, by line, without those that only follow from others.
+) -> tuple[list[Problem], int]:
+    """What pydantic's errors say of the YAML, by line, and how many there are of them.
 
+    The list ends after as many as are shown. Errors that only follow from others are left out.
     ``model`` is what was validated; ``whole`` is what an error is about that is in no key of it.
     """
     found: dict[KeyPath, ErrorDetails] = {}
     for error in sorted(errors, key=_rank):
         path = _locate(error["loc"], yaml.data, missing=error["type"] == "missing")
         found.setdefault(path, error)
-    problems = []
-    for path, error in found.items():
-        others = [other for other in found if other != path]
-        if _rank(error) and any(other[: len(path)] == path for other in others):
-            continue  # one part of a union, of which a better fitting part says what is wrong
-        key = ".".join(map(str, path)) or whole
-        if error["type"] == "union_tag_invalid":
-            key += ".kind"
-        reason = _reason(error, path, yaml.data, model)
-        problems.append(Problem(path, f"{key}: {reason}"))
-    missing = {path for path, error in found.items() if error["type"] == "missing"}
+    # Of the parts of a union, those that fit better say what is wrong inside.
+    around = {path[:length] for path in found for length in range(len(path))}
+    of_weight = [path for path, error in found.items() if not _rank(error) or path not in around]
+    paths = sorted(of_weight, key=yaml.place)
+    unknown = [path for path in paths if found[path]["type"] == "extra_forbidden"][:MAX_SHOWN]
     misspelt = {
-        (*path[:-1], _meant(str(path[-1]), _known_keys(model, error["loc"])))
-        for path, error in found.items()
-        if error["type"] == "extra_forbidden"
+        (*path[:-1], _meant(str(path[-1]), _known_keys(model, found[path]["loc"])))
+        for path in unknown
     }
-    problems = [part for part in problems if part.path not in missing & misspelt]
-    return sorted(problems, key=lambda problem: yaml.place(problem.path))
+    paths = [p for p in paths if p not in misspelt or found[p]["type"] != "missing"]
+    problems = []
+    for path in paths[:MAX_SHOWN]:
+        key = ".".join(map(str, path)) or whole
+        if found[path]["type"] == "union_tag_invalid":
+            key += ".kind"
+        problems.append(Problem(path, f"{key}: {_reason(found[path], path, yaml.data, model)}"))
+    return problems, len(paths)
 
 
 _MISSING = {"missing": "this key is missing", "union_tag_not_found": "the key 'kind' is missing"}
@@ -253,5 +253,5 @@ class Document(Generic[M]):
         try:
             return self.model.model_validate(yaml.data), yaml
         except ValidationError as error:
-            problems = explain(error.errors(), yaml, self.model, self.name)
-            raise refusal(self.error, source, yaml, problems) from error
+            problems, number = explain(error.errors(), yaml, self.model, self.name)
+            raise refusal(self.error, source, yaml, problems, number) from error

@@ -28,15 +28,26 @@ Refusal = TypeVar("Refusal", bound=InputError)
 
 
 def refusal(
-    kind: type[Refusal], source: str, yaml: YamlSource, problems: Sequence[Problem]
+    kind: type[Refusal],
+    source: str,
+    yaml: YamlSource,
+    problems: Sequence[Problem],
+    number: int | None = None,
 ) -> Refusal:
-    """The error of one problem or more; its message is that of the first."""
+    """The error of one problem or more; its message is that of the first.
+
+    ``number`` is how many there are, where ``problems`` are only those to show.
+    """
     places = [(*yaml.place(problem.path), problem.message) for problem in problems]
-    return refusal_at(kind, source, yaml.text, places)
+    return refusal_at(kind, source, yaml.text, places, number)
 
 
 def refusal_at(
-    kind: type[Refusal], source: str, text: str, places: Sequence[tuple[int, int, str]]
+    kind: type[Refusal],
+    source: str,
+    text: str,
+    places: Sequence[tuple[int, int, str]],
+    number: int | None = None,
 ) -> Refusal:
     """The same for (line from 1, column from 0, message).
 
@@ -51,9 +62,10 @@ def refusal_at(
             error.add_note(printable(f"labeldp: {message}"))
         for excerpt in _excerpt(lines, line, column):
             error.add_note(excerpt)
-    if len(places) > 1:
-        more = "" if len(places) == len(shown) else f", of which {MAX_SHOWN} are shown"
-        error.add_note(printable(f"labeldp: {source}: {len(places):,} errors{more}"))
+    number = number or len(places)
+    if number > 1:
+        more = "" if number == len(shown) else f", of which {MAX_SHOWN} are shown"
+        error.add_note(printable(f"labeldp: {source}: {number:,} errors{more}"))
     return error
 
 

@@ -215,7 +215,7 @@ def test_bad_specs_exit_2_with_one_message_and_no_output(place, case):
     result = labeldp("compile", spec, "-o", place / "out")
     assert result.exit_code == 2
     assert message in result.stderr
-    assert result.stdout == "" and result.stderr.count("\n") == 1
+    assert result.stdout == "" and result.stderr.count("labeldp: ") == 1
     assert "Traceback" not in result.output
     assert not (place / "out").exists()
 

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer import ConfigError, parse_config
 
+from labeldp_compile import yaml_model
 from labeldp_compile.cli import main
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec import parse_spec
@@ -132,10 +133,13 @@ def test_of_a_long_line_the_part_about_the_key_is_shown():
     assert lines[at + 1][lines[at + 2].index("^") :].startswith("1.5")
 
 
-def test_a_file_of_errors_is_cut():
-    text = "".join(f"key{i}: 1\n" for i in range(1000))
-    lines, _ = error_of(text)
-    assert len(lines) < 80 and lines[-1].endswith("errors, of which 20 are shown")
+def test_a_file_of_errors_is_cut(monkeypatch):
+    """And near names, which take their time, are looked for only where they are shown."""
+    looked_for, meant = [], yaml_model._meant
+    monkeypatch.setattr(yaml_model, "_meant", lambda *a: (looked_for.append(a), meant(*a))[1])
+    lines, _ = error_of("".join(f"key{i}: 1\n" for i in range(3000)))
+    assert len(lines) < 80 and lines[-1].endswith(": 3,007 errors, of which 20 are shown")
+    assert 0 < len(looked_for) <= 40
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_the_error_of_a_mean_is_the_one_that_draws_have(name):
     prior = np.array(SKEWED) / sum(SKEWED)
     if not decoded.usefulness.estimable:
         assert name in ("bins", "exponential")  # the latter is smooth: hardly invertible
-        assert np.linalg.svd(probabilities)[1].min() < 1e-5
+        assert np.linalg.matrix_rank(probabilities, tol=1e-5) < 10
         assert decoded.usefulness.error(1000) is None
         return
     values = np.array(outputs, float)

@@ -51,9 +51,7 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     stated = _stated(spec)
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
-        found.append(
-            "compiled from another spec, or another text of it (its digest differs)"
-        )
+        found.append("compiled from another spec, or another text of it (its digest differs)")
     label, prior = certificate.label, certificate.prior
     domain, exact = label.domain, certificate.exact
     wanted = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -66,10 +67,7 @@ class Point:
 
     def is_degenerate(self, goal: Goal) -> bool:
         """Whether private labels are worth nothing for the goal."""
-        return any(
-            s.kind == "one_output" or (goal == "training" and s.for_training_only)
-            for s in self.shortcomings
-        )
+        return are_degenerate(self.shortcomings, goal)
 
     def can_be_best(self, goal: Goal) -> bool:
         """Whether it may be called the best."""
@@ -83,6 +81,13 @@ class Point:
     def error(self, rows: int = ROWS) -> float | None:
         """± of an estimated mean, or share, of so many rows (95 %)."""
         return None if self.noise_variance is None else half_width(self.noise_variance, rows)
+
+
+def are_degenerate(shortcomings: Iterable[Shortcoming], goal: Goal) -> bool:
+    """Whether private labels with these shortcomings are worth nothing for the goal."""
+    return any(
+        s.kind == "one_output" or (goal == "training" and s.for_training_only) for s in shortcomings
+    )
 
 
 @dataclass(frozen=True)

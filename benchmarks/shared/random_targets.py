@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.probabilities import matrix
+from labeldp_verify.analysis.probabilities import matrix, value
 
 from benchmarks.shared.compiled import compile_text
 from labeldp_compile.pipeline import Artifact
@@ -96,7 +96,7 @@ def simulated_error(
     table = matrix(artifact.randomizer, range(len(demand.weights)))
     table /= table.sum(axis=1, keepdims=True)
     prior = np.array(demand.weights) / sum(demand.weights)
-    values = artifact.randomizer.values
+    values = [value(artifact.randomizer, output) for output in range(table.shape[1])]
     labels = np.arange(len(prior), dtype=float)
     if not demand.categories:
         labels += artifact.certificate.label.domain["min"]
@@ -107,13 +107,21 @@ def simulated_error(
             return float(joint[~same].sum() / joint.sum())
         error = (np.array(values, dtype=float) - labels[:, None]) ** 2
         return math.sqrt(float((joint * error).sum() / joint.sum()))
-    true = draw.multinomial(demand.rows, prior, repetitions)
-    outputs = sum(draw.multinomial(true[:, y], table[y]) for y in range(len(prior)))
     if demand.categories:
-        weights, truth = least_variance_inverse(table), true
+        weights, truth = least_variance_inverse(table), np.eye(len(prior))
     elif artifact.certificate.utility.largest_bias < 1e-9 * len(prior):
-        weights, truth = np.array(values, dtype=float)[:, None], true @ labels[:, None]
+        weights, truth = np.array(values, dtype=float)[:, None], labels[:, None]
     else:
-        weights, truth = least_variance_inverse(table) @ labels[:, None], true @ labels[:, None]
-    errors = (outputs @ weights - truth) / demand.rows
-    return float(_NORMAL * errors.std(axis=0).max())
+        weights, truth = least_variance_inverse(table) @ labels[:, None], labels[:, None]
+    errors = []
+    for count in _portions(repetitions, table.shape[1]):
+        true = draw.multinomial(demand.rows, prior, count)
+        outputs = sum(draw.multinomial(true[:, y], table[y]) for y in range(len(prior)))
+        errors.append((outputs @ weights - true @ truth) / demand.rows)
+    return float(_NORMAL * np.concatenate(errors).std(axis=0).max())
+
+
+def _portions(repetitions: int, outputs: int) -> list[int]:
+    """Of so many repetitions, each with room for a million counts."""
+    most = max(10**6 // outputs, 1)
+    return [min(most, repetitions - done) for done in range(0, repetitions, most)]

@@ -190,7 +190,7 @@ def _reached(standings: Sequence[Standing], wanted: Wanted) -> Fraction:
     asked = " and ".join(target.in_words() for target in wanted.targets)
     if first.epsilon is None:
         raise UnreachedError(
-            f"no ε ≤ {float(epsilon_at(LAST)):g} reaches {asked}: {_at_most(first, wanted)}"
+            f"no ε ≤ {float(epsilon_at(LAST)):g} reaches {asked}: {_nearest(first, wanted)}"
         )
     if wanted.belief is None:
         return first.epsilon
@@ -203,7 +203,7 @@ def _reached(standings: Sequence[Standing], wanted: Wanted) -> Fraction:
     return first.epsilon
 
 
-def _at_most(first: Standing, wanted: Wanted) -> str:
+def _nearest(first: Standing, wanted: Wanted) -> str:
     """How near the best mechanism comes."""
     if first.trial.problem is not None:
         return f"{first.mechanism.title}: {first.trial.problem}"

@@ -45,9 +45,10 @@ def first_root(excess: Callable[[int], float], last: int, known: dict[int, float
             values[step] = excess(step)
         return values[step]
 
-    if last < 0 or at(last) > 0:
+    good = [step for step, value in values.items() if step <= last and value <= 0]
+    if last < 0 or (not good and at(last) > 0):
         return None
-    high = min(step for step, value in values.items() if step <= last and value <= 0)
+    high = min(good, default=last)
     low = max((step for step, value in values.items() if step < high and value > 0), default=-1)
     if low < 0:
         if at(0) <= 0:

@@ -30,6 +30,7 @@ from labeldp_compile.tools.choose.targets import Target
 from labeldp_compile.tools.sweep.measure import are_degenerate
 
 _OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit there
+_ALIKE = 6  # decimals of ln
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,10 @@ def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Standing]:
     def excess(mechanism: Mechanism, step: int) -> float:
         return trial(mechanism, step).excess(targets)
 
+    # Of mechanisms that differ by rounding alone the first in the list is tried first, and wins.
+    order = sorted(mechanisms, key=lambda m: round(excess(m, _OPENING), _ALIKE))
     best, standings = LAST + 1, []
-    for mechanism in sorted(mechanisms, key=lambda m: excess(m, _OPENING)):
+    for mechanism in order:
         last = max(best - 1, 0)
         known = {step: t.excess(targets) for step, t in trials[mechanism.title].items()}
         step = first_root(lambda s, m=mechanism: excess(m, s), last, known)  # type: ignore[misc]

@@ -25,7 +25,7 @@ def examples():
 def masked(line):
     """Without what differs from draw to draw: numbers, digests, lengths of bars."""
     line = re.sub(r"\b[0-9a-f]{16,64}\b", "DIGEST", line)
-    line = re.sub(r"\d[\d,]*(\.\d+)?(e[-+]\d+)?", "N", line)
+    line = re.sub(r"\d+(,\d{3})*(\.\d+)?(e[-+]\d+)?", "N", line)
     return re.sub(r"N +N%", "N N%", re.sub(" *[█▏▎▍▌▋▊▉]+", "", line)).rstrip()
 
 

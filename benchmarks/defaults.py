@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import matrix
-from shared.learners import Ridge, features_of, softmax_predictions
+from shared.learners import FEW, Ridge, features_of, softmax_predictions
 
 from labeldp_compile.tools.inspection import decode_artifact
 
@@ -37,6 +37,7 @@ class Table:
     rows: int | None = None
     left_out: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
+    few: int = FEW
 
 
 TABLES = {
@@ -57,7 +58,7 @@ TABLES = {
     "doctor visits": Table(("randhie.parquet",), "mdvis", ("--range", "0..20")),
     "digit": Table(
         ("digits.parquet",), "target",
-        ("--kind", "categorical", "--values", "0,1,2,3,4,5,6,7,8,9", "--default", "0"),
+        ("--kind", "categorical", "--values", "0,1,2,3,4,5,6,7,8,9", "--default", "0"), few=0,
     ),
 }  # fmt: skip
 
@@ -99,7 +100,7 @@ def privatized(table, whole, train, epsilon):
 def study(table, data, epsilon, seed):
     """(loss of the constant, of the model on private labels, of the model without privacy)."""
     whole, train, test = split(table, data, np.random.default_rng(seed))
-    features = features_of(whole, (table.label, *table.left_out), table.codes)
+    features = features_of(whole, (table.label, *table.left_out), table.codes, table.few)
     labels = whole[table.label].to_numpy()
     private, decoded = privatized(table, whole, train, epsilon)
     if decoded.certificate.utility.loss == "zero_one":
@@ -127,7 +128,7 @@ def _classes(features, labels, train, test, private, decoded):
 
     shares = np.maximum(soft.mean(axis=0), 1e-3)
     constant = np.tile(np.log(shares / shares.sum()), (len(truth), 1))
-    x, unseen = features[train], features[test]
+    x, unseen = features[train].astype(float), features[test].astype(float)
     models = [loss(softmax_predictions(x, given, unseen)) for given in (soft, exact)]
     return loss(constant), *models
 

@@ -9,8 +9,11 @@ FEW = 100  # distinct numbers, that are also taken as categories
 STRENGTHS = np.geomspace(1e-3, 1e7, 101)
 
 
-def features_of(table, left_out=(), codes=()):
-    """[n, p] float32: ones, standardised numbers, and one-hot categories and ``codes``."""
+def features_of(table, left_out=(), codes=(), few=FEW):
+    """[n, p] float32: ones, standardised numbers, and one-hot categories and ``codes``.
+
+    Numbers of at most ``few`` different values are taken as both.
+    """
     columns = [np.ones((table.num_rows, 1))]
     for name in table.schema.names:
         if name in left_out:
@@ -23,7 +26,7 @@ def features_of(table, left_out=(), codes=()):
             values = column.to_numpy(zero_copy_only=False).astype(float)
             values = np.where(np.isnan(values), np.nanmean(values), values)
             columns.append(((values - values.mean()) / (values.std() or 1))[:, None])
-        if not is_number or name in codes or len(column.unique()) <= FEW:
+        if not is_number or name in codes or len(column.unique()) <= few:
             numbers = column.dictionary_encode().indices.fill_null(-1).to_numpy()
             columns.append((numbers[:, None] == np.unique(numbers)).astype(float))
     return np.concatenate(columns, axis=1, dtype=np.float32)
@@ -68,7 +71,7 @@ def softmax_predictions(train, soft, test, folds=5, seed=0):
             total -= float((soft[part] * log_softmax(scores, axis=1)).sum())
         return total
 
-    strengths = n * np.geomspace(1e-3, 1e2, 11)
+    strengths = n * np.geomspace(1e-2, 10, 7)
     best = min(strengths, key=held_out)
     return log_softmax(test @ _softmax_weights(train, soft, best), axis=1)
 
@@ -88,5 +91,7 @@ def _softmax_weights(x, soft, strength):
         slope = x.T @ (shares * soft.sum(axis=1, keepdims=True)) - correlation + shrink * w
         return float(value), slope.ravel()
 
-    found = minimize(loss, np.zeros(p * classes), jac=True, method="L-BFGS-B")
+    found = minimize(
+        loss, np.zeros(p * classes), jac=True, method="L-BFGS-B", options={"maxiter": 100}
+    )
     return found.x.reshape(p, classes)

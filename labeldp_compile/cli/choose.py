@@ -114,7 +114,7 @@ def _useless(choice: Choice) -> dict[str, str]:
     for standing in choice.standings:
         if standing.trial.problem is not None:
             together.setdefault(standing.trial.problem, []).append(standing.mechanism.title)
-    return {problem: ", ".join(names) for problem, names in together.items()}
+    return {problem: "; ".join(names) for problem, names in together.items()}
 
 
 def _table(choice: Choice) -> list[str]:

@@ -181,7 +181,7 @@ def test_no_label_is_read(folder, monkeypatch):
     words = labeldp("choose", path, *asked).stdout
     assert "private, taken as uniform: no label was read" in words
     spec, _ = load_spec(with_lines(path, found["spec"]))
-    assert spec.prior.kind == "uniform"
+    assert spec.prior.kind == "uniform" and "split: auto" in found["spec"]
     path.write_text(
         NUMBERS.replace(*PRIVATE).replace("visits.parquet", "visits.parquet, rows: 10000"),
         encoding="utf-8",

@@ -7,14 +7,18 @@ import importlib.metadata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes
 from labeldp_verify.artifact import canonical_json, write_model
 from labeldp_verify.certificate import Certificate
+from labeldp_verify.decode import read_domain
 from labeldp_verify.forms import Domain, IntegerDomain, Randomizer
+from labeldp_verify.shortcomings import ONE_OUTPUT
 from labeldp_verify.signature import signature_path
+from labeldp_verify.verified import Decoded
 
 from labeldp_compile import sizes
 from labeldp_compile.certificate import Provenance, build_certificate
@@ -26,6 +30,7 @@ from labeldp_compile.prior import Keep, Prior, estimate_prior
 from labeldp_compile.prior.kept import kept_path
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior
+from labeldp_compile.spec.validity import for_training
 from labeldp_compile.whole_file import (
     replaced_when_whole,
     require_folder_writable,
@@ -53,6 +58,12 @@ class Artifact:
     certificate: Certificate
     randomizer: Randomizer
     kept: Path | None = None
+
+    @cached_property
+    def decoded(self) -> Decoded:
+        """The same as the verifier reads it: what it is good for, and what keeps it from that."""
+        domain = read_domain(self.certificate.label.domain)
+        return Decoded(domain, self.randomizer, self.certificate)
 
     def write(
         self, directory: Path, *, overwrite: bool = False, key: Ed25519PrivateKey | None = None
@@ -131,6 +142,7 @@ def compile_spec(
         before_spending=before_spending,
         account=account,
         keep=keep,
+        say=say,
     )
     where = keep.path if keep and keep.path.exists() and test_seed is None else None
     try:
@@ -142,6 +154,7 @@ def compile_spec(
             labels_per_user=spec.privacy.labels_per_user,
             progress=solve_progress,
         )
+        _require_telling(spec, artifact)
     except Exception as error:
         remembers = where if account is None else account.path
         if remembers is None:
@@ -151,6 +164,20 @@ def compile_spec(
             reason = f"{spec.name}: failed ({type(error).__name__}: {error})"
         raise InputError(f"{reason}; {_paid_for(remembers)}") from error
     return replace(artifact, kept=where)
+
+
+def _require_telling(spec: Spec, artifact: Artifact) -> None:
+    """Raise InputError if a model is to learn from labels that are all the same."""
+    found = artifact.decoded.shortcomings
+    if spec.goal != "training" or not found or found[0].kind != ONE_OUTPUT:
+        return
+    better, loss = for_training(spec.loss), ""
+    if better == spec.mechanism.kind:
+        better, loss = for_training("squared"), "loss: squared and "
+    raise InputError(
+        f"{spec.name}: with {spec.mechanism.kind} {found[0].text}. For goal: training take {loss}"
+        f"mechanism: {{kind: {better}}}; whoever reads single labels only may say goal: labels"
+    )
 
 
 def require_compilable(
@@ -206,8 +233,8 @@ def _last_labels(domain: Domain) -> Domain:
 def _paid_for(where: Path) -> str:
     return (
         f"ε₁ of the prior stays spent, and its noisy histogram is kept in {where}: the next "
-        "compile that asks the same of these data, for any loss, mechanism and ε of the label, "
-        "spends nothing"
+        "compile that asks the same of these data at the same ε₁, for any loss, mechanism and ε of "
+        "the label, spends nothing"
     )
 
 

@@ -61,7 +61,7 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
         "label.column": label.column,
         "label.domain.kind": domain["kind"],
         "label.domain.values": [str(v) for v in domain["values"]] if "values" in domain else None,
-        "prior.kind": prior.kind,
+        "prior.kind": "private" if _is_unpaid(stated, certificate) else prior.kind,
     }
     for key, value in wanted.items():
         in_spec = _get(stated, *key.split("."))
@@ -91,6 +91,14 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     if rounding is not None and rounding != domain.get("rounding"):
         found.append(f"label.domain.rounding: the spec says {_shown(rounding)}")
     return found + _out_of_domain(stated, domain) + _weights(stated, prior)
+
+
+def _is_unpaid(stated: Any, certificate: Certificate) -> bool:
+    """Whether a uniform prior stands for a private one, as ``split: auto`` may decide."""
+    is_auto = _get(stated, "privacy", "split") in (None, "auto")
+    is_private = _get(stated, "prior", "kind") == "private"
+    free = certificate.prior.kind == "uniform" and certificate.exact.epsilon_prior == "0"
+    return is_auto and is_private and free
 
 
 def _out_of_domain(stated: Any, domain: dict[str, Any]) -> list[str]:

@@ -22,7 +22,8 @@ _EPSILON = """\
 # is protected; features are taken as public. A person with several labels pays for each."""
 _PRIVATE = """\
 # Which labels are likely: the histogram of the table with noise. Each compile reads it once and
-# spends a part of ε on it (split: auto spends √(k/n), for k labels and n rows)."""
+# spends a part of ε on it. split: auto spends what makes the expected loss least, for so many rows
+# and labels; of few rows that is nothing, and the prior is uniform. labeldp plan says which."""
 _UNIFORM = """\
 # Which labels are likely: all alike, which costs nothing. {kind: private, data: FILE} estimates it
 # with noise, for a part of ε; {kind: public, weights: […]} states what is no secret."""

@@ -11,9 +11,11 @@ from labeldp_verify.certificate import Certificate, CompositionClaims
 from labeldp_verify.optimality import OVER
 
 from labeldp_compile.cli.output import complain, line_progress, row_progress, say, tell
+from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
-from labeldp_compile.pipeline import compile_spec
+from labeldp_compile.pipeline import Artifact, compile_spec
 from labeldp_compile.signing import read_private_key
+from labeldp_compile.spec import load_spec
 
 WIDE_GAP = 1e-4
 
@@ -72,7 +74,7 @@ def compile_command(
         )
     path = artifact.write(directory, overwrite=overwrite, key=private_key)
     if not quiet:
-        tell(*_summary(artifact.certificate))
+        tell(*_summary(artifact, load_spec(spec)[0].goal))
     say(str(path))
 
 
@@ -84,7 +86,27 @@ def _composed(stated: CompositionClaims) -> str:
     )
 
 
-def _summary(certificate: Certificate) -> list[str]:
+def _summary(artifact: Artifact, goal: str) -> list[str]:
+    """What the labels are good for first, then what is proved of them."""
+    decoded, certificate = artifact.decoded, artifact.certificate
+    return [
+        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
+        f"{certificate.outputs:,} outputs, for goal: {goal}",
+        *prior_bars(decoded),
+        "use of the private labels:",
+        *decoded.usefulness.in_words(decoded.rows),
+        *prior_hints(decoded),
+        *(
+            f"warning: {found.text}"
+            for found in decoded.shortcomings
+            if goal == "training" or not found.for_training_only
+        ),
+        "privacy, and how near to the best possible:",
+        *_proved(certificate),
+    ]
+
+
+def _proved(certificate: Certificate) -> list[str]:
     privacy, utility = certificate.privacy, certificate.utility
     spent = {
         "private": "spent on the label histogram",
@@ -94,8 +116,6 @@ def _summary(certificate: Certificate) -> list[str]:
     bias = utility.largest_bias
     bound = f"{privacy.epsilon_label_bound:.12f}".rstrip("0").rstrip(".")
     lines = [
-        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
-        f"{certificate.outputs:,} outputs",
         f"  ε of the prior   {privacy.epsilon_prior:<12.6g} {spent}",
         f"  ε of a label     {privacy.epsilon_label:<12.6g} the integers give at most {bound}",
         f"  ε in total       {privacy.epsilon_total:<12.6g} for a label in both",
@@ -105,7 +125,7 @@ def _summary(certificate: Certificate) -> list[str]:
     if certificate.composition is not None:
         lines.append(_composed(certificate.composition))
     if bias is not None:
-        lines.append(f"  largest bias     {bias:<12.6g} |E[output | label] − label|")
+        lines.append(f"  largest bias     {bias:<12.3g} |E[output | label] − label|")
     if utility.loss_lower_bound is not None and certificate.optimality is not None:
         over = OVER[certificate.optimality.over]
         lines.append(f"  least possible   {utility.loss_lower_bound:<12.6g} {over}")

@@ -12,7 +12,7 @@ from labeldp_verify import Budget, VerificationError
 
 from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.output import clipped, complain, row_progress, say, say_json, text_table
-from labeldp_compile.cli.table_options import text_options
+from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.estimate import (

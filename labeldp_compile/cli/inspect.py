@@ -17,6 +17,7 @@ from labeldp_verify.forms import AdditiveRandomizer, WindowRandomizer
 from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
 from labeldp_compile.cli.output import clipped, complain, say, say_json, text_table
+from labeldp_compile.cli.prior_bars import prior_bars
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.inspection import (
     Decoded,
@@ -81,6 +82,11 @@ def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     lines = [
         f"{decoded.certificate.name}: {decoded.certificate.mechanism}, {form}: "
         f"{k:,} labels, {r.outputs:,} outputs, words of {bits} bits; verified",
+        "",
+        *prior_bars(decoded),
+        "use of the private labels:",
+        *decoded.usefulness.in_words(decoded.rows),
+        *(f"warning: {found.text}" for found in decoded.shortcomings),
         "",
         *_matrix(decoded, asked, whole),
         "",

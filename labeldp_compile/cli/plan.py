@@ -10,8 +10,10 @@ from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
 
 from labeldp_compile.cli.output import printable, say, say_json
 from labeldp_compile.planning import Plan, plan_spec
+from labeldp_compile.planning.budget import is_unpaid
 from labeldp_compile.planning.forecast import Range
 from labeldp_compile.prior.discrete_laplace import NOISE
+from labeldp_compile.prior.obtain import split_in_words
 
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
@@ -38,6 +40,7 @@ def _in_words(plan: Plan) -> list[str]:
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
         _line("label", f"{printable(spec.label.column)}: {_domain(spec.domain)}"),
         _line("other values", _others(spec.domain)),
+        _line("goal", spec.goal),
         _line("loss", spec.loss),
         _line("mechanism", spec.named_mechanism.title),
     ]
@@ -49,6 +52,7 @@ def _in_words(plan: Plan) -> list[str]:
         _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
         _line("ε in total", _spent(float(budget.total), "for a label in both")),
+        *_use(plan),
         _line("solver", forecast.solver),
         _line("time", _about(forecast.seconds, _time)),
         _line("outputs", _count(forecast.outputs)),
@@ -56,6 +60,22 @@ def _in_words(plan: Plan) -> list[str]:
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
     return lines
+
+
+def _use(plan: Plan) -> list[str]:
+    if plan.use is None:
+        return []
+    use, training = plan.use, plan.spec.goal == "training"
+    whose = "were the prior uniform" if use.prior == "uniform" else f"under the {use.prior} prior"
+    return [
+        _line("use", f"for goal: {plan.spec.goal}, {whose}:"),
+        *(f"  {line}" for line in use.figures.in_words(plan.budget.rows)),
+        *(
+            _line("warning", found.text)
+            for found in use.shortcomings
+            if training or not found.for_training_only
+        ),
+    ]
 
 
 def _line(name: str, text: str) -> str:
@@ -67,22 +87,30 @@ def _prior(plan: Plan) -> list[str]:
     if budget.data is None:
         return [_line("prior", kind)]
     rows = "number of rows not stated" if budget.rows is None else f"n = {budget.rows:,} rows"
-    lines = [_line("prior", f"{kind}: the label histogram of {budget.data} ({rows})")]
+    if is_unpaid(plan.spec, budget):
+        lines = [_line("prior", f"uniform: the labels of {budget.data} are not counted ({rows})")]
+    else:
+        cells = "" if budget.cells is None else f" over {budget.cells:,} cells of labels"
+        what = f"{kind}: the label histogram of {budget.data}{cells} ({rows})"
+        lines = [_line("prior", what)]
+    if budget.reason is not None:
+        lines.append(_line("", f"split: auto: {budget.reason}"))
     noise = budget.noise
     if noise is not None:
         text = f"{NOISE} of scale {noise.scale:.6g} on each count: sd {noise.deviation:.4g} rows"
         if noise.average_count is not None:
             share = noise.deviation / noise.average_count
-            text += f", {share:.1%} of the average label's {noise.average_count:,.1f}"
+            counted = "label" if budget.cells is None else "cell"
+            text += f", {share:.1%} of the average {counted}'s {noise.average_count:,.1f}"
         lines.append(_line("noise", text))
     return lines
 
 
 def _prior_cost(plan: Plan) -> str:
     if plan.budget.noise is None:
-        return f"nothing: the prior is {plan.spec.prior.kind}"
-    split = plan.spec.privacy.split
-    how = "√(k/n)" if split == "auto" else "as given"
+        is_free = plan.spec.prior.kind == "private"
+        return f"nothing: the prior is {'uniform' if is_free else plan.spec.prior.kind}"
+    how = {"auto": "split: auto", "paper": "√(k/n)", "given": "as given"}[split_in_words(plan.spec)]
     if plan.ledger is not None:
         return f"once, unless the ledger recalls it ({how})"
     return f"each time compile runs ({how})"

@@ -12,7 +12,7 @@ from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, Ru
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
 
 from labeldp_compile.cli.output import complain, row_progress, tell
-from labeldp_compile.cli.table_options import text_options
+from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.tabular.formats import is_stream

@@ -46,20 +46,23 @@ class Question:
     domain: dict[str, Any]
     epsilon: Fraction
     form: TextForm = PLAIN
+    cells: int | None = None
 
     @classmethod
-    def of(cls, spec: Spec, epsilon: Fraction) -> Question:
-        """What a spec with a private prior asks of its data, at ε₁."""
+    def of(cls, spec: Spec, epsilon: Fraction, cells: int | None) -> Question:
+        """What a spec with a private prior asks of its data, at ε₁; ``cells`` of labels, if any."""
         assert isinstance(spec.prior, PrivatePrior)
-        prior = spec.prior
-        return cls(spec.label.column, prior.counts, spec.domain.to_json(), epsilon, prior.form)
+        prior, domain = spec.prior, spec.domain.to_json()
+        return cls(spec.label.column, prior.counts, domain, epsilon, prior.form, cells)
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON."""
+        """SHA-256 of the canonical JSON, in which cells stand only where labels are joined."""
         facts = {**vars(self), "epsilon": str(self.epsilon)}
         # A form that is not stated is not in the digests of earlier versions either.
         stated = {key: value for key, value in vars(facts.pop("form")).items() if value is not None}
         facts |= stated
+        if self.cells is None:
+            del facts["cells"]
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, Self, get_args
 
 from labeldp_verify.forms import Domain
 
+from labeldp_compile.mechanisms.prior_use import PriorUse
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.mechanisms.tables import Layout
 from labeldp_compile.yaml_model import Strict
@@ -60,6 +61,11 @@ class Mechanism(Strict, ABC):
     def is_unbiased(self) -> bool:
         """Whether it keeps the mean of a label (but for clamping far out in the tails)."""
         return False
+
+    @property
+    def prior_use(self) -> PriorUse | None:
+        """What it gains from the prior; None if its randomizer is the same for all priors."""
+        return None
 
     def solver(self) -> str:
         """How it is solved with these options."""

@@ -25,6 +25,12 @@ from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
+from labeldp_compile.mechanisms.prior_use import (
+    ANSWERS_THE_LIKELY,
+    KEEPS_MEANS,
+    PRICES_BIAS,
+    PriorUse,
+)
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.rr_on_bins import build_bins, most_bins_bytes, rehearse_bins
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, Layout
@@ -130,6 +136,14 @@ class OptimalUnbiased(Mechanism):
     def is_unbiased(self) -> bool:
         """Even with a bias budget, labels are rounded without bias."""
         return True
+
+    @property
+    def prior_use(self) -> PriorUse:
+        """That of RR-on-Bins, as far as the budget lets it be biased where labels are rare."""
+        if self.bias is None or self.bias.max is not None:
+            return KEEPS_MEANS
+        is_free = self.bias.penalty == 0 or self.bias.sample_size == 1
+        return ANSWERS_THE_LIKELY if is_free else PRICES_BIAS
 
     def options_in_words(self) -> list[str]:
         """Outputs and bias."""

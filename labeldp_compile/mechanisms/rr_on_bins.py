@@ -12,6 +12,7 @@ from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
+from labeldp_compile.mechanisms.prior_use import ANSWERS_THE_LIKELY, PriorUse
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.tables import (
     GRID_OF_RESPONSE,
@@ -35,6 +36,11 @@ class RRonBins(Mechanism):
     answers = "positive"
     may_keep = False
     certified_labels = MAX_CERTIFIED_LABELS
+
+    @property
+    def prior_use(self) -> PriorUse:
+        """The bins lie where the labels are likely to be."""
+        return ANSWERS_THE_LIKELY
 
     def build(self, problem: Problem) -> Solved:
         """The bins, their outputs, and dual values."""

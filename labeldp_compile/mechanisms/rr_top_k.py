@@ -12,6 +12,7 @@ from pydantic import Field, StrictInt
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
+from labeldp_compile.mechanisms.prior_use import KEEPS_THE_LIKELIEST, PriorUse
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved, label_values
 from labeldp_compile.mechanisms.tables import (
     MAX_CERTIFIED_LABELS,
@@ -30,6 +31,11 @@ class KeepsLikeliest(Mechanism):
 
     method = "closed form, after sorting the prior"
     certified_labels: ClassVar[float] = MAX_CERTIFIED_LABELS
+
+    @property
+    def prior_use(self) -> PriorUse:
+        """Labels that are not among the likeliest are lost."""
+        return KEEPS_THE_LIKELIEST
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Duals of the 0-1 loss."""

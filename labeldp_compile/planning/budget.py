@@ -10,7 +10,7 @@ from pathlib import Path
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
 from labeldp_compile.prior.obtain import require_rows
-from labeldp_compile.prior.split import split_epsilon
+from labeldp_compile.prior.split import needs_rows, plan_prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 from labeldp_compile.tabular import open_table
@@ -29,7 +29,8 @@ class Noise:
     Attributes:
         scale: of the discrete Laplace distribution, 2/ε₁.
         deviation: its standard deviation, in rows.
-        average_count: n/k, the rows that a label has on average; None if n is not known.
+        average_count: the rows that a label (or a cell of labels) has on average; None if n is not
+            known.
     """
 
     scale: float
@@ -46,6 +47,8 @@ class Budget:
         data: the file that is counted, or None.
         rows: n, or None where it does not matter or is not known.
         noise: of a private prior, else None.
+        cells: of neighbouring labels that are counted together, or None.
+        reason: why ``split: auto`` chose this; None if it had nothing to choose.
     """
 
     total: Fraction
@@ -54,6 +57,8 @@ class Budget:
     data: Path | None
     rows: int | None
     noise: Noise | None
+    cells: int | None = None
+    reason: str | None = None
 
 
 def find_budget(spec: Spec, directory: Path) -> Budget:
@@ -70,20 +75,27 @@ def find_budget(spec: Spec, directory: Path) -> Budget:
     rows = _stated_rows(spec, path)
     if not isinstance(prior, PrivatePrior):
         return Budget(total, Fraction(0), total, path, rows, None)
-    labels = spec.domain.size
     if rows is not None:
         require_rows(path, prior.rows, rows)
-    elif spec.privacy.split == "auto" and prior.rows is None:
+    elif prior.rows is None and needs_rows(spec):
         raise RowsUnknownError(
             f"{path}: {'a CSV' if prior.counts is None else 'a histogram'} file does not state its "
-            "number of rows, which split: auto needs, and plan does not read it: say rows: N "
-            "beside data (the number is public), or give the parts yourself, as in "
+            f"number of rows, which split: {spec.privacy.split} needs, and plan does not read "
+            "it: say rows: N beside data (the number is public), or give the parts yourself, as in "
             "split: {prior: …, label: …}"
         )
     rows = prior.rows if rows is None else rows
-    epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows or 0, labels)
-    noise = _noise(epsilon_prior, None if rows is None else rows / labels)
-    return Budget(total, epsilon_prior, epsilon_label, path, rows, noise)
+    plan, noise = plan_prior(spec, rows or 0), None
+    if not plan.is_uniform:
+        counted = plan.cells or spec.domain.size
+        noise = _noise(plan.epsilon_prior, None if rows is None else rows / counted)
+    parts = plan.epsilon_prior, plan.epsilon_label
+    return Budget(total, *parts, path, rows, noise, plan.cells, plan.reason)
+
+
+def is_unpaid(spec: Spec, budget: Budget) -> bool:
+    """Whether a private prior was asked for, and ``split: auto`` takes a uniform one."""
+    return isinstance(spec.prior, PrivatePrior) and budget.prior == 0
 
 
 def _stated_rows(spec: Spec, path: Path) -> int | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from labeldp_verify.forms import CategoricalDomain
 
 from labeldp_compile.mechanisms.tables import Layout
-from labeldp_compile.planning.budget import Budget
+from labeldp_compile.planning.budget import Budget, is_unpaid
 from labeldp_compile.sizes import known_weights
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
@@ -51,11 +51,14 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
     """The estimate for a spec; touches no label."""
     mechanism, k, epsilon = spec.named_mechanism, spec.domain.size, float(budget.label)
     weights = known_weights(spec)
+    if weights is None and is_unpaid(spec, budget):
+        weights = [1] * k
     least, most = _extremes(mechanism.layouts(spec.domain, spec.loss, budget.label, weights))
     listed = _certificate_bytes(spec, budget, weights)
     fixed = _MODEL_BYTES[mechanism.form] + _names(spec) + listed
     size = Range(fixed + least.bytes, fixed + most.bytes)
-    counting = 0 if _is_counted(spec) else (budget.rows or 0) / _ROWS_A_SECOND
+    unread = _is_counted(spec) or is_unpaid(spec, budget)
+    counting = 0 if unread else (budget.rows or 0) / _ROWS_A_SECOND
     seconds = [
         _START_SECONDS
         + counting

@@ -10,8 +10,10 @@ from typing import Any
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import Question, account_of
 from labeldp_compile.pipeline import require_compilable
-from labeldp_compile.planning.budget import Budget, find_budget
+from labeldp_compile.planning.budget import Budget, find_budget, is_unpaid
+from labeldp_compile.planning.expected_use import ExpectedUse, expected_use
 from labeldp_compile.planning.forecast import Forecast, forecast
+from labeldp_compile.prior.obtain import split_in_words
 from labeldp_compile.spec import Spec, load_spec
 
 FORMAT_VERSION = "1.0"
@@ -30,6 +32,7 @@ class Plan:
     forecast: Forecast
     most_bytes: int
     ledger: str | None = None
+    use: ExpectedUse | None = None
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
@@ -40,22 +43,32 @@ class Plan:
             "name": spec.name,
             "label": {"column": spec.label.column, "domain": spec.domain.to_json()},
             "labels": spec.domain.size,
+            "goal": spec.goal,
             "loss": spec.loss,
             "mechanism": spec.named_mechanism.model_dump(mode="json"),
             "mechanism_title": spec.named_mechanism.title,
             "auto": spec.auto_reason,
             "privacy": {
                 **{f"epsilon_{part}": float(value) for part, value in parts.items()},
-                "split": "auto" if spec.privacy.split == "auto" else "given",
+                "split": split_in_words(spec),
+                "split_reason": budget.reason,
                 "exact": {f"epsilon_{part}": str(value) for part, value in parts.items()},
             },
             "prior": {
                 "kind": spec.prior.kind,
                 "data": None if budget.data is None else str(budget.data),
                 "rows": budget.rows,
+                "cells": budget.cells,
+                "taken": "uniform" if is_unpaid(spec, budget) else spec.prior.kind,
                 "noise": None if budget.noise is None else asdict(budget.noise),
             },
             "ledger": self.ledger,
+            "usefulness": None
+            if self.use is None
+            else {"prior": self.use.prior, **self.use.figures.to_json(budget.rows)},
+            "warnings": []
+            if self.use is None
+            else [asdict(part) for part in self.use.shortcomings],
             "solver": self.forecast.solver,
             "estimate": {
                 "outputs": asdict(self.forecast.outputs),
@@ -77,9 +90,13 @@ def plan_spec(path: Path) -> Plan:
     budget = find_budget(spec, path.parent)
     digest = hashlib.sha256(source).hexdigest()
     account = account_of(spec, path.parent, digest, "plan", lambda line: None)
-    ledger = None if account is None else account.forecast(Question.of(spec, budget.prior))
+    ledger = None
+    if account is not None and budget.prior:
+        ledger = account.forecast(Question.of(spec, budget.prior, budget.cells))
     most = require_compilable(spec, budget.prior, budget.label, budget.rows)
     try:
-        return Plan(spec, budget, forecast(spec, budget), most, ledger)
+        expected = forecast(spec, budget)
+        use = expected_use(spec, budget, expected)
+        return Plan(spec, budget, expected, most, ledger, use)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

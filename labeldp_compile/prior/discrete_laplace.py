@@ -64,6 +64,18 @@ def seeded_histogram(counts: NDArray[np.int64], epsilon: Fraction, seed: int) ->
     return NoisyHistogram([int(c) for c in counts + first - second], scale)
 
 
+def cell_of_label(labels: int, cells: int) -> NDArray[np.int64]:
+    """[labels] the cell of each label: neighbours, as many in one as in another, give or take 1."""
+    return np.arange(labels, dtype=np.int64) * cells // labels
+
+
+def coarse(counts: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+    """[cells] counts of cells, from those of labels: one label still moves two of them by one."""
+    joined = np.zeros(cells, dtype=np.int64)
+    np.add.at(joined, cell_of_label(len(counts), cells), counts)
+    return joined
+
+
 # Post-processing of a noisy histogram: the nearest one with the public number of rows.
 #
 # Clipping negative counts at zero alone adds weight to every rare label: half of the noise
@@ -88,3 +100,47 @@ def project_to_total(counts: Sequence[int], total: int) -> list[int]:
     weights = [max(support * count - shift, 0) for count in counts]
     common = math.gcd(*weights)
     return [weight // common for weight in weights]
+
+
+# Post-processing where ε₁ was chosen for the least expected loss, and noise is as large as counts:
+# what does not stand out from the noise is taken for even (James and Stein 1961), so that labels
+# which are alike are not set apart by chance.
+
+_SHRINK_STEPS = 1000
+
+
+def shrunk_weights(noisy: NoisyHistogram, total: int, labels: int) -> list[int]:
+    """Integer weights [labels] from noisy counts [cells] of ``total`` rows.
+
+    Deviations from even counts are shrunk by the share of their squares that noise explains, and
+    projected onto counts >= 0 that sum to the rows; each cell is spread evenly over its labels. The
+    weights are rounded to a mean of at most ``total``.
+    """
+    counts = noisy.counts
+    cells = len(counts)
+    sizes = np.bincount(cell_of_label(labels, cells), minlength=cells).tolist()
+    # In units of 1/labels rows, so that an even share of the rows is an integer.
+    even = [total * size for size in sizes]
+    away = [labels * count - mean for count, mean in zip(counts, even, strict=True)]
+    squares = sum(deviation * deviation for deviation in away)
+    noise = (cells - 1) * _variance(noisy.scale) * labels**2
+    kept = math.floor(_SHRINK_STEPS * max(1 - noise / squares, 0.0)) if squares else 0
+    shrunk = [
+        _SHRINK_STEPS * mean + kept * deviation for mean, deviation in zip(even, away, strict=True)
+    ]
+    weights = project_to_total(shrunk, _SHRINK_STEPS * labels * total)
+    unit = labels * min(total, _FINEST)
+    whole = sum(weights)
+    spread = [
+        (2 * unit * w + size * whole) // (2 * size * whole)
+        for w, size in zip(weights, sizes, strict=True)
+    ]
+    return [spread[cell] for cell in cell_of_label(labels, cells).tolist()]
+
+
+_FINEST = 10**6
+
+
+def _variance(scale: float) -> float:
+    """Of discrete Laplace noise of scale s: 2q/(1 − q)² with q = e^(−1/s)."""
+    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2

@@ -108,8 +108,10 @@ class KeptPrior:
         noisy = NoisyHistogram(counts, scale)
         return cls(question, Fraction(epsilon), DataStamp(**data), facts["rows"], noisy)
 
-    def require(self, path: Path, question: Question, data: DataStamp, labels: int) -> None:
+    def require(self, path: Path, question: Question, data: DataStamp, cells: int) -> None:
         """Raise DataError unless this answers the question about these data; ``path`` is its file.
+
+        ``cells`` is the length of the histogram, in labels or in cells of them.
 
         Nothing is spent then: what was paid for is never passed over in silence.
         """
@@ -125,7 +127,7 @@ class KeptPrior:
                 "but the data file has another name, size or time of change since then: bring the "
                 "old one back to use it, or delete the file and pay for a new one"
             )
-        if len(self.noisy.counts) != labels:
+        if len(self.noisy.counts) != cells:
             raise _damaged(path)
 
 

@@ -10,25 +10,31 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import PriorAccount, Question
 from labeldp_compile.prior.discrete_laplace import (
     L1_SENSITIVITY,
     NOISE,
     NoisyHistogram,
+    coarse,
     noisy_histogram,
     project_to_total,
     seeded_histogram,
+    shrunk_weights,
 )
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.kept import DataStamp, KeptPrior, read_kept, write_kept
-from labeldp_compile.prior.split import split_epsilon
+from labeldp_compile.prior.split import PriorPlan, needs_rows, plan_prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 from labeldp_compile.tabular import TableReader, open_table, refused
 
 _ANSWER_BYTES, _COUNT_BYTES = 10_000, 40  # of a ledger's entry, at most: fixed, and for each label
 BeforeSpending = Callable[[Fraction, Fraction, int | None], None]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,7 @@ def estimate_prior(
     before_spending: BeforeSpending = lambda epsilon_prior, epsilon_label, rows: None,
     account: PriorAccount | None = None,
     keep: Keep | None = None,
+    say: Say = lambda line: None,
 ) -> Prior:
     """The prior of a spec whose paths are relative to ``directory``.
 
@@ -75,7 +82,9 @@ def estimate_prior(
     the prior. A private prior spends ε₁ each time this is called, unless an ``account`` recalls
     what it answered before, or the file of ``keep`` has it; without an account it is kept there.
     With an account ε₁ is written to its ledger before a label is read, and OverBudgetError is
-    raised if the ledger's budget cannot pay.
+    raised if the ledger's budget cannot pay. ``say`` is told what ``split: auto`` chose, and why;
+    where that is a uniform prior, nothing is spent, and no label is read if the number of rows is
+    known without.
     """
     domain, prior, epsilon = spec.domain, spec.prior, Fraction(spec.privacy.epsilon)
     if isinstance(prior, PrivatePrior):
@@ -92,10 +101,10 @@ def estimate_prior(
         if account is None:
             if test_seed is not None:
                 keep = None
-            return _private(spec, table, test_seed, progress, before_spending, keep)
+            return _private(spec, table, test_seed, progress, before_spending, keep, say)
         if test_seed is not None:
             raise InputError("a test seed makes no private prior: leave out the ledger, too")
-        return _accounted(spec, table, progress, before_spending, account)
+        return _accounted(spec, table, progress, before_spending, account, say)
     if isinstance(prior, PublicPrior):
         if prior.weights is not None:
             weights = integer_weights(prior.weights)
@@ -127,46 +136,81 @@ def _private(
     progress: Callable[[int], None],
     before_spending: BeforeSpending,
     keep: Keep | None,
+    say: Say,
 ) -> Prior:
     assert isinstance(spec.prior, PrivatePrior)
     stamp = DataStamp.of(spec.prior.data, table.path)
     kept = None if keep is None else read_kept(keep.path)
     if keep is not None and kept is not None:
         return _from_file(spec, stamp, keep, kept)
+    rows = spec.prior.rows if table.rows is None else table.rows
+    plan = plan_prior(spec, rows or 0) if rows or not needs_rows(spec) else None
+    if plan is not None and plan.is_uniform:
+        return _unpaid(spec, plan, rows, before_spending, say)
     counts = _counts(table, progress)
     rows = int(counts.sum())
     require_rows(table.path, spec.prior.rows, rows)
-    epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows, len(counts))
-    before_spending(epsilon_prior, epsilon_label, rows)
+    plan = plan_prior(spec, rows)
+    if plan.is_uniform:
+        return _unpaid(spec, plan, rows, before_spending, say)
+    before_spending(plan.epsilon_prior, plan.epsilon_label, rows)
     if DataStamp.of(spec.prior.data, table.path) != stamp:
         raise refused(table.path, "was changed while it was read; nothing was spent")
-    if test_seed is None:
-        noisy = noisy_histogram(counts, epsilon_prior)
-    else:
-        noisy = seeded_histogram(counts, epsilon_prior, test_seed)
+    noisy = _draw(counts, plan, test_seed)
     if keep is not None:
-        question = Question.of(spec, epsilon_prior).digest()
-        write_kept(keep.path, KeptPrior(question, epsilon_prior, stamp, rows, noisy))
+        question = Question.of(spec, plan.epsilon_prior, plan.cells).digest()
+        write_kept(keep.path, KeptPrior(question, plan.epsilon_prior, stamp, rows, noisy))
         keep.say(
-            f"ε₁ = {float(epsilon_prior):g} is spent; until the artifact is written, "
+            f"ε₁ = {float(plan.epsilon_prior):g} is spent; until the artifact is written, "
             f"{keep.path} keeps the noisy prior"
         )
-    statement = _statement(spec, noisy, rows)
-    return Prior(statement["weights"], epsilon_prior, epsilon_label, statement)
+    _explain(plan, say)
+    return _paid(spec, plan, noisy, rows)
+
+
+def _unpaid(
+    spec: Spec, plan: PriorPlan, rows: int | None, before_spending: BeforeSpending, say: Say
+) -> Prior:
+    """A uniform prior, where a private one is not worth its ε."""
+    before_spending(plan.epsilon_prior, plan.epsilon_label, rows)
+    _explain(plan, say)
+    weights = [1] * spec.domain.size
+    statement = {"kind": "uniform", "weights": weights}
+    return Prior(weights, plan.epsilon_prior, plan.epsilon_label, statement)
+
+
+def _paid(spec: Spec, plan: PriorPlan, noisy: NoisyHistogram, rows: int) -> Prior:
+    statement = _statement(spec, plan, noisy, rows)
+    return Prior(statement["weights"], plan.epsilon_prior, plan.epsilon_label, statement)
+
+
+def _explain(plan: PriorPlan, say: Say) -> None:
+    if plan.reason is not None:
+        say(f"split: auto: {plan.reason}")
+
+
+def _draw(counts: NDArray[np.int64], plan: PriorPlan, test_seed: int | None) -> NoisyHistogram:
+    """Noise on the counts of labels, or of cells of them."""
+    if plan.cells is not None:
+        counts = coarse(counts, plan.cells)
+    if test_seed is None:
+        return noisy_histogram(counts, plan.epsilon_prior)
+    return seeded_histogram(counts, plan.epsilon_prior, test_seed)
 
 
 def _from_file(spec: Spec, stamp: DataStamp, keep: Keep, kept: KeptPrior) -> Prior:
     """The prior that an earlier compile paid for; no label is read."""
     assert isinstance(spec.prior, PrivatePrior)
     require_rows(keep.path, spec.prior.rows, kept.rows)
-    epsilon_prior, epsilon_label = split_epsilon(spec.privacy, kept.rows, spec.domain.size)
-    kept.require(keep.path, Question.of(spec, epsilon_prior), stamp, spec.domain.size)
+    plan = plan_prior(spec, kept.rows)
+    question = Question.of(spec, plan.epsilon_prior, plan.cells)
+    kept.require(keep.path, question, stamp, plan.cells or spec.domain.size)
     keep.say(
         f"{keep.path}: reusing the noisy prior of a compile that wrote no artifact "
-        f"(ε₁ = {float(epsilon_prior):g} was spent then); nothing is spent, and no label is read"
+        f"(ε₁ = {float(plan.epsilon_prior):g} was spent then); nothing is spent, and no label is "
+        "read"
     )
-    statement = _statement(spec, kept.noisy, kept.rows)
-    return Prior(statement["weights"], epsilon_prior, epsilon_label, statement)
+    return _paid(spec, plan, kept.noisy, kept.rows)
 
 
 def _accounted(
@@ -175,29 +219,32 @@ def _accounted(
     progress: Callable[[int], None],
     before_spending: BeforeSpending,
     account: PriorAccount,
+    say: Say,
 ) -> Prior:
     """The same through a ledger, which is paid before a label is read: n must be known by then."""
     assert isinstance(spec.prior, PrivatePrior)
     rows = spec.prior.rows if table.rows is None else table.rows
-    if rows is None and spec.privacy.split == "auto":
+    if rows is None and needs_rows(spec):
         raise refused(
             table.path,
-            "the ledger is paid before the file is read, and split: auto needs its "
-            "number of rows: say rows: N beside data (the number is public), or give the parts "
+            f"the ledger is paid before the file is read, and split: {spec.privacy.split} needs "
+            "its number of rows: say rows: N beside data (the number is public), or give the parts "
             "yourself, as in split: {prior: …, label: …}",
         )
-    epsilon_prior, epsilon_label = split_epsilon(spec.privacy, rows or 0, spec.domain.size)
-    question = Question.of(spec, epsilon_prior)
+    plan = plan_prior(spec, rows or 0)
+    if plan.is_uniform:
+        return _unpaid(spec, plan, rows, before_spending, say)
+    question = Question.of(spec, plan.epsilon_prior, plan.cells)
     statement = account.recall(question)
     if statement is None:
-        before_spending(epsilon_prior, epsilon_label, rows)
+        before_spending(plan.epsilon_prior, plan.epsilon_label, rows)
         account.require_room(_ANSWER_BYTES + _COUNT_BYTES * spec.domain.size)
         spent = account.spend(question)
         digest = account.require_same_data(table.path, spec.label.column)
         counts = _counts(table, progress)
         require_rows(table.path, rows, int(counts.sum()))
-        noisy = noisy_histogram(counts, epsilon_prior)
-        statement = _statement(spec, noisy, int(counts.sum()))
+        noisy = _draw(counts, plan, None)
+        statement = _statement(spec, plan, noisy, int(counts.sum()))
         account.keep(spent, question, digest, statement)
     elif rows is not None and rows != statement["rows"]:
         raise refused(
@@ -206,13 +253,17 @@ def _accounted(
             f"{spec.prior.data_version!r} had {statement['rows']:,}: other data need another "
             "data_version",
         )
-    statement = {**statement, "split": _split(spec)}
-    return Prior(statement["weights"], epsilon_prior, epsilon_label, statement)
+    _explain(plan, say)
+    statement = {**statement, "split": split_in_words(spec)}
+    return Prior(statement["weights"], plan.epsilon_prior, plan.epsilon_label, statement)
 
 
-def _statement(spec: Spec, noisy: NoisyHistogram, rows: int) -> dict[str, Any]:
+def _statement(spec: Spec, plan: PriorPlan, noisy: NoisyHistogram, rows: int) -> dict[str, Any]:
     """The certificate's ``prior``."""
-    weights = project_to_total(noisy.counts, rows)
+    if plan.shrunk:
+        weights = shrunk_weights(noisy, rows, spec.domain.size)
+    else:
+        weights = project_to_total(noisy.counts, rows)
     return {
         "kind": "private",
         "weights": weights,
@@ -221,16 +272,27 @@ def _statement(spec: Spec, noisy: NoisyHistogram, rows: int) -> dict[str, Any]:
         "mechanism": NOISE,
         "l1_sensitivity": L1_SENSITIVITY,
         "scale": noisy.scale,
-        "post_processing": "projection onto counts >= 0 that sum to the rows",
-        "split": _split(spec),
+        "post_processing": _post_processing(plan),
+        "split": split_in_words(spec),
     }
 
 
-def _split(spec: Spec) -> str:
-    return "auto" if spec.privacy.split == "auto" else "given"
+def _post_processing(plan: PriorPlan) -> str:
+    """What was done with the noisy counts, and what they are counts of where not of labels."""
+    steps = "projection onto counts >= 0 that sum to the rows"
+    if plan.shrunk:
+        steps = f"shrinking towards even counts, then {steps}"
+    if plan.cells is not None:
+        steps = f"{plan.cells} cells of neighbouring labels: {steps}, each cell spread evenly"
+    return steps
 
 
-def _counts(table: TableReader, progress: Callable[[int], None]) -> Any:
+def split_in_words(spec: Spec) -> str:
+    """How ε was divided: auto, paper or given."""
+    return spec.privacy.split if isinstance(spec.privacy.split, str) else "given"
+
+
+def _counts(table: TableReader, progress: Callable[[int], None]) -> NDArray[np.int64]:
     counts = count_labels(table, progress)
     require_rows(table.path, None, int(counts.sum()))
     return counts

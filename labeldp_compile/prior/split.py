@@ -1,35 +1,141 @@
-"""Divide ε between the prior and the label, exactly."""
+"""Divide ε between the prior and the label, exactly, before a label is read.
+
+``auto`` minimises the expected loss of the whole, relative to that with the true prior and all of ε
+on the label. With ε₁ = s·ε on a histogram of B cells of neighbouring labels it is
+
+    slope·s + gain·(noise·r + coarse(B)),    r = √8·B / (n·s·ε),
+
+where r is the standard deviation of a cell's noise (discrete Laplace of scale 2/ε₁) in units of the
+average cell, and ``mechanisms/prior_use.py`` has the four. The best s for a B is a root; of all B
+the best is taken, unless the ``gain`` that a uniform prior forgoes, for nothing, is about as small.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp_compile.errors import BudgetError
-from labeldp_compile.spec.model import PrivacySpec
+from labeldp_compile.mechanisms.prior_use import PriorUse
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import Split
 
-_DIGITS = 6
+_DIGITS = 6  # of ε₁ = √(k/n)
+_AUTO_DIGITS = 2  # of auto's: the same on machines whose float64 functions differ in the last bit
+_NOISE = math.sqrt(8)  # standard deviation of Laplace noise of scale 2/ε₁, times ε₁
+_MOST = 0.5  # of ε, at most, for a prior
+_WORTH_IT = 0.75  # of the gain that is forgone: the model is no better than that
+_LEAST_CELLS = 2
 
 
-def split_epsilon(privacy: PrivacySpec, rows: int, labels: int) -> tuple[Fraction, Fraction]:
-    """(ε₁ for the private prior, ε₂ for the label), with ε₁ + ε₂ = ε exactly.
+@dataclass(frozen=True)
+class PriorPlan:
+    """What is spent on a private prior, and on what.
 
-    ``auto`` is ε₁ = √(k/n), rounded down to 6 significant digits: the choice under which the loss
-    of estimating the prior vanishes as n grows (RR-on-Bins paper, Theorem 7). Raises BudgetError
-    unless that leaves something for the label, i.e. unless n > k/ε².
+    Attributes:
+        epsilon_prior: ε₁; 0 for a uniform prior, which reads no label.
+        epsilon_label: ε₂; the two sum to ε exactly.
+        cells: the histogram has so many cells of neighbouring labels; None if each label is one.
+        shrunk: whether the noisy counts are shrunk towards even ones.
+        reason: why ``auto`` chose this, in a sentence; None if the spec did.
     """
-    epsilon = Fraction(privacy.epsilon)
-    if privacy.split != "auto":
-        return Fraction(privacy.split.prior), Fraction(privacy.split.label)
+
+    epsilon_prior: Fraction
+    epsilon_label: Fraction
+    cells: int | None = None
+    shrunk: bool = False
+    reason: str | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether nothing is spent, and the prior is uniform."""
+        return self.epsilon_prior == 0
+
+
+def needs_rows(spec: Spec) -> bool:
+    """Whether the plan depends on the number of rows."""
+    split = spec.privacy.split
+    return split == "paper" or (split == "auto" and spec.named_mechanism.prior_use is not None)
+
+
+def plan_prior(spec: Spec, rows: int) -> PriorPlan:
+    """The plan for a spec with a private prior of so many rows (0 where ``needs_rows`` is false).
+
+    Raises BudgetError where ``split: paper`` leaves nothing for the label.
+    """
+    split, epsilon = spec.privacy.split, Fraction(spec.privacy.epsilon)
+    if isinstance(split, Split):
+        return PriorPlan(Fraction(split.prior), Fraction(split.label))
+    if split == "paper":
+        return PriorPlan(*paper_split(epsilon, rows, spec.domain.size))
+    use = spec.named_mechanism.prior_use
+    if use is None:
+        reason = (
+            f"{spec.named_mechanism.kind} is the same for every prior, so that none is paid for"
+        )
+        return PriorPlan(Fraction(0), epsilon, None, False, reason)
+    return _best(use, spec.domain.size, epsilon, rows)
+
+
+def paper_split(epsilon: Fraction, rows: int, labels: int) -> tuple[Fraction, Fraction]:
+    """(ε₁, ε₂) with ε₁ = √(k/n), rounded down to 6 significant digits.
+
+    The choice under which the loss of estimating the prior vanishes as n grows (RR-on-Bins paper,
+    Theorem 7). Raises BudgetError unless that leaves something for the label, i.e. unless n > k/ε².
+    """
     if rows * epsilon**2 <= labels:
         needed = math.floor(labels / epsilon**2) + 1
         raise BudgetError(
-            f"split: auto spends ε₁ = √(k/n) on the prior, and with k = {labels} labels and "
+            f"split: paper spends ε₁ = √(k/n) on the prior, and with k = {labels} labels and "
             f"n = {rows} rows that is all of ε = {float(epsilon):g} (it takes n ≥ {needed}). "
-            "Two ways out: give the parts yourself, as in split: {prior: …, label: …}; "
-            "or use a prior that costs nothing (prior: {kind: public} or {kind: uniform})"
+            "Ways out: split: auto; the parts themselves, as in split: {prior: …, label: …}; "
+            "or a prior that costs nothing (prior: {kind: public} or {kind: uniform})"
         )
-    root = math.sqrt(labels / rows)
-    digits = _DIGITS - 1 - math.floor(math.log10(root))
-    prior = Fraction(math.floor(root * 10**digits), 10**digits)
+    prior = _rounded_down(math.sqrt(labels / rows), _DIGITS)
     return prior, epsilon - prior
+
+
+def _best(use: PriorUse, labels: int, epsilon: Fraction, rows: int) -> PriorPlan:
+    cost, share, cells = min(_choices(use, labels, float(epsilon), rows))
+    data = f"with {rows:,} rows and {labels:,} labels at ε = {float(epsilon):g}"
+    if cost > _WORTH_IT * use.gain(float(epsilon)):
+        reason = (
+            f"{data} a private prior would cost about what it gains (its noise, and the ε that "
+            "the label lacks): the prior is uniform, and all of ε is for the label"
+        )
+        return PriorPlan(Fraction(0), epsilon, None, False, reason)
+    prior = _rounded_down(share * float(epsilon), _AUTO_DIGITS)
+    over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
+    reason = (
+        f"{data} the least loss is expected from ε₁ = {float(prior):g} for a histogram over {over}"
+    )
+    return PriorPlan(prior, epsilon - prior, None if cells == labels else cells, True, reason)
+
+
+def _choices(
+    use: PriorUse, labels: int, epsilon: float, rows: int
+) -> list[tuple[float, float, int]]:
+    """(expected relative loss, share of ε for the prior, cells) of every number of cells."""
+    gain, slope = use.gain(epsilon), use.slope(epsilon)
+    found = []
+    for cells in _cell_numbers(labels) if use.coarse is not None else [labels]:
+        lost = 0.0 if use.coarse is None or cells == labels else use.coarse(cells)
+        noise = gain * use.noise * _NOISE * cells / (rows * epsilon)  # over s
+        share = min(math.sqrt(noise / slope), _MOST)
+        found.append((slope * share + noise / share + gain * lost, share, cells))
+    return found
+
+
+def _cell_numbers(labels: int) -> list[int]:
+    """2, 3, 4, 6, 8, 12 … as long as cells have two labels on average; and all labels."""
+    powers = [_LEAST_CELLS << e for e in range(labels.bit_length())]
+    numbers = sorted({*powers, *(3 * power // 2 for power in powers)})
+    return [*(number for number in numbers if 2 * number <= labels), labels]
+
+
+def _rounded_down(number: float, digits: int) -> Fraction:
+    places = digits - 1 - math.floor(math.log10(number))
+    if places >= 0:
+        return Fraction(math.floor(number * 10**places), 10**places)
+    return Fraction(math.floor(number / 10**-places) * 10**-places)

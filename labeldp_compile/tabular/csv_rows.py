@@ -31,7 +31,7 @@ class RowForm:
         self._row = re.compile(row, re.VERBOSE)
         self._rows = re.compile(rb"(?:" + row + rb")*+", re.VERBOSE)
         self._first_row = re.compile(rb"[\r\n]*+" + row, re.VERBOSE)
-        self._quoted = re.compile(rb'(?<![^%s\r\n])"(?:[^"]++|"")*+(?:"|\Z)'.replace(b"%s", mark))
+        self._quoted = re.compile(rb'(?<![^%s\r\n])"(?:[^"]++|"")*+("|\Z)'.replace(b"%s", mark))
         self._cell = re.compile(_CELL.replace(b"%s", mark), re.VERBOSE)
         self._around = np.frombuffer(self.delimiter + b'"\r\n', dtype=np.uint8)
 
@@ -66,29 +66,46 @@ class RowForm:
         Raises ValueError unless every row has so many ``columns``.
         """
         cells = np.frombuffer(block, dtype=np.uint8)
-        quotes = np.flatnonzero(cells == ord('"'))
-        if not self._are_usual(cells, quotes):
-            cells_in_quotes = self._quoted.finditer(block)
-            quotes = np.array([(c.start(), c.end() - 1) for c in cells_in_quotes], np.int64).ravel()
-        mark, feed, back = self.delimiter[0], ord("\n"), ord("\r")
-        ends = np.flatnonzero((cells == mark) | (cells == feed) | (cells == back))
-        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
-        after_back = (cells[ends] == feed) & (ends > 0) & (cells[ends - 1] == back)
-        ends = ends[~after_back]
-        closing = cells[ends] != mark
-        pairs = (cells[ends] == back) & (cells[np.minimum(ends + 1, len(cells) - 1)] == feed)
-        after = ends + 1 + pairs  # where the next cell begins
-        if len(cells) > (after[-1] if len(ends) and closing[-1] else 0):
+        ends = self._ends_of_cells(cells, block)
+        closing = cells[ends] != self.delimiter[0]
+        after = ends + 1  # where the next cell begins
+        if b"\r\n" in block:
+            after += (cells[ends] == ord("\r")) & (
+                cells[np.minimum(after, len(cells) - 1)] == ord("\n")
+            )
+        if len(cells) > (after[-1] if len(ends) and closing[-1] else 0):  # no line end at the end
             ends, closing = np.append(ends, len(cells)), np.append(closing, True)
             after = np.append(after, len(cells))
-        starts = np.concatenate([[0], after[:-1]]) if len(ends) else after
+        starts = np.empty_like(ends)
+        starts[:1], starts[1:] = 0, after[:-1]
         if columns > 1:  # an empty line is no row
-            first = np.concatenate([[True], closing[:-1]]) if len(ends) else closing
-            some = ~(first & closing & (starts == ends))
-            starts, ends, closing = starts[some], ends[some], closing[some]
-        if not np.array_equal(closing, np.arange(len(ends)) % columns == columns - 1):
+            empty = closing & (starts == ends)
+            empty[1:] &= closing[:-1]
+            if empty.any():
+                starts, ends, closing = starts[~empty], ends[~empty], closing[~empty]
+        if len(ends) % columns:
             raise ValueError("a row has another length")
-        return np.stack([starts[place::columns], ends[place::columns]], axis=1).astype(np.int64)
+        by_row = closing.reshape(-1, columns)
+        if by_row[:, :-1].any() or not by_row[:, -1].all():
+            raise ValueError("a row has another length")
+        return np.stack([starts[place::columns], ends[place::columns]], axis=1)
+
+    def _ends_of_cells(self, cells: NDArray[np.uint8], block: bytes) -> NDArray[np.int64]:
+        """Where delimiters and the first bytes of ends of rows stand, outside quotes."""
+        ends = (cells == self.delimiter[0]) | (cells == ord("\n"))
+        if b"\r" in block:
+            back = cells == ord("\r")
+            ends[1:] &= ~((cells[1:] == ord("\n")) & back[:-1])
+            ends |= back
+        if b'"' in block:
+            quotes = cells == ord('"')
+            if not self._are_usual(cells, np.flatnonzero(quotes)):
+                quotes = np.zeros(len(cells), bool)
+                for cell in self._quoted.finditer(block):
+                    quotes[cell.start()] = True
+                    quotes[cell.start(1) :][: len(cell[1])] = True  # none, if it is not closed
+            ends &= ~np.logical_xor.accumulate(quotes)
+        return np.flatnonzero(ends)
 
     def _are_usual(self, cells: NDArray[np.uint8], quotes: NDArray[np.intp]) -> bool:
         """Whether no quote stands amid a cell, where it opens nothing."""

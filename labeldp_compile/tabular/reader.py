@@ -16,7 +16,7 @@ from labeldp_runtime.ids import Ids
 from labeldp_verify.forms import Domain
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import refused
+from labeldp_compile.errors import DataError, refused
 from labeldp_compile.tabular.count_column import check_count_type, count_array
 from labeldp_compile.tabular.csv_file import (
     MAX_ROW_BYTES,
@@ -203,9 +203,7 @@ def _open_file(
     for name in filter(None, (column, table.count_column, table.id_column)):
         require_column(path, name, names, csv)
     if csv is None:
-        check_type(table.domain, column, every.field(column).type)
-        if table.count_column is not None:
-            check_count_type(path, table.count_column, every.field(table.count_column).type)
+        _check_types(table, every)
     elif repeated := sorted({name for name in names if names.count(name) > 1}):
         raise refused(path, f"has several columns called {repeated[0]!r}")
     kept = [name for name in (column, table.id_column) if name is not None]
@@ -222,6 +220,16 @@ def _open_file(
         # Refuses the type, if it is wrong.
         opened.ids_of(pa.RecordBatch.from_pylist([], schema=every))
     return opened
+
+
+def _check_types(table: TableReader, schema: pa.Schema) -> None:
+    """Raise DataError if labels or counts of a Parquet file have a type that they cannot have."""
+    try:
+        check_type(table.domain, table.column, schema.field(table.column).type)
+    except DataError as error:
+        raise refused(table.path, str(error)) from None
+    if table.count_column is not None:
+        check_count_type(table.path, table.count_column, schema.field(table.count_column).type)
 
 
 def _require_same_type(path: Path, column: str, kind: pa.DataType, first: TableReader) -> None:

@@ -156,7 +156,6 @@ BAD = {
     "expected LO..HI": ["--column", "visits", "--range", "0-9"],
     "--epsilon: expected a number": [*PARQUET["integer"], "--epsilon", "1\nloss: zero_one"],
     "privacy.epsilon: expected less": [*PARQUET["integer"], "--epsilon", "100"],
-    "Two ways out": [*PARQUET["integer"], "--epsilon", "0.01"],
     "needs numbers": ["--column", "answer", "--kind", "integer", "--range", "0..9"],
     "labels are numbers or text": ["--column", "when", "--range", "0..9"],
     "--values: expected A,B": ["--column", "answer", "--values", "a\rb", "--default", "a"],

@@ -140,10 +140,19 @@ def test_the_default_range_holds_the_epsilon_of_the_spec(tmp_path):
 def test_a_private_prior_is_refused_without_being_told(table, monkeypatch):
     monkeypatch.setattr(obtain, "noisy_histogram", None)
     monkeypatch.setattr(obtain, "count_labels", None)
-    result = labeldp("sweep", spec_in(table, PRIVATE), "-o", table / "out.html")
+    path = spec_in(table, PRIVATE, ("epsilon: 1", "epsilon: 1, split: paper"))
+    result = labeldp("sweep", path, "-o", table / "out.html")
     assert result.exit_code == 2 and result.stdout == ""
     assert "costs ε₁ = 0.034641" in result.stderr and "--spend-prior" in result.stderr
     assert not (table / "out.html").exists()
+
+
+def test_a_prior_for_which_nothing_is_paid_needs_no_leave(table, monkeypatch):
+    monkeypatch.setattr(obtain, "noisy_histogram", None)
+    monkeypatch.setattr(obtain, "count_labels", None)
+    path = spec_in(table, PRIVATE, ("kind: rr_on_bins", "kind: laplace"))
+    result = labeldp("sweep", path, "--epsilon", "1", "--mechanisms", "laplace", "--json")
+    assert result.exit_code == 0 and json.loads(result.stdout)["epsilon_prior_spent"] == 0
 
 
 def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):

@@ -26,7 +26,7 @@ version: 1
 name: visits
 label: {column: y, domain: {kind: integer, min: 0, max: 4}}
 loss: squared
-privacy: {epsilon: 1.0}
+privacy: {epsilon: 1.0, split: paper}
 prior: {kind: private, data: hist.parquet, counts: n}
 mechanism: {kind: rr_on_bins}
 """

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
-from labeldp_compile.errors import BudgetError, DataError
+from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels, estimate_prior
 from labeldp_compile.prior.discrete_laplace import (
     noisy_histogram,
@@ -22,9 +22,7 @@ from labeldp_compile.prior.discrete_laplace import (
     seeded_histogram,
 )
 from labeldp_compile.prior.obtain import integer_weights
-from labeldp_compile.prior.split import split_epsilon
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.spec.model import PrivacySpec
 from labeldp_compile.tabular import open_table
 
 SPEC = """
@@ -106,23 +104,6 @@ def test_many_batches_are_streamed(tmp_path):
     labels = np.random.default_rng(0).integers(0, 5, 200_000)
     counts = counts_of(tmp_path, IntegerDomain(0, 4), pa.array(labels))
     assert counts == np.bincount(labels).tolist()
-
-
-def test_split_auto_is_the_root_of_labels_over_rows_and_adds_up_exactly():
-    privacy = PrivacySpec(epsilon=1, split="auto")
-    prior, label = split_epsilon(privacy, 20190, 78)
-    assert prior + label == 1
-    assert prior <= math.sqrt(78 / 20190) < prior + Fraction(1, 10**6)
-
-
-@pytest.mark.parametrize(("rows", "ok"), [(312, False), (313, True)])
-def test_split_auto_needs_more_than_k_over_epsilon_squared_rows(rows, ok):
-    privacy = PrivacySpec(epsilon=0.5, split="auto")
-    if ok:
-        assert split_epsilon(privacy, rows, 78)[1] > 0
-    else:
-        with pytest.raises(BudgetError, match=r"n ≥ 313.*Two ways out.*split.*uniform"):
-            split_epsilon(privacy, rows, 78)
 
 
 def test_the_noise_is_discrete_laplace_of_scale_two_over_epsilon():

@@ -1,9 +1,11 @@
 """CSV tables: no type is inferred, so that no label decides how another is read."""
 
 import csv
+import hashlib
 import io
 import random
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +24,7 @@ from labeldp_trainer.models import build_model
 from labeldp_trainer.sharding import Devices
 
 from labeldp_compile.cli import main
+from labeldp_compile.tabular.provenance import KEY, Provenance, write_note
 from tests.trainer.trainer_helpers import (
     CATEGORIES,
     CLASSES,
@@ -265,3 +268,45 @@ def test_clusters_take_cells_and_declared_numbers(tmp_path):
     pq.write_table(table(ROWS, 0).set_column(3, "y", names), tmp_path / "train.parquet")
     with pytest.raises(DataError, match="has the type string, but the integer domain"):
         built(tmp_path, text.replace("train.csv", "train.parquet"))
+
+
+def test_folders_and_other_delimiters_give_the_same_arrays(tmp_path):
+    write(tmp_path, columns())
+    expected = built(tmp_path, TRAIN).arrays
+    lines = (tmp_path / "train.csv").read_bytes().splitlines(keepends=True)
+    (tmp_path / "parts").mkdir()
+    for i in range(2):
+        rows = lines[1 + i * 40 : 41 + i * 40]
+        (tmp_path / "parts" / f"part-{i}.csv").write_bytes(b"".join([lines[0], *rows]))
+    (tmp_path / "parts" / "_SUCCESS").touch()
+    text = (tmp_path / "train.csv").read_text().replace(",", ";")
+    (tmp_path / "semi.csv").write_text(text)
+    for data in ("parts", 'semi.csv\n  delimiter: ";"'):
+        found = built(tmp_path, TRAIN.replace("train: train.csv", f"train: {data}")).arrays
+        jax.tree.map(np.testing.assert_array_equal, found, expected)
+    with pytest.raises(DataError, match="--delimiter ';'"):
+        built(tmp_path, TRAIN.replace("train: train.csv", "train: semi.csv"))
+
+
+def test_a_note_of_another_artifact_is_refused(tmp_path):
+    write_artifact(tmp_path, CATEGORIES)
+    text = CLASSES.replace("  test: test.csv\n", "").replace("  test: test.parquet\n", "")
+    private = text.replace(
+        "{kind: none}", "{kind: privatized, artifact: colours.onnx, private_column: colour}"
+    )
+    here = text.replace(
+        "{kind: none}", "{kind: privatized, artifact: colours.onnx, column: colour}"
+    )
+    own = hashlib.sha256((tmp_path / "colours.onnx").read_bytes()).hexdigest()
+    for sha256, said in ((own, None), ("0" * 64, "are those of another artifact")):
+        note = write_note({"colour": Provenance(sha256, 1.0)})
+        pq.write_table(
+            table(ROWS, 0).replace_schema_metadata({KEY: note}), tmp_path / "train.parquet"
+        )
+        if said is None:
+            built(tmp_path, private)
+        else:
+            with pytest.raises(InputError, match=said):
+                built(tmp_path, private)
+        with pytest.raises(InputError, match="holds private labels already"):
+            built(tmp_path, here)

@@ -20,6 +20,7 @@ from labeldp_verify.forms import (
 from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.usefulness import Usefulness
 
+ONE_OUTPUT = "one_output"
 _MUCH = Fraction(1, 2)  # of a declared ε that at least is used
 _NAMED, _COLUMNS = 3, 24
 
@@ -59,7 +60,7 @@ def find_shortcomings(
             if randomizer.outputs == 1
             else ("every label has the same outputs with the same probabilities")
         )
-        return [Shortcoming("one_output", f"{what}: private labels say nothing")]
+        return [Shortcoming(ONE_OUTPUT, f"{what}: private labels say nothing")]
     lines = []
     if isinstance(domain, CategoricalDomain) and not isinstance(randomizer, AdditiveRandomizer):
         missing = [value for value in domain.values if value not in set(randomizer.values)]

@@ -84,6 +84,10 @@ class Usefulness:
 
     def in_words(self, rows: int | None) -> list[str]:
         """Lines for people; n rows, if they are known."""
+        return [f"  {name:<17} {text}" for name, text in self.figures(rows)]
+
+    def figures(self, rows: int | None) -> list[tuple[str, str]]:
+        """(what, in words) of each line for people."""
         lines = []
         if self.deviation is not None:
             lines.append(("one private label", f"sd {_span(self.deviation)}{_off(self.unbiased)}"))
@@ -93,15 +97,16 @@ class Usefulness:
             )
         what = "a mean" if self.deviation is not None else "a share"
         if self.variance is not None:
-            shown = [f"{n:,} rows is right to ±{_short(self.error(n))}" for n in _row_counts(rows)]
-            lines.append((what, f"of {', of '.join(shown)} (95 %)"))
+            first, *others = [(f"{n:,}", _short(self.error(n))) for n in _row_counts(rows)]
+            more = "".join(f", of {n} to ±{error}" for n, error in others)
+            lines.append((what, f"of {first[0]} rows is right to ±{first[1]}{more} (95 %)"))
         if self.worth is not None:
             lines.append(
                 ("worth", f"{_short(self.worth)} private labels say as much as one true label")
             )
         rises = ", ".join(f"{before:.0%} to {_percent(after)}" for before, after in self.belief)
         lines.append(("belief in a label", f"can rise from {rises}"))
-        return [f"  {name:<17} {text}" for name, text in lines]
+        return lines
 
 
 def half_width(variance: float, rows: int) -> float:

@@ -17,6 +17,7 @@ from labeldp_compile.tools.page.numbers import plain
 from labeldp_compile.tools.page.palette import LIGHT
 from labeldp_compile.tools.page.pictures import INK, tidy
 from labeldp_compile.tools.report.plots import (
+    WIDTH,
     label_positions,
     name_categories,
     name_label_axis,
@@ -35,7 +36,7 @@ _APART = 0.11  # of the scale, between two ticks
 
 def matrix_figure(decoded: Decoded, heat: HeatMap) -> Figure:
     """The heat map as a figure of its own, in both colour schemes at once."""
-    figure = Figure(figsize=(8.6, 5.2), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.7), layout="constrained")
     axes, scale = figure.subplots(1, 2, width_ratios=[32, 1])
     draw_matrix(axes, scale, decoded, heat, tuple(SCHEMES))
     return figure

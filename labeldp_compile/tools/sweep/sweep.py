@@ -60,12 +60,12 @@ def sweep_prior(
     with ε₁ after the rows are counted and before any noise is drawn, and may raise. A prior that
     the ``account`` recalls costs nothing; one that it does not is left there for ``compile``.
     """
-    private = isinstance(spec.prior, PrivatePrior)
-    if private and not spend and account is None:
+    costs = _may_cost(spec, directory)
+    if costs and not spend and account is None:
         raise InputError(_refusal(spec, directory))
 
     def before_spending(epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None) -> None:
-        if private:
+        if epsilon_prior:
             if not spend:
                 raise InputError(_refusal(spec, directory))
             about_to_spend(epsilon_prior)
@@ -81,11 +81,21 @@ def sweep_prior(
     return SweepPrior(prior)
 
 
+def _may_cost(spec: Spec, directory: Path) -> bool:
+    """Whether the prior spends, as far as can be told without the data."""
+    if not isinstance(spec.prior, PrivatePrior):
+        return False
+    try:
+        return find_budget(spec, directory).prior > 0
+    except RowsUnknownError:
+        return True
+
+
 def _refusal(spec: Spec, directory: Path) -> str:
     try:
         cost = f"ε₁ = {float(find_budget(spec, directory).prior):g}"
     except RowsUnknownError:
-        cost = "ε₁ = √(k/n)"
+        cost = "a part of ε"
     kept = "once: compile reuses it" if spec.privacy.ledger else "on top of what compile will spend"
     return (
         f"{spec.name}: the prior is private, and estimating it for a sweep costs {cost} {kept}. "

@@ -1,4 +1,4 @@
-"""The options of commands that read a table of text: what separates cells, and the encoding."""
+"""The options of commands that read tables of text: what such a table does not say itself."""
 
 from __future__ import annotations
 

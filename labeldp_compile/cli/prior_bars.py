@@ -1,0 +1,84 @@
+"""The prior as a small bar chart in the terminal, and a hint where it looks like a mistake."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.verified import Decoded
+
+from labeldp_compile.cli.output import clipped, padded, printable, width
+from labeldp_compile.tools.inspection import label_at
+
+MOST_BARS = 12
+_COLUMNS, _NAME_COLUMNS = 30, 24
+_ALMOST_ALL = 0.99
+
+
+def prior_bars(decoded: Decoded) -> list[str]:
+    """Lines of a chart of the certificate's prior; none if it is uniform."""
+    prior = decoded.certificate.prior
+    if prior.kind == "uniform" or not any(prior.weights):
+        return []
+    names, shares = _bars(decoded.domain, prior.weights)
+    names = [clipped(printable(name), _NAME_COLUMNS) for name in names]
+    columns, most, block = max(map(width, names)), max(shares), _block()
+    noisy = "the noisy prior" if prior.kind == "private" else "the prior"
+    return [
+        f"{noisy}:",
+        *(
+            f"  {padded(name, columns)}  {share:>6.1%}  {block * round(_COLUMNS * share / most)}"
+            for name, share in zip(names, shares, strict=True)
+        ),
+    ]
+
+
+def prior_hints(decoded: Decoded) -> list[str]:
+    """A line where nearly all labels are one: most often the spec does not fit the data."""
+    domain, weights = decoded.domain, decoded.certificate.prior.weights
+    total, largest = sum(weights), max(range(len(weights)), key=weights.__getitem__)
+    if decoded.certificate.prior.kind == "uniform" or weights[largest] < _ALMOST_ALL * total:
+        return []
+    label = clipped(printable(str(label_at(domain, largest))), _NAME_COLUMNS)
+    is_default = domain.default is not None and domain.labels()[largest] == domain.default
+    which = "the default for all that is unknown" if is_default else "one label"
+    asked = (
+        "are the categories spelt as in the data?"
+        if isinstance(domain, CategoricalDomain)
+        else "is it the right column, and the range that its labels have?"
+    )
+    share = f"{weights[largest] / total:.1%}"
+    return [f"hint: {share} of the prior falls on {label}, {which}: {asked}"]
+
+
+def _bars(domain: Domain, weights: Sequence[int]) -> tuple[list[str], list[float]]:
+    """Categories, the likeliest first; numbers in order, neighbours together."""
+    total, k = sum(weights), domain.size
+    if isinstance(domain, CategoricalDomain):
+        order = sorted(range(k), key=lambda i: -weights[i])
+        shown = order if k <= MOST_BARS else order[: MOST_BARS - 1]
+        names = [str(domain.values[i]) for i in shown]
+        shares = [weights[i] / total for i in shown]
+        if len(shown) < k:
+            names.append(f"{k - len(shown):,} others")
+            shares.append(max(1 - sum(shares), 0.0))
+        return names, shares
+    edges = [round(i * k / min(k, MOST_BARS)) for i in range(min(k, MOST_BARS) + 1)]
+    runs = list(pairwise(edges))
+    shares = [sum(weights[first:last]) / total for first, last in runs]
+    return [_run(domain, first, last - 1) for first, last in runs], shares
+
+
+def _run(domain: Domain, first: int, last: int) -> str:
+    ends = [f"{label_at(domain, index):g}" for index in (first, last)]
+    return ends[0] if first == last else f"{ends[0]} … {ends[1]}"
+
+
+def _block() -> str:
+    try:
+        "█".encode(sys.stderr.encoding or "ascii")
+    except UnicodeEncodeError:
+        return "#"
+    return "█"

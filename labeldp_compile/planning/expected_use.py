@@ -1,0 +1,55 @@
+"""What private labels will be good for, before the prior is known: found out for a uniform one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import least_log_bound
+from labeldp_verify.analysis.strays import strays
+from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.shortcomings import Shortcoming, find_shortcomings
+from labeldp_verify.usefulness import Usefulness, usefulness
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms.problem import Problem
+from labeldp_compile.planning.budget import Budget
+from labeldp_compile.planning.forecast import Forecast
+from labeldp_compile.sizes import known_weights
+from labeldp_compile.spec import Spec
+
+MAX_SECONDS = 3.0  # of a solve that a plan waits for
+MAX_LABELS = 1_000
+
+
+@dataclass(frozen=True)
+class ExpectedUse:
+    """The figures, and under which prior: ``uniform``, or the spec's own if it needs no data."""
+
+    prior: str
+    figures: Usefulness
+    shortcomings: list[Shortcoming]
+
+
+def expected_use(spec: Spec, budget: Budget, forecast: Forecast) -> ExpectedUse | None:
+    """What compile will find, as far as that can be told; None where the solve takes too long."""
+    domain = spec.domain
+    if forecast.seconds.least > MAX_SECONDS or domain.size > MAX_LABELS:
+        return None
+    known = known_weights(spec)
+    weights = [1] * domain.size if known is None else list(known)
+    problem = Problem(domain=domain, weights=weights, epsilon=budget.label, loss=spec.loss)
+    try:
+        randomizer = spec.named_mechanism.build(problem).randomizer
+    except (ValueError, ArithmeticError, InputError):
+        return None  # this prior is not the one that compile will have
+    analysis = analyse(randomizer)
+    ratio, bias = analysis.worst_ratio(), None
+    if not isinstance(domain, CategoricalDomain):
+        biases = analysis.biases(domain.labels(), strays(domain))
+        bias = float(max(map(abs, biases)))
+    figures = usefulness(domain, randomizer, weights, ratio, bias)
+    proved = Fraction(least_log_bound(ratio))
+    found = find_shortcomings(domain, randomizer, figures, proved, budget.label)
+    return ExpectedUse("uniform" if known is None else spec.prior.kind, figures, found)

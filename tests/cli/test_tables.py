@@ -1,0 +1,248 @@
+"""Tables as people have them, through the commands."""
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from labeldp_compile.tabular.provenance import KEY
+from tests.cli.test_cli import labeldp
+from tests.helpers import compile_text
+from tests.verify.test_mutations import CATEGORICAL_SPEC
+
+SPEC = """
+version: 1
+name: {name}
+label:
+  column: y
+  domain: {domain}
+loss: squared
+privacy: {{epsilon: 2}}
+prior: {prior}
+mechanism: {mechanism}
+"""
+WHOLE = {
+    "domain": "{kind: real, min: 0, max: 4, points: 5}",
+    "prior": "{kind: uniform}",
+    "mechanism": "{kind: randomized_response}",
+}
+ROWS = [f"{i:03d};{i % 5};caf\u00e9;1.50" for i in range(500)]
+TEXT = "id;y;name;cost\n" + "\n".join(ROWS) + "\n"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, changes in {
+        "y": {},
+        "half": {"domain": "{kind: real, min: 0, max: 4, points: 9}"},
+        "noise": {"mechanism": "{kind: staircase}"},
+    }.items():
+        text = SPEC.format(name=name, **(WHOLE | changes))
+        (tmp_path / f"{name}.onnx").write_bytes(compile_text(text).model)
+    (tmp_path / "semi.csv").write_bytes(TEXT.encode("latin-1"))
+    labels = pa.table({"id": range(500), "y": [float(i % 5) for i in range(500)]})
+    pq.write_table(labels, "t.parquet")
+    (tmp_path / "parts").mkdir()
+    for i in range(2):
+        pq.write_table(labels.slice(250 * i, 250), tmp_path / "parts" / f"part-{i}.parquet")
+    return tmp_path
+
+
+def done(*arguments):
+    result = labeldp(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(said, *arguments):
+    result = labeldp(*arguments)
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr and "Traceback" not in result.output
+    return result
+
+
+FORM = ["--delimiter", ";", "--encoding", "latin-1"]
+
+
+def test_semicolons_and_latin_1_from_the_first_try_to_private_labels(place):
+    start = ["init", "semi.csv", "--column", "y", "--kind", "integer", "--range", "0..4", "--yes"]
+    start += ["--rows", "500", "--epsilon", "2"]
+    refused("separated by ';': --delimiter ';'", *start)
+    done(*start, *FORM)
+    prior = yaml.safe_load((place / "y.yaml").read_text())["prior"]
+    assert prior["delimiter"] == ";" and prior["encoding"] == "iso8859-1"
+    assert json.loads(done("plan", "y.yaml", "--json").stdout)
+    done("compile", "y.yaml", "-o", "build")
+    run = ["randomize", "build/y.onnx", "semi.csv", "-o", "out.csv"]
+    refused("has no column 'y'; the header looks as if it were separated by ';'", *run)
+    refused("line 2: the column 'name' holds bytes that are no UTF-8", *run, "--delimiter", ";")
+    assert not list(place.glob("*out.csv*"))
+    done(*run, *FORM)
+    lines = (place / "out.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "id;y;name;cost" and lines[8].startswith("007;")
+    assert all(line.endswith(";caf\u00e9;1.50") for line in lines[1:])
+    done("estimate", "build/y.onnx", "out.csv", "--delimiter", ";")
+    refused("--delimiter", *run, "--delimiter", "ab")
+    refused("--encoding", *run, "--encoding", "utf-16")
+
+
+@pytest.mark.parametrize(
+    ("prior", "said"),
+    [
+        ('{kind: private, data: t.csv, delimiter: "ab"}', "prior.delimiter: expected one ASCII"),
+        ("{kind: private, data: t.csv, encoding: utf-7}", "prior.encoding: expected utf-8, or"),
+        ("{kind: public, weights: [1, 1, 1, 1, 1], encoding: utf-8}", "are those of data"),
+    ],
+)
+def test_forms_that_a_spec_may_not_state(place, prior, said):
+    (place / "s.yaml").write_text(SPEC.format(name="s", **(WHOLE | {"prior": prior})))
+    refused(said, "compile", "s.yaml", "-o", "build")
+
+
+def test_a_public_prior_of_a_folder_and_of_tsv(place):
+    (place / "t.tsv").write_text("x\ty\na\t1\nb\t2\n")
+    for data in ("parts", "t.tsv", "semi.csv, delimiter: ';', encoding: latin-1"):
+        prior = f"{{kind: public, data: {data}}}"
+        (place / "s.yaml").write_text(SPEC.format(name="s", **(WHOLE | {"prior": prior})))
+        done("compile", "s.yaml", "-o", "build", "--overwrite")
+
+
+def test_a_folder_from_init_to_estimate(place):
+    kind = ["--column", "y", "--kind", "integer", "--range", "0..4", "--epsilon", "2"]
+    done("init", "parts", *kind, "--yes")
+    done("compile", "y.yaml", "-o", "build")
+    assert "500 rows" in done("randomize", "build/y.onnx", "parts", "-o", "out").stderr
+    assert sorted(path.name for path in (place / "out").iterdir()) == [
+        "part-0.parquet",
+        "part-1.parquet",
+    ]
+    found = json.loads(done("estimate", "build/y.onnx", "out", "--json").stdout)
+    assert found["groups"][0]["rows"] == 500
+    refused("exists already; a folder is not", "randomize", "y.onnx", "parts", "-o", "out")
+    refused("exists already; a folder", "randomize", "y.onnx", "parts", "-o", "out", "--overwrite")
+    refused("lies in the input", "randomize", "y.onnx", "parts", "-o", "parts/out")
+    refused("lies in the input", "randomize", "y.onnx", "parts", "-o", "out/../parts/_x")
+    refused("name a folder", "randomize", "y.onnx", "parts", "-o", "-")
+    (place / "empty").mkdir()
+    done("randomize", "y.onnx", "parts", "-o", "empty", "--quiet")
+    assert len(list((place / "empty").iterdir())) == 2
+
+
+def piped(data, *arguments):
+    command = [sys.executable, "-m", "labeldp_compile.cli", "randomize", *map(str, arguments)]
+    return subprocess.run(command, input=data, capture_output=True, check=False)
+
+
+def test_standard_input_and_output(place):
+    done("keygen", "k.key")
+    keyed = ["--key", "k.key", "--id-column", "id", "--delimiter", ";"]
+    found = piped(TEXT.encode(), "y.onnx", "-", "-o", "-", *keyed)
+    assert found.returncode == 0 and b"500 rows" in found.stderr
+    (place / "utf8.csv").write_text(TEXT, encoding="utf-8")
+    done("randomize", "y.onnx", "utf8.csv", "-o", "out.csv", *keyed)
+    assert found.stdout == (place / "out.csv").read_bytes()
+    assert not (place / "-").exists()
+    # A pipe has no mode to copy: what comes of it is its owner's alone.
+    piped(TEXT.encode(), "y.onnx", "-", "-o", "in.csv", *keyed)
+    assert (place / "in.csv").stat().st_mode & 0o077 == 0
+    bad = piped(TEXT.encode() + b"x;y\n", "y.onnx", "-", "-o", "-", *keyed)
+    assert bad.returncode == 2 and b"-: line 502: has 2 cells" in bad.stderr
+    assert b"stdout is not the whole table" in bad.stderr
+    twice = piped(TEXT.encode() + ROWS[3].encode() + b"\n", "y.onnx", "-", "-o", "x.csv", *keyed)
+    assert twice.returncode == 2 and b"have the same id" in twice.stderr
+    assert not (place / "x.csv").exists()
+    assert b"expected a .parquet or .csv" in piped(b"", "y.onnx", "x.txt", "-o", "-").stderr
+
+
+def test_gzip_in_and_out_repeats_with_a_key(place):
+    (place / "in.csv.gz").write_bytes(gzip.compress(TEXT.encode()))
+    done("keygen", "k.key")
+    outputs = []
+    for name in ("a.csv.gz", "b.csv.gz"):
+        keyed = ["--key", "k.key", "--id-column", "id", "--delimiter", ";"]
+        done("randomize", "y.onnx", "in.csv.gz", "-o", name, *keyed)
+        outputs.append((place / name).read_bytes())
+    assert outputs[0] == outputs[1] and gzip.decompress(outputs[0]).startswith(b"id;y;name")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("y", pa.int64()), ("noise", pa.int64()), ("half", pa.float64())]
+)
+def test_whole_outputs_are_integers_whatever_was_drawn(place, name, kind):
+    done("randomize", f"{name}.onnx", "t.parquet", "-o", "out.parquet")
+    done("randomize", f"{name}.onnx", "t.parquet", "-o", "out.csv")
+    assert pq.read_schema("out.parquet").field("y").type == kind
+    cells = [line.split(",")[1] for line in (place / "out.csv").read_text().splitlines()[1:]]
+    assert all(cell.lstrip("-").isdigit() for cell in cells) == (kind == pa.int64())
+
+
+def test_a_private_file_says_what_made_it(place):
+    done("randomize", "y.onnx", "t.parquet", "-o", "p.parquet")
+    note = json.loads(pq.read_schema("p.parquet").metadata[KEY])
+    entry = note["columns"]["y"]
+    assert set(entry) == {"artifact_sha256", "epsilon_label", "written"}
+    assert entry["epsilon_label"] == 2 and entry["written"].endswith("Z")
+    done("estimate", "y.onnx", "p.parquet")
+    error = refused("'y' are those of another artifact", "estimate", "half.onnx", "p.parquet")
+    assert entry["artifact_sha256"][:16] in error.stderr and error.stderr.count("\n") == 1
+    again = ["randomize", "y.onnx", "p.parquet", "-o"]
+    refused("'y' holds private labels already", *again, "q.parquet")
+    refused("'y' holds private labels already", *again, "q.parquet", "--add", "z")
+    said = done(*again, "q.parquet", "--column", "id").stderr
+    assert "was compiled for the column 'y', and randomizes 'id'" in said
+    assert "compiled for" not in done(*again, "r.parquet", "--column", "id", "--quiet").stderr
+    assert set(json.loads(pq.read_schema("q.parquet").metadata[KEY])["columns"]) == {"y", "id"}
+    done("randomize", "y.onnx", "t.parquet", "-o", "z.parquet", "--add", "z")
+    refused("another artifact", "estimate", "half.onnx", "z.parquet", "--column", "z")
+    done("randomize", "y.onnx", "z.parquet", "-o", "y2.parquet")
+    assert "compiled for" not in done("randomize", "y.onnx", "t.parquet", "-o", "s.csv").stderr
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"[" * 100_000,
+        b"\xff",
+        b'{"format_version":"2.0","columns":{}}',
+        b'{"format_version":"1.0","columns":{"y":{"artifact_sha256":"\x1b[2J"}}}',
+        b'{"format_version":"1.0","columns":{"y":3}}',
+    ],
+)
+def test_damaged_notes_are_one_error(place, note):
+    table = pq.read_table("t.parquet").replace_schema_metadata({KEY: note})
+    pq.write_table(table, "n.parquet")
+    for command in (["estimate"], ["randomize", "-o", "o.csv"]):
+        error = refused("its note on private labels", *command, "y.onnx", "n.parquet")
+        assert error.stderr.count("\n") == 1 and "\x1b" not in error.stderr
+
+
+def test_a_keyed_file_has_no_time(place):
+    done("keygen", "k.key")
+    keyed = ["--key", "k.key", "--id-column", "id"]
+    done("randomize", "y.onnx", "t.parquet", "-o", "k.parquet", *keyed)
+    note = json.loads(pq.read_schema("k.parquet").metadata[KEY])
+    assert note["columns"]["y"]["written"] is None
+    done("estimate", "y.onnx", "k.parquet")
+
+
+def test_private_categories_are_quoted_where_they_need_it(place):
+    spec = CATEGORICAL_SPEC.replace("red", "'r,\"e'")
+    values = yaml.safe_load(spec)["label"]["domain"]["values"]
+    (place / "c.onnx").write_bytes(compile_text(spec).model)
+    column = yaml.safe_load(spec)["label"]["column"]
+    (place / "c.csv").write_text(f"x,{column}\n" + '007,"r,""e"\n' * 50, encoding="utf-8")
+    done("randomize", "c.onnx", "c.csv", "-o", "o.csv")
+    header, *rows = csv.reader(io.StringIO((place / "o.csv").read_text(encoding="utf-8")))
+    assert header == ["x", column] and len(rows) == 50
+    assert {row[0] for row in rows} == {"007"} and {row[1] for row in rows} <= set(values)

@@ -1,0 +1,300 @@
+"""How ε is divided: by the expected loss of the whole, as a paper says, or as given."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from labeldp_verify.certificate import Certificate
+
+from benchmarks.shared.prior_loss import Study
+from labeldp_compile import pipeline
+from labeldp_compile.cli import main
+from labeldp_compile.errors import BudgetError
+from labeldp_compile.mechanisms import BY_DEFAULT, mechanism_class
+from labeldp_compile.prior.discrete_laplace import NoisyHistogram, coarse, shrunk_weights
+from labeldp_compile.prior.split import paper_split, plan_prior
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.spec_match import spec_disagreements
+
+SPEC = """version: 1
+name: progress
+label:
+  column: target
+  domain: {kind: integer, min: 0, max: 90}
+loss: squared
+privacy:
+  epsilon: 1
+  split: auto
+prior:
+  kind: private
+  data: labels.parquet
+mechanism: {kind: auto}
+"""
+PEAKED = np.random.default_rng(5).geometric(0.3, 1000) - 1  # few of many labels are common
+BUMPS = np.concatenate(
+    [np.random.default_rng(6).normal(m, s, 500) for m, s in ((12, 4), (45, 8))]
+).round()
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """442 labels of 0 … 90, and a spec."""
+    monkeypatch.chdir(tmp_path)
+    labels = np.random.default_rng(3).gamma(4, 9, 442).round().astype(int).clip(0, 90)
+    pq.write_table(pa.table({"target": labels}), tmp_path / "labels.parquet")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    return tmp_path
+
+
+def compiled(place, *changes):
+    """The certificate, as JSON, and what compile said."""
+    text = SPEC
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (place / "spec.yaml").write_text(text)
+    result = labeldp("compile", "spec.yaml", "-o", "build", "--overwrite")
+    assert result.exit_code == 0, result.output
+    return json.loads((place / "build/progress.certificate.json").read_text()), result.stderr
+
+
+def test_paper_is_the_root_of_labels_over_rows_and_adds_up_exactly():
+    prior, label = paper_split(Fraction(1), 20190, 78)
+    assert prior + label == 1
+    assert prior <= math.sqrt(78 / 20190) < prior + Fraction(1, 10**6)
+    spec = parse_spec(SPEC.replace("split: auto", "split: paper"))
+    plan = plan_prior(spec, 20190)
+    assert (plan.epsilon_prior, plan.epsilon_label) == paper_split(Fraction(1), 20190, 91)
+    assert plan.cells is None and not plan.shrunk and plan.reason is None
+
+
+@pytest.mark.parametrize(("rows", "ok"), [(312, False), (313, True)])
+def test_paper_needs_more_than_k_over_epsilon_squared_rows(rows, ok):
+    if ok:
+        assert paper_split(Fraction(1, 2), rows, 78)[1] > 0
+    else:
+        with pytest.raises(BudgetError, match=r"n ≥ 313.*Ways out: split: auto.*uniform"):
+            paper_split(Fraction(1, 2), rows, 78)
+
+
+def test_a_small_table_is_not_charged_for_a_prior(place):
+    """√(k/n) put 0.952 of ε = 1 on the prior, and the loss was 3.5e7 where uniform has 77,739."""
+    wide = ("max: 90", "max: 400")
+    certificate, said = compiled(place, wide)
+    assert certificate["privacy"]["epsilon_label"] == 1
+    assert certificate["utility"]["noisy_label_loss"] <= 1.05 * 77739.5
+    assert certificate["prior"]["kind"] == "uniform"
+    assert "split: auto: with 442 rows and 401 labels at ε = 1 a private prior would cost" in said
+    paper, _ = compiled(place, wide, ("split: auto", "split: paper"))
+    assert paper["prior"]["kind"] == "private" and paper["prior"]["split"] == "paper"
+    assert paper["utility"]["noisy_label_loss"] > 1e7
+
+
+def test_the_plan_says_what_and_why_without_a_label(place):
+    certificate, _ = compiled(place)
+    data = (place / "labels.parquet").read_bytes()
+    footer = 8 + int.from_bytes(data[-8:-4], "little")
+    (place / "labels.parquet").write_bytes(b"\0" * (len(data) - footer) + data[-footer:])
+    words, plan = (
+        labeldp("plan", "spec.yaml"),
+        json.loads(labeldp("plan", "spec.yaml", "--json").stdout),
+    )
+    assert words.exit_code == 0
+    reason = plan["privacy"]["split_reason"]
+    assert f"split: auto: {reason}" in words.stdout and "a private prior would cost" in reason
+    assert plan["prior"]["taken"] == "uniform" and plan["prior"]["kind"] == "private"
+    assert plan["prior"]["noise"] is None and plan["privacy"]["epsilon_prior"] == 0
+    assert "nothing: the prior is uniform" in words.stdout
+    assert plan["privacy"]["exact"]["epsilon_label"] == certificate["exact"]["epsilon_label"]
+    # Compiling needs no label, either: the bytes of the column are gone.
+    result = labeldp("compile", "spec.yaml", "-o", "blank")
+    assert result.exit_code == 0, result.output
+
+
+def test_verify_takes_the_uniform_prior_of_a_private_spec_for_autos(place):
+    certificate, _ = compiled(place)
+    assert certificate["exact"]["epsilon_prior"] == "0"
+    assert labeldp("verify", "build/progress.onnx", "--spec", "spec.yaml").exit_code == 0
+    for old, new in (
+        ("split: auto", "split: {prior: 0.2, label: 0.8}"),
+        ("split: auto", "split: paper"),
+        ("kind: private\n  data: labels.parquet", "kind: public\n  data: labels.parquet"),
+    ):
+        other = SPEC.replace(old, new).encode()
+        found = spec_disagreements(other, Certificate.from_json(certificate))
+        assert any(line.startswith("prior.kind") for line in found), new
+
+
+def test_cells_are_stated_and_their_prior_is_even_within(place):
+    labels = np.random.default_rng(3).gamma(4, 9, 20_000).round().astype(int).clip(0, 90)
+    pq.write_table(pa.table({"target": labels}), place / "labels.parquet")
+    certificate, said = compiled(place)
+    prior, spent = certificate["prior"], certificate["privacy"]["epsilon_prior"]
+    assert prior["kind"] == "private" and 0 < spent < 0.05
+    cells = int(prior["post_processing"].split()[0])
+    assert prior["post_processing"].startswith(f"{cells} cells of neighbouring labels: shrinking")
+    assert f"for a histogram over {cells} cells" in said
+    assert prior["scale"] == pytest.approx(2 / spent) and prior["split"] == "auto"
+    assert len(prior["weights"]) == 91 and len(set(prior["weights"])) <= cells
+    assert labeldp("verify", "build/progress.onnx", "--spec", "spec.yaml").exit_code == 0
+    plan = json.loads(labeldp("plan", "spec.yaml", "--json").stdout)
+    assert plan["prior"]["cells"] == cells and plan["privacy"]["epsilon_prior"] == spent
+    assert plan["prior"]["noise"]["average_count"] == pytest.approx(20_000 / cells)
+
+
+@pytest.mark.parametrize("kind", ["randomized_response", "laplace", "debiased_rr"])
+def test_who_does_not_look_at_the_prior_pays_for_none(place, kind):
+    certificate, said = compiled(place, ("{kind: auto}", f"{{kind: {kind}}}"))
+    assert certificate["privacy"]["epsilon_prior"] == 0
+    assert f"{kind} is the same for every prior" in said
+
+
+@pytest.mark.parametrize("kind", BY_DEFAULT)
+def test_who_says_so_does_not_look_at_the_prior(kind):
+    """``prior_use`` is None exactly where two priors give the same integers."""
+    from labeldp_verify.forms import IntegerDomain
+
+    from labeldp_compile.mechanisms.problem import Problem
+
+    mechanism = mechanism_class(kind).named()
+    made = [
+        mechanism.build(Problem(IntegerDomain(0, 9), weights, Fraction(1), "squared")).randomizer
+        for weights in ([1] * 10, [90, 50, 1, 1, 1, 1, 1, 1, 1, 1])
+    ]
+    assert (made[0] == made[1]) == (mechanism.prior_use is None)
+
+
+def test_rows_are_needed_only_where_they_decide(place):
+    (place / "labels.csv").write_text("target\n" + "7\n" * 50)
+    for kind, code in (("laplace", 0), ("rr_on_bins", 2)):
+        text = SPEC.replace(".parquet", ".csv").replace("kind: auto", f"kind: {kind}")
+        (place / "spec.yaml").write_text(text)
+        result = labeldp("plan", "spec.yaml")
+        assert result.exit_code == code
+    assert "split: auto needs" in result.stderr and "rows: N" in result.stderr
+    result = labeldp("compile", "spec.yaml", "-o", "build")
+    assert result.exit_code == 0 and "split: auto: with 50 rows" in result.stderr
+
+
+def test_a_prior_that_was_paid_for_is_not_passed_over(place, monkeypatch):
+    paid = SPEC.replace("split: auto", "split: {prior: 0.2, label: 0.8}")
+    (place / "spec.yaml").write_text(paid)
+
+    def fail(*arguments, **keywords):
+        raise ValueError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "assemble", fail)
+        assert labeldp("compile", "spec.yaml", "-o", "build").exit_code == 2
+    kept = (place / "build/progress.prior.json").read_bytes()
+    (place / "spec.yaml").write_text(SPEC)
+    result = labeldp("compile", "spec.yaml", "-o", "build")
+    assert result.exit_code == 2 and "was paid for" in result.stderr
+    assert (place / "build/progress.prior.json").read_bytes() == kept
+
+
+def test_a_ledger_is_asked_for_cells_and_recalls_them(place):
+    labels = np.random.default_rng(3).gamma(4, 9, 20_000).round().astype(int).clip(0, 90)
+    pq.write_table(pa.table({"target": labels}), place / "labels.parquet")
+    assert labeldp("ledger", "init", "budget.ledger").exit_code == 0
+    flags = ("--data-set", "d", "--epsilon", "1")
+    assert labeldp("ledger", "set-budget", "budget.ledger", *flags).exit_code == 0
+    ledger = [
+        ("split: auto", "split: auto\n  ledger: budget.ledger"),
+        ("data: labels.parquet", "data: labels.parquet\n  data_set: d\n  data_version: one"),
+    ]
+    first, said = compiled(place, *ledger)
+    assert "spends ε₁" in said and first["prior"]["kind"] == "private"
+    again, said = compiled(place, *ledger)
+    assert "reusing the noisy prior" in said and again["prior"] == first["prior"]
+    # Every label for itself is another question, even at the same ε₁.
+    spent = Fraction(first["exact"]["epsilon_prior"])
+    parts = f"split: {{prior: {float(spent)}, label: {float(1 - spent)}}}"
+    other, said = compiled(place, *ledger, ("split: auto", parts))
+    assert "spends ε₁" in said and len(other["prior"]["weights"]) == 91
+
+
+def test_a_ledger_is_not_asked_where_nothing_is_spent(place):
+    text = SPEC.replace("split: auto", "split: auto\n  ledger: no.ledger").replace(
+        "data: labels.parquet", "data: labels.parquet\n  data_set: d\n  data_version: one"
+    )
+    (place / "spec.yaml").write_text(text)
+    assert labeldp("plan", "spec.yaml").exit_code == 0
+    result = labeldp("compile", "spec.yaml", "-o", "build")
+    assert result.exit_code == 0, result.output
+    assert not (place / "no.ledger").exists()
+
+
+@pytest.mark.parametrize("goal", ["training", "labels"])
+@pytest.mark.parametrize("rows", [300, 1000])
+@pytest.mark.parametrize("table", ["peaked", "bumps"])
+def test_it_is_not_much_worse_than_the_better_of_the_two(table, rows, goal):
+    """``benchmarks/split.py`` does the same with real tables; seeded."""
+    labels = PEAKED if table == "peaked" else BUMPS
+    order = np.random.default_rng(0).permutation(len(labels))[:rows]
+    counts = np.bincount(labels[order].clip(0, 63).astype(int), minlength=64)
+    study = Study(counts, goal, "1")
+    better = min(study.mean_loss(plan, 4) for plan in (study.plan("paper"), study.uniform()))
+    assert study.mean_loss(study.plan("auto"), 4) <= 1.05 * better
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(
+    st.sampled_from(["optimal_unbiased", "rr_on_bins", "rr_with_prior"]),
+    st.integers(1, 10**9),
+    st.integers(2, 10**6),
+    st.decimals("0.000001", "60", places=6),
+)
+def test_any_plan_adds_up(kind, rows, labels, epsilon):
+    spec = parse_spec(
+        SPEC.replace("max: 90", f"max: {labels - 1}")
+        .replace("epsilon: 1", f"epsilon: {epsilon}")
+        .replace("kind: auto", f"kind: {kind}")
+    )
+    plan = plan_prior(spec, rows)
+    assert plan.epsilon_prior + plan.epsilon_label == Fraction(epsilon)
+    assert 0 <= plan.epsilon_prior <= Fraction(epsilon) / 2
+    assert plan.is_uniform or plan.shrunk
+    assert plan.cells is None or 2 <= plan.cells <= labels / 2
+    # More rows never make it give up.
+    if not plan.is_uniform:
+        assert not plan_prior(spec, 2 * rows).is_uniform
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(st.lists(st.integers(-50, 500), min_size=2, max_size=9), st.integers(0, 30), st.data())
+def test_shrunk_weights_lie_between_the_even_and_the_noisy(counts, more, data):
+    labels, total = len(counts) + more, data.draw(st.integers(1, 1000))
+    weights = shrunk_weights(NoisyHistogram(counts, 10.0), total, labels)
+    assert len(weights) == labels and min(weights) >= 0 and sum(weights) > 0
+    assert sum(weights) <= labels * total + labels
+    # All noise: nothing is left of it. No noise to speak of: the projection itself.
+    even = shrunk_weights(NoisyHistogram(counts, 1e6), total, labels)
+    assert len(set(even)) <= 2 and max(even) - min(even) <= 1
+    spread = coarse(np.array(weights), len(counts))
+    assert len(set(weights)) <= len(counts) and spread.sum() == sum(weights)
+
+
+def test_cells_keep_the_sensitivity():
+    """One label moves one unit from a cell to another, or none."""
+    counts = np.arange(10)
+    for source in range(10):
+        for target in range(10):
+            moved = counts.copy()
+            moved[source] -= 1
+            moved[target] += 1
+            assert np.abs(coarse(moved, 4) - coarse(counts, 4)).sum() in (0, 2)
+    assert coarse(counts, 4).sum() == counts.sum() and coarse(counts, 10).tolist() == list(
+        range(10)
+    )

@@ -1,0 +1,140 @@
+"""Folders of parts: which files are read, and what is refused."""
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_runtime import Key, Randomizer
+from labeldp_verify.forms import IntegerDomain
+
+from labeldp_compile.errors import DataError
+from labeldp_compile.ledger.prior_account import _keyed_digest
+from labeldp_compile.prior import count_labels
+from labeldp_compile.prior.kept import DataStamp
+from labeldp_compile.tabular import open_table, rewrite_table
+from labeldp_compile.tabular.header import read_header
+from labeldp_compile.tabular.provenance import Provenance
+from tests.helpers import INTEGER_SPEC, compile_text
+
+DOMAIN = IntegerDomain(0, 9)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i in (2, 0, 1):
+        table = pa.table({"id": np.arange(10 * i, 10 * i + 10), "y": [i] * 10})
+        pq.write_table(table, folder / f"part-{i}.snappy.parquet")
+    for name in ("_SUCCESS", ".part-0.crc", ".hidden.parquet", "_metadata"):
+        (folder / name).write_bytes(b"junk")
+    (folder / "_temporary").mkdir()
+    return folder
+
+
+def opened(folder, **options):
+    return open_table(folder, "y", DOMAIN, all_columns=True, **options)
+
+
+def message(folder, **options):
+    with pytest.raises(DataError) as caught:
+        list(opened(folder, **options).batches())
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+def test_parts_are_read_in_the_order_of_their_names(folder):
+    table = opened(folder)
+    assert table.rows == 30 == read_header(folder, "y").rows
+    assert [v for b in table.batches() for v in b["y"].to_pylist()] == [0] * 10 + [1] * 10 + [
+        2
+    ] * 10
+    assert count_labels(table).tolist()[:4] == [10, 10, 10, 0]
+
+
+def test_csv_parts(tmp_path):
+    for i in range(3):
+        (tmp_path / f"part-{i}.csv").write_text(f"x,y\na,{i}\n")
+    assert count_labels(opened(tmp_path)).tolist()[:4] == [1, 1, 1, 0]
+    (tmp_path / "part-1.csv").write_text("x,z\na,1\n")
+    assert "part-1.csv: has no column 'y'" in message(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda f: (f / "z.csv").write_text("y\n1\n"), "holds Parquet and CSV parts"),
+        (lambda f: (f / "\x1b[2J.txt").write_text("y\n1\n"), "is no part of a table"),
+        (lambda f: (f / "year=2020").mkdir(), "year=2020: is a folder"),
+        (lambda f: (f / "z.parquet").symlink_to(f / "part-0.snappy.parquet"), "is a link"),
+        (lambda f: (f / "z.parquet").symlink_to("/nowhere"), "is a link"),
+        (lambda f: os.mkfifo(f / "z.parquet"), "is no regular file"),
+        (lambda f: (f / "_delta_log").mkdir(), "is a Delta table"),
+        (lambda f: pq.write_table(pa.table({"y": ["a"]}), f / "z.parquet"), "z.parquet: the label"),
+        (
+            lambda f: pq.write_table(pa.table({"y": [1.0]}), f / "z.parquet"),
+            "z.parquet: 'y' has the type double, but int64 in part-0.snappy.parquet",
+        ),
+        (lambda f: pq.write_table(pa.table({"x": [1]}), f / "z.parquet"), "z.parquet: has no col"),
+        (lambda f: (f / "z.parquet").write_bytes(b"junk"), "z.parquet: is empty, or not a Parq"),
+    ],
+)
+def test_what_is_no_part_is_refused_and_not_left_out(folder, make, said):
+    make(folder)
+    assert said in message(folder)
+
+
+def test_an_empty_folder(tmp_path):
+    (tmp_path / "_SUCCESS").touch()
+    assert "holds no parts" in message(tmp_path)
+
+
+def test_a_part_whose_labels_are_all_null_fits(folder):
+    pq.write_table(pa.table({"id": [99], "y": pa.nulls(1)}), folder / "z.parquet")
+    assert count_labels(opened(folder)).tolist()[:3] == [11, 10, 10]
+
+
+def test_a_folder_becomes_a_folder_of_the_same_names(folder, tmp_path):
+    output = tmp_path / "out"
+    note = Provenance("a" * 64, 1.0, None)
+    assert rewrite_table(opened(folder), output, lambda y: y + 1, provenance=note) == 30
+    names = [f"part-{i}.snappy.parquet" for i in range(3)]
+    assert sorted(path.name for path in output.iterdir()) == names
+    for i, name in enumerate(names):
+        part = pq.read_table(output / name)
+        assert part["y"].to_pylist() == [i + 1] * 10
+        assert part["id"].equals(pq.read_table(folder / name)["id"])
+        assert b"labeldp" in part.schema.metadata
+
+
+def test_it_is_whole_or_not_there(folder, tmp_path):
+    data = (folder / "part-2.snappy.parquet").read_bytes()
+    pq.write_table(pa.table({"id": [7], "y": [3]}), folder / "z.parquet")
+    key = Randomizer(compile_text(INTEGER_SPEC).model, key=Key(b"k" * 32), context="y")
+    for cause in ("damage", "an id that two parts have"):
+        if cause == "damage":
+            middle = bytearray(data)
+            middle[4:60] = b"\0" * 56
+            (folder / "part-2.snappy.parquet").write_bytes(bytes(middle))
+            said = "part-2.snappy.parquet: is damaged"
+        else:
+            (folder / "part-2.snappy.parquet").write_bytes(data)
+            said = "parts: 'id': rows 7 and 30"
+        with pytest.raises(DataError, match=said):
+            rewrite_table(opened(folder, id_column="id"), tmp_path / "out", key)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
+
+
+def test_ids_have_one_type_in_all_parts(folder):
+    pq.write_table(pa.table({"id": ["a"], "y": [3]}), folder / "z.parquet")
+    assert "z.parquet: 'id' has the type string, but int64" in message(folder, id_column="id")
+
+
+def test_a_change_of_a_part_is_another_stamp_and_digest(folder):
+    stamp, digest = DataStamp.of("parts", folder), _keyed_digest(b"k", folder)
+    (folder / "_SUCCESS").write_bytes(b"more")
+    assert _keyed_digest(b"k", folder) == digest
+    pq.write_table(pa.table({"id": [1], "y": [1]}), folder / "part-1.snappy.parquet")
+    assert DataStamp.of("parts", folder) != stamp and _keyed_digest(b"k", folder) != digest

@@ -1,0 +1,220 @@
+"""Text tables of other delimiters, encodings and packings, and what is said of bad ones."""
+
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain
+
+from labeldp_compile.errors import DataError
+from labeldp_compile.prior import count_labels
+from labeldp_compile.tabular import csv_file, open_table, rewrite_table
+from labeldp_compile.tabular.csv_file import CsvFile
+from labeldp_compile.tabular.csv_rows import row_form
+from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
+
+DOMAIN = IntegerDomain(0, 9)
+WORDS = CategoricalDomain(("rot", "weiß", "?"), "?")
+
+
+def opened(path, domain=DOMAIN, **form):
+    return open_table(path, "y", domain, all_columns=True, form=TextForm(**form))
+
+
+def message(path, domain=DOMAIN, **form):
+    with pytest.raises(DataError) as caught:
+        list(opened(path, domain, **form).batches())
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|", " ", "^", "]", "-", "#"])
+def test_delimiters(tmp_path, mark):
+    path = tmp_path / ("a.tsv" if mark == "\t" else "a.csv")
+    path.write_text(mark.join("xyz") + "\n" + mark.join([f'"a{mark}b"', "3", ""]) + "\n")
+    table = opened(path, **({} if mark == "\t" else {"delimiter": mark}))
+    (batch,) = table.batches()
+    assert batch.to_pydict() == {"x": [f"a{mark}b"], "y": ["3"], "z": [""]}
+
+
+@pytest.mark.parametrize("text", ["", ",,", '"', "\n", "\0", "a", "7", "§", "\\n"])
+def test_what_is_no_delimiter(text):
+    with pytest.raises(ValueError, match="one ASCII character"):
+        read_delimiter(text)
+
+
+@pytest.mark.parametrize("text", ["utf-16", "utf-7", "shift_jis", "gb18030", "hex", "x\0", "é", ""])
+def test_encodings_in_which_a_label_could_eat_a_delimiter(text):
+    with pytest.raises(ValueError, match="one byte a character"):
+        read_encoding(text)
+
+
+def test_every_encoding_is_one_byte_a_character_and_ascii():
+    for name in ("latin-1", "windows-1252", "cp437", "koi8-r", "mac-roman", "iso-8859-15", "ascii"):
+        encoding = read_encoding(name)
+        assert bytes(range(128)).decode(encoding) == "".join(map(chr, range(128)))
+        for byte in range(128, 256):
+            text = bytes([byte, ord(",")]).decode(encoding, "surrogateescape")
+            assert len(text) == 2 and text[1] == ","
+    assert [read_delimiter(text) for text in ("\\t", "tab", "\t")] == ["\t"] * 3
+
+
+def test_other_encodings_are_read_and_undecodable_labels_are_unknown(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("y,x\nrot,é\nweiß,ü\n".encode("cp1252") + b"\x81,a\n")
+    table = opened(path, WORDS, encoding="cp1252")
+    (batch,) = table.batches()
+    assert batch.column("x").to_pylist() == ["é", "ü", "a"]
+    assert count_labels(table).tolist() == [1, 1, 1]
+    path.write_bytes(b"y,x\nrot,\x81\n")
+    assert "line 2: the column 'x' holds bytes that cp1252 does" in message(
+        path, WORDS, encoding="cp1252"
+    )
+
+
+@pytest.mark.parametrize("label", [b"1", b"\xff", b'"\n\n1"', b'"\xff\r\n"', b"'\"'", b""])
+@pytest.mark.parametrize("block", [16, 1 << 22])
+def test_a_bad_row_is_named_by_its_line_whatever_the_labels_are(
+    tmp_path, monkeypatch, label, block
+):
+    """A line end inside a label's quotes is no line, and its bytes are no fault."""
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block)
+    path = tmp_path / "a.csv"
+    rows = b"x,y\n" + b"a,%b\r\n" % label * 20
+    for bad, said in {
+        b"caf\xe9,1\n": "line 23: the column 'x' holds bytes that are no UTF-8: if the file is in "
+        "Latin-1, say --encoding latin-1",
+        b"a\n": "line 23: has 1 cell, but the header has 2",
+        b"a,1,b\n": "line 23: has 3 cells, but the header has 2",
+    }.items():
+        path.write_bytes(rows + b"\n" + bad + rows)
+        assert said in message(path)
+    path.write_bytes(b"caf\xe9,y\n1,2\n")
+    assert "line 1: the header holds bytes that are no UTF-8" in message(path)
+
+
+def test_only_columns_that_are_read_are_looked_at(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"x,y\n\xe9,1\n")
+    table = open_table(path, "y", DOMAIN, all_columns=False)
+    assert count_labels(table).tolist()[:2] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("header", "hint"),
+    [
+        ("x;y", "separated by ';': --delimiter ';' (in a spec or a config: delimiter: \";\")"),
+        (
+            "x\ty",
+            "separated by '\\t': --delimiter '\\t' (in a spec or a config: delimiter: \"\\t\")",
+        ),
+        ("x|y;z", "has no column 'y'; the header looks as if it were separated by ';'"),
+        ("x;z", "separated by ';'"),
+    ],
+)
+def test_the_delimiter_that_the_header_has_is_named(tmp_path, header, hint):
+    path = tmp_path / "a.csv"
+    path.write_text(header + "\n1;2\n")
+    assert hint in message(path)
+    path.write_text("x,z\n1,2\n")
+    assert "separated" not in message(path)
+
+
+def test_utf16_is_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,2\n", encoding="utf-16")
+    assert "is UTF-16: save it as UTF-8" in message(path)
+
+
+def test_gzip_is_streamed_and_a_cut_or_foreign_file_refused(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    whole = gzip.compress(b"x,y\n" + b"a,3\n" * 100_000) + gzip.compress(b"a,4\n")
+    path.write_bytes(whole)
+    assert count_labels(opened(path)).tolist()[3:5] == [100_000, 1]
+    for data in (whole[:-60], whole[:300] + b"\0" * 60 + whole[360:], b"x,y\na,3\n", whole + b"x"):
+        path.write_bytes(data)
+        assert "damaged" in message(path) or "is empty, or not a CSV file" in message(path)
+
+
+def test_a_gzip_bomb_is_never_held(tmp_path, monkeypatch):
+    """A row without an end is refused when it has the most bytes that a row may have."""
+    monkeypatch.setattr(csv_file, "MAX_ROW_BYTES", 1 << 20)
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 18)
+    path = tmp_path / "a.csv.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"x,y\n")
+        for _ in range(40):
+            file.write(b"0" * (1 << 20))
+    seen = []
+    read = csv_file.TextStream.read
+    monkeypatch.setattr(
+        csv_file.TextStream, "read", lambda s, n: seen.append(data := read(s, n)) or data
+    )
+    assert "has a row of more than" in message(path)
+    assert sum(map(len, seen)) < 5 << 20
+
+
+TEXT = b'id,"y",note,"a b"\r\n007,1,1.50,1e3\n\n "x",2,"say ""hi""",\r'
+TEXT += b'"1,5","3",5" pipe,""\n+8,"4\n4",n,'
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 22])
+def test_untouched_columns_keep_their_bytes(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block)
+    source, output = tmp_path / "a.csv", tmp_path / "b.csv"
+    source.write_bytes(TEXT)
+    private = iter(np.arange(5, 9))
+    randomize = lambda labels: np.array([next(private) for _ in labels])  # noqa: E731
+    assert rewrite_table(opened(source), output, randomize) == 4
+    expected = TEXT.replace(b"007,1,", b"007,5,").replace(b'"x",2,', b'"x",6,')
+    assert output.read_bytes() == expected.replace(b'"3"', b"7").replace(b'"4\n4"', b"8")
+    output.unlink()
+    rewrite_table(opened(source), output, lambda labels: np.full(len(labels), 9), add_as="z,z")
+    assert pa_csv.read_csv(
+        output, parse_options=pa_csv.ParseOptions(newlines_in_values=True)
+    ).column_names == ["id", "y", "note", "a b", "z,z"]
+    kept = output.read_bytes().replace(b',"z,z"', b"").replace(b",9\r", b"\r")
+    assert kept.replace(b",9\n", b"\n").removesuffix(b",9") == TEXT
+
+
+def test_cells_are_found_where_arrow_finds_them(tmp_path):
+    """Rows of odd quotes, line ends and empty lines; those that Arrow refuses are left out."""
+    generator = np.random.default_rng(7)
+    cells = ["", "1", "ab", 'a"b', '"a""b"', '"a,b"', '"a\r\nb"', '"x"y', '"x"y"z', '"', '"\n']
+    path, compared = tmp_path / "a.csv", 0
+    for _ in range(400):
+        end = ["\n", "\r\n", "\r"][generator.integers(3)]
+        rows = [",".join(generator.choice(cells, 3)) for _ in range(4)]
+        path.write_bytes(f"x,y,z{end}{end.join(rows)}".encode())
+        try:
+            file = CsvFile.open(path)
+            blocks = list(file.blocks(file.names, "y"))
+        except (csv_file.BadRowError, pa.ArrowException):
+            continue
+        for block, batch in blocks:
+            spans = row_form(",").spans(block, 3, 1)
+            found = [block[a:b].decode() for a, b in spans]
+            plain = batch.column("y").to_pylist()
+            assert len(found) == len(plain)
+            for cell, value in zip(found, plain, strict=True):
+                assert cell == value or cell.startswith('"')
+            compared += len(plain)
+    assert compared > 200
+
+
+def test_delimiters_of_outputs(tmp_path):
+    source = tmp_path / "a.csv"
+    source.write_text("x;y\n007;1\n")
+    table = opened(source, delimiter=";")
+    ones = lambda labels: np.full(len(labels), 1.0)  # noqa: E731
+    for name, expected in {
+        "o.csv": b"x;y\n007;1\n",
+        "o.tsv": b'"x"\t"y"\n"007"\t1\n',
+        "o.csv.gz": b"x;y\n007;1\n",
+    }.items():
+        rewrite_table(table, tmp_path / name, ones, delimiter=";")
+        data = (tmp_path / name).read_bytes()
+        assert (gzip.decompress(data) if name.endswith("gz") else data) == expected
+    rewrite_table(table, tmp_path / "o.parquet", ones, delimiter=";", whole=True)
+    assert opened(tmp_path / "o.parquet").schema.field("y").type == pa.int64()

@@ -1,7 +1,7 @@
 """Whether ``labeldp choose`` hits what it is asked for: random targets beside simulated errors.
 
-Prints markdown. Of each kind of target: how often it is reached at the least ε of all, and how often
-by a mechanism that is of no use at a hundredth less ε (it tells some labels apart by nothing, for
+Prints markdown. Of each kind of target: how often it is reached at the least ε of all, and how
+often by a mechanism that is of no use at a hundredth less ε (some labels are alike to it, for
 instance). Of the others, the range of the simulated error over the asked one, and the least error
 over the asked one at a hundredth less ε (of means and shares by the formula: a simulation's own
 deviation would hide a hundredth).

@@ -189,15 +189,16 @@ def sweep(
         progress: is told what is compiled, and what was recalled or spent.
 
     Returns:
-        Points and what could not be compiled; losses are noisy label losses under the one prior.
+        Points and what could not be compiled, under the one prior; ``best`` goes by the spec's
+        goal: the least noise in an estimated mean or share, or the least noisy label loss.
 
     Raises:
         InputError: as ``compile_spec``; a private prior without ``spend_prior``; no mechanism fits.
 
     >>> from labeldp_compile import sweep
-    >>> found = sweep("specs/visits.yaml", [1, 2], ["randomized_response", "rr_on_bins"])
+    >>> found = sweep("specs/visits.yaml", [1, 2], ["rr_on_bins", "optimal_unbiased"])
     >>> [(point.epsilon, point.mechanism) for point in found.points if point is found.best(2)]
-    [(2.0, 'rr_on_bins')]
+    [(2.0, 'optimal_unbiased')]
     """
     from labeldp_compile.tools.sweep import exact_epsilons, sweep_spec
 

@@ -94,12 +94,7 @@ def _in_words(choice: Choice) -> list[str]:
 
 def _answer(choice: Choice) -> list[str]:
     epsilon, title = f"{float(choice.epsilon):g}", choice.chosen.mechanism.title
-    problems = [
-        f"will not do: {standing.mechanism.title} at ε = {float(standing.tried):g}: "
-        f"{standing.trial.problem}"
-        for standing in choice.standings
-        if standing.trial.problem is not None
-    ]
+    problems = [f"will not do: {names}: {problem}" for problem, names in _useless(choice).items()]
     if choice.chosen.trial.unbiased is False:
         problems.append(f"{title}: labels are off on average, which labeldp estimate undoes")
     if not choice.wanted.targets:
@@ -111,6 +106,15 @@ def _answer(choice: Choice) -> list[str]:
         return [*problems, f"ε = {epsilon} reaches it, with {title}; less is not tried"]
     missed = f"ε = {float(choice.missed_at):g} does not"
     return [*problems, f"ε = {epsilon} of a label reaches it, with {title}; {missed}"]
+
+
+def _useless(choice: Choice) -> dict[str, str]:
+    """{problem: mechanisms}."""
+    together: dict[str, list[str]] = {}
+    for standing in choice.standings:
+        if standing.trial.problem is not None:
+            together.setdefault(standing.trial.problem, []).append(standing.mechanism.title)
+    return {problem: "; ".join(names) for problem, names in together.items()}
 
 
 def _table(choice: Choice) -> list[str]:

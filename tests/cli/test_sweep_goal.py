@@ -104,6 +104,13 @@ def test_one_output_is_never_the_best(tmp_path, change):
     assert "says nothing of the label" in table
 
 
+def test_of_equal_mechanisms_the_first_is_the_best(tmp_path):
+    """The exponential mechanism is randomized response here, but for the rounding of integers."""
+    document, _ = points(tmp_path, RARE, "0.05,0.1,0.3,1,2,4")
+    best = [p["mechanism"] for p in document["points"] if p["best"]]
+    assert best == ["randomized_response"] * 6
+
+
 def test_where_all_are_degenerate_none_is_best(tmp_path):
     only = ("--mechanisms", "rr_with_prior", "--epsilon", "1")
     assert "◄ least" in swept(tmp_path, RARE, *only)

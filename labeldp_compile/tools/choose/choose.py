@@ -73,10 +73,9 @@ class Choice:
 
     def spec_lines(self) -> list[str]:
         """The keys of a spec that make it so, as YAML."""
-        split = self.assumed_uniform and self.spec.privacy.split != "auto"
         lines = ["privacy:", f"  epsilon: {float(self.epsilon):g}"]
-        lines += ["  split: auto"] if split else []
-        lines += ["prior: {kind: uniform}"] if self.assumed_uniform else []
+        if self.assumed_uniform:  # which has no part in a split
+            lines += ["  split: auto", "prior: {kind: uniform}"]
         options = self.chosen.mechanism.model_dump(exclude_defaults=True, exclude_none=True)
         return [*lines, f"mechanism: {_flow(options)}"]
 

@@ -27,7 +27,7 @@ from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, first_root, step_near
 from labeldp_compile.tools.choose.targets import Target
-from labeldp_compile.tools.sweep.measure import are_degenerate
+from labeldp_compile.tools.sweep.measure import are_degenerate, rounded
 
 _OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit there
 _ALIKE = 6  # decimals of ln
@@ -198,7 +198,7 @@ def rank(bench: Bench, mechanisms: Sequence[Mechanism], epsilon: Fraction) -> li
 
     def merit(standing: Standing) -> tuple[bool, float]:
         known = standing.trial.merit
-        return standing.epsilon is None, math.inf if known is None else known
+        return standing.epsilon is None, math.inf if known is None else rounded(known)
 
     standings = []
     for mechanism in mechanisms:

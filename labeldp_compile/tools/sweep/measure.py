@@ -23,6 +23,7 @@ from labeldp_compile.tools.inspection import is_unbiased
 
 ROWS = 1_000  # of which a table says how well their mean, or a share, can be estimated
 _UNRANKED = float("inf")
+_DIGITS = 7  # of figures that are compared
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,13 @@ class Point:
         return not self.is_degenerate(goal) and self.figure(goal) is not None
 
     def rank(self, goal: Goal) -> tuple[bool, float, float]:
-        """Sorts points of one ε from the best to the degenerate ones."""
+        """Sorts points of one ε from the best to the degenerate ones.
+
+        Mechanisms that differ by the rounding of their integers alone are equal.
+        """
         figure = self.figure(goal)
-        return self.is_degenerate(goal), _UNRANKED if figure is None else figure, self.loss
+        known = _UNRANKED if figure is None else rounded(figure)
+        return self.is_degenerate(goal), known, rounded(self.loss)
 
     def error(self, rows: int = ROWS) -> float | None:
         """± of an estimated mean, or share, of so many rows (95 %)."""
@@ -138,6 +143,11 @@ def measure(
         bytes=len(artifact.model),
         seconds=seconds,
     )
+
+
+def rounded(number: float) -> float:
+    """For comparisons in which the rounding of integers must not decide."""
+    return float(f"{number:.{_DIGITS}g}")
 
 
 def _mean(numbers: list[Fraction], weights: list[int]) -> Fraction:

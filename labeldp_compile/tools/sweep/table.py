@@ -73,7 +73,10 @@ def remark(sweep: Sweep, point: Point) -> str:
 def notes(sweep: Sweep) -> list[str]:
     """What the table's columns and marks mean."""
     what = "share" if isinstance(sweep.spec.domain, CategoricalDomain) else "mean"
-    of = "the root mean square over all categories" if what == "share" else "noise alone"
+    error = {
+        "mean": "the noise alone; where outputs have a bias, labeldp estimate undoes it",
+        "share": "the root mean square over all categories, as labeldp estimate has them",
+    }[what]
     best = {
         "training": f"least noise in an estimated {what}",
         "labels": "least noisy label loss",
@@ -81,7 +84,7 @@ def notes(sweep: Sweep) -> list[str]:
     bias = "; bias 0: nothing but rounding to whole counts" if _numeric(sweep) else ""
     return [
         f"{BEST} {best} (goal: {sweep.spec.goal}){bias}",
-        f"± in 95 of 100 cases, {of}; where private labels are off, as labeldp estimate undoes it",
+        f"± in 95 of 100 cases: {error}",
     ]
 
 

@@ -20,9 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.probabilities import matrix
-from shared.learners import FEW, Ridge, features_of, softmax_predictions
+from shared.learners import FEW, Ridge, debiased, features_of, softmax_predictions
 
 from labeldp_compile.tools.inspection import decode_artifact
 
@@ -116,9 +114,7 @@ def study(table, data, epsilon, seed):
 
 def _classes(features, labels, train, test, private, decoded):
     values = list(decoded.domain.values)
-    inverse = least_variance_inverse(matrix(decoded.randomizer, range(len(values))))
-    outputs = {value: o for o, value in enumerate(decoded.randomizer.values)}
-    soft = inverse[[outputs[value] for value in private.tolist()]]
+    soft = debiased(decoded, private)
     places = {value: i for i, value in enumerate(values)}
     truth = np.array([places[value] for value in labels[test].tolist()])
     exact = np.eye(len(values))[[places[value] for value in labels[train].tolist()]]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pyarrow as pa
+from labeldp_verify.analysis.inversion import least_variance_inverse
+from labeldp_verify.analysis.probabilities import matrix
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
@@ -52,6 +54,13 @@ class Ridge:
         residual = total - (projected**2 * inverse * (2 - shrunk)).sum(axis=1)
         score = residual / (1 - shrunk.sum(axis=1) / n) ** 2
         return centre + self.test @ (self.basis @ (projected * inverse[score.argmin()]))
+
+
+def debiased(decoded, private):
+    """[n, k] private labels as what stands for the one-hot true ones, right on average."""
+    inverse = least_variance_inverse(matrix(decoded.randomizer, range(decoded.domain.size)))
+    outputs = {value: o for o, value in enumerate(decoded.randomizer.values)}
+    return inverse[[outputs[value] for value in private.tolist()]]
 
 
 def softmax_predictions(train, soft, test, folds=5, seed=0):

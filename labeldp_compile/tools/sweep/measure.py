@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import CategoricalDomain
-from labeldp_verify.shortcomings import Shortcoming
+from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming
 from labeldp_verify.usefulness import half_width
 from labeldp_verify.verified import Decoded
 
@@ -91,7 +91,7 @@ class Point:
 def are_degenerate(shortcomings: Iterable[Shortcoming], goal: Goal) -> bool:
     """Whether private labels with these shortcomings are worth nothing for the goal."""
     return any(
-        s.kind == "one_output" or (goal == "training" and s.for_training_only) for s in shortcomings
+        s.kind == ONE_OUTPUT or (goal == "training" and s.for_training_only) for s in shortcomings
     )
 
 

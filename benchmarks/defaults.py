@@ -4,9 +4,9 @@
 
 For each table ``labeldp init TABLE --column C --range LO..HI --yes`` (or ``--values``), then
 ``compile`` and ``randomize``, at ε = 1, as commands. On the private labels a ridge regression, or
-for classes a multinomial logistic regression on debiased labels; both choose their strength by the
-private labels alone. Compared with what needs no features: the mean of the private labels (squared
-error), or the classes' estimated shares (log loss). The test labels are true.
+for classes a multinomial logistic regression by the likelihood of the private labels; both choose
+their strength by the private labels alone. Compared with what needs no features: the mean of the
+private labels (squared error), or the classes' estimated shares (log loss). Test labels are true.
 """
 
 import argparse
@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from shared.learners import FEW, Ridge, debiased, features_of, softmax_predictions
+from labeldp_verify.analysis.probabilities import matrix
+from shared.learners import FEW, Ridge, features_of, softmax_predictions
 
 from labeldp_compile.tools.inspection import decode_artifact
 
@@ -114,19 +115,24 @@ def study(table, data, epsilon, seed):
 
 def _classes(features, labels, train, test, private, decoded):
     values = list(decoded.domain.values)
-    soft = debiased(decoded, private)
     places = {value: i for i, value in enumerate(values)}
-    truth = np.array([places[value] for value in labels[test].tolist()])
-    exact = np.eye(len(values))[[places[value] for value in labels[train].tolist()]]
+    exact, truth = (
+        np.array([places[value] for value in labels[rows].tolist()]) for rows in (train, test)
+    )
+    given = {value: o for o, value in enumerate(decoded.randomizer.values)}
+    outputs = np.array([given[value] for value in private.tolist()])
+    table = matrix(decoded.randomizer, range(len(values)))
 
-    def loss(logs):
+    def loss(*fitted):
+        logs = softmax_predictions(*fitted)
         return float(-logs[np.arange(len(truth)), truth].mean())
 
-    shares = np.maximum(soft.mean(axis=0), 1e-3)
-    constant = np.tile(np.log(shares / shares.sum()), (len(truth), 1))
     x, unseen = features[train].astype(float), features[test].astype(float)
-    models = [loss(softmax_predictions(x, given, unseen)) for given in (soft, exact)]
-    return loss(constant), *models
+    return (
+        loss(x[:, :1], outputs, table, unseen[:, :1]),
+        loss(x, outputs, table, unseen),
+        loss(x, exact, np.eye(len(values)), unseen),
+    )
 
 
 def main():

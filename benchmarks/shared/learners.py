@@ -2,10 +2,8 @@
 
 import numpy as np
 import pyarrow as pa
-from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.probabilities import matrix
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 FEW = 100  # distinct numbers, that are also taken as categories
 STRENGTHS = np.geomspace(1e-3, 1e7, 101)
@@ -56,18 +54,12 @@ class Ridge:
         return centre + self.test @ (self.basis @ (projected * inverse[score.argmin()]))
 
 
-def debiased(decoded, private):
-    """[n, k] private labels as what stands for the one-hot true ones, right on average."""
-    inverse = least_variance_inverse(matrix(decoded.randomizer, range(decoded.domain.size)))
-    outputs = {value: o for o, value in enumerate(decoded.randomizer.values)}
-    return inverse[[outputs[value] for value in private.tolist()]]
+def softmax_predictions(train, outputs, table, test, folds=5, seed=0):
+    """[test rows, k] log-probabilities of a multinomial logistic regression with a ridge.
 
-
-def softmax_predictions(train, soft, test, folds=5, seed=0):
-    """[test rows, K] log-probabilities of a multinomial logistic regression with a ridge.
-
-    ``soft`` [n, K] are labels, or debiased private ones, whose rows sum to 1 and may be negative:
-    the loss is linear in them. The strength is the one of least loss on held-out rows.
+    Fitted by the likelihood of the private labels, of which ``outputs`` [n] are the indices:
+    Pr[o | x] = Σ_y table[y, o]·Pr[y | x]. True labels have the unit matrix for a table. The
+    strength is the one of least loss on held-out private labels. The first feature is a one.
     """
     n = len(train)
     parts = np.array_split(np.random.default_rng(seed).permutation(n), folds)
@@ -76,31 +68,29 @@ def softmax_predictions(train, soft, test, folds=5, seed=0):
         total = 0.0
         for part in parts:
             rest = np.setdiff1d(np.arange(n), part)
-            scores = train[part] @ _softmax_weights(train[rest], soft[rest], strength)
-            total -= float((soft[part] * log_softmax(scores, axis=1)).sum())
+            weights = _softmax_weights(train[rest], outputs[rest], table, strength)
+            shares = softmax(train[part] @ weights, axis=1)
+            total -= float(np.log((shares * table[:, outputs[part]].T).sum(axis=1)).sum())
         return total
 
-    strengths = n * np.geomspace(1e-2, 10, 7)
-    best = min(strengths, key=held_out)
-    return log_softmax(test @ _softmax_weights(train, soft, best), axis=1)
+    best = min(np.geomspace(1e-1, 1e4, 8), key=held_out)
+    return log_softmax(test @ _softmax_weights(train, outputs, table, best), axis=1)
 
 
-def _softmax_weights(x, soft, strength):
-    """[p, K] weights; the first feature, a one, is not shrunk."""
-    p, classes = x.shape[1], soft.shape[1]
-    correlation = x.T.astype(float) @ soft
+def _softmax_weights(x, outputs, table, strength):
+    """[p, k] weights; that of the first feature is not shrunk."""
+    p, likely = x.shape[1], table[:, outputs].T
     shrink = np.full((p, 1), strength)
-    shrink[0] = 1e-6
+    shrink[0] = 1e-3
 
     def loss(flat):
-        w = flat.reshape(p, classes)
-        logs = log_softmax(x @ w, axis=1)
-        shares = np.exp(logs)
-        value = -(soft * logs).sum() + 0.5 * (shrink * w * w).sum()
-        slope = x.T @ (shares * soft.sum(axis=1, keepdims=True)) - correlation + shrink * w
+        w = flat.reshape(p, -1)
+        shares = softmax(x @ w, axis=1)
+        mixed = (shares * likely).sum(axis=1, keepdims=True)
+        value = -np.log(mixed).sum() + 0.5 * (shrink * w * w).sum()
+        slope = x.T @ (shares - shares * likely / mixed) + shrink * w
         return float(value), slope.ravel()
 
-    found = minimize(
-        loss, np.zeros(p * classes), jac=True, method="L-BFGS-B", options={"maxiter": 100}
-    )
-    return found.x.reshape(p, classes)
+    start = np.zeros(p * len(table))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 100})
+    return found.x.reshape(p, -1)

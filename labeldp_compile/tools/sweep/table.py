@@ -14,7 +14,7 @@ _IN_SHORT = {
     "never_an_output": "some labels never come out",
     "unused_epsilon": "uses less than half of ε",
     "told_apart_from_none": "cannot tell some labels apart",
-    "not_estimable": "no estimate, whatever the rows",
+    "not_estimable": "off on average, beyond repair",
 }
 FRONTIER_HEADER = ["budget of bias", "noisy label loss", "rms bias", "largest bias"]
 

@@ -1,26 +1,25 @@
 """A declarative compiler for label differential privacy.
 
-These functions do what the commands of the same names do; everything else is internal. The types
-that they return are loaded when they are asked for.
+These functions do what the commands of the same names do; everything else is internal. They, and
+the types that they return, are loaded when they are asked for.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from labeldp_compile.api import (
-    audit,
-    choose,
-    compile_spec,
-    estimate,
-    load_spec,
-    plan,
-    sweep,
-    verify,
-)
-
 if TYPE_CHECKING:
     from labeldp_verify import Budget, Report, TooLargeError, VerificationError
 
+    from labeldp_compile.api import (
+        audit,
+        choose,
+        compile_spec,
+        estimate,
+        load_spec,
+        plan,
+        sweep,
+        verify,
+    )
     from labeldp_compile.errors import BudgetError, DataError, InputError, SpecError
     from labeldp_compile.ledger import OverBudgetError
     from labeldp_compile.pipeline import Artifact
@@ -58,6 +57,9 @@ __all__ = [
     "verify",
 ]
 _HOMES = {
+    "labeldp_compile.api": (
+        *("audit", "choose", "compile_spec", "estimate", "load_spec", "plan", "sweep", "verify"),
+    ),
     "labeldp_compile.errors": ("BudgetError", "DataError", "InputError", "SpecError"),
     "labeldp_compile.ledger": ("OverBudgetError",),
     "labeldp_compile.pipeline": ("Artifact",),
@@ -72,7 +74,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """The public types."""
+    """The public names."""
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(home), name)

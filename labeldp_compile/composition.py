@@ -30,8 +30,7 @@ MARGIN = 1e-6
 what is found counts only once the integers prove it (``Composition.epsilon``)."""
 _UPWARDS = Context(prec=6, rounding=ROUND_CEILING)
 _NO_PACKAGE = (
-    "ε at a given δ is computed by dp-accounting, which is not installed: "
-    "pip install 'labeldp[composition]'"
+    "ε at a given δ is computed by dp-accounting, which is not installed: pip install dp-accounting"
 )
 
 

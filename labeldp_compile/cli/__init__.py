@@ -1,17 +1,13 @@
 """The command ``labeldp``.
 
-Exit codes: 0 done; 1 the thing checked does not hold; 2 the input or the usage is wrong.
+Exit codes: 0 done; 1 the thing checked does not hold; 2 the input or the usage is wrong; 130 it was
+interrupted.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import Any
-
-import click
-from click.shell_completion import CompletionItem
-
-from labeldp_compile.cli.errors import explained, printable_usage_errors
+if TYPE_CHECKING:
+    from labeldp_compile.cli.group import main as main
 
 # The short helps stand here so that a list of the commands imports none of them; a test holds them
 # against the commands' own.
@@ -36,55 +32,10 @@ _COMMANDS = {
 }
 
 
-class _Commands(click.Group):
-    """Loads a command when it is used: what ``randomize`` needs comes up five times as fast."""
+def __getattr__(name: str) -> object:
+    """The command itself, loaded when it is used: until then ^C has nothing to interrupt."""
+    if name != "main":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from labeldp_compile.cli.group import main  # noqa: PLC0415
 
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Parse the options of the group."""
-        with printable_usage_errors():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Parse the options of the command, and run it."""
-        with printable_usage_errors():
-            return super().invoke(ctx)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order in which they are used."""
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name."""
-        if cmd_name not in _COMMANDS:
-            return None
-        if cmd_name not in self.commands:
-            module = importlib.import_module(f"labeldp_compile.cli.{cmd_name}")
-            self.add_command(explained(getattr(module, f"{cmd_name}_command")), cmd_name)
-        return self.commands[cmd_name]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the short helps above."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands that begin so, and the options of the group."""
-        names = [name for name in _COMMANDS if name.startswith(incomplete)]
-        return [
-            *(CompletionItem(name, help=_COMMANDS[name]) for name in names),
-            *click.Command.shell_complete(self, ctx, incomplete),
-        ]
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="labeldp", prog_name="labeldp")
-def main() -> None:
-    """A compiler for label differential privacy: from a YAML spec to a certified randomizer.
-
-    \b
-    Example:
-      labeldp init visits.parquet --column visits --epsilon 1 --range 0..20
-      labeldp compile visits.yaml -o build/
-      labeldp verify build/visits.onnx
-      labeldp randomize build/visits.onnx visits.parquet -o private.parquet
-    """
+    return main

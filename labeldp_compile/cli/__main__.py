@@ -1,5 +1,21 @@
-"""``python -m labeldp_compile.cli``: the command, where it is not on the path."""
+"""``labeldp``, and ``python -m labeldp_compile.cli`` where it is not on the path."""
 
-from labeldp_compile.cli import main
+from collections.abc import Callable
+from typing import Any
 
-main(prog_name="labeldp")
+from labeldp_verify.interrupts import run
+
+
+def command() -> None:
+    """Run the command line of this process, and exit."""
+    run("labeldp", _load)
+
+
+def _load() -> Callable[[], Any]:
+    from labeldp_compile.cli.group import main  # noqa: PLC0415
+
+    return lambda: main(prog_name="labeldp")
+
+
+if __name__ == "__main__":
+    command()

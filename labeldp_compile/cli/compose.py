@@ -53,7 +53,8 @@ class _Use:
     "--labels-per-user",
     "labels",
     type=click.IntRange(1, MAX_LABELS_PER_USER),
-    help="Labels of one user in each FILE that does not say its own, as in FILE:3.",
+    help="Labels of one user in each FILE without its own number, as in FILE:3; without either it "
+    "is the number that the certificate states.",
 )
 @click.option("--delta", default="1e-6", show_default=True, metavar="δ", help="1e-12 to below 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -71,10 +72,11 @@ def compose_command(
     uses = []
     for file, count in named:
         try:
-            uses.append(_Use(file, count, decode_artifact(file, budget)))
+            decoded = decode_artifact(file, budget)
         except VerificationError as error:
             complain(f"{file}: does not verify: {error}")
             sys.exit(1)
+        uses.append(_Use(file, count or _certified(file, decoded), decoded))
     composition = compose([use.decoded.randomizer for use in uses], [use.labels for use in uses])
     document = _document(uses, composition, at)
     if as_json:
@@ -93,15 +95,24 @@ def _delta(text: str) -> Decimal:
     return delta
 
 
-def _split(text: str, labels: int | None) -> tuple[Path, int]:
+def _certified(file: Path, decoded: Decoded) -> int:
+    """The labels per user for which the file was compiled. Raises InputError if it says none."""
+    stated = decoded.certificate.composition
+    if stated is None:
+        raise InputError(
+            f"{file}: say how many labels a user has: --labels-per-user L, or FILE:L (its "
+            "certificate states no labels_per_user)"
+        )
+    return stated.labels_per_user
+
+
+def _split(text: str, labels: int | None) -> tuple[Path, int | None]:
     """FILE:L or FILE; a file whose own name ends so is meant where it exists."""
     name, colon, number = text.rpartition(":")
     if colon and number.isascii() and number.isdigit() and not Path(text).exists():
         if not 1 <= int(number[:9]) <= MAX_LABELS_PER_USER or len(number) > 9:
             raise InputError(f"{text}: a user has 1 … {MAX_LABELS_PER_USER:,} labels")
         return Path(name), int(number)
-    if labels is None:
-        raise InputError(f"{text}: say how many labels a user has: --labels-per-user L, or FILE:L")
     return Path(text), labels
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from labeldp_verify.interrupts import EXIT_CODE
 from labeldp_verify.printable import one_line
 
 from labeldp_compile.cli.output import complain, tell
@@ -49,10 +50,11 @@ def explained(command: click.Command) -> click.Command:
             complain(str(error))
             tell(*getattr(error, "__notes__", ()))
             sys.exit(error.exit_code)
-        except (KeyboardInterrupt, click.Abort):  # the latter at a question
-            # click would exit with 1, which says that the thing checked does not hold.
+        except (KeyboardInterrupt, click.Abort):
+            # The end of the input at a question; or ^C in a process that did not begin with
+            # ``interrupts.run``. Click would exit with 1: the thing checked does not hold.
             tell("", "labeldp: interrupted")
-            sys.exit(128 + signal.SIGINT)
+            sys.exit(EXIT_CODE)
         except OSError as error:
             # Our own output cannot be written: its reader has gone, or the disk is full.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

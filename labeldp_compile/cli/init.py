@@ -7,6 +7,8 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -113,11 +115,15 @@ def init_command(
         _refuse("--values and --default are for --kind categorical", values, default)
         domain = _numbers(kind, ends, points, ask, may_round=chosen is None)
     usual = "zero_one" if kind == "categorical" else "squared"
-    loss = loss or ask("What does an error cost?", usual, "--loss", LOSSES)
+    draft = Answers(name, column, domain, usual, "1", mechanism or "auto", "training", None)
+    losses = _fitting(LOSSES, draft, "loss") if ask.interactive else LOSSES
+    loss = loss or ask("What does an error cost?", usual, "--loss", losses)
     epsilon = epsilon or ask("Privacy budget ε", "1", "--epsilon", check=_check_number)
     _check_number(epsilon)
     goal = goal or ask("What are the private labels for?", "training", "--goal", GOALS)
-    mechanism = mechanism or ask("Which mechanism?", "auto", "--mechanism", MECHANISMS)
+    draft = replace(draft, loss=loss, goal=goal)
+    kinds = _fitting(MECHANISMS, draft, "mechanism") if ask.interactive else MECHANISMS
+    mechanism = mechanism or ask("Which mechanism?", "auto", "--mechanism", kinds)
     prior = prior or ask("Which prior?", "private", "--prior", PRIORS)
     if header.rows is not None or prior == "uniform":
         _refuse("--rows is for the private prior of a CSV file", rows)
@@ -132,6 +138,18 @@ def init_command(
     first = "read it, change it" if counted else "read it, change it, state its rows"
     tell(f"{path}: {first}, then: labeldp plan {path}")
     say(str(path))
+
+
+def _fitting(choices: tuple[str, ...], draft: Answers, field: str) -> tuple[str, ...]:
+    """The choices with which the answers so far make a spec; all, if none is to blame."""
+    from labeldp_compile.spec import parse_spec  # noqa: PLC0415
+
+    fitting = []
+    for choice in choices:
+        with suppress(SpecError):
+            parse_spec(starter_spec(replace(draft, **{field: choice})))
+            fitting.append(choice)
+    return tuple(fitting) or choices
 
 
 class _Asker:

@@ -28,7 +28,9 @@ def train_command(arguments: tuple[str, ...]) -> None:
     """Everything after the name belongs to the trainer, ``--help`` too."""
     # Asked for when used: JAX takes seconds to load.
     if importlib.util.find_spec("labeldp_trainer") is None:
-        raise InputError("train needs the package labeldp-trainer: pip install labeldp-trainer")
+        raise InputError(
+            "train needs the package labeldp-trainer: in a clone of labeldp, pip install ./trainer"
+        )
     command: click.Command = importlib.import_module("labeldp_trainer.cli").train_command
     with printable_usage_errors():
         try:

@@ -79,10 +79,10 @@ def find_budget(spec: Spec, directory: Path) -> Budget:
         require_rows(path, prior.rows, rows)
     elif prior.rows is None and needs_rows(spec):
         raise RowsUnknownError(
-            f"{path}: {'a CSV' if prior.counts is None else 'a histogram'} file does not state its "
-            f"number of rows, which split: {spec.privacy.split} needs, and plan does not read "
-            "it: say rows: N beside data (the number is public), or give the parts yourself, as in "
-            "split: {prior: …, label: …}"
+            f"{path}: plan does not read {'text' if prior.counts is None else 'a histogram'}, and "
+            f"split: {spec.privacy.split} depends on the number of rows, which is public: add the "
+            f"line `rows: N` under `data: {name}` in the spec (or give the parts of ε yourself, as "
+            "in split: {prior: …, label: …})"
         )
     rows = prior.rows if rows is None else rows
     plan, noise = plan_prior(spec, rows or 0), None

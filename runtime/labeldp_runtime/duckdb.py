@@ -19,7 +19,7 @@ try:
     import pyarrow as pa  # noqa: F401  # DuckDB hands over its arrays
 except ImportError as error:
     raise MissingExtraError(
-        "labeldp_runtime.duckdb needs DuckDB and pyarrow: pip install 'labeldp-runtime[duckdb]'"
+        "labeldp_runtime.duckdb needs DuckDB and pyarrow: pip install duckdb pyarrow"
     ) from error
 
 if TYPE_CHECKING:

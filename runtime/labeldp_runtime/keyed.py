@@ -50,8 +50,7 @@ class KeyedWords:
             )
         except ImportError as error:
             raise MissingExtraError(
-                "keyed randomization needs the package cryptography: "
-                "pip install 'labeldp-runtime[keyed]'"
+                "keyed randomization needs the package cryptography: pip install cryptography"
             ) from error
         # ECB is AES itself, one block at a time; the chaining of CBC-MAC is done here.
         mode = modes.ECB()  # noqa: S305

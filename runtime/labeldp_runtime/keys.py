@@ -65,11 +65,8 @@ class Key:
                 text = file.read(_MAX_FILE_BYTES)
         except OSError as error:
             raise KeyFileError(f"{path}: cannot be read: {error.strerror}") from error
-        if os.name == "posix" and mode & 0o077:
-            raise KeyFileError(
-                f"{path}: may be read or changed by other users (mode {mode:04o}): "
-                f"say chmod 600 {path}, and make a new key if others may have read it"
-            )
+        if refusal := why_no_secret(path, mode):
+            raise KeyFileError(refusal)
         found = _FILE.fullmatch(text)
         if found is None:
             raise KeyFileError(f"{path}: is no key file, or damaged; labeldp keygen writes them")
@@ -128,6 +125,16 @@ class Key:
                 "load it in each process, or keep it in a key file"
             )
         return _reload, (str(self._path), self.fingerprint)
+
+
+def why_no_secret(path: Path, mode: int) -> str | None:
+    """Why a file of this mode keeps no secret, in a sentence; None where it may."""
+    if os.name != "posix" or not mode & 0o077:
+        return None
+    return (
+        f"{path}: may be read or changed by other users (mode {mode:04o}): "
+        f"say chmod 600 {path}, and make a new key if others may have read it"
+    )
 
 
 def _reload(path: str, fingerprint: str) -> Key:

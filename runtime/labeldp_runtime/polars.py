@@ -18,9 +18,7 @@ from labeldp_runtime.randomizer import Randomizer
 try:
     import polars as pl
 except ImportError as error:
-    raise MissingExtraError(
-        "labeldp_runtime.polars needs Polars: pip install 'labeldp-runtime[polars]'"
-    ) from error
+    raise MissingExtraError("labeldp_runtime.polars needs Polars: pip install polars") from error
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 

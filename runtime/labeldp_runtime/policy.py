@@ -16,7 +16,7 @@ from labeldp_runtime.errors import MissingExtraError, PolicyError
 _RATIONAL = re.compile(r"[0-9]{1,1000}(/[0-9]{1,1000})?")
 _NEEDS_LABELDP = (
     "a policy that verifies the artifact or its signature needs the package labeldp-verify: "
-    "pip install 'labeldp-runtime[verify]', or pin the sha256 of a file that was verified"
+    "in a clone of labeldp, pip install ./verifier; or pin the sha256 of a file that was verified"
 )
 
 

@@ -31,6 +31,7 @@ from labeldp_runtime.ids import Ids
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
 from labeldp_runtime.policy import Policy
+from labeldp_runtime.printable import one_line
 from labeldp_runtime.self_test import open_session, run_self_test
 
 CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
@@ -74,7 +75,7 @@ class Randomizer:
         data: bytes,
         source: str = "artifact",
         *,
-        key: Key | None = None,
+        key: Key | str | Path | None = None,
         context: str | None = None,
         require: Policy | None = None,
         path: Path | None = None,
@@ -87,6 +88,8 @@ class Randomizer:
             raise ValueError("key and context belong together: give both, or neither")
         if context is not None and not _is_name(context):
             raise ValueError("context is the name of the column that is randomized: a text")
+        if isinstance(key, str | Path):
+            key = Key.load(key)
         check_bytes(data, source)
         if require is not None:
             require.check_file(data, source, path)
@@ -103,18 +106,20 @@ class Randomizer:
         cls,
         path: str | Path,
         *,
-        key: Key | None = None,
+        key: Key | str | Path | None = None,
         context: str | None = None,
         require: Policy | None = None,
     ) -> Randomizer:
         """Load an artifact and test the platform with the vectors that it carries.
 
-        ``key`` makes the randomizer replay-safe: each call then takes ``ids``. ``context`` names
-        the column that is randomized; two columns with the same ids need two contexts. ``require``
-        says what the artifact must be; without it, ``labeldp verify`` the file before deployment.
+        ``key`` (a Key, or the path of a key file) makes the randomizer replay-safe: each call then
+        takes ``ids``. ``context`` names the column that is randomized; two columns with the same
+        ids need two contexts. ``require`` says what the artifact must be; without it, ``labeldp
+        verify`` the file before deployment.
 
         Raises a RuntimeArtifactError that says why the file cannot be used (a PolicyError if it is
-        not what ``require`` demands), and MissingExtraError if an optional package is missing.
+        not what ``require`` demands), KeyFileError for a key file that cannot be used, and
+        MissingExtraError if an optional package is missing.
         """
         path = Path(path)
         return cls(
@@ -177,6 +182,17 @@ class Randomizer:
     def is_keyed(self) -> bool:
         """Whether calls take ids."""
         return self._keyed is not None
+
+    def __repr__(self) -> str:
+        """What it is, as the certificate declares it; of a key only that there is one."""
+        stated = self.certificate
+        privacy = stated.get("privacy")
+        epsilon = privacy.get("epsilon_label") if isinstance(privacy, dict) else None
+        return one_line(
+            f"<Randomizer {stated.get('name')!r}: ε = {epsilon} of a label, "
+            f"{stated.get('labels')} labels, {stated.get('outputs')} outputs, "
+            f"sha256 {self._sha256[:12]}…, {'keyed' if self.is_keyed else 'no key'}>"
+        )
 
     def apply_words(
         self, labels: Labels | Column, words: NDArray[np.uint64]

@@ -34,6 +34,21 @@ def test_labels_of_several_files(files):
     assert "A user with 42 labels pays ε = 12:" in words and "δ = 1e-06" in words
 
 
+def test_the_number_of_labels_that_a_certificate_states(files, tmp_path):
+    text = INTEGER_SPEC.replace("epsilon: 1.0", "epsilon: 1.0, labels_per_user: 7")
+    if text == INTEGER_SPEC:
+        text = INTEGER_SPEC.replace("privacy:", "privacy:\n  labels_per_user: 7")
+    path = compile_text(text).write(tmp_path)
+    for arguments, expected in (
+        ([str(path), f"{files[1]}:2"], [7, 2]),
+        ([f"{path}:3", f"{files[1]}:2"], [3, 2]),
+        ([str(path), files[1], "--labels-per-user", "4"], [4, 4]),
+    ):
+        document = json.loads(run(*arguments, "--json").stdout)
+        assert [item["labels_per_user"] for item in document["files"]] == expected
+    assert "its certificate states no labels_per_user" in run(str(path), files[1]).stderr
+
+
 def test_one_label_pays_hardly_less_with_delta(files):
     document = json.loads(run(f"{files[0]}:1", "--json").stdout)
     assert 0.99 < document["epsilon_at_delta"] <= document["epsilon_pure"] == 1.0

@@ -1,5 +1,7 @@
 """``labeldp init``: a spec that compiles, from types and answers, without a look at a label."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -223,6 +225,48 @@ def test_on_a_terminal_a_wrong_answer_is_asked_for_again(place, monkeypatch, col
     assert result.stderr.count("Error: --") == {"cost": 5, "answer": 2}[column]
     spec, _ = load_spec(place / f"{column}.yaml")
     assert str(spec.privacy.epsilon) == "2"
+
+
+REFUSED = {
+    "when nothing fits but one": (
+        ["--column", "answer", "--values", "yes,no", "--default", "no"],
+        {"squared", "absolute", "poisson", "rr_on_bins", "optimal_unbiased", "laplace"},
+        {"zero_one", "randomized_response", "rr_with_prior"},
+    ),
+    "no 0-1 loss of real labels": (
+        ["--column", "cost", "--range", "0.5..100", "--points", "5"],
+        {"zero_one"},
+        {"squared", "absolute", "poisson", "laplace"},
+    ),
+    "no Poisson loss of negative labels": (
+        ["--column", "visits", "--range", "-3..9"],
+        {"poisson"},
+        {"squared", "absolute", "zero_one", "staircase"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_question_offers_nothing_that_the_domain_refuses(place, monkeypatch, case):
+    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+    arguments, absent, offered = REFUSED[case]
+    result = labeldp("init", "table.parquet", *arguments, input="\n" * 9)
+    assert result.exit_code == 0, result.output
+    choices = set(re.findall(r"\w+", " ".join(re.findall(r"\((.*?)\)", result.stderr))))
+    assert not absent & choices and offered <= choices
+
+
+def test_every_mechanism_that_is_offered_makes_a_spec(place, monkeypatch):
+    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+    base = ["--column", "visits", "--range", "0..9", "--epsilon", "1", "--prior", "uniform"]
+    for loss in ("squared", "absolute", "poisson", "zero_one"):
+        arguments = [*base, "--loss", loss, "--goal", "labels", "-o", f"{loss}.yaml"]
+        asked = labeldp("init", "table.parquet", *arguments, input="integer\n\n").stderr
+        kinds = re.search(r"Which mechanism\? \((.*?)\)", asked)[1].split(", ")
+        assert "auto" in kinds and len(kinds) >= 2
+        for kind in kinds:
+            given = [*arguments[:-1], f"{loss}-{kind}.yaml", "--mechanism", kind, "--yes"]
+            assert labeldp("init", "table.parquet", *given).exit_code == 0, (loss, kind)
 
 
 def test_leaving_the_questions_writes_nothing_and_says_so(place, monkeypatch):

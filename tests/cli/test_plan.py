@@ -118,7 +118,8 @@ def test_a_csv_file_is_not_even_opened(place, monkeypatch):
 def test_a_csv_file_without_rows_needs_them_only_for_the_split(place):
     result = labeldp("plan", spec_in(place, CSV))
     assert result.exit_code == 2 and result.stdout == ""
-    assert "rows: N" in result.stderr and "split: {prior: …, label: …}" in result.stderr
+    assert "add the line `rows: N` under `data: visits.csv`" in result.stderr
+    assert result.stderr.count("\n") == 1 and "split: {prior: …, label: …}" in result.stderr
     given = labeldp("plan", spec_in(place, CSV, GIVEN))
     assert given.exit_code == 0 and "number of rows not stated" in given.stdout
 

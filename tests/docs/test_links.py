@@ -65,7 +65,7 @@ class _Requests(HTMLParser):
 
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path):
     if importlib.util.find_spec("mkdocs") is None:
-        pytest.skip("mkdocs is not installed: pip install labeldp[docs]")
+        pytest.skip("mkdocs is not installed: pip install '.[docs]'")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", tmp_path]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

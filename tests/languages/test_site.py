@@ -24,7 +24,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 def site(tmp_path_factory):
     """The address of the site, which a server shows: its search works no other way."""
     if importlib.util.find_spec("mkdocs") is None:
-        pytest.skip("mkdocs is not installed: pip install labeldp[docs]")
+        pytest.skip("mkdocs is not installed: pip install '.[docs]'")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", folder]
     subprocess.run(command, cwd=ROOT, check=True)

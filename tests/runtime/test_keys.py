@@ -1,11 +1,15 @@
 """Keys and their files: secret from the first moment, never overwritten, damage is noticed."""
 
+import hashlib
 import os
 import pickle
 import stat
+from functools import partial
 
 import pytest
-from labeldp_runtime import Key, KeyFileError
+from labeldp_runtime import Key, KeyFileError, Randomizer
+
+from tests.helpers import INTEGER_SPEC, compile_text
 
 
 def test_a_new_file_is_private_and_loads(tmp_path):
@@ -100,3 +104,39 @@ def test_a_key_prints_and_pickles_without_its_secret(tmp_path):
     with pytest.raises(TypeError, match="not loaded from a file"):
         pickle.dumps(Key(bytes(32)))
     assert len({key, Key(key.secret), Key(bytes(32))}) == 2
+
+
+def test_a_randomizer_takes_the_path_of_a_key_file(tmp_path):
+    path = compile_text(INTEGER_SPEC).write(tmp_path)
+    key = Key.create(tmp_path / "labels.key")
+    labels, ids = [0, 3, 4], ["a", "b", "c"]
+    drawn = [
+        make(key=given, context="y")(labels, ids=ids).tolist()
+        for given in (key, tmp_path / "labels.key", str(tmp_path / "labels.key"))
+        for make in (partial(Randomizer.load, path), partial(Randomizer, path.read_bytes()))
+    ]
+    assert all(other == drawn[0] for other in drawn)
+    loaded = Randomizer.load(path, key=tmp_path / "labels.key", context="y")
+    again = pickle.loads(pickle.dumps(loaded))
+    assert again(labels, ids=ids).tolist() == drawn[0]
+    (tmp_path / "labels.key").chmod(0o644)
+    for bad in (tmp_path / "labels.key", "nothing.key"):
+        with pytest.raises(KeyFileError):
+            Randomizer.load(path, key=bad, context="y")
+
+
+def test_what_a_randomizer_says_of_itself(tmp_path):
+    path = compile_text(INTEGER_SPEC).write(tmp_path)
+    key = Key.create(tmp_path / "labels.key")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    fresh, keyed = Randomizer.load(path), Randomizer.load(path, key=key, context="y")
+    stated = fresh.certificate
+    assert repr(fresh) == (
+        f"<Randomizer 'example': ε = {stated['privacy']['epsilon_label']} of a label, "
+        f"{stated['labels']} labels, {stated['outputs']} outputs, sha256 {digest[:12]}…, no key>"
+    )
+    assert repr(keyed) == repr(fresh).replace("no key", "keyed")
+    assert key.fingerprint not in repr(keyed) and key.secret.hex()[:8] not in repr(keyed)
+    for name, privacy in (("\x1b[2J\n", {}), (["x"] * 10**5, []), (None, None)):
+        fresh.certificate = {"name": name, "privacy": privacy}
+        assert repr(fresh).isprintable() and len(repr(fresh)) < 3000

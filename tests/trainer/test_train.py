@@ -318,5 +318,6 @@ def test_the_command_of_labeldp(tmp_path, monkeypatch):
     missing = CliRunner().invoke(main, ["train", str(path)])
     assert missing.exit_code == 2
     assert missing.stderr == (
-        "labeldp: train needs the package labeldp-trainer: pip install labeldp-trainer\n"
+        "labeldp: train needs the package labeldp-trainer: in a clone of labeldp, "
+        "pip install ./trainer\n"
     )

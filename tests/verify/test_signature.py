@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from click.testing import CliRunner
+from labeldp_runtime import Key, KeyFileError
 
 from labeldp_compile.cli import main
 from tests.helpers import INTEGER_SPEC
@@ -36,6 +37,23 @@ def spec(tmp_path):
 
 def labeldp(*arguments):
     return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_a_key_that_others_can_read_signs_nothing(spec, keys, tmp_path, mode):
+    """In the words of label keys, and before anything is solved or spent."""
+    key, label_key, out = tmp_path / "key.pem", tmp_path / "labels.key", tmp_path / "out"
+    shutil.copy(keys / "key.pem", key)
+    Key.create(label_key)
+    for path in (key, label_key):
+        path.chmod(mode)
+    result = labeldp("compile", spec, "-o", out, "--sign", key)
+    with pytest.raises(KeyFileError) as refused:
+        Key.load(label_key)
+    assert result.exit_code == 2 and not out.exists()
+    assert result.stderr == f"labeldp: {refused.value}\n".replace(str(label_key), str(key))
+    key.chmod(0o600)
+    assert labeldp("compile", spec, "-o", out, "--sign", key).exit_code == 0
 
 
 def test_sign_and_verify(spec, keys, tmp_path):

@@ -1,6 +1,16 @@
 """``python -m labeldp_trainer train.yaml``."""
 
-from labeldp_trainer.cli import train_command
+from collections.abc import Callable
+from typing import Any
+
+from labeldp_verify.interrupts import run
+
+
+def _load() -> Callable[[], Any]:
+    from labeldp_trainer.cli import train_command  # noqa: PLC0415
+
+    return lambda: train_command(prog_name="python -m labeldp_trainer")
+
 
 if __name__ == "__main__":
-    train_command(prog_name="python -m labeldp_trainer")
+    run("labeldp", _load)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import signal
+import difflib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.errors import InputError
+from labeldp_verify.interrupts import EXIT_CODE
 from labeldp_verify.limits import Limits, number
 from labeldp_verify.printable import json_text, one_line, printable
 from labeldp_verify.report import REPORT_FORMAT_VERSION, Report
@@ -23,7 +24,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """The usage and the message, made printable, and exit code 2."""
-        super().error(one_line(message))
+        unknown = message.removeprefix("unrecognized arguments: ").split(" ")[0].split("=")[0]
+        near = difflib.get_close_matches(unknown, self._option_string_actions, n=1)
+        hint = f"; did you mean {near[0]}?" if near and unknown != message else ""
+        super().error(one_line(message) + hint)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -73,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InputError as error:
         print(f"labeldp-verify: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+    except KeyboardInterrupt:  # in a process of somebody else's
+        sys.exit(EXIT_CODE)
 
 
 def _verify_all(options: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """Spark: randomize a column of a DataFrame on the cluster, and count labels for a private prior.
 
-Needs ``pip install 'labeldp-runtime[spark]'`` on the driver and on every executor.
+Needs labeldp-runtime, PySpark, pyarrow and pandas on the driver and on every executor.
 """
 
 from labeldp_runtime.spark.batches import large_batches

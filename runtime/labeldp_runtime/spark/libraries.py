@@ -8,7 +8,7 @@ try:
     import pyspark.sql
 except ImportError as error:
     raise MissingExtraError(
-        "labeldp_runtime.spark needs PySpark and pyarrow: pip install 'labeldp-runtime[spark]'"
+        "labeldp_runtime.spark needs PySpark and pyarrow: pip install pyspark pyarrow pandas"
     ) from error
 
 pa, sql = pyarrow, pyspark.sql

@@ -1,0 +1,227 @@
+"""^C is exit code 130 and one line at any moment, and leaves nothing half-written.
+
+The moments are those at which Python raises audit events (an import, an opened file, a rename), so
+that no clock decides what is tested.
+"""
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.helpers import INTEGER_SPEC, compile_text
+
+ROWS = 3000
+DRIVER = """
+import os, runpy, signal, sys
+module, moment, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
+sys.argv[1:] = sys.argv[4:]
+event, _, part = moment.partition(":")
+left = 0
+def hook(name, arguments):
+    global left
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return  # the command does not listen yet
+    if not left and name.startswith(event) and part in str(arguments):
+        left = times
+    if left > 0:
+        left = left - 1 or -1
+        os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(hook)
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+MOMENTS = {
+    "plan": (":", "import:'click'", "import:'pydantic'", "open:spec.yaml"),
+    "verify": ("import:'onnx'", "open:a.onnx"),
+    "labeldp-verify": (":", "import:'onnxruntime'", "open:a.onnx"),
+    "train": ("import:'labeldp_trainer.config'", "open:train.yaml"),
+    "labeldp_trainer": (":", "open:train.yaml"),
+}
+WRITING = [
+    ("keygen", "open:labeldp-partial"),
+    ("keygen", "os.link:labeldp-partial"),
+    ("randomize", "open:labeldp-partial"),
+    ("randomize", "os.rename:labeldp-partial"),
+    ("compile", "os.rename:labeldp-partial"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("place")
+    (directory / "a.onnx").write_bytes(compile_text(INTEGER_SPEC).model)
+    (directory / "spec.yaml").write_text(INTEGER_SPEC)
+    (directory / "train.yaml").write_text("version: 1\n")
+    labels = np.random.default_rng(0).poisson(2.0, ROWS)
+    pq.write_table(pa.table({"y": labels}), directory / "t.parquet")
+    return directory
+
+
+def command(name, place):
+    """The module and the arguments."""
+    return {
+        "plan": ("labeldp_compile.cli", "plan", "spec.yaml"),
+        "verify": ("labeldp_compile.cli", "verify", "a.onnx"),
+        "randomize": ("labeldp_compile.cli", "randomize", "a.onnx", "t.parquet", "-o", "o.parquet"),
+        "compile": ("labeldp_compile.cli", "compile", "spec.yaml", "-o", "out"),
+        "keygen": ("labeldp_compile.cli", "keygen", "labels.key"),
+        "labeldp-verify": ("labeldp_verify", "a.onnx"),
+        "train": ("labeldp_compile.cli", "train", "train.yaml"),
+        "labeldp_trainer": ("labeldp_trainer", "train.yaml"),
+    }[name]
+
+
+def driven(name, place, moment, times=1):
+    """Run a command that gets SIGINT at a moment, and at the next events if ``times`` says so."""
+    module, *arguments = command(name, place)
+    line = [sys.executable, "-c", DRIVER, module, moment, str(times), *arguments]
+    return subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=120, check=False)
+
+
+def require_interrupted(done, name):
+    program = "labeldp-verify" if name == "labeldp-verify" else "labeldp"
+    assert done.returncode == 130, done.stderr
+    assert (done.stdout, done.stderr) == ("", f"\n{program}: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "moment"), [(name, moment) for name in MOMENTS for moment in MOMENTS[name]]
+)
+def test_while_it_loads_and_reads(name, moment, place):
+    if "train" in name:
+        pytest.importorskip("labeldp_trainer")
+    before = sorted(place.iterdir())
+    require_interrupted(driven(name, place, moment), name)
+    assert sorted(place.iterdir()) == before
+
+
+@pytest.mark.parametrize(("name", "moment"), WRITING)
+def test_while_a_file_is_written_nothing_of_it_stays(name, moment, place):
+    before = set(place.rglob("*"))
+    require_interrupted(driven(name, place, moment, times=2), name)  # the impatient, too
+    assert set(place.rglob("*")) - before <= {place / "out"}
+
+
+def test_the_second_waits_for_the_clean_up_and_the_third_does_not():
+    script = """
+import signal
+from labeldp_verify.interrupts import run
+def command():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.raise_signal(signal.SIGINT)
+        print("cleaned up", flush=True)
+        signal.raise_signal(signal.SIGINT)
+        print("never")
+run("labeldp", lambda: command)
+"""
+    line = [sys.executable, "-c", script]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "cleaned up\n")
+    assert done.stderr == "\nlabeldp: interrupted\n"
+
+
+def test_code_that_clears_exceptions_does_not_keep_it_running():
+    script = """
+import os, signal, sys, time
+from labeldp_verify.interrupts import run
+class Stream:
+    def write(self, text): return os.write(2, text.encode())
+    def flush(self): signal.raise_signal(signal.SIGINT)
+sys.stderr = Stream()
+def command():
+    input()  # flushes stderr, and clears what comes of it
+run("labeldp", lambda: command)
+"""
+    line = [sys.executable, "-c", script]
+    reading, writing = os.pipe()
+    with subprocess.Popen(line, stdin=reading, stderr=subprocess.PIPE) as process:
+        assert process.wait() == 130
+        assert process.stderr.read() == b"\nlabeldp: interrupted\n"
+    os.close(reading)
+    os.close(writing)
+
+
+def test_after_the_answer_it_changes_nothing():
+    script = """
+import atexit, signal
+from labeldp_verify.interrupts import run
+atexit.register(signal.raise_signal, signal.SIGINT)
+run("labeldp", lambda: print)
+"""
+    line = [sys.executable, "-c", script]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+
+
+def test_nothing_heavy_is_loaded_before_the_first_line_that_listens(place):
+    for module in ("labeldp_compile.cli.__main__", "labeldp_verify.__main__"):
+        script = f"import sys; before = set(sys.modules); import {module}\n"
+        script += "print(*sorted(set(sys.modules) - before))"
+        line = [sys.executable, "-c", script]
+        loaded = subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()
+        heavy = {"click", "argparse", "pathlib", "numpy", "onnx", "pydantic", "labeldp_compile.api"}
+        assert not heavy & set(loaded), loaded
+
+
+def test_while_a_question_is_asked(place):
+    leader, follower = pty.openpty()
+    line = [sys.executable, "-m", "labeldp_compile.cli", "init", "t.parquet", "--column", "y"]
+    with subprocess.Popen(line, cwd=place, stdin=follower, stderr=subprocess.PIPE) as process:
+        seen = b""
+        while b"What are the labels?" not in seen:
+            seen += os.read(process.stderr.fileno(), 4096) or pytest.fail(seen)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait() == 130
+    assert (seen + rest).endswith(b"\nlabeldp: interrupted\n") and b"Traceback" not in seen + rest
+    assert not (place / "y.yaml").exists()
+    os.close(leader)
+    os.close(follower)
+
+
+def test_in_the_middle_of_a_pipe(place):
+    """What writes its input is there and says nothing; what reads its output has seen some."""
+    line = [sys.executable, "-m", "labeldp_compile.cli", "randomize", "a.onnx", "-", "-o", "-"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, cwd=place, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        feeding = threading.Thread(target=feed, args=(process.stdin.fileno(),))
+        feeding.start()
+        seen = os.read(process.stdout.fileno(), 1 << 16)
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.stderr.read() == b"\nlabeldp: interrupted\n"
+        assert process.wait() == 130 and seen.startswith(b"y\n")
+        feeding.join()
+
+
+def feed(pipe):
+    """Rows without an end, until nobody takes them."""
+    with contextlib.suppress(OSError):
+        os.write(pipe, b"y\n")
+        for _ in range(1000):
+            os.write(pipe, b"1\n" * 30_000)
+
+
+def test_where_it_is_ignored_it_stays_ignored():
+    """As behind nohup."""
+    line = [sys.executable, "-m", "labeldp_compile.cli", "schema"]
+    script = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    script += "os.execv(sys.argv[1], sys.argv[1:])"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        for _ in range(3):
+            os.read(process.stdout.fileno(), 10)
+            process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.wait() == 0 and process.stderr.read() == b""

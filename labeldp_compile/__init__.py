@@ -7,7 +7,16 @@ that they return are loaded when they are asked for.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from labeldp_compile.api import audit, compile_spec, estimate, load_spec, plan, sweep, verify
+from labeldp_compile.api import (
+    audit,
+    choose,
+    compile_spec,
+    estimate,
+    load_spec,
+    plan,
+    sweep,
+    verify,
+)
 
 if TYPE_CHECKING:
     from labeldp_verify import Budget, Report, TooLargeError, VerificationError
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit import AuditReport
+    from labeldp_compile.tools.choose import Choice
     from labeldp_compile.tools.estimate import Aggregates
     from labeldp_compile.tools.sweep import Sweep
 
@@ -27,6 +37,7 @@ __all__ = [
     "AuditReport",
     "Budget",
     "BudgetError",
+    "Choice",
     "DataError",
     "InputError",
     "OverBudgetError",
@@ -38,6 +49,7 @@ __all__ = [
     "TooLargeError",
     "VerificationError",
     "audit",
+    "choose",
     "compile_spec",
     "estimate",
     "load_spec",
@@ -52,6 +64,7 @@ _HOMES = {
     "labeldp_compile.planning": ("Plan",),
     "labeldp_compile.spec": ("Spec",),
     "labeldp_compile.tools.audit": ("AuditReport",),
+    "labeldp_compile.tools.choose": ("Choice",),
     "labeldp_compile.tools.estimate": ("Aggregates",),
     "labeldp_compile.tools.sweep": ("Sweep",),
     "labeldp_verify": ("Budget", "Report", "TooLargeError", "VerificationError"),

@@ -1,4 +1,4 @@
-"""From a YAML file to a validated model, or to one message that names file, line and key.
+"""From a YAML file to a validated model, or to messages that name file, line and key.
 
 Specs and training configs are read by it.
 """
@@ -11,57 +11,105 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
+from labeldp_verify.printable import one_line
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.yaml_problems import Problem, refusal, refusal_at
 from labeldp_compile.yaml_tree import MAX_BYTES, WAY_OUT, KeyPath, YamlError, YamlSource, read_yaml
 
 
 def explain(
     errors: list[ErrorDetails], yaml: YamlSource, model: type[BaseModel], whole: str
-) -> tuple[int, str]:
-    """Line and message of the likeliest cause among pydantic's errors.
+) -> list[Problem]:
+    """What pydantic's errors say of the YAML, by line, without those that only follow from others.
 
     ``model`` is what was validated; ``whole`` is what an error is about that is in no key of it.
     """
-    first = min(errors, key=_rank)
-    path = _locate(first["loc"], yaml.data, missing=first["type"] == "missing")
-    key = ".".join(map(str, path)) or whole
-    if first["type"] == "union_tag_invalid":
-        key += ".kind"
-    return yaml.line(path), f"{key}: {_reason(first, path, yaml.data, model)}"
+    found: dict[KeyPath, ErrorDetails] = {}
+    for error in sorted(errors, key=_rank):
+        path = _locate(error["loc"], yaml.data, missing=error["type"] == "missing")
+        found.setdefault(path, error)
+    problems = []
+    for path, error in found.items():
+        others = [other for other in found if other != path]
+        if _rank(error) and any(other[: len(path)] == path for other in others):
+            continue  # one part of a union, of which a better fitting part says what is wrong
+        key = ".".join(map(str, path)) or whole
+        if error["type"] == "union_tag_invalid":
+            key += ".kind"
+        reason = _reason(error, path, yaml.data, model)
+        problems.append(Problem(path, f"{key}: {reason}"))
+    missing = {path for path, error in found.items() if error["type"] == "missing"}
+    misspelt = {
+        (*path[:-1], _meant(str(path[-1]), _known_keys(model, error["loc"])))
+        for path, error in found.items()
+        if error["type"] == "extra_forbidden"
+    }
+    problems = [part for part in problems if part.path not in missing & misspelt]
+    return sorted(problems, key=lambda problem: yaml.place(problem.path))
+
+
+_MISSING = {"missing": "this key is missing", "union_tag_not_found": "the key 'kind' is missing"}
 
 
 def _reason(error: ErrorDetails, path: KeyPath, data: Any, model: type[BaseModel]) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return f"unknown key; {_nearest(str(path[-1]), _known_keys(model, error['loc']))}"
-    if kind == "missing":
-        return "this key is missing"
+    if kind in _MISSING:
+        return _MISSING[kind]
     if kind in ("literal_error", "union_tag_invalid"):
         given = _get(data, path)
         given = given.get("kind") if isinstance(given, dict) else given
         expected = str(context.get("expected") or context.get("expected_tags"))
         options = [part.strip(" '") for part in expected.replace(" or ", ", ").split(",")]
+        if kind == "literal_error" and _models(_annotation(model, error["loc"])):
+            options.append(_example(path, None, model, error["loc"]))
         if isinstance(given, str):
             return f"{given!r} is unknown; {_nearest(given, options)}"
-        return f"{given!r} is not one of {', '.join(options)}"
-    if kind == "union_tag_not_found":
-        return "the key 'kind' is missing"
+        return f"{_shown(given)} is not one of {', '.join(options)}"
+    if kind in ("model_type", "model_attributes_type"):
+        return f"expected a mapping, as in {_example(path, error['input'], model, error['loc'])}"
     return str(context["error"]) if "error" in context else _plain(error)
+
+
+def _example(path: KeyPath, given: Any, model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
+    """What to write in place of a value that is no mapping: that of its name, if it is one."""
+    models = _models(_annotation(model, loc))
+    kinds = {tag: part for part in models for tag in _tags(part)}
+    name = _meant(given, list(kinds)) if isinstance(given, str) else None
+    if kinds and name is None:
+        keys = [f"kind: {' or '.join(kinds)}"]
+    else:
+        wanted = models[0] if name is None else kinds[name]
+        fields = wanted.model_fields.items()
+        keys = [] if name is None else [f"kind: {name}"]
+        keys += [f"{key}: …" for key, field in fields if field.is_required() and key != "kind"]
+    before = f"{path[-1]}: " if path and isinstance(path[-1], str) else ""
+    return f"{before}{{{', '.join(keys)}}}"
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, Decimal) else one_line(repr(value), _SHOWN)
+
+
+def _meant(given: str, known: list[str]) -> str | None:
+    """The known word that was probably meant."""
+    return next(iter(difflib.get_close_matches(given, known, n=1)), None)
 
 
 def _nearest(given: str, known: list[str]) -> str:
     """The way out of a misspelling; where the word is right (but quoted), what may stand there."""
-    close = difflib.get_close_matches(given, known, n=1)
-    if close and close[0] != given:
-        return f"did you mean {close[0]!r}?"
+    meant = _meant(given, known)
+    if meant is not None and meant != given:
+        return f"did you mean {meant!r}?"
     return f"expected one of {', '.join(known)}"
 
 
 def _rank(error: ErrorDetails) -> int:
-    """Which error to show: the one of least rank.
+    """Of several errors of one place the one of least rank is shown.
 
     An unknown key is the likeliest cause of the others (a misspelt key is also a missing one); that
     a mapping is no fixed word says least.
@@ -73,8 +121,6 @@ def _rank(error: ErrorDetails) -> int:
 
 
 def _plain(error: ErrorDetails) -> str:
-    if error["type"] in ("model_type", "model_attributes_type"):
-        return "expected a mapping, as in {key: value}"
     if error["type"] == "string_pattern_mismatch":
         return "expected letters, digits, dots, hyphens and underscores"
     return error["msg"].replace("Input should be", "expected")
@@ -98,8 +144,13 @@ def _locate(loc: tuple[int | str, ...], data: Any, *, missing: bool) -> KeyPath:
 
 def _known_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     """The keys that the model at ``loc`` has."""
+    return sorted({key for m in _models(_annotation(model, loc[:-1])) for key in m.model_fields})
+
+
+def _annotation(model: type[BaseModel], loc: tuple[int | str, ...]) -> Any:
+    """The type of what stands at ``loc``, as far as models tell."""
     current: Any = model
-    for part in loc[:-1]:
+    for part in loc:
         candidates = _models(current)
         field = next(
             (m.model_fields[str(part)] for m in candidates if str(part) in m.model_fields), None
@@ -108,7 +159,7 @@ def _known_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]
             current = field.annotation
         else:
             current = next((m for m in candidates if _is_tagged(m, str(part))), current)
-    return sorted({key for m in _models(current) for key in m.model_fields})
+    return current
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
@@ -117,9 +168,13 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     return [m for argument in get_args(annotation) for m in _models(argument)]
 
 
-def _is_tagged(candidate: type[BaseModel], tag: str) -> bool:
+def _tags(candidate: type[BaseModel]) -> tuple[str, ...]:
     kind = candidate.model_fields.get("kind")
-    return candidate.__name__ == tag or (kind is not None and tag in get_args(kind.annotation))
+    return () if kind is None else get_args(kind.annotation)
+
+
+def _is_tagged(candidate: type[BaseModel], tag: str) -> bool:
+    return candidate.__name__ == tag or tag in _tags(candidate)
 
 
 def _get(data: Any, path: KeyPath) -> Any:
@@ -128,6 +183,7 @@ def _get(data: Any, path: KeyPath) -> Any:
     return data
 
 
+_SHOWN = 60
 MAX_DIGITS = 100
 MAX_EXPONENT = 100
 
@@ -163,7 +219,7 @@ class Document(Generic[M]):
     Attributes:
         name: of the kind, in messages: "spec".
         model: what it holds.
-        error: what is raised for one that is wrong, with the one message.
+        error: what is raised for one that is wrong; see ``refusal``.
     """
 
     name: str
@@ -189,11 +245,13 @@ class Document(Generic[M]):
         try:
             yaml = read_yaml(text)
         except YamlError as error:
-            raise self.error(f"{source}:{error.line}: {error}") from error
+            place = error.line, error.column, str(error)
+            raise refusal_at(self.error, source, text, [place]) from error
         if not isinstance(yaml.data, dict):
-            raise self.error(f"{source}:1: expected a mapping with the keys of a {self.name}")
+            wrong = Problem((), f"expected a mapping with the keys of a {self.name}")
+            raise refusal(self.error, source, yaml, [wrong])
         try:
             return self.model.model_validate(yaml.data), yaml
         except ValidationError as error:
-            line, message = explain(error.errors(), yaml, self.model, self.name)
-            raise self.error(f"{source}:{line}: {message}") from error
+            problems = explain(error.errors(), yaml, self.model, self.name)
+            raise refusal(self.error, source, yaml, problems) from error

@@ -19,6 +19,7 @@ from yaml.reader import Reader
 MAX_BYTES = 4 * 1024 * 1024
 MAX_NODES = 200_000
 MAX_DEPTH = 12
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 # The one in C takes a fifteenth of the time; wheels of PyYAML have it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -27,12 +28,12 @@ WAY_OUT = "keep what is large in a data file, as in prior: {kind: public, data: 
 
 
 class YamlError(Exception):
-    """The text is not YAML that may be used here; ``line`` counts from 1."""
+    """The text is not YAML that may be used here; ``line`` counts from 1, ``column`` from 0."""
 
-    def __init__(self, line: int, message: str) -> None:
-        """Keep the line beside the message."""
+    def __init__(self, line: int, message: str, column: int = 0) -> None:
+        """Keep the place beside the message."""
         super().__init__(message)
-        self.line = line
+        self.line, self.column = line, column
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Scalar:
     text: str
     plain: bool
     line: int
+    column: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Listed:
 
     items: list[Node]
     line: int
+    column: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Mapped:
 
     items: list[tuple[Scalar, Node]]
     line: int
+    column: int = 0
 
 
 Node = Scalar | Listed | Mapped
@@ -69,15 +73,15 @@ def read_tree(text: str) -> Node:
         raise YamlError(1, f"there are at most {MAX_BYTES:,} bytes of YAML: {WAY_OUT}")
     odd = Reader.NON_PRINTABLE.search(text)
     if odd:
-        line = text.count("\n", 0, odd.start()) + 1
-        code = ord(odd.group())
-        raise YamlError(line, f"not valid YAML: the character U+{code:04X} is not allowed")
+        before = lines_of(text[: odd.start()])
+        reason = f"not valid YAML: the character U+{ord(odd.group()):04X} is not allowed"
+        raise YamlError(len(before), reason, len(before[-1]))
     try:
         return _Reader(text).document()
     except yaml.MarkedYAMLError as error:
         marks: tuple[Any, ...] = (error.problem_mark, error.context_mark)
-        line = next((mark.line + 1 for mark in marks if mark is not None), 1)
-        raise YamlError(line, f"not valid YAML: {error.problem}") from error
+        line, column = next(((m.line + 1, m.column) for m in marks if m is not None), (1, 0))
+        raise YamlError(line, f"not valid YAML: {error.problem}", column) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise YamlError(1, f"not valid YAML: {' '.join(str(error).split())}") from error
 
@@ -98,47 +102,54 @@ class _Reader:
         next(self._events)  # the end of the document
         event = next(self._events)
         if isinstance(event, yaml.DocumentStartEvent):
-            line = _line(event)
-            raise YamlError(line, "not valid YAML: but found another document")
+            raise YamlError(_place(event)[0], "not valid YAML: but found another document")
         return node
 
     def _node(self, event: Any, depth: int) -> Node:
-        line = _line(event)
+        line, column = _place(event)
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise YamlError(line, f"there are at most {MAX_NODES:,} items in YAML: {WAY_OUT}")
+            raise YamlError(
+                line, f"there are at most {MAX_NODES:,} items in YAML: {WAY_OUT}", column
+            )
         if depth > MAX_DEPTH:
-            raise YamlError(line, "not valid YAML here: nested too deeply")
+            raise YamlError(line, "not valid YAML here: nested too deeply", column)
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise YamlError(line, f"not valid YAML here: {_NO_ALIAS}")
+            raise YamlError(line, f"not valid YAML here: {_NO_ALIAS}", column)
         is_text = isinstance(event, yaml.ScalarEvent) and event.tag in (_TEXT_TAG, "!")
         if event.tag is not None and not is_text:
-            raise YamlError(line, f"the tag {event.tag} is not allowed here")
+            raise YamlError(line, f"the tag {event.tag} is not allowed here", column)
         if isinstance(event, yaml.ScalarEvent):
             if any("\ud800" <= character <= "\udfff" for character in event.value):
-                raise YamlError(line, "a lone surrogate is no text")
-            return Scalar(event.value, event.implicit[0] and not is_text, line)
+                raise YamlError(line, "a lone surrogate is no text", column)
+            return Scalar(event.value, event.implicit[0] and not is_text, line, column)
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
             while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
                 items.append(self._node(event, depth + 1))
-            return Listed(items, line)
-        return Mapped(list(self._pairs(depth)), line)
+            return Listed(items, line, column)
+        return Mapped(list(self._pairs(depth)), line, column)
 
     def _pairs(self, depth: int) -> Iterator[tuple[Scalar, Node]]:
         seen = set()
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._node(event, depth + 1)
             if not isinstance(key, Scalar):
-                raise YamlError(key.line, "a key must be text")
+                raise YamlError(key.line, "a key must be text", key.column)
             if key.text in seen:
-                raise YamlError(key.line, f"the key {key.text!r} stands here twice")
+                raise YamlError(key.line, f"the key {key.text!r} stands here twice", key.column)
             seen.add(key.text)
             yield key, self._node(next(self._events), depth + 1)
 
 
-def _line(event: Any) -> int:
-    return int(event.start_mark.line) + 1
+def _place(event: Any) -> tuple[int, int]:
+    """Line, from 1, and column, from 0."""
+    return int(event.start_mark.line) + 1, int(event.start_mark.column)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines, as YAML counts them."""
+    return _BREAK.split(text)
 
 
 # YAML read safely, with exact decimals and the line of every key.
@@ -147,7 +158,7 @@ def _line(event: Any) -> int:
 # number stays the decimal that was written, so that ε = 0.1 is one tenth.
 
 
-__all__ = ["KeyPath", "YamlError", "YamlSource", "read_yaml"]
+__all__ = ["KeyPath", "YamlError", "YamlSource", "lines_of", "read_yaml"]
 
 KeyPath = tuple[str | int, ...]
 MAX_DIGITS = 100
@@ -157,35 +168,40 @@ _DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?\.inf|\.nan")
 
 @dataclass(frozen=True)
 class YamlSource:
-    """The plain data of a YAML text, and the line (from 1) of every key and item by its path."""
+    """The plain data of a YAML text, and where every key and item stands, by its path.
 
+    A place is a line, from 1, and a column, from 0.
+    """
+
+    text: str
     data: Any
-    lines: dict[KeyPath, int]
+    places: dict[KeyPath, tuple[int, int]]
 
-    def line(self, path: KeyPath) -> int:
-        """The line of a path, or of the nearest enclosing one."""
-        while path not in self.lines and path:
+    def place(self, path: KeyPath) -> tuple[int, int]:
+        """The place of a path, or of the nearest enclosing one."""
+        while path not in self.places and path:
             path = path[:-1]
-        return self.lines.get(path, 1)
+        return self.places.get(path, (1, 0))
 
 
 def read_yaml(text: str) -> YamlSource:
     """Parse one YAML document; raises YamlError with the line."""
-    lines: dict[KeyPath, int] = {}
-    return YamlSource(_data(read_tree(text), (), lines), lines)
+    places: dict[KeyPath, tuple[int, int]] = {}
+    return YamlSource(text, _data(read_tree(text), (), places), places)
 
 
-def _data(node: Node, path: KeyPath, lines: dict[KeyPath, int]) -> Any:
-    lines.setdefault(path, node.line)
+def _data(node: Node, path: KeyPath, places: dict[KeyPath, tuple[int, int]]) -> Any:
+    places.setdefault(path, (node.line, node.column))
     if isinstance(node, Listed):
-        return [_data(item, (*path, index), lines) for index, item in enumerate(node.items)]
+        return [_data(item, (*path, index), places) for index, item in enumerate(node.items)]
     if isinstance(node, Mapped):
         result: dict[str, Any] = {}
         for key, value in node.items:
             if not isinstance(_value(key), str):
-                raise YamlError(key.line, f"the key {_value(key)!r} must be text")
-            lines[(*path, key.text)] = key.line
-            result[key.text] = _data(value, (*path, key.text), lines)
+                reason = f"the key {_value(key)!r} must be text"
+                raise YamlError(key.line, reason, key.column)
+            places[(*path, key.text)] = (key.line, key.column)
+            result[key.text] = _data(value, (*path, key.text), places)
         return result
     return _value(node)
 
@@ -202,7 +218,8 @@ def _value(scalar: Scalar) -> Any:
     if not is_integer and not _DECIMAL.fullmatch(text):
         return text
     if len(text) > (MAX_DIGITS if is_integer else 10 * MAX_DIGITS):
-        raise YamlError(scalar.line, "a number of more digits than any number here needs")
+        reason = "a number of more digits than any number here needs"
+        raise YamlError(scalar.line, reason, scalar.column)
     if is_integer:
         return int(text)
     return Decimal(text.replace(".inf", "Infinity").replace(".nan", "NaN"))

@@ -47,6 +47,7 @@ def explained(command: click.Command) -> click.Command:
             return run(*args, **kwargs)
         except InputError as error:
             complain(str(error))
+            tell(*getattr(error, "__notes__", ()))
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort):  # the latter at a question
             # click would exit with 1, which says that the thing checked does not hold.

@@ -1,4 +1,4 @@
-"""From a YAML file to a validated spec, or to one message; and the JSON Schema for editors."""
+"""From a YAML file to a validated spec, or to messages; and the JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec.model import Spec
-from labeldp_compile.spec.validity import check_goal, check_validity, resolve_auto
+from labeldp_compile.spec.validity import resolved
 from labeldp_compile.yaml_model import Document
+from labeldp_compile.yaml_problems import Problem, refusal
 
 _SPEC = Document("spec", Spec, SpecError)
 
@@ -17,7 +18,8 @@ _SPEC = Document("spec", Spec, SpecError)
 def load_spec(path: Path) -> tuple[Spec, bytes]:
     """Read and validate a spec file; returns it with its bytes (for the digest).
 
-    Raises SpecError with file, line and key.
+    Raises SpecError with file, line and key of all that is wrong: the first is its message, the
+    others are its notes.
     """
     text, data = _SPEC.read(path)
     return parse_spec(text, str(path)), data
@@ -26,13 +28,10 @@ def load_spec(path: Path) -> tuple[Spec, bytes]:
 def parse_spec(text: str, source: str = "spec") -> Spec:
     """Validate the text of a spec; ``source`` names it in errors."""
     spec, yaml = _SPEC.parse(text, source)
-    problem = check_goal(spec)
-    if problem is None:
-        spec = resolve_auto(spec)
-        problem = check_validity(spec)
-    if problem:
-        key, reason = problem
-        raise SpecError(f"{source}:{yaml.line(key)}: {'.'.join(key)}: {reason}")
+    spec, found = resolved(spec)
+    if found:
+        problems = [Problem(key, f"{'.'.join(key)}: {reason}") for key, reason in found]
+        raise refusal(SpecError, source, yaml, problems)
     return spec
 
 

@@ -17,6 +17,7 @@ from pydantic import (
     PrivateAttr,
     StrictInt,
     StrictStr,
+    ValidationInfo,
     model_validator,
 )
 
@@ -168,13 +169,28 @@ class Split(Strict):
     label: Number = Field(gt=0)
 
 
+def _split(value: Any, info: ValidationInfo) -> Any:
+    """A sentence for somebody who wrote one number, or a list of them."""
+    if isinstance(value, str | dict):
+        return value
+    example, epsilon = "{prior: …, label: …}", info.data.get("epsilon")
+    one = value[0] if isinstance(value, list) and len(value) == 1 else value
+    is_number = isinstance(one, int | Decimal) and Decimal(one).is_finite()
+    if is_number and epsilon is not None and 0 < one < epsilon and one is not True:
+        example = f"{{prior: {one}, label: {epsilon - one}}}"
+    raise ValueError(
+        "has two parts, that of the prior and that of the label, which add up to epsilon: "
+        f"write split: {example}, or split: auto"
+    )
+
+
 class PrivacySpec(Strict):
     """The privacy budget of one label."""
 
     epsilon: Number = Field(
         ge=MIN_EPSILON, le=60, description="total ε for a label that is in both parts"
     )
-    split: Literal["auto", "paper"] | Split = Field(
+    split: Annotated[Literal["auto", "paper"] | Split, BeforeValidator(_split)] = Field(
         "auto",
         description="auto: the least expected loss, found from n, k, ε and the mechanism, which "
         "for few rows is a uniform prior; paper: √(k/n) for a private prior; or the two parts",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.spec.model import (
     Auto,
@@ -19,6 +21,10 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
 
     ``lowest`` is the lowest label (None for categories); only the Poisson loss looks at it.
     """
+    return next(iter(_reasons(domain, loss, mechanism, lowest)), None)
+
+
+def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> list[str]:
     wanted = mechanism_class(mechanism)
     reasons = {
         f"{mechanism} needs labels with an order, which categories lack: use kind: auto": (
@@ -44,71 +50,85 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
             loss == "poisson" and lowest == 0 and wanted.answers == "labels"
         ),
     }
-    return next((reason for reason, applies in reasons.items() if applies), None)
+    return [reason for reason, applies in reasons.items() if applies]
 
 
-def check_validity(spec: Spec) -> tuple[tuple[str, ...], str] | None:
-    """The key and the reason why the spec's parts do not fit together, or None if they do."""
+Misfit = tuple[tuple[str, ...], str]
+"""A key, and the reason why what it says does not fit the rest of the spec."""
+
+
+def check_validity(spec: Spec) -> list[Misfit]:
+    """Where the parts of a spec, whose mechanism has a name, do not fit together."""
     domain = spec.label.domain
     lowest = None if isinstance(domain, CategoricalDomainSpec) else float(domain.min)
-    reason = why_invalid(domain.kind, spec.loss, spec.mechanism.kind, lowest)
-    if reason:
-        key = ("loss",) if reason.startswith("the ") else ("mechanism", "kind")
-        return key, reason
-    problem = _check_options(spec) or _check_prior(spec)
-    if problem:
-        return problem
+    reasons = _reasons(domain.kind, spec.loss, spec.mechanism.kind, lowest)
+    found: list[Misfit] = [
+        (("loss",) if reason.startswith("the ") else ("mechanism", "kind"), reason)
+        for reason in reasons
+    ]
+    # Options are those of a mechanism that may stand there.
+    return [*(found or _check_options(spec)), *_check_budget(spec)]
+
+
+def _check_budget(spec: Spec) -> Iterator[Misfit]:
+    """The prior, and what is spent on it, whatever the mechanism is."""
+    yield from _check_prior(spec)
     split = spec.privacy.split
     if not isinstance(split, str):
         free = isinstance(spec.prior, PublicPrior | UniformPrior)
         if free and split.prior != 0:
             reason = f"a {spec.prior.kind} prior costs nothing: give all of ε to the label"
-            return ("privacy", "split", "prior"), reason
+            yield ("privacy", "split", "prior"), reason
         if not free and split.prior == 0:
             reason = "a private prior needs a part of ε: use split: auto, or prior: {kind: uniform}"
-            return ("privacy", "split", "prior"), reason
-    return None
+            yield ("privacy", "split", "prior"), reason
 
 
-def _check_prior(spec: Spec) -> tuple[tuple[str, ...], str] | None:
+def _check_prior(spec: Spec) -> Iterator[Misfit]:
     """The data of the prior, as far as the label says what they must be."""
     if isinstance(spec.prior, PublicPrior) and spec.prior.weights is not None:
         given, labels = len(spec.prior.weights), spec.domain.size
         if given != labels:
-            return ("prior", "weights"), f"expected {labels} weights, one a label, got {given}"
-    if isinstance(spec.prior, PrivatePrior) and spec.prior.counts == spec.label.column:
-        return ("prior", "counts"), "the counts cannot stand in the label column"
+            yield ("prior", "weights"), f"expected {labels} weights, one a label, got {given}"
     if isinstance(spec.prior, PrivatePrior):
-        return _check_ledger(spec.prior, spec.privacy.ledger)
-    return None
+        if spec.prior.counts == spec.label.column:
+            yield ("prior", "counts"), "the counts cannot stand in the label column"
+        yield from _check_ledger(spec.prior, spec.privacy.ledger)
 
 
-def _check_ledger(prior: PrivatePrior, ledger: str | None) -> tuple[tuple[str, ...], str] | None:
+def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
     """A ledger knows data by their declared names, and the names are for a ledger."""
     for key in ("data_set", "data_version"):
         named = getattr(prior, key) is not None
         if ledger is not None and not named:
-            return ("prior",), f"a ledger needs {key}: NAME beside data"
+            yield ("prior",), f"a ledger needs {key}: NAME beside data"
         if ledger is None and named:
-            return ("prior", key), "is for a budget ledger: say privacy.ledger, too"
-    return None
+            yield ("prior", key), "is for a budget ledger: say privacy.ledger, too"
 
 
-def _check_options(spec: Spec) -> tuple[tuple[str, ...], str] | None:
+def _check_options(spec: Spec) -> Iterator[Misfit]:
     """The options of the mechanism, where other parts of the spec decide whether they fit."""
     mechanism, domain = spec.named_mechanism, spec.label.domain
     misfit = mechanism.misfit(spec.domain.size, spec.loss)
     if misfit is not None:
         key, reason = misfit
-        return ("mechanism", *key), reason
+        yield ("mechanism", *key), reason
     rounded = isinstance(domain, RealDomainSpec) and domain.rounding == "nearest"
     if rounded and mechanism.is_unbiased:
         reason = "rounding to the nearest point is biased: leave it out, or say rounding: unbiased"
-        return ("label", "domain", "rounding"), reason
-    return None
+        yield ("label", "domain", "rounding"), reason
 
 
-def check_goal(spec: Spec) -> tuple[tuple[str, ...], str] | None:
+def resolved(spec: Spec) -> tuple[Spec, list[Misfit]]:
+    """The spec with its goal at the top and a mechanism by name; and where it does not fit."""
+    contradiction = _check_goal(spec)
+    if contradiction is not None:  # then no mechanism is known
+        return spec, [contradiction, *_check_budget(spec)]
+    spec = _resolve_auto(spec)
+    return spec, check_validity(spec)
+
+
+def _check_goal(spec: Spec) -> Misfit | None:
     """The goal has one place, and an older one: they must not contradict each other."""
     older = spec.mechanism.goal if isinstance(spec.mechanism, Auto) else None
     if older is None or "goal" not in spec.model_fields_set or older == spec.goal:
@@ -116,8 +136,7 @@ def check_goal(spec: Spec) -> tuple[tuple[str, ...], str] | None:
     return ("goal",), f"{spec.goal} here, but {older} in mechanism.goal: say it once, here"
 
 
-def resolve_auto(spec: Spec) -> Spec:
-    """The spec with its goal at the top, and with a mechanism by name."""
+def _resolve_auto(spec: Spec) -> Spec:
     if not isinstance(spec.mechanism, Auto):
         return spec
     spec = spec.with_goal(spec.mechanism.goal or spec.goal)

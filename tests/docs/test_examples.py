@@ -41,7 +41,10 @@ def test_the_functions_are_functions_whatever_was_imported_before():
         importlib.import_module(f"labeldp_compile.{module}")
     assert {name for name in FUNCTIONS if name.startswith("labeldp_compile.")} == {
         f"labeldp_compile.{name}"
-        for name in ("audit", "compile_spec", "estimate", "load_spec", "plan", "sweep", "verify")
+        for name in (
+            *("audit", "choose", "compile_spec", "estimate", "load_spec", "plan", "sweep"),
+            "verify",
+        )
     }
 
 

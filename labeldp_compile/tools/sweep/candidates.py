@@ -32,11 +32,11 @@ def find_candidates(spec: Spec, asked: Sequence[str] | None) -> Candidates:
     chosen: list[Mechanism] = []
     left_out = []
     for mechanism in _distinct(options):
-        problem = check_validity(spec.with_mechanism(mechanism))
-        if problem is None:
-            chosen.append(mechanism)
+        misfits = check_validity(spec.with_mechanism(mechanism))
+        if misfits:
+            left_out.append((mechanism.title, misfits[0][1]))
         else:
-            left_out.append((mechanism.title, problem[1]))
+            chosen.append(mechanism)
     return Candidates(chosen, left_out)
 
 

@@ -1,0 +1,195 @@
+"""Everything that is wrong with a spec is said at once, each with its line and a caret."""
+
+import traceback
+
+import pytest
+from click.testing import CliRunner
+from labeldp_trainer import ConfigError, parse_config
+
+from labeldp_compile.cli import main
+from labeldp_compile.errors import SpecError
+from labeldp_compile.spec import parse_spec
+from tests.trainer.trainer_helpers import CONFIG
+
+BAD = """version: 1
+name: "doctor visits"
+label:
+  column: mdvis
+  domain: {kind: integer, mn: 0, max: 77}
+loss: sqared
+privacy:
+  epsilon: 1.0
+prior: {kind: private, data: x.parquet}
+mechanism: {kind: rr_on_bins}
+"""
+SHOWN = """\
+labeldp: {0}:2: name: expected letters, digits, dots, hyphens and underscores
+     2 | name: "doctor visits"
+         ^
+labeldp: {0}:5: label.domain.mn: unknown key; did you mean 'min'?
+     5 |   domain: {{kind: integer, mn: 0, max: 77}}
+                                   ^
+labeldp: {0}:6: loss: 'sqared' is unknown; did you mean 'squared'?
+     6 | loss: sqared
+         ^
+labeldp: {0}: 3 errors
+"""
+MISFITS = """version: 1
+name: x
+label: {column: y, domain: {kind: categorical, values: [a, b]}, out_of_domain: {default: a}}
+loss: squared
+privacy: {epsilon: 1, split: {prior: 0.5, label: 0.5}}
+prior: {kind: public, weights: [1, 2, 3]}
+mechanism: {kind: staircase}
+"""
+
+
+def error_of(text, parse=parse_spec, kind=SpecError):
+    with pytest.raises(kind) as caught:
+        parse(text, "s.yaml")
+    return [str(caught.value), *getattr(caught.value, "__notes__", ())], caught.value
+
+
+def messages(text, **how):
+    lines, _ = error_of(text, **how)
+    return [line.removeprefix("labeldp: ") for line in lines if line.startswith(("s.", "labeldp"))]
+
+
+def test_the_command_shows_all_errors_with_a_caret_under_each_key(tmp_path):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(BAD)
+    for command in (["plan", spec], ["compile", spec, "-o", tmp_path / "out"], ["sweep", spec]):
+        result = CliRunner().invoke(main, [str(part) for part in command])
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == SHOWN.format(spec)
+
+
+def test_python_shows_them_in_the_traceback():
+    lines, error = error_of(BAD)
+    text = "".join(traceback.format_exception(error))
+    assert "\n".join(lines) in text and "\n" not in str(error)
+
+
+def test_parts_that_do_not_fit_together_are_all_named():
+    found = messages(MISFITS)
+    keys = [line.split(": ")[1] for line in found[:-1]]
+    assert sorted(keys) == ["loss", "mechanism.kind", "prior.weights", "privacy.split.prior"]
+    assert found[-1] == "s.yaml: 4 errors"
+
+
+def test_contradicting_goals_hide_no_other_error():
+    text = MISFITS.replace("{kind: staircase}", "{kind: auto, goal: labels}\ngoal: training")
+    keys = [line.split(": ")[1] for line in messages(text)[:-1]]
+    assert keys == ["goal", "prior.weights", "privacy.split.prior"]
+
+
+def test_a_training_config_names_all_errors_too():
+    text = CONFIG.replace("epochs: 3", "epoch: 3").replace("loss: squared", "loss: square")
+    found = messages(text, parse=parse_config, kind=ConfigError)
+    assert [line.split(": ")[1] for line in found[:-1]] == ["loss", "training.epoch"]
+    text = CONFIG.replace("label: y", "label: y\n  classes: 3").replace(
+        "kind: none", "kind: privatized, artifact: x, column: a, debiased: true"
+    )
+    found = messages(text, parse=parse_config, kind=ConfigError)
+    keys = [line.split(": ")[1] for line in found[:-1]]
+    assert keys == ["data.classes", "method.debiased", "method.column"]
+
+
+def test_one_error_has_no_summary():
+    found = messages(BAD.replace('"doctor visits"', "visits").replace("sqared", "squared"))
+    assert found == ["s.yaml:5: label.domain.mn: unknown key; did you mean 'min'?"]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("name: 'x y'\t# \u202e", "     2 | name: 'x y' # \ufffd"),
+        ("name: [\x1b]", "     2 | name: [\ufffd]"),
+        ('name: "\u200b y"', '     2 | name: "\ufffd y"'),
+    ],
+)
+def test_what_is_shown_of_the_text_obeys_no_terminal(line, shown):
+    lines, _ = error_of(f"version: 1\n{line}\n")
+    assert shown in lines
+    assert all(c.isprintable() for text in lines for c in text)
+
+
+def test_a_caret_stands_under_its_key_where_characters_are_wide():
+    lines, _ = error_of("version: 1\nlabel: {漢字: 1}\nloss: x\n")
+    assert any(line == "     2 | label: {漢字: 1}" for line in lines)
+    at = next(i for i, line in enumerate(lines) if "unknown key" in line and "漢字" in line)
+    assert lines[at + 2] == " " * (len("     2 | label: {")) + "^"
+    lines, _ = error_of("version: 1\nlabel: {a: 漢字, b: 1}\n")
+    at = next(i for i, line in enumerate(lines) if "label.b" in line)
+    assert lines[at + 2] == " " * (len("     2 | label: {a: , ") + 4) + "^"
+
+
+def test_of_a_long_line_the_part_about_the_key_is_shown():
+    values = ", ".join(f"v{i}" for i in range(3000))
+    lines, _ = error_of(MISFITS.replace("[a, b]", f"[{values}, 1.5, {values}]"))
+    assert max(map(len, lines[1:])) < 130
+    at = next(i for i, line in enumerate(lines) if "values.3000" in line)
+    assert lines[at + 1][lines[at + 2].index("^") :].startswith("1.5")
+
+
+def test_a_file_of_errors_is_cut():
+    text = "".join(f"key{i}: 1\n" for i in range(1000))
+    lines, _ = error_of(text)
+    assert len(lines) < 80 and lines[-1].endswith("errors, of which 20 are shown")
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("a: 1\na: 2", 0), ("a: 1\nb: &x 2", 3), ("a: 1\nb: !!float 2", 3), ("a: 1\n  b: {", 3)],
+)
+def test_text_that_is_no_yaml_has_a_caret_too(text, column):
+    lines, _ = error_of(text)
+    assert lines[0].startswith("s.yaml:2: ") and len(lines) == 3
+    assert lines[2] == " " * (len("     2 | ") + column) + "^"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "  epsilon: 1.0",
+            "  epsilon: 1.0\n  split: 0.1",
+            "privacy.split: has two parts, that of the prior and that of the label, which add up "
+            "to epsilon: write split: {prior: 0.1, label: 0.9}, or split: auto",
+        ),
+        ("  epsilon: 1.0", "  epsilon: 1.0\n  split: [0.25]", "{prior: 0.25, label: 0.75}, or"),
+        ("  epsilon: 1.0", "  epsilon: 1.0\n  split: [0.5, 0.5]", "{prior: …, label: …}, or"),
+        ("  epsilon: 1.0", "  epsilon: 1.0\n  split: 3", "{prior: …, label: …}, or split: auto"),
+        ("  epsilon: 1.0", "  epsilon: 1.0\n  split: .nan", "{prior: …, label: …}, or split: auto"),
+        ("  epsilon: 1.0", "  epsilon: 1.0\n  split: true", "{prior: …, label: …}, or split: auto"),
+        ("  epsilon: 1.0", "  epsilon: 1.0\n  split: null", "{prior: …, label: …}, or split: auto"),
+        ("  epsilon: 1.0", "  epsilon: 1.0\n  split: atuo", "did you mean 'auto'?"),
+        (
+            "{kind: rr_on_bins}",
+            "optimal_unbiased",
+            "mechanism: expected a mapping, as in mechanism: {kind: optimal_unbiased}",
+        ),
+        ("{kind: rr_on_bins}", "rr_top_k", "as in mechanism: {kind: rr_top_k, k: …}"),
+        (
+            "{kind: private, data: x.parquet}",
+            "uniform",
+            "prior: expected a mapping, as in prior: {kind: uniform}",
+        ),
+        (
+            "{kind: private, data: x.parquet}",
+            "private",
+            "prior: expected a mapping, as in prior: {kind: private, data: …}",
+        ),
+        (
+            "  column: mdvis",
+            "  column: mdvis\n  out_of_domain: 3",
+            "3 is not one of clamp, out_of_domain: {default: …}",
+        ),
+    ],
+)
+def test_what_is_no_mapping_gets_a_sentence_that_says_what_to_write(old, new, message):
+    good = (
+        BAD.replace('"doctor visits"', "x").replace("mn: 0", "min: 0").replace("sqared", "squared")
+    )
+    found = messages(good.replace(old, new))
+    assert len(found) == 1 and message in found[0], found

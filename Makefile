@@ -45,7 +45,7 @@ languages: $(STAMP)
 
 # The site of docs/, in build/site; a broken link is an error.
 docs: $(STAMP)
-	@$(BIN)/mkdocs build --quiet --strict && echo build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict && echo build/site/index.html
 
 # The four distributions, in build/wheels; tests/test_wheels.py installs them.
 wheels: $(STAMP)

@@ -29,7 +29,7 @@ privacy: {epsilon: 2}
 prior: {kind: uniform}
 mechanism: {kind: optimal_unbiased}
 """
-WIDTH, FIRST_WIDTH, MARGIN = 1000, 1190, 20
+WIDTH, FIRST_WIDTH, MARGIN = 1000, 820, 20
 
 
 def labeldp(*arguments):

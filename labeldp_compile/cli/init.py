@@ -147,7 +147,8 @@ def _fitting(choices: tuple[str, ...], draft: Answers, field: str) -> tuple[str,
     fitting = []
     for choice in choices:
         with suppress(SpecError):
-            parse_spec(starter_spec(replace(draft, **{field: choice})))
+            changed: dict[str, Any] = {field: choice}
+            parse_spec(starter_spec(replace(draft, **changed)))
             fitting.append(choice)
     return tuple(fitting) or choices
 

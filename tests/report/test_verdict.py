@@ -70,6 +70,7 @@ def test_labels_that_are_worth_little_are_amber_and_never_best(made, text):
         card = Reader(page).sections[""]
         assert all(warning in card for warning in warnings)
         assert "Verified: all 11 checks hold. But mind what these labels are worth:" in card
+        assert "A small loss is not use" in Reader(page).sections["loss"]
 
 
 def test_what_a_constant_says_is_named(made):

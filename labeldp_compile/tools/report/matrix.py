@@ -17,6 +17,7 @@ from labeldp_compile.tools.page.numbers import plain
 from labeldp_compile.tools.page.palette import LIGHT
 from labeldp_compile.tools.page.pictures import INK, tidy
 from labeldp_compile.tools.report.plots import (
+    SMALL,
     WIDTH,
     label_positions,
     name_categories,
@@ -69,7 +70,7 @@ def draw_matrix(
     scale.set_xticks([])
     scale.set_yticks([(p / most) ** _POWER for p in ticks], [plain(p, 2) for p in ticks])
     what = "probability of the output" if heat.cell_height is None else "probability in a cell"
-    scale.set_title(what, loc="right", fontsize="small", color=INK)
+    scale.set_title(what, loc="right", fontsize=SMALL, color=INK)
     if not isinstance(decoded.domain, CategoricalDomain):
         ends = (
             max(label_axis[0], heat.output_axis[0]),

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from labeldp_compile.tools.report.comparison import Standing
 
 BELIEF = "belief-after"
-WIDTH = 5.2  # inches of a figure in a page: its text is 9 px high on a telephone
+WIDTH = 5.2  # inches of a figure in a page: its text is 9 px high on a telephone,
+SMALL = 8.7  # or 8 px: points, of legends
 _MAX_NAMES = 24
 _NAME_COLUMNS = 16
 _LEVEL_COLUMNS = 72  # beyond, names are turned
@@ -95,7 +96,7 @@ def draw_moments(axes: Any, decoded: Decoded, facts: Sequence[LabelFacts]) -> No
     name_numbers(axes.yaxis, 8)
     axes.margins(x=0.01)
     tidy(axes)
-    axes.legend(loc="upper left", frameon=False, labelcolor=INK, fontsize="small", ncols=3)
+    axes.legend(loc="upper left", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=3)
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top + 0.14 * (top - bottom))  # room for the legend
 
@@ -159,7 +160,7 @@ def draw_posterior(
     axes.set_ylabel("probability" if each == 1 else "mean probability of a label")
     axes.yaxis.set_major_formatter(_percentages)
     tidy(axes, grid="y")
-    axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize="small", ncols=2)
+    axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=2)
     return edges
 
 

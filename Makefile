@@ -1,4 +1,4 @@
-# `make demo` and `make test` work on a fresh clone with Python 3.11 or newer: each creates .venv
+# `make install`, `make demo` and `make test` work on a fresh clone with Python 3.11 or newer: each creates .venv
 # and installs what it needs into it.
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
 
-.PHONY: demo test lint unit languages docs wheels bench schema clean
+.PHONY: install demo test lint unit languages docs wheels bench schema clean
 
 $(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -16,6 +16,9 @@ $(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml trainer/
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -qq --disable-pip-version-check -e ./verifier -e ./runtime -e '.[dev,docs]' -e ./trainer
 	@touch $@
+
+install: $(STAMP)
+	@echo "installed; in this shell say: source $(VENV)/bin/activate"
 
 demo: $(STAMP)
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
@@ -42,7 +45,7 @@ languages: $(STAMP)
 
 # The site of docs/, in build/site; a broken link is an error.
 docs: $(STAMP)
-	@$(BIN)/mkdocs build --quiet --strict && echo build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict && echo build/site/index.html
 
 # The four distributions, in build/wheels; tests/test_wheels.py installs them.
 wheels: $(STAMP)

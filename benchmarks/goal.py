@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_verify.analysis.probabilities import matrix
+from shared.learners import Ridge, features_of
 from shared.prior_loss import noisy_weights
 
 from labeldp_compile.mechanisms.problem import Problem
@@ -49,8 +50,6 @@ privacy: {{epsilon: {epsilon}}}
 prior: {{kind: private, data: labels.parquet}}
 mechanism: {mechanism}
 """
-FEW = 100  # distinct numbers, that are also taken as categories
-STRENGTHS = np.geomspace(1e-3, 1e7, 101)
 
 
 @dataclass(frozen=True)
@@ -91,45 +90,10 @@ def load(task, data):
     tables = [pq.read_table(data / name) for name in task.files]
     table = pa.concat_tables(tables, promote_options="permissive")
     labels = np.rint(table[task.label].to_numpy() / task.unit).clip(task.low, task.high)
-    columns = [np.ones((table.num_rows, 1))]
-    for name in table.schema.names:
-        if name == task.label or name in task.left_out:
-            continue
-        column = table[name].combine_chunks()
-        if isinstance(column, pa.DictionaryArray):
-            column = column.cast(column.type.value_type)
-        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        if is_number and name not in task.codes:
-            values = column.to_numpy(zero_copy_only=False).astype(float)
-            values = np.where(np.isnan(values), np.nanmean(values), values)
-            columns.append(((values - values.mean()) / (values.std() or 1))[:, None])
-        if not is_number or name in task.codes or len(column.unique()) <= FEW:
-            codes = column.dictionary_encode().indices.fill_null(-1).to_numpy()
-            columns.append((codes[:, None] == np.unique(codes)).astype(float))
+    left_out = (task.label, *task.left_out)
+    features = features_of(table, left_out, task.codes)
     trainable = tables[0].num_rows if len(tables) > 1 else None
-    return np.concatenate(columns, axis=1, dtype=np.float32), labels.astype(int), trainable
-
-
-class Ridge:
-    """Ridge regressions on the same features: one decomposition, then any labels."""
-
-    def __init__(self, train, test):
-        gram = train.T.astype(float) @ train
-        self.squares, self.basis = np.linalg.eigh(gram)
-        self.squares = np.maximum(self.squares, 0)
-        self.train, self.test = train, test
-
-    def predict(self, labels):
-        """Predictions for the test rows, at the strength of least generalised cross-validation."""
-        centre = labels.mean()
-        projected = self.basis.T @ (self.train.T @ (labels - centre))
-        total, n = float(((labels - centre) ** 2).sum()), len(labels)
-        shrunk = self.squares / (self.squares + STRENGTHS[:, None])
-        inverse = 1 / (self.squares + STRENGTHS[:, None])
-        # RSS = |y|² − 2·c'b + b'Gb in the basis of G's eigenvectors.
-        residual = total - (projected**2 * inverse * (2 - shrunk)).sum(axis=1)
-        score = residual / (1 - shrunk.sum(axis=1) / n) ** 2
-        return centre + self.test @ (self.basis @ (projected * inverse[score.argmin()]))
+    return features, labels.astype(int), trainable
 
 
 def private_labels(task, labels, epsilon, mechanism, seed):

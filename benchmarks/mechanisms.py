@@ -30,6 +30,7 @@ RUNS = 3
 SPEC = """
 version: 1
 name: {name}
+goal: labels
 label:
   column: {column}
   domain: {{kind: integer, min: {low}, max: {high}}}

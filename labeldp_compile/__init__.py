@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labeldp_verify import Budget, Report, TooLargeError, VerificationError
 
-    from labeldp_compile.api import audit, compile_spec, estimate, load_spec, plan, sweep, verify
+    from labeldp_compile.api import (
+        audit,
+        choose,
+        compile_spec,
+        estimate,
+        load_spec,
+        plan,
+        sweep,
+        verify,
+    )
     from labeldp_compile.errors import BudgetError, DataError, InputError, SpecError
     from labeldp_compile.ledger import OverBudgetError
     from labeldp_compile.pipeline import Artifact
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit import AuditReport
+    from labeldp_compile.tools.choose import Choice
     from labeldp_compile.tools.estimate import Aggregates
     from labeldp_compile.tools.sweep import Sweep
 
@@ -26,6 +36,7 @@ __all__ = [
     "AuditReport",
     "Budget",
     "BudgetError",
+    "Choice",
     "DataError",
     "InputError",
     "OverBudgetError",
@@ -37,6 +48,7 @@ __all__ = [
     "TooLargeError",
     "VerificationError",
     "audit",
+    "choose",
     "compile_spec",
     "estimate",
     "load_spec",
@@ -46,7 +58,7 @@ __all__ = [
 ]
 _HOMES = {
     "labeldp_compile.api": (
-        *("audit", "compile_spec", "estimate", "load_spec", "plan", "sweep", "verify"),
+        *("audit", "choose", "compile_spec", "estimate", "load_spec", "plan", "sweep", "verify"),
     ),
     "labeldp_compile.errors": ("BudgetError", "DataError", "InputError", "SpecError"),
     "labeldp_compile.ledger": ("OverBudgetError",),
@@ -54,6 +66,7 @@ _HOMES = {
     "labeldp_compile.planning": ("Plan",),
     "labeldp_compile.spec": ("Spec",),
     "labeldp_compile.tools.audit": ("AuditReport",),
+    "labeldp_compile.tools.choose": ("Choice",),
     "labeldp_compile.tools.estimate": ("Aggregates",),
     "labeldp_compile.tools.sweep": ("Sweep",),
     "labeldp_verify": ("Budget", "Report", "TooLargeError", "VerificationError"),

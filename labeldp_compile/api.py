@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit import AuditReport
+    from labeldp_compile.tools.choose import Choice
     from labeldp_compile.tools.estimate import Aggregates, Target
     from labeldp_compile.tools.sweep import Sweep
 
@@ -188,15 +189,16 @@ def sweep(
         progress: is told what is compiled, and what was recalled or spent.
 
     Returns:
-        Points and what could not be compiled; losses are noisy label losses under the one prior.
+        Points and what could not be compiled, under the one prior; ``best`` goes by the spec's
+        goal: the least noise in an estimated mean or share, or the least noisy label loss.
 
     Raises:
         InputError: as ``compile_spec``; a private prior without ``spend_prior``; no mechanism fits.
 
     >>> from labeldp_compile import sweep
-    >>> found = sweep("specs/visits.yaml", [1, 2], ["randomized_response", "rr_on_bins"])
+    >>> found = sweep("specs/visits.yaml", [1, 2], ["rr_on_bins", "optimal_unbiased"])
     >>> [(point.epsilon, point.mechanism) for point in found.points if point is found.best(2)]
-    [(2.0, 'rr_on_bins')]
+    [(2.0, 'optimal_unbiased')]
     """
     from labeldp_compile.tools.sweep import exact_epsilons, sweep_spec
 
@@ -208,6 +210,59 @@ def sweep(
         spend_prior=spend_prior,
         progress=progress,
         say=progress,
+    )
+
+
+def choose(
+    path: FilePath,
+    *,
+    mean_error: float | str | Decimal | Fraction | None = None,
+    share_error: float | str | Decimal | Fraction | None = None,
+    label_error: float | str | Decimal | Fraction | None = None,
+    rows: int | None = None,
+    max_belief: str | tuple[str | float, str | float] | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Choice:
+    """Find the least ε of a label, and the mechanism, that make private labels good enough.
+
+    Several demands hold at once. No label is read: a private prior is taken as uniform. ε is one
+    of 0.01 … 20 with four significant digits; the mechanism was compiled and verified there.
+
+    Args:
+        path: a YAML file, whose ε and mechanism play no part. Paths in it are relative to its
+            folder.
+        mean_error: half the width of the 95 % interval of a mean of ``rows`` rows (numbers).
+        share_error: the same of the least certain share (categories).
+        label_error: of one private label under the prior: the root mean square error (numbers),
+            or the probability that it is not the true one (categories).
+        rows: of the mean or the shares.
+        max_belief: ``"0.2@0.01"``: an observer's belief in a label whose share is 0.01 may rise to
+            0.2. Alone it gives the largest ε that keeps to it, and the mechanism that serves the
+            spec's goal best there.
+        progress: is told what is tried.
+
+    Returns:
+        ε, the mechanism, how the others stand, and the lines of a spec that make it so.
+
+    Raises:
+        InputError: as ``load_spec``; a demand that has no meaning for these labels; with an
+            ``exit_code`` of 1 demands that no ε reaches.
+
+    >>> from labeldp_compile import choose
+    >>> found = choose("specs/visits.yaml", mean_error=0.05, rows=100_000)
+    >>> found.chosen.mechanism.title, float(found.epsilon)
+    ('optimal_unbiased', 1.097)
+    """
+    from labeldp_compile.tools.choose import choose_spec
+
+    return choose_spec(
+        Path(path),
+        mean_error=mean_error,
+        share_error=share_error,
+        label_error=label_error,
+        rows=rows,
+        max_belief=max_belief,
+        progress=progress,
     )
 
 

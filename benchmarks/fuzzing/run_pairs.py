@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -221,7 +222,7 @@ def _read(path: Path) -> tuple[Any, list[Any]]:
     """Schema and rows of an output, the columns of true labels included, by other readers."""
     if path.suffix == ".csv":
         text = path.read_bytes().decode(errors="backslashreplace").replace("\0", "\\0")
-        header, *rows = csv.reader(text.splitlines(keepends=True))
+        header, *rows = csv.reader(io.StringIO(text, newline=""))
         return header, rows
     table = pq.read_table(path)
     cells = []

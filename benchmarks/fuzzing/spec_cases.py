@@ -157,12 +157,14 @@ def _parts(random: Random) -> bytes:
     loss = "zero_one" if labels == len(values) and random.random() < 0.5 else random.choice(losses)
     weights = [random.choice([0, 1, 1, 2, 1000, 0.1, 1e-9, 10**12]) for _ in range(labels)]
     epsilon = random.choice([1e-6, 1e-3, 0.01, 0.1, 0.5, 1, 1, 2, 4, 8, 20, 40, 60])
+    split = random.choice([{}, {"split": "paper"}, {"split": "auto"}])
     spec = {
         "version": 1,
         "name": "fuzz",
+        **random.choice([{}, {"goal": "training"}, {"goal": "labels"}]),
         "label": {"column": "mdvis", "domain": domain, "out_of_domain": rule},
         "loss": loss,
-        "privacy": {"epsilon": epsilon, **random.choice([{}, {}, {"split": "auto"}])},
+        "privacy": {"epsilon": epsilon, **split},
         "prior": random.choice(
             [
                 {"kind": "uniform"},
@@ -183,6 +185,7 @@ def _parts(random: Random) -> bytes:
                 {"kind": "rr_on_bins"},
                 {"kind": "debiased_rr"},
                 {"kind": "exponential"},
+                {"kind": "auto"},
                 {"kind": "auto", "goal": random.choice(["training", "labels"])},
                 {"kind": "laplace", "clip": random.random() < 0.5},
                 {"kind": "staircase", "lattice": random.choice([0.5, 1, 1e-3, 1e9, 3])},

@@ -134,7 +134,7 @@ def body(docstring: str) -> Iterator[str]:
     for line in docstring.splitlines():
         example = line.startswith(">>> ") or (code and bool(line))
         if example != code:
-            yield "```" if code else "```python"
+            yield "```" if code else "```pycon"
         code = example
         heading = _SECTION.fullmatch(line)
         item = None if section in (None, "Returns") else _ITEM.fullmatch(line)

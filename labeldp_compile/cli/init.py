@@ -26,6 +26,7 @@ LOSSES = ("squared", "absolute", "poisson", "zero_one")
 MECHANISMS = ("auto", *sorted(mechanisms.BY_DEFAULT))
 GOALS = ("training", "labels")
 PRIORS = ("private", "uniform")
+MOST_INTEGERS = 1_000  # with more, the optimal randomizer takes long and a file grows large
 POINTS = "101"
 MIN_POINTS = 2
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -106,13 +107,13 @@ def init_command(
     ask = _Asker(not yes and _is_terminal())
     if header.type is not None and ask.interactive:
         tell(f"{column} has the type {header.type}; no label is read")
-    kind = kind or ask("What are the labels?", header.kind, "--kind", KINDS)
+    chosen, kind = kind, kind or ask("What are the labels?", header.kind, "--kind", KINDS)
     if kind == "categorical":
         _refuse("--range and --points are for numbers", ends, points)
         domain = _categories(values, default, header.kind == "categorical", ask)
     else:
         _refuse("--values and --default are for --kind categorical", values, default)
-        domain = _numbers(kind, ends, points, ask)
+        domain = _numbers(kind, ends, points, ask, may_round=chosen is None)
     usual = "zero_one" if kind == "categorical" else "squared"
     draft = Answers(name, column, domain, usual, "1", mechanism or "auto", "training", None)
     losses = _fitting(LOSSES, draft, "loss") if ask.interactive else LOSSES
@@ -146,7 +147,8 @@ def _fitting(choices: tuple[str, ...], draft: Answers, field: str) -> tuple[str,
     fitting = []
     for choice in choices:
         with suppress(SpecError):
-            parse_spec(starter_spec(replace(draft, **{field: choice})))
+            changed: dict[str, Any] = {field: choice}
+            parse_spec(starter_spec(replace(draft, **changed)))
             fitting.append(choice)
     return tuple(fitting) or choices
 
@@ -194,9 +196,18 @@ def _refuse(message: str, *given: object) -> None:
         raise InputError(message)
 
 
-def _numbers(kind: str, ends: str | None, points: int | None, ask: _Asker) -> DomainAnswers:
+def _numbers(
+    kind: str, ends: str | None, points: int | None, ask: _Asker, *, may_round: bool
+) -> DomainAnswers:
     question = "Lowest and highest label (LO..HI), from what they mean"
     pair = _ends(ends or ask(question, None, "--range", check=_ends))
+    if kind == "integer" and may_round and Decimal(pair[1]) - Decimal(pair[0]) >= MOST_INTEGERS:
+        tell(
+            f"more than {MOST_INTEGERS:,} integers: they are taken as real numbers and rounded at "
+            "random to fewer points, so that their mean is kept; "
+            "--kind integer gives each a place of its own"
+        )
+        kind = "real"
     if kind == "integer":
         _refuse("--points is for --kind real", points)
         return DomainAnswers(kind, pair)

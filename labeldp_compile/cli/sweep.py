@@ -29,6 +29,8 @@ from labeldp_compile.tools.sweep.table import (
     groups,
     header,
     missing_by_reason,
+    notes,
+    remark,
 )
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
@@ -152,7 +154,7 @@ def _in_words(sweep: Sweep) -> list[str]:
     paid = f"; its ε₁ = {float(sweep.spent):g} was spent once" if sweep.spent else ""
     lines = [
         f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, "
-        f"prior: {spec.prior.kind}{paid}"
+        f"goal: {spec.goal}, prior: {spec.prior.kind}{paid}"
     ]
     if sweep.insecure:
         lines.append(sweep.insecure)
@@ -160,16 +162,17 @@ def _in_words(sweep: Sweep) -> list[str]:
     for epsilon, points in groups(sweep):
         for point in points:
             rows.append(cells(sweep, point))
-            marks.append((epsilon, point is sweep.best(epsilon)))
+            best = f"{BEST} " if point is sweep.best(epsilon) else ""
+            marks.append((epsilon, best + remark(sweep, point)))
     table = text_table(header(sweep), rows)
     width = max(map(len, table))
     shown = None
-    for text, (epsilon, best) in zip(table[1:], marks, strict=True):
+    for text, (epsilon, mark) in zip(table[1:], marks, strict=True):
         if epsilon != shown:
             lines += ["", f"ε = {epsilon:g}", table[0]]
             shown = epsilon
-        lines.append(f"{text:<{width}} {BEST}" if best else text)
-    lines += ["", f"{BEST} least noisy label loss; bias 0: nothing but rounding to whole counts"]
+        lines.append(f"{text:<{width}} {mark}".rstrip())
+    lines += ["", *notes(sweep)]
     lines += [
         f"not at ε = {epsilon:g}: {', '.join(names)}: {reason}"
         for epsilon, reason, names in missing_by_reason(sweep)

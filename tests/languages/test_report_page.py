@@ -56,6 +56,13 @@ OVERLAPS = """
     .map(([other]) => [one, other]));
 })
 """
+# Pictures that a reader would have to scroll to see; the height of their smallest text, in pixels.
+OUT_OF_SIGHT = """[...document.querySelectorAll('svg')].filter((svg) => {
+  const box = svg.getBoundingClientRect();
+  return box.left < 0 || box.right > innerWidth || svg.closest('.wide');
+}).length"""
+SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll('svg text')].map((text) =>
+  parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getScreenCTM().a))"""
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +106,7 @@ def test_no_request_no_complaint_and_readable(tab, addresses, name, dark):
     assert tab.run("document.querySelectorAll('img, iframe, object').length") == 0
     tab.open(addresses[name], dark=dark, width=NARROW)
     assert tab.run("document.documentElement.scrollWidth") == NARROW
+    assert tab.run(OUT_OF_SIGHT) == 0 and tab.run(SMALLEST_TEXT) >= 8
 
 
 def test_the_slider_shows_another_output(tab, addresses):

@@ -13,7 +13,7 @@ from labeldp_verify import check_file
 from labeldp_verify.signature import read_signed, signature_path
 
 from labeldp_compile import spec_match
-from labeldp_compile.spec.validity import MECHANISMS
+from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from tests.old_files.write import SIGNED, outputs_of
 
 HERE = Path(__file__).parent

@@ -269,8 +269,8 @@ def test_usage(tmp_path, monkeypatch, arguments, message):
     assert (tmp_path / "there.html").read_text() == "mine"
 
 
-TEXT = ("ink", "soft", "accent", "mark", "good", "bad")
-GROUNDS = ("page", "panel", "alarm", "best")
+TEXT = ("ink", "soft", "accent", "mark", "good", "mind", "bad")
+GROUNDS = ("page", "panel", "alarm", "amber", "best")
 MARKS = ("ink", "soft", "accent", "mark")
 
 

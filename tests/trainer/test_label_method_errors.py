@@ -45,7 +45,7 @@ def refused(directory, text):
     result = CliRunner().invoke(train_command, arguments)
     assert result.exit_code == 2, result.output
     assert sorted(directory.rglob("*")) == before
-    assert result.stderr.startswith("labeldp: ") and "\nlabeldp: " not in result.stderr
+    assert result.stderr.count("\n") in (1, 3)  # of a config its line and a caret, too
     return result.stderr
 
 

@@ -86,8 +86,8 @@ def find_shortcomings(
         lines.append(
             Shortcoming(
                 "not_estimable",
-                f"the {what} of the true labels cannot be estimated from private ones: what is "
-                "trained on them stays wrong, however many rows there are",
+                f"no useful weights make private labels right on average: the {what} of the true "
+                "ones cannot be estimated, and what is trained on them stays wrong",
                 True,
             )
         )

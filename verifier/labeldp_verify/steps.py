@@ -177,7 +177,11 @@ class _Verification:
     analysis: Analysis[Any]
 
     def __init__(
-        self, data: bytes, spec: SpecCheck | None, signed: Signed | None, limits: Limits | None
+        self,
+        data: bytes,
+        spec: SpecCheck | None,
+        signed: Signed | None,
+        limits: Limits | None = None,
     ) -> None:
         self.data, self.spec, self.signed, self.limits = data, spec, signed, limits
         self.digest = hashlib.sha256(data).hexdigest()

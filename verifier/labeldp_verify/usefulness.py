@@ -84,6 +84,10 @@ class Usefulness:
 
     def in_words(self, rows: int | None) -> list[str]:
         """Lines for people; n rows, if they are known."""
+        return [f"  {name:<17} {text}" for name, text in self.figures(rows)]
+
+    def figures(self, rows: int | None) -> list[tuple[str, str]]:
+        """(what, in words) of each line for people."""
         lines = []
         if self.deviation is not None:
             lines.append(("one private label", f"sd {_span(self.deviation)}{_off(self.unbiased)}"))
@@ -102,7 +106,7 @@ class Usefulness:
             )
         rises = ", ".join(f"{before:.0%} to {_percent(after)}" for before, after in self.belief)
         lines.append(("belief in a label", f"can rise from {rises}"))
-        return [f"  {name:<17} {text}" for name, text in lines]
+        return lines
 
 
 def half_width(variance: float, rows: int) -> float:

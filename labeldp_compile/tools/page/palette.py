@@ -1,8 +1,8 @@
 """Colours by their part in a page, in the light and in the dark scheme.
 
-Text (ink, soft, accent, mark, good, bad) stands out from what is behind it (page, panel, alarm,
-best) by 4.5 to 1, and lines and marks from the page by 3 to 1, as WCAG 2.2 AA asks (success
-criteria 1.4.3 and 1.4.11). Grid lines are decoration.
+Text (ink, soft, accent, mark, good, mind, bad) stands out from what is behind it (page, panel,
+alarm, amber, best) by 4.5 to 1, and lines and marks from the page by 3 to 1, as WCAG 2.2 AA asks
+(success criteria 1.4.3 and 1.4.11). Grid lines are decoration.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ LIGHT = {
     "accent": "#1f5fa8",
     "mark": "#b3470c",
     "good": "#1b6a34",
+    "mind": "#7a4700",
     "bad": "#b0241c",
     "alarm": "#fdeceb",
+    "amber": "#fdf1d8",
     "best": "#e4f1e7",
 }
 DARK = {
@@ -29,8 +31,10 @@ DARK = {
     "accent": "#6fb3f7",
     "mark": "#f2955c",
     "good": "#74d08e",
+    "mind": "#f0bd62",
     "bad": "#ff9389",
     "alarm": "#3c1a18",
+    "amber": "#36290f",
     "best": "#1d3926",
 }
 

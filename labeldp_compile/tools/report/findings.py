@@ -22,12 +22,14 @@ class Findings:
         report: every check that was performed.
         decoded: domain, integers and certificate; None unless all checks hold.
         spec: the text of the spec that the file was checked against, or None.
+        signer: SHA-256 (hex) of the public key that the signature was checked with, or None.
     """
 
     file: str
     report: Report
     decoded: Decoded | None
     spec: str | None
+    signer: str | None = None
 
 
 def examine(
@@ -50,4 +52,5 @@ def examine(
         report=report,
         decoded=report.decoded,
         spec=None if source is None else source.decode("utf-8", errors="replace"),
+        signer=None if signed is None else signed.fingerprint(),
     )

@@ -17,6 +17,8 @@ from labeldp_compile.tools.page.numbers import plain
 from labeldp_compile.tools.page.palette import LIGHT
 from labeldp_compile.tools.page.pictures import INK, tidy
 from labeldp_compile.tools.report.plots import (
+    SMALL,
+    WIDTH,
     label_positions,
     name_categories,
     name_label_axis,
@@ -35,7 +37,7 @@ _APART = 0.11  # of the scale, between two ticks
 
 def matrix_figure(decoded: Decoded, heat: HeatMap) -> Figure:
     """The heat map as a figure of its own, in both colour schemes at once."""
-    figure = Figure(figsize=(8.6, 5.2), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.7), layout="constrained")
     axes, scale = figure.subplots(1, 2, width_ratios=[32, 1])
     draw_matrix(axes, scale, decoded, heat, tuple(SCHEMES))
     return figure
@@ -68,7 +70,7 @@ def draw_matrix(
     scale.set_xticks([])
     scale.set_yticks([(p / most) ** _POWER for p in ticks], [plain(p, 2) for p in ticks])
     what = "probability of the output" if heat.cell_height is None else "probability in a cell"
-    scale.set_title(what, loc="right", fontsize="small", color=INK)
+    scale.set_title(what, loc="right", fontsize=SMALL, color=INK)
     if not isinstance(decoded.domain, CategoricalDomain):
         ends = (
             max(label_axis[0], heat.output_axis[0]),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp_verify.certificate import PROVED, Certificate, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.printable import clipped
+from labeldp_verify.shortcomings import Shortcoming
 from markupsafe import Markup
 
 from labeldp_compile.mechanisms import KINDS, mechanism_class
@@ -112,11 +113,24 @@ def _about(decoded: Decoded) -> dict[str, Any]:
         "certificate": certificate,
         "numeric": not isinstance(domain, CategoricalDomain),
         "unbiased": _unbiased(decoded),
+        "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
         "ratio": Fraction(certificate.exact.realised_ratio),
         "typical_error": math.sqrt(2 * max(loss, 0)),  # of the squared loss, which halves it
         "figures": list(_figures(certificate)),
         "why_no_bound": _why_no_bound(certificate),
+        "use": decoded.usefulness.figures(decoded.rows),
+        "shortcomings": shortcomings(decoded),
     }
+
+
+def shortcomings(decoded: Decoded) -> list[Shortcoming]:
+    """What keeps the labels from being useful, for the goal if the certificate names one."""
+    reads_single_labels = decoded.certificate.goal == "labels"
+    return [
+        found
+        for found in decoded.shortcomings
+        if not (reads_single_labels and found.for_training_only)
+    ]
 
 
 def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]]:

@@ -18,7 +18,7 @@ from labeldp_compile.tools.page.palette import LIGHT
 from labeldp_compile.tools.page.pictures import INK, LOSSES, picture_settings, save_figure, tidy
 from labeldp_compile.tools.report.findings import Findings
 from labeldp_compile.tools.report.matrix import draw_matrix
-from labeldp_compile.tools.report.page import drawn_bound
+from labeldp_compile.tools.report.page import drawn_bound, shortcomings
 from labeldp_compile.tools.report.plots import (
     draw_comparison,
     draw_moments,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from labeldp_compile.tools.report.comparison import Comparison
 
 _SIZE = (13.6, 7.65)  # inches, 16:9
-_LABELS = 101
+_LABELS, _LINE_COLUMNS = 101, 190
 
 
 def save_picture(
@@ -51,10 +51,13 @@ def save_picture(
 
 def _figure(findings: Findings, decoded: Decoded, compared: Comparison | None) -> Figure:
     certificate, beliefs = decoded.certificate, posteriors(decoded)
-    layout = ConstrainedLayoutEngine(rect=(0.005, 0.01, 0.99, 0.86), wspace=0.01, hspace=0.05)
+    layout = ConstrainedLayoutEngine(rect=(0.005, 0.03, 0.99, 0.81), wspace=0.01, hspace=0.05)
     figure = Figure(figsize=_SIZE, layout=layout)
     figure.text(0.02, 0.945, _title(certificate), fontsize=17, fontweight="bold", color=INK)
-    figure.text(0.02, 0.9, _line(findings, certificate), fontsize=10, color=LIGHT["soft"])
+    figure.text(0.02, 0.91, _line(findings, certificate), fontsize=10, color=LIGHT["soft"])
+    worth, colour = _worth(decoded)
+    figure.text(0.02, 0.875, worth, fontsize=10, color=colour)
+    figure.text(0.02, 0.012, f"sha256 {findings.report.sha256}", fontsize=8, color=LIGHT["soft"])
     halves: Any = figure.subfigures(1, 2, width_ratios=[1, 1])
     left, right = halves
     heat = left.subplots(2, 2, width_ratios=[30, 1], height_ratios=[5, 2])
@@ -96,7 +99,7 @@ def _moments(axes: Any, decoded: Decoded) -> None:
         axes.set_title("Mean ± sd of the output", loc="left", color=INK)
         return
     places, kept = label_positions(decoded, labels), [row.unchanged for row in facts]
-    axes.plot(places, kept, "o", color=LIGHT["accent"])
+    axes.plot(places, kept, "o", color=LIGHT["accent"], clip_on=False)
     name_label_axis(axes, decoded)
     axes.set_ylim(0, 1)
     axes.set_title("Pr[output = label]", loc="left", color=INK)
@@ -120,5 +123,13 @@ def _line(findings: Findings, certificate: Certificate) -> str:
     ]
     if utility.certified_gap is not None:
         parts.append(f"certified gap {plain(utility.certified_gap, 2)}")
-    parts.append(f"tables {certificate.digests.tables[:16]}")
     return "  ·  ".join(parts)
+
+
+def _worth(decoded: Decoded) -> tuple[str, str]:
+    """What falls short of being useful, or else what the labels are good for; and its colour."""
+    found = [shortcoming.text for shortcoming in shortcomings(decoded)]
+    if found:
+        return clipped(f"warning: {found[0]}", _LINE_COLUMNS), LIGHT["mind"]
+    figures = [f"{what} {words}" for what, words in decoded.usefulness.figures(decoded.rows)]
+    return clipped("  ·  ".join(figures[:2]), _LINE_COLUMNS), LIGHT["soft"]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from labeldp_compile.tools.report.comparison import Standing
 
 BELIEF = "belief-after"
+WIDTH = 5.2  # inches of a figure in a page: its text is 9 px high on a telephone,
+SMALL = 8.7  # or 8 px: points, of legends
 _MAX_NAMES = 24
 _NAME_COLUMNS = 16
 _LEVEL_COLUMNS = 72  # beyond, names are turned
@@ -45,7 +47,7 @@ class Geometry:
 
 def prior_figure(decoded: Decoded, starts: list[int], prior: Floats) -> Figure:
     """The prior as a figure of its own."""
-    figure = Figure(figsize=(8.6, 3.0), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 2.3), layout="constrained")
     draw_prior(figure.subplots(), decoded, starts, prior)
     return figure
 
@@ -64,7 +66,7 @@ def draw_prior(axes: Any, decoded: Decoded, starts: list[int], prior: Floats) ->
 
 def moments_figure(decoded: Decoded, facts: Sequence[LabelFacts], *, with_bias: bool) -> Figure:
     """Mean ± sd, and below it the bias if there is one to see."""
-    figure = Figure(figsize=(8.6, 5.6 if with_bias else 3.8), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 4.4 if with_bias else 2.9), layout="constrained")
     ratios = [5, 3] if with_bias else [1]
     axes = figure.subplots(len(ratios), 1, squeeze=False, height_ratios=ratios)[:, 0]
     draw_moments(axes[0], decoded, facts)
@@ -94,7 +96,7 @@ def draw_moments(axes: Any, decoded: Decoded, facts: Sequence[LabelFacts]) -> No
     name_numbers(axes.yaxis, 8)
     axes.margins(x=0.01)
     tidy(axes)
-    axes.legend(loc="upper left", frameon=False, labelcolor=INK, fontsize="small", ncols=3)
+    axes.legend(loc="upper left", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=3)
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top + 0.14 * (top - bottom))  # room for the legend
 
@@ -120,7 +122,7 @@ def posterior_figure(
     decoded: Decoded, posteriors: Posteriors, shown: int
 ) -> tuple[Figure, Geometry]:
     """The prior, and the posterior of the output ``shown``, on the scale that all outputs need."""
-    figure = Figure(figsize=(8.6, 3.6), layout="constrained", dpi=72)
+    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained", dpi=72)
     axes = figure.subplots()
     most = max(float(seen.belief.max()) for seen in posteriors.seen)
     edges = draw_posterior(axes, decoded, posteriors, shown, most)
@@ -158,13 +160,13 @@ def draw_posterior(
     axes.set_ylabel("probability" if each == 1 else "mean probability of a label")
     axes.yaxis.set_major_formatter(_percentages)
     tidy(axes, grid="y")
-    axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize="small", ncols=2)
+    axes.legend(loc="upper right", frameon=False, labelcolor=INK, fontsize=SMALL, ncols=2)
     return edges
 
 
 def comparison_figure(standings: Sequence[Standing], bound: float | None, loss: str) -> Figure:
     """One line a mechanism."""
-    figure = Figure(figsize=(8.6, 1.3 + 0.3 * len(standings)), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 1.1 + 0.27 * len(standings)), layout="constrained")
     draw_comparison(figure.subplots(), standings, bound, loss)
     return figure
 

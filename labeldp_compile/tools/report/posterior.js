@@ -24,6 +24,6 @@
   }
 
   slider.addEventListener('input', show);
-  document.getElementById('output-control').hidden = false;
+  document.getElementById('output-control').hidden = data.beliefs.length < 2;
   show();
 })();

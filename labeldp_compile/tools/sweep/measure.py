@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming
+from labeldp_verify.usefulness import half_width
+from labeldp_verify.verified import Decoded
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import Goal
 from labeldp_compile.tools.inspection import is_unbiased
+
+ROWS = 1_000  # of which a table says how well their mean, or a share, can be estimated
+_UNRANKED = float("inf")
+_DIGITS = 7  # of figures that are compared
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,10 @@ class Point:
         loss: the noisy label loss.
         largest_bias, rms_bias: of E[output | label] − label; None for categories.
         variance: the mean of Var[output | label] under the prior; None for categories.
+        noise_variance: of a row, in a mean (numbers) or a share (categories, the mean over them)
+            that is estimated from private labels; None if none can be, or that was too much work.
         unbiased: whether the largest bias is nothing but rounding.
+        shortcomings: what keeps private labels from being useful, the worst first.
         outputs: number of outputs.
         bytes: of the artifact.
         seconds: solving, certifying and verifying.
@@ -43,10 +55,44 @@ class Point:
     largest_bias: float | None
     rms_bias: float | None
     variance: float | None
+    noise_variance: float | None
     unbiased: bool
+    shortcomings: tuple[Shortcoming, ...]
     outputs: int
     bytes: int
     seconds: float
+
+    def figure(self, goal: Goal) -> float | None:
+        """The figure of merit, the less the better; None if it is not known."""
+        return self.loss if goal == "labels" else self.noise_variance
+
+    def is_degenerate(self, goal: Goal) -> bool:
+        """Whether private labels are worth nothing for the goal."""
+        return are_degenerate(self.shortcomings, goal)
+
+    def can_be_best(self, goal: Goal) -> bool:
+        """Whether it may be called the best."""
+        return not self.is_degenerate(goal) and self.figure(goal) is not None
+
+    def rank(self, goal: Goal) -> tuple[bool, float, float]:
+        """Sorts points of one ε from the best to the degenerate ones.
+
+        Mechanisms that differ by the rounding of their integers alone are equal.
+        """
+        figure = self.figure(goal)
+        known = _UNRANKED if figure is None else rounded(figure)
+        return self.is_degenerate(goal), known, rounded(self.loss)
+
+    def error(self, rows: int = ROWS) -> float | None:
+        """± of an estimated mean, or share, of so many rows (95 %)."""
+        return None if self.noise_variance is None else half_width(self.noise_variance, rows)
+
+
+def are_degenerate(shortcomings: Iterable[Shortcoming], goal: Goal) -> bool:
+    """Whether private labels with these shortcomings are worth nothing for the goal."""
+    return any(
+        s.kind == ONE_OUTPUT or (goal == "training" and s.for_training_only) for s in shortcomings
+    )
 
 
 @dataclass(frozen=True)
@@ -80,6 +126,7 @@ def measure(
     domain, variance = named.domain, None
     if not isinstance(domain, CategoricalDomain):
         variance = float(_mean(analyse(artifact.randomizer).variances(), prior.weights))
+    found = Decoded(domain, artifact.randomizer, artifact.certificate)
     return Point(
         mechanism=title,
         epsilon=epsilon,
@@ -89,11 +136,18 @@ def measure(
         largest_bias=bias,
         rms_bias=utility.rms_bias,
         variance=variance,
+        noise_variance=found.usefulness.variance,
         unbiased=is_unbiased(domain, bias),
+        shortcomings=tuple(found.shortcomings),
         outputs=artifact.certificate.outputs,
         bytes=len(artifact.model),
         seconds=seconds,
     )
+
+
+def rounded(number: float) -> float:
+    """For comparisons in which the rounding of integers must not decide."""
+    return float(f"{number:.{_DIGITS}g}")
 
 
 def _mean(numbers: list[Fraction], weights: list[int]) -> Fraction:

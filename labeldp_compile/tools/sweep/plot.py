@@ -1,16 +1,19 @@
-"""The pictures of a sweep: noisy label loss against ε, and against bias."""
+"""The pictures of a sweep: the goal's figure and its companion against ε, and loss against bias."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from labeldp_verify.printable import clipped
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from labeldp_compile.tools.page.document import page
+from labeldp_compile.tools.page.numbers import plain
 from labeldp_compile.tools.page.pictures import (
     INK,
     LOSSES,
@@ -21,15 +24,19 @@ from labeldp_compile.tools.page.pictures import (
     scale_logarithmically,
     tidy,
 )
+from labeldp_compile.tools.sweep.measure import Point
 from labeldp_compile.tools.sweep.sweep import Sweep
 from labeldp_compile.tools.sweep.table import (
     FRONTIER_HEADER,
     cells,
+    error_column,
     frontier_cells,
     frontier_title,
     groups,
     header,
     missing_by_reason,
+    notes,
+    remark,
 )
 
 # Distinct in both schemes, and to people who confuse red and green; markers and dashes help.
@@ -51,6 +58,7 @@ _MARKERS = "osD^vPX*<>hd"
 _DASHES = ("-", "--", "-.", ":")
 FRONTIER = "optimal, bias priced"
 _NAME_COLUMNS = 60
+_LEGEND_COLUMNS = 4
 _VISIBLE = 1e-3  # of the loss
 
 
@@ -62,31 +70,51 @@ def save_png(sweep: Sweep, file: Path | BinaryIO) -> None:
 
 def sweep_svg(sweep: Sweep) -> str:
     """The picture as an SVG element of a page."""
-    label = f"Noisy label loss against ε for {sweep.spec.name}; the numbers are in the table"
+    label = (
+        f"{error_column(sweep)} rows and noisy label loss against ε for {sweep.spec.name}; "
+        "the numbers are in the table"
+    )
     with picture_settings():
         return inline_svg(_figure(sweep), "sweep", label)
 
 
 def draw_losses(axes: Any, sweep: Sweep) -> None:
     """Noisy label loss against ε, a line for each mechanism, as in Figure 4(a) of the paper."""
+    _draw(axes, sweep, lambda point: point.loss)
+    axes.set_ylabel(LOSSES[sweep.spec.loss])
+    axes.set_title("Noisy label loss", loc="left", color=INK)
+
+
+def draw_errors(axes: Any, sweep: Sweep) -> None:
+    """± of an estimated mean or share against ε; what cannot be estimated has no point."""
+    _draw(axes, sweep, lambda point: point.error())
+    axes.set_ylabel(f"{error_column(sweep)} rows, in 95 of 100 cases")
+    what = error_column(sweep).removeprefix("± of a ").partition(" ")[0]
+    axes.set_title(f"Noise in an estimated {what}", loc="left", color=INK)
+
+
+def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> None:
+    """A figure against ε, a line for each mechanism; degenerate points are hollow."""
+    goal, shown = sweep.spec.goal, []
     for index, mechanism in enumerate(sweep.mechanisms()):
         line = [point for point in sweep.points if point.mechanism == mechanism]
-        axes.plot(
-            [point.epsilon for point in line],
-            [point.loss for point in line],
-            label=mechanism,
-            **style(index),
-        )
+        epsilons, figures = [point.epsilon for point in line], [figure(point) for point in line]
+        known = [math.nan if y is None else y for y in figures]  # NaN breaks the line
+        solid = [
+            math.nan if point.is_degenerate(goal) else y
+            for point, y in zip(line, known, strict=True)
+        ]
+        looks = style(index)
+        axes.plot(epsilons, known, **looks | {"markerfacecolor": "none"})
+        axes.plot(epsilons, solid, **looks | {"linestyle": ""})
+        shown += [y for y in figures if y is not None]
     axes.set_xscale("log")
-    epsilons = sweep.epsilons()
-    axes.xaxis.set_major_locator(FixedLocator(epsilons))
+    axes.xaxis.set_major_locator(FixedLocator(sweep.epsilons()))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    scale(axes, "y", [point.loss for point in sweep.points])
-    axes.set(xlabel="ε, for a label in both parts", ylabel=LOSSES[sweep.spec.loss])
-    axes.set_title(
-        f"{clipped(sweep.spec.name, _NAME_COLUMNS)}: noisy label loss", loc="left", color=INK
-    )
+    axes.yaxis.set_major_formatter(lambda y, _: plain(y))  # else 1e7 stands above the axis
+    scale(axes, "y", shown)
+    axes.set_xlabel("ε, for a label in both parts")
 
 
 def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> None:
@@ -115,16 +143,42 @@ def style(index: int) -> dict[str, Any]:
 
 
 def _figure(sweep: Sweep) -> Figure:
-    panels = 2 if sweep.frontier else 1
-    figure = Figure(figsize=(9.2, 5.2 * panels), layout="constrained")
-    axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    draw_losses(axes[0], sweep)
+    """The goal's figure, the other one beside it, and below them the frontier if there is one."""
+    rows = 2 if sweep.frontier else 1
+    figure = Figure(figsize=(10.8, 0.8 + 4.8 * rows), layout="constrained")
+    figure.suptitle(
+        f"{clipped(sweep.spec.name, _NAME_COLUMNS)} (goal: {sweep.spec.goal}; "
+        "hollow: degenerate for it)",
+        color=INK,
+    )
+    grid = figure.add_gridspec(rows, 2)
+    panels = [figure.add_subplot(grid[0, column]) for column in range(2)]
+    drawn = (draw_errors, draw_losses)
+    for axes, draw in zip(
+        panels, drawn[:: 1 if sweep.spec.goal == "training" else -1], strict=True
+    ):
+        draw(axes, sweep)
     if sweep.frontier:
-        _draw_frontier_panel(axes[1], sweep)
-    for part in axes:
-        tidy(part, alpha=0.6)
-        part.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, labelcolor=INK)
+        panels.append(figure.add_subplot(grid[1, :]))
+        _draw_frontier_panel(panels[-1], sweep)
+    for axes in panels:
+        tidy(axes, alpha=0.6)
+    figure.legend(
+        handles=_legend(sweep),
+        loc="outside lower center",
+        ncols=_LEGEND_COLUMNS,
+        frameon=False,
+        labelcolor=INK,
+    )
     return figure
+
+
+def _legend(sweep: Sweep) -> list[Line2D]:
+    """One for all panels: a mechanism looks the same in each."""
+    lines = [Line2D([], [], label=name, **style(i)) for i, name in enumerate(sweep.mechanisms())]
+    if sweep.frontier:
+        lines.append(Line2D([], [], color=INK, marker="o", ms=4, label=FRONTIER))
+    return lines
 
 
 def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
@@ -175,8 +229,20 @@ def sweep_page(sweep: Sweep) -> str:
         sweep=sweep,
         svg=sweep_svg(sweep),
         header=header(sweep),
+        notes=notes(sweep),
         groups=[
-            (epsilon, [(cells(sweep, p), p is sweep.best(epsilon)) for p in points])
+            (
+                epsilon,
+                [
+                    (
+                        cells(sweep, p),
+                        remark(sweep, p),
+                        p is sweep.best(epsilon),
+                        p.is_degenerate(sweep.spec.goal),
+                    )
+                    for p in points
+                ],
+            )
             for epsilon, points in groups(sweep)
             if points
         ],

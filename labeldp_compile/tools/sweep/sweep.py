@@ -133,9 +133,13 @@ class Sweep:
     insecure: str | None = None
 
     def best(self, epsilon: float) -> Point | None:
-        """The point of least noisy label loss at this ε; of equal ones the first."""
-        here = [point for point in self.points if point.epsilon == epsilon]
-        return min(here, key=lambda point: point.loss, default=None)
+        """The point that serves the spec's goal best at this ε; of equal ones the first.
+
+        None where there is none, or all are degenerate.
+        """
+        goal = self.spec.goal
+        here = [p for p in self.points if p.epsilon == epsilon and p.can_be_best(goal)]
+        return min(here, key=lambda point: point.rank(goal), default=None)
 
     def epsilons(self) -> list[float]:
         """Every ε of the sweep, increasing."""
@@ -152,11 +156,17 @@ class Sweep:
             "name": self.spec.name,
             "labels": self.spec.domain.size,
             "loss": self.spec.loss,
+            "goal": self.spec.goal,
             "prior": self.spec.prior.kind,
             "epsilon_prior_spent": float(self.spent),
             "insecure": self.insecure,
             "points": [
-                {**asdict(point), "best": point is self.best(point.epsilon)}
+                {
+                    **asdict(point),
+                    "error_of_1000": point.error(),
+                    "degenerate": point.is_degenerate(self.spec.goal),
+                    "best": point is self.best(point.epsilon),
+                }
                 for point in self.points
             ],
             "missing": [asdict(point) for point in self.missing],

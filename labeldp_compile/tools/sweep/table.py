@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from labeldp_compile.tools.sweep.measure import Point
+from labeldp_verify.forms import CategoricalDomain
+
+from labeldp_compile.tools.sweep.measure import ROWS, Point
 from labeldp_compile.tools.sweep.sweep import Sweep
 
 BEST, UNBIASED = "◄", "0"
+# Of the shortcomings, by their kind: at the end of a row there is no room for a sentence.
+_IN_SHORT = {
+    "one_output": "says nothing of the label",
+    "never_an_output": "some labels never come out",
+    "unused_epsilon": "uses less than half of ε",
+    "told_apart_from_none": "cannot tell some labels apart",
+    "not_estimable": "off on average, beyond repair",
+}
 FRONTIER_HEADER = ["budget of bias", "noisy label loss", "rms bias", "largest bias"]
 
 
 def header(sweep: Sweep) -> list[str]:
-    """The columns; categories have no bias and no variance."""
-    moments = ["largest bias", "rms bias", "variance"] if _numeric(sweep) else []
+    """The columns, the goal's figure first; categories have no bias."""
+    moments = ["largest bias", "rms bias"] if _numeric(sweep) else []
     return [
         "mechanism",
-        "noisy label loss",
+        *_by_goal(sweep, error_column(sweep), "noisy label loss"),
         *moments,
         "outputs",
         "ε of a label ≤",
         "bytes",
         "seconds",
     ]
+
+
+def error_column(sweep: Sweep) -> str:
+    """What ``Point.error`` is, in a few words."""
+    of = "share" if isinstance(sweep.spec.domain, CategoricalDomain) else "mean"
+    return f"± of a {of} of {ROWS:,}"
 
 
 def cells(sweep: Sweep, point: Point) -> list[str]:
@@ -30,10 +46,10 @@ def cells(sweep: Sweep, point: Point) -> list[str]:
         assert point.largest_bias is not None and point.rms_bias is not None
         biases = (point.largest_bias, point.rms_bias)
         moments = [UNBIASED if point.unbiased else f"{bias:.4g}" for bias in biases]
-        moments.append(f"{point.variance:.6g}")
+    error = point.error()
     return [
         point.mechanism,
-        f"{point.loss:.6g}",
+        *_by_goal(sweep, "–" if error is None else f"{error:.4g}", f"{point.loss:.6g}"),
         *moments,
         f"{point.outputs:,}",
         f"{point.epsilon_label_bound:.6f}",
@@ -42,12 +58,43 @@ def cells(sweep: Sweep, point: Point) -> list[str]:
     ]
 
 
+def remark(sweep: Sweep, point: Point) -> str:
+    """In a few words what keeps a point from being useful for the goal, or nothing."""
+    kinds = [
+        s.kind
+        for s in point.shortcomings
+        if sweep.spec.goal == "training" or not s.for_training_only
+    ]
+    if "not_estimable" in kinds:  # because some labels are alike, as the document says
+        kinds = [kind for kind in kinds if kind != "told_apart_from_none"]
+    return "; ".join(_IN_SHORT[kind] for kind in kinds)
+
+
+def notes(sweep: Sweep) -> list[str]:
+    """What the table's columns and marks mean."""
+    what = "share" if isinstance(sweep.spec.domain, CategoricalDomain) else "mean"
+    error = {
+        "mean": "the noise alone; where outputs have a bias, labeldp estimate undoes it",
+        "share": "the root mean square over all categories, as labeldp estimate has them",
+    }[what]
+    best = {
+        "training": f"least noise in an estimated {what}",
+        "labels": "least noisy label loss",
+    }[sweep.spec.goal]
+    bias = "; bias 0: nothing but rounding to whole counts" if _numeric(sweep) else ""
+    return [
+        f"{BEST} {best} (goal: {sweep.spec.goal}){bias}",
+        f"± in 95 of 100 cases: {error}",
+    ]
+
+
 def groups(sweep: Sweep) -> list[tuple[float, list[Point]]]:
-    """The points of each ε, least loss first."""
+    """The points of each ε, the best for the goal first, degenerate ones last."""
+    goal = sweep.spec.goal
     return [
         (
             epsilon,
-            sorted((p for p in sweep.points if p.epsilon == epsilon), key=lambda p: p.loss),
+            sorted((p for p in sweep.points if p.epsilon == epsilon), key=lambda p: p.rank(goal)),
         )
         for epsilon in sweep.epsilons()
     ]
@@ -75,6 +122,11 @@ def frontier_cells(point: Point) -> list[str]:
 def frontier_title(line: list[Point]) -> str:
     """What the rows of one frontier are."""
     return f"From unbiased to RR-on-Bins at ε = {line[0].epsilon:g}"
+
+
+def _by_goal(sweep: Sweep, error: str, loss: str) -> tuple[str, str]:
+    """The two figures, that of the goal first."""
+    return (error, loss) if sweep.spec.goal == "training" else (loss, error)
 
 
 def _numeric(sweep: Sweep) -> bool:

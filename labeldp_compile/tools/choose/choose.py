@@ -1,0 +1,252 @@
+"""``labeldp choose``: from what is wanted to an ε, a mechanism, and the lines of a spec."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from labeldp_verify.usefulness import most_belief
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.prior import estimate_prior
+from labeldp_compile.spec import Spec, load_spec
+from labeldp_compile.spec.model import PrivatePrior, UniformPrior
+from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, step_near
+from labeldp_compile.tools.choose.search import Bench, Standing, rank, search
+from labeldp_compile.tools.choose.targets import (
+    Amount,
+    Belief,
+    Target,
+    UnreachedError,
+    Wanted,
+    read_wanted,
+)
+from labeldp_compile.tools.sweep import find_candidates
+
+FORMAT_VERSION = "1.0"
+SHARES = (0.01, 0.1)  # of labels whose belief is spoken of
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The answer.
+
+    Attributes:
+        spec: as it was asked about; a private prior is taken as uniform.
+        assumed_uniform: whether it was private, so that no label was read.
+        wanted: what was asked.
+        epsilon: of a label; four significant digits.
+        missed_at: the next smaller ε, at which a target is missed; None at the end of the range,
+            and where only a belief was given.
+        standings: all mechanisms, the chosen one first.
+        left_out: (title, reason) of mechanisms that do not fit the labels or the loss.
+    """
+
+    spec: Spec
+    assumed_uniform: bool
+    wanted: Wanted
+    epsilon: Fraction
+    missed_at: Fraction | None
+    standings: list[Standing]
+    left_out: list[tuple[str, str]]
+
+    @property
+    def chosen(self) -> Standing:
+        """The mechanism with the least ε, or the best one at the largest ε."""
+        return self.standings[0]
+
+    @property
+    def columns(self) -> tuple[Target, ...]:
+        """What the figures of the standings are."""
+        return self.wanted.targets or self.wanted.shown
+
+    @property
+    def beliefs(self) -> list[tuple[float, float]]:
+        """(share of a label before, the most an observer can believe in it after)."""
+        odds = math.exp(self.epsilon)
+        return [(share, most_belief(odds, share)) for share in SHARES]
+
+    def spec_lines(self) -> list[str]:
+        """The keys of a spec that make it so, as YAML."""
+        lines = ["privacy:", f"  epsilon: {float(self.epsilon):g}"]
+        if self.assumed_uniform:  # which has no part in a split
+            lines += ["  split: auto", "prior: {kind: uniform}"]
+        options = self.chosen.mechanism.model_dump(exclude_defaults=True, exclude_none=True)
+        return [*lines, f"mechanism: {_flow(options)}"]
+
+    def to_json(self) -> dict[str, Any]:
+        """``{format_version, name, …, epsilon, mechanism, candidates, …}``, keys in this order."""
+        wanted = self.wanted
+        return {
+            "format_version": FORMAT_VERSION,
+            "name": self.spec.name,
+            "labels": self.spec.domain.size,
+            "loss": self.spec.loss,
+            "goal": self.spec.goal,
+            "prior": "uniform" if self.assumed_uniform else self.spec.prior.kind,
+            "prior_is_private": self.assumed_uniform,
+            "targets": [{"kind": t.kind, "most": t.most, "rows": t.rows} for t in wanted.targets],
+            "max_belief": None
+            if wanted.belief is None
+            else {name: float(value) for name, value in asdict(wanted.belief).items()},
+            "epsilon": float(self.epsilon),
+            "missed_at": None if self.missed_at is None else float(self.missed_at),
+            "mechanism": self.chosen.mechanism.title,
+            "candidates": [self._candidate(standing) for standing in self.standings],
+            "left_out": [
+                {"mechanism": mechanism, "reason": reason} for mechanism, reason in self.left_out
+            ],
+            "privacy": {
+                "odds_ratio": math.exp(self.epsilon),
+                "belief": [{"before": before, "after": after} for before, after in self.beliefs],
+            },
+            "spec": "\n".join(self.spec_lines()) + "\n",
+        }
+
+    def _candidate(self, standing: Standing) -> dict[str, Any]:
+        trial = standing.trial
+        figures = trial.figures or (None,) * len(self.columns)
+        return {
+            "mechanism": standing.mechanism.title,
+            "epsilon": None if standing.epsilon is None else float(standing.epsilon),
+            "figures_at": float(standing.tried),
+            "figures": [
+                {"kind": column.kind, "rows": column.rows, "value": value}
+                for column, value in zip(self.columns, figures, strict=True)
+            ],
+            "unbiased": trial.unbiased,
+            "outputs": trial.outputs,
+            "problem": trial.problem,
+        }
+
+
+def choose_spec(
+    path: Path,
+    *,
+    mean_error: Amount | None = None,
+    share_error: Amount | None = None,
+    label_error: Amount | None = None,
+    rows: int | None = None,
+    max_belief: str | tuple[Amount, Amount] | None = None,
+    count_progress: Callable[[int], None] = lambda rows: None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Choice:
+    """The least ε and the mechanism that meet all targets, for the labels and loss of a spec.
+
+    No label is read: a private prior is taken as uniform (of a public one the data are read).
+    Raises InputError for what has no meaning, UnreachedError for what no ε ≤ 20 reaches.
+    """
+    loaded, _ = load_spec(path)
+    wanted = read_wanted(
+        loaded,
+        mean_error=mean_error,
+        share_error=share_error,
+        label_error=label_error,
+        rows=rows,
+        max_belief=max_belief,
+    )
+    spec = _without_labels(loaded)
+    candidates = find_candidates(spec, None)
+    if not candidates.chosen:
+        raise InputError(f"{spec.name}: no mechanism fits these labels and this loss")
+    prior = estimate_prior(spec, path.parent, progress=count_progress)
+    bench = Bench(spec, prior, wanted.targets or wanted.shown, progress)
+    if wanted.targets:
+        standings = search(bench, candidates.chosen)
+        epsilon = _reached(standings, wanted)
+    else:
+        assert wanted.belief is not None
+        epsilon = epsilon_at(_last_step(wanted.belief))
+        standings = _confirmed(bench, rank(bench, candidates.chosen, epsilon))
+    below = step_near(float(epsilon)) - 1
+    return Choice(
+        spec=spec,
+        assumed_uniform=isinstance(loaded.prior, PrivatePrior),
+        wanted=wanted,
+        epsilon=epsilon,
+        missed_at=epsilon_at(below) if wanted.targets and below >= 0 else None,
+        standings=standings,
+        left_out=candidates.left_out,
+    )
+
+
+def _without_labels(spec: Spec) -> Spec:
+    """The same with a prior that costs nothing."""
+    if not isinstance(spec.prior, PrivatePrior):
+        return spec
+    privacy = spec.privacy.model_copy(update={"split": "auto"})
+    prior = UniformPrior(kind="uniform")
+    return spec.model_copy(update={"prior": prior, "privacy": privacy})
+
+
+def _reached(standings: Sequence[Standing], wanted: Wanted) -> Fraction:
+    first = standings[0]
+    asked = " and ".join(target.in_words() for target in wanted.targets)
+    if first.epsilon is None:
+        raise UnreachedError(
+            f"no ε ≤ {float(epsilon_at(LAST)):g} reaches {asked}: {_nearest(first, wanted)}"
+        )
+    if wanted.belief is None:
+        return first.epsilon
+    last = epsilon_at(_last_step(wanted.belief))
+    if first.epsilon > last:
+        raise UnreachedError(
+            f"{asked} takes ε = {float(first.epsilon):g} at least ({first.mechanism.title}), but "
+            f"{wanted.belief.in_words()} allows ε = {float(last):g} at most"
+        )
+    return first.epsilon
+
+
+def _nearest(first: Standing, wanted: Wanted) -> str:
+    """How near the best mechanism comes."""
+    if first.trial.problem is not None:
+        return f"{first.mechanism.title}: {first.trial.problem}"
+    figures = [
+        f"{target.name}: {'no estimate' if figure is None else f'{figure:.4g}'}"
+        for target, figure in zip(wanted.targets, first.trial.figures, strict=True)
+    ]
+    return f"{first.mechanism.title} comes nearest ({', '.join(figures)})"
+
+
+def _last_step(belief: Belief) -> int:
+    step = belief.last_step()
+    if step is None:
+        raise UnreachedError(
+            f"{belief.in_words()} allows no ε of {float(epsilon_at(0)):g} or more, below which "
+            "nothing is tried"
+        )
+    return step
+
+
+def _confirmed(bench: Bench, standings: list[Standing]) -> list[Standing]:
+    """The same, with a first one that compiles and verifies."""
+    behind: list[Standing] = []
+    for index, standing in enumerate(standings):
+        if standing.epsilon is None:
+            break
+        trial, artifact = bench.compile_at(standing.mechanism, standing.epsilon)
+        if artifact is not None:
+            return [standing, *standings[index + 1 :], *behind]
+        behind.append(Standing(standing.mechanism, None, standing.tried, trial))
+    problem = (behind or standings)[0].trial.problem or "its figure is not known"
+    title = (behind or standings)[0].mechanism.title
+    raise UnreachedError(
+        f"at ε = {float(standings[0].tried):g} no mechanism is worth anything for the spec's goal "
+        f"({title}: {problem})"
+    )
+
+
+def _flow(value: Any) -> str:
+    """Options of a mechanism in YAML's flow style; decimals as they are."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

@@ -1,0 +1,208 @@
+"""The least ε of each mechanism at which all targets are met.
+
+A mechanism is built in integers at a few ε; a certificate is made only for one that wins. One that
+misses the targets at the least ε found so far cannot win, and is not searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import least_log_bound
+from labeldp_verify.analysis.strays import strays
+from labeldp_verify.forms import CategoricalDomain, Randomizer
+from labeldp_verify.shortcomings import find_shortcomings
+from labeldp_verify.usefulness import MAX_LABELS, usefulness
+
+from labeldp_compile import sizes
+from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.mechanisms.problem import Problem
+from labeldp_compile.pipeline import Artifact, assemble
+from labeldp_compile.prior import Prior
+from labeldp_compile.spec import Spec
+from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, first_root, step_near
+from labeldp_compile.tools.choose.targets import Target
+from labeldp_compile.tools.sweep.measure import are_degenerate, rounded
+
+_OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit there
+_ALIKE = 6  # decimals of ln
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A mechanism at one ε.
+
+    Attributes:
+        figures: of the targets, in their order; None where there is no estimate.
+        merit: the goal's figure, the less the better; None if it is not known.
+        outputs: their number.
+        unbiased: whether private labels are right on average as they are; None for categories.
+        problem: why it will not do at all, or None.
+    """
+
+    figures: tuple[float | None, ...]
+    merit: float | None
+    outputs: int | None
+    unbiased: bool | None
+    problem: str | None
+
+    def excess(self, targets: Sequence[Target]) -> float:
+        """ln of figure over target, the largest: ≤ 0 where all are met."""
+        if self.problem is not None:
+            return math.inf
+        over = [
+            math.inf if figure is None else math.log(max(figure, 1e-300) / target.most)
+            for figure, target in zip(self.figures, targets, strict=True)
+        ]
+        return max(over, default=0.0)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What became of a mechanism.
+
+    Attributes:
+        mechanism: with its options.
+        epsilon: the least at which it meets all targets; None if it cannot win.
+        tried: the ε that the figures are of.
+        trial: the figures.
+    """
+
+    mechanism: Mechanism
+    epsilon: Fraction | None
+    tried: Fraction
+    trial: Trial
+
+
+class Bench:
+    """Builds mechanisms for the labels, the loss and a prior of a spec, and judges them."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        prior: Prior,
+        targets: Sequence[Target],
+        progress: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """``targets`` are the figures to compute."""
+        self.spec, self.prior, self.targets, self.progress = spec, prior, tuple(targets), progress
+
+    def try_at(self, mechanism: Mechanism, epsilon: Fraction) -> Trial:
+        """Its figures there; nothing is certified."""
+        spec = self.spec.with_mechanism(mechanism)
+        needs_inverse = any(target.rows is not None for target in self.targets)
+        if needs_inverse and spec.domain.size > MAX_LABELS and not mechanism.is_unbiased:
+            return _useless(f"no figure for more than {MAX_LABELS:,} labels")
+        self.progress(f"{mechanism.title} at ε = {float(epsilon):g}")
+        problem = Problem(
+            domain=spec.domain,
+            weights=self.prior.weights,
+            epsilon=epsilon,
+            loss=spec.loss,
+            progress=self.progress,
+            fits=lambda randomizer: sizes.fits(spec, self.prior.rows, randomizer),
+        )
+        try:
+            mechanism.require_feasible(spec.domain, spec.loss, epsilon)
+            randomizer = mechanism.build(problem).randomizer
+        except (InputError, ValueError) as error:
+            return _useless(str(error))
+        return self._judge(spec, randomizer, epsilon)
+
+    def compile_at(self, mechanism: Mechanism, epsilon: Fraction) -> tuple[Trial, Artifact | None]:
+        """The same of what ``compile`` would write, verified; no artifact where it would not."""
+        spec = self.spec.with_mechanism(mechanism)
+        prior = Prior(self.prior.weights, Fraction(0), epsilon, self.prior.statement)
+        try:
+            artifact = assemble(spec, prior, "0" * 64)
+        except (InputError, ValueError) as error:
+            return _useless(str(error).removeprefix(f"{spec.name}: ")), None
+        return self._judge(spec, artifact.randomizer, epsilon), artifact
+
+    def _judge(self, spec: Spec, randomizer: Randomizer, epsilon: Fraction) -> Trial:
+        domain, weights, analysis = spec.domain, self.prior.weights, analyse(randomizer)
+        labels, astray, ratio = domain.labels(), strays(domain), analysis.worst_ratio()
+        categories, bias = True, None
+        if not isinstance(domain, CategoricalDomain):
+            categories = False
+            bias = float(max(map(abs, analysis.biases(domain.labels(), astray))))
+        found = usefulness(domain, randomizer, weights, ratio, bias)
+        known = find_shortcomings(domain, randomizer, found, least_log_bound(ratio), epsilon)
+        error = analysis.expected_loss(
+            labels, weights, "zero_one" if categories else "squared", astray
+        )[0]
+        label_error = float(error) if categories else math.sqrt(2 * error)  # ½(ŷ − y)²
+        merit = found.variance
+        if spec.goal == "labels":
+            merit = float(analysis.expected_loss(labels, weights, spec.loss, astray)[0])
+        return Trial(
+            figures=tuple(target.figure(found, label_error) for target in self.targets),
+            merit=merit,
+            outputs=randomizer.outputs,
+            unbiased=found.unbiased,
+            problem=known[0].text if are_degenerate(known, spec.goal) else None,
+        )
+
+
+def _useless(problem: str) -> Trial:
+    return Trial((), None, None, None, problem)
+
+
+def search(bench: Bench, mechanisms: Sequence[Mechanism]) -> list[Standing]:
+    """All mechanisms, those with the least ε first; the first has been compiled and verified.
+
+    Those that cannot win stand behind, at the ε at which they were tried and failed.
+    """
+    targets = bench.targets
+    trials: dict[str, dict[int, Trial]] = {}
+
+    def trial(mechanism: Mechanism, step: int) -> Trial:
+        known = trials.setdefault(mechanism.title, {})
+        if step not in known:
+            known[step] = bench.try_at(mechanism, epsilon_at(step))
+        return known[step]
+
+    def excess(mechanism: Mechanism, step: int) -> float:
+        return trial(mechanism, step).excess(targets)
+
+    # Of mechanisms that differ by rounding alone the first in the list is tried first, and wins.
+    order = sorted(mechanisms, key=lambda m: round(excess(m, _OPENING), _ALIKE))
+    best, standings = LAST + 1, []
+    for mechanism in order:
+        last = max(best - 1, 0)
+        known = {step: t.excess(targets) for step, t in trials[mechanism.title].items()}
+        step = first_root(lambda s, m=mechanism: excess(m, s), last, known)  # type: ignore[misc]
+        if step is None or step >= best:
+            at = epsilon_at(last)
+            standings.append(Standing(mechanism, None, at, trial(mechanism, last)))
+            continue
+        compiled, artifact = bench.compile_at(mechanism, epsilon_at(step))
+        if artifact is None or compiled.excess(targets) > 0:
+            standings.append(Standing(mechanism, None, epsilon_at(step), compiled))
+            continue
+        best = step
+        standings.append(Standing(mechanism, epsilon_at(step), epsilon_at(step), compiled))
+    return sorted(
+        standings,
+        key=lambda s: (s.epsilon is None, s.epsilon or 0, s.trial.excess(targets)),
+    )
+
+
+def rank(bench: Bench, mechanisms: Sequence[Mechanism], epsilon: Fraction) -> list[Standing]:
+    """All mechanisms at one ε, the best for the goal first; those that will not do stand behind."""
+
+    def merit(standing: Standing) -> tuple[bool, float]:
+        known = standing.trial.merit
+        return standing.epsilon is None, math.inf if known is None else rounded(known)
+
+    standings = []
+    for mechanism in mechanisms:
+        trial = bench.try_at(mechanism, epsilon)
+        usable = trial.problem is None and trial.merit is not None
+        standings.append(Standing(mechanism, epsilon if usable else None, epsilon, trial))
+    return sorted(standings, key=merit)

@@ -1,0 +1,192 @@
+"""What is asked of private labels, and of privacy: the numbers, checked, and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Literal
+
+from labeldp_verify.analysis.bounds import exp_upper
+from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.usefulness import ROWS, Usefulness
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import PrivatePrior
+from labeldp_compile.tools.choose.ladder import last_step_where
+
+Amount = float | str | Decimal | Fraction
+Kind = Literal["mean_error", "share_error", "label_error"]
+MAX_ROWS = 10**15
+
+
+class UnreachedError(InputError):
+    """The input is right, but no ε reaches what is asked."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that must not be larger than asked.
+
+    Attributes:
+        kind: ``mean_error`` (numbers) and ``share_error`` (categories, of the least certain one):
+            half the width of a 95 % interval; ``label_error``: of one private label under the
+            prior, the root mean square error (numbers) or Pr[it is not the true one] (categories).
+        most: the largest that will do.
+        rows: whose mean or shares are estimated; None for single labels.
+        categories: whether labels are categories.
+    """
+
+    kind: Kind
+    most: float
+    rows: int | None
+    categories: bool
+
+    def figure(self, found: Usefulness, label_error: float) -> float | None:
+        """Of a randomizer with these figures; None if there is no estimate."""
+        return label_error if self.rows is None else found.error(self.rows)
+
+    @property
+    def name(self) -> str:
+        """What is measured, for the head of a table."""
+        if self.rows is not None:
+            return f"± of a {'share' if self.categories else 'mean'} of {self.rows:,}"
+        return "changed labels" if self.categories else "error of a label"
+
+    def in_words(self) -> str:
+        """The whole demand."""
+        if self.rows is not None:
+            what = "shares" if self.categories else "a mean"
+            return f"{what} of {self.rows:,} rows right to ±{self.most:g} (95 %)"
+        if self.categories:
+            return f"a private label other than the true one with probability {self.most:g} at most"
+        return f"a private label off by {self.most:g} at most (root mean square)"
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What an observer may believe at most of a label, after its private label.
+
+    Attributes:
+        most: the belief afterwards.
+        share: the label's share before.
+    """
+
+    most: Fraction
+    share: Fraction
+
+    def last_step(self) -> int | None:
+        """Of the ladder, the last that keeps to it, by a bound of e^ε; None if none does.
+
+        Odds grow by at most e^ε (Bayes).
+        """
+        most = self.most * (1 - self.share) / (self.share * (1 - self.most))
+        return last_step_where(lambda epsilon: exp_upper(epsilon) <= most)
+
+    def in_words(self) -> str:
+        """The whole demand."""
+        before, after = float(self.share), float(self.most)
+        return f"a belief of at most {after:g} in a label whose share is {before:g}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """All that is asked at once.
+
+    Attributes:
+        targets: all must be met.
+        belief: a limit on ε, or None.
+        shown: besides the targets' own figures, if there are none.
+    """
+
+    targets: tuple[Target, ...]
+    belief: Belief | None
+    shown: tuple[Target, ...]
+
+
+def read_wanted(
+    spec: Spec,
+    *,
+    mean_error: Amount | None = None,
+    share_error: Amount | None = None,
+    label_error: Amount | None = None,
+    rows: int | None = None,
+    max_belief: str | tuple[Amount, Amount] | None = None,
+) -> Wanted:
+    """What is asked, as numbers that have a meaning for the spec; InputError where they have none.
+
+    ``rows`` is by default n of a private prior that states it.
+    """
+    domain, asked = spec.domain, {"mean_error": mean_error, "share_error": share_error}
+    categories = isinstance(domain, CategoricalDomain)
+    wrong, right = ("mean_error", "share_error") if categories else ("share_error", "mean_error")
+    if asked[wrong] is not None:
+        kind = "numbers" if categories else "categories"
+        raise InputError(
+            f"{_option(wrong)} is for {kind}: for {spec.name} say {_option(right)}, or "
+            "--label-error"
+        )
+    estimated = asked[right]
+    if estimated is None and label_error is None and max_belief is None:
+        raise InputError(
+            f"say what is wanted: {_option(right)} E --rows N, --label-error E, "
+            "--max-belief BELIEF@SHARE, or several of them"
+        )
+    if rows is not None and not 1 <= rows <= MAX_ROWS:
+        raise InputError(f"--rows: expected 1 … {MAX_ROWS:,}, got {rows:,}")
+    if rows is not None and estimated is None and label_error is not None:
+        raise InputError(f"--rows goes with {_option(right)}: one label has no rows")
+    if rows is None and isinstance(spec.prior, PrivatePrior):
+        rows = spec.prior.rows
+    targets = []
+    if estimated is not None:
+        if rows is None:
+            raise InputError(f"{_option(right)} needs --rows N: of how many rows?")
+        most = _amount(estimated, _option(right), below=1 if categories else None)
+        targets.append(_of_rows(domain, float(most), rows))
+    if label_error is not None:
+        most = _amount(label_error, "--label-error", below=1 if categories else None)
+        targets.append(Target("label_error", float(most), None, categories))
+    belief = None if max_belief is None else _read_belief(max_belief)
+    infinite = float("inf")
+    single = Target("label_error", infinite, None, categories)
+    shown = () if targets else (_of_rows(domain, infinite, rows or ROWS), single)
+    return Wanted(tuple(targets), belief, shown)
+
+
+def _of_rows(domain: Domain, most: float, rows: int) -> Target:
+    categories = isinstance(domain, CategoricalDomain)
+    return Target("share_error" if categories else "mean_error", most, rows, categories)
+
+
+def _read_belief(text: str | tuple[Amount, Amount]) -> Belief:
+    parts = text.split("@") if isinstance(text, str) else list(text)
+    if len(parts) != 2:
+        raise InputError(f"--max-belief: expected BELIEF@SHARE, as in 0.2@0.01, got {text!r}")
+    most, share = (Fraction(_amount(part, "--max-belief", below=1)) for part in parts)
+    if most <= share:
+        raise InputError(
+            f"--max-belief: a label whose share is {float(share):g} is believed in so much before "
+            f"anything is published: give more than {float(share):g} before the @"
+        )
+    return Belief(most, share)
+
+
+def _amount(given: Amount, option: str, *, below: int | None) -> Decimal | Fraction:
+    """A number above 0, and below a limit if there is one."""
+    limit = "above 0" if below is None else f"between 0 and {below}"
+    try:
+        number = given if isinstance(given, Fraction) else Decimal(str(given).strip())
+    except InvalidOperation:
+        raise InputError(f"{option}: expected a number {limit}, got {given!r}") from None
+    finite = isinstance(number, Fraction) or number.is_finite()
+    if not finite or not 0 < number < (below or Decimal("1e300")) or float(number) == 0:
+        raise InputError(f"{option}: expected a number {limit}, got {given!s}")
+    return number
+
+
+def _option(kind: str) -> str:
+    return f"--{kind.replace('_', '-')}"

@@ -1,0 +1,314 @@
+"""``labeldp choose``: the least ε that reaches a target, bad input, and that no label is read."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from click.testing import CliRunner
+from labeldp_verify.analysis.bounds import exp_lower, exp_upper
+from labeldp_verify.verified import Decoded
+
+from labeldp_compile import choose
+from labeldp_compile.cli import main
+from labeldp_compile.prior import obtain
+from labeldp_compile.spec import load_spec
+from labeldp_compile.tools.choose import Belief, ladder
+from labeldp_compile.tools.inspection import decode_artifact
+
+NUMBERS = """
+version: 1
+name: visits
+goal: training
+label:
+  column: visits
+  domain: {kind: integer, min: 1, max: 3}
+loss: squared
+privacy: {epsilon: 1}
+prior: {kind: public, weights: [9, 8, 7]}
+mechanism: {kind: rr_on_bins}
+"""
+CATEGORIES = """
+version: 1
+name: health
+label:
+  column: health
+  domain: {kind: categorical, values: [a, b, c]}
+  out_of_domain: {default: a}
+loss: zero_one
+privacy: {epsilon: 1}
+prior: {kind: uniform}
+mechanism: {kind: auto}
+"""
+PRIVATE = ("{kind: public, weights: [9, 8, 7]}", "{kind: private, data: visits.parquet}")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "numbers.yaml").write_text(NUMBERS, encoding="utf-8")
+    (tmp_path / "categories.yaml").write_text(CATEGORIES, encoding="utf-8")
+    return tmp_path
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def chosen(*arguments):
+    result = labeldp("choose", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def with_lines(path, lines):
+    """The spec of a file with the keys that ``choose`` gives in the place of its own."""
+    text = path.read_text(encoding="utf-8")
+    document = yaml.safe_load(text) | yaml.safe_load(lines)
+    path.with_name("with-lines.yaml").write_text(
+        yaml.safe_dump(document, allow_unicode=True), encoding="utf-8"
+    )
+    return path.with_name("with-lines.yaml")
+
+
+def usefulness_with(path, lines):
+    """Of the artifact that those lines make, by what its file proves."""
+    spec = with_lines(path, lines)
+    result = labeldp("compile", spec, "-o", path.parent / "build", "--overwrite", "--quiet")
+    assert result.exit_code == 0, result.output
+    name = load_spec(spec)[0].name
+    decoded = decode_artifact(path.parent / "build" / f"{name}.onnx")
+    assert isinstance(decoded, Decoded)
+    return decoded
+
+
+def test_the_lines_for_the_spec_make_an_artifact_that_is_as_good_as_asked(folder):
+    path = folder / "numbers.yaml"
+    found = chosen(path, "--mean-error", "0.05", "--rows", "10000")
+    assert found["mechanism"] == "optimal_unbiased" and found["missed_at"] < found["epsilon"]
+    decoded = usefulness_with(path, found["spec"])
+    error = decoded.usefulness.error(10_000)
+    assert error <= 0.05
+    assert found["candidates"][0]["figures"][0]["value"] == error
+    assert decoded.certificate.privacy.epsilon_label == found["epsilon"]
+    old, new = (f"epsilon: {found[name]:g}" for name in ("epsilon", "missed_at"))
+    assert usefulness_with(path, found["spec"].replace(old, new)).usefulness.error(10_000) > 0.05
+
+
+def test_no_other_mechanism_reaches_it_with_less(folder):
+    """Against a sweep, which compiles each mechanism, a step of ε below."""
+    path = folder / "numbers.yaml"
+    found = chosen(path, "--mean-error", "0.05", "--rows", "1000")
+    swept = labeldp("sweep", path, "--epsilon", f"{found['missed_at']:g}", "--json")
+    points = json.loads(swept.stdout)["points"]
+    assert {p["mechanism"] for p in points} == {c["mechanism"] for c in found["candidates"]}
+    errors = [p["error_of_1000"] for p in points if p["error_of_1000"] is not None]
+    assert len(errors) > 4 and min(errors) > 0.05
+
+
+def test_categories_take_a_share_error_and_all_targets_hold_at_once(folder):
+    path = folder / "categories.yaml"
+    share = chosen(path, "--share-error", "0.02", "--rows", "10000")
+    label = chosen(path, "--label-error", "0.1")
+    both = chosen(path, "--share-error", "0.02", "--rows", "10000", "--label-error", "0.1")
+    assert share["epsilon"] < label["epsilon"] == both["epsilon"]
+    # Randomized response over three categories keeps a label with e^ε/(e^ε + 2).
+    least = math.log(18)
+    assert label["mechanism"] == "randomized_response"
+    assert least <= label["epsilon"] < least * 1.001
+    decoded = usefulness_with(path, both["spec"])
+    assert decoded.usefulness.kept.mean >= 0.9 and decoded.usefulness.error(10_000) <= 0.02
+
+
+def test_the_error_of_a_label_is_a_root_mean_square(folder):
+    text = NUMBERS.replace("goal: training", "goal: labels")
+    (folder / "numbers.yaml").write_text(text, encoding="utf-8")
+    found = chosen(folder / "numbers.yaml", "--label-error", "0.5")
+    assert found["mechanism"] == "rr_on_bins"
+    decoded = usefulness_with(folder / "numbers.yaml", found["spec"])
+    error = math.sqrt(2 * decoded.certificate.utility.noisy_label_loss)
+    assert error <= 0.5 < error * 1.01
+
+
+def test_a_belief_alone_gives_the_largest_epsilon(folder):
+    found = chosen(folder / "categories.yaml", "--max-belief", "0.2@0.01")
+    exact = math.log(0.2 * 0.99 / (0.01 * 0.8))
+    assert exact - 0.001 < found["epsilon"] <= exact
+    assert found["mechanism"] == "randomized_response" and found["missed_at"] is None
+    assert found["privacy"]["belief"][0]["after"] <= 0.2
+    decoded = usefulness_with(folder / "categories.yaml", found["spec"])
+    assert decoded.usefulness.belief[0] == (0.01, pytest.approx(0.2, abs=2e-4))
+    assert decoded.usefulness.belief[0][1] <= 0.2
+
+
+def test_a_belief_where_the_bound_is_an_epsilon_of_the_ladder():
+    """e^ε is never rational: its bounds on both sides decide differently."""
+    for step in (0, 1, 9_000, 17_777, 27_500):
+        epsilon, half = ladder.epsilon_at(step), Fraction(1, 2)
+        for odds, expected in ((exp_upper(epsilon), step), (exp_lower(epsilon), step - 1)):
+            found = Belief(odds / (odds + 1), half).last_step()
+            assert found == (None if expected < 0 else expected)
+
+
+def test_a_belief_as_a_limit(folder):
+    path, asked = folder / "categories.yaml", ("--share-error", "0.02", "--rows", "10000")
+    found = chosen(path, *asked)
+    assert chosen(path, *asked, "--max-belief", "0.9@0.01")["epsilon"] == found["epsilon"]
+    result = labeldp("choose", path, *asked, "--max-belief", "0.011@0.01")
+    assert result.exit_code == 1 and result.stdout == "" and result.stderr.count("\n") == 1
+    assert f"ε = {found['epsilon']:g} at least" in result.stderr
+    assert "allows ε = 0.09632 at most" in result.stderr
+
+
+def test_no_label_is_read(folder, monkeypatch):
+    labels = np.random.default_rng(0).integers(1, 4, 500)
+    pq.write_table(pa.table({"visits": labels}), folder / "visits.parquet")
+    path = folder / "private.yaml"
+    split = ("{epsilon: 1}", "{epsilon: 1, split: {prior: 0.5, label: 0.5}}")
+    uniform = NUMBERS.replace(PRIVATE[0], "{kind: uniform}")
+    (folder / "uniform.yaml").write_text(uniform, encoding="utf-8")
+    path.write_text(NUMBERS.replace(*PRIVATE).replace(*split), encoding="utf-8")
+    monkeypatch.setattr(obtain, "count_labels", None)
+    monkeypatch.setattr(obtain, "open_table", None)
+    monkeypatch.setattr(obtain, "noisy_histogram", None)
+    asked = ("--mean-error", "0.05", "--rows", "10000")
+    found, same = chosen(path, *asked), chosen(folder / "uniform.yaml", *asked)
+    assert found["epsilon"] == same["epsilon"] and found["prior_is_private"]
+    words = labeldp("choose", path, *asked).stdout
+    assert "private, taken as uniform: no label was read" in words
+    spec, _ = load_spec(with_lines(path, found["spec"]))
+    assert spec.prior.kind == "uniform" and "split: auto" in found["spec"]
+    path.write_text(
+        NUMBERS.replace(*PRIVATE).replace("visits.parquet", "visits.parquet, rows: 10000"),
+        encoding="utf-8",
+    )
+    assert chosen(path, *asked[:2])["epsilon"] == found["epsilon"]  # n is public
+
+
+def test_public_data_may_be_read(folder):
+    labels = np.repeat(np.arange(1, 4), [9, 8, 7])
+    pq.write_table(pa.table({"visits": labels}), folder / "visits.parquet")
+    text = NUMBERS.replace(PRIVATE[0], "{kind: public, data: visits.parquet}")
+    (folder / "public.yaml").write_text(text, encoding="utf-8")
+    asked = ("--mean-error", "0.05", "--rows", "10000")
+    found = [chosen(folder / name, *asked) for name in ("public.yaml", "numbers.yaml")]
+    assert found[0]["candidates"] == found[1]["candidates"]
+
+
+def test_the_table_says_what_json_says(folder):
+    text = CATEGORIES.replace("{kind: uniform}", "{kind: public, weights: [90, 9, 1]}")
+    (folder / "rare.yaml").write_text(text, encoding="utf-8")
+    asked = (folder / "rare.yaml", "--share-error", "0.2", "--rows", "1000")
+    found, words = chosen(*asked), labeldp("choose", *asked).stdout
+    rows = {c["mechanism"]: c for c in found["candidates"]}
+    shown = [line for line in words.splitlines() if line.partition("  ")[0] in rows]
+    assert [line.partition("  ")[0] for line in shown] == list(rows)
+    assert shown[0].endswith("◄") and not any("◄" in line for line in shown[1:])
+    for line, row in zip(shown, rows.values(), strict=True):
+        assert f"{row['figures_at']:g}" in line and f"{row['outputs']:,}" in line
+        assert ("> " in line) == (row["epsilon"] is None)
+        value = row["figures"][0]["value"]
+        assert (" – " in line) if value is None else (f"{value:.4g}" in line)
+    assert "\n".join(f"  {line}" for line in found["spec"].splitlines()) in words
+    assert "belief in a label can rise from 1% to" in words
+    assert rows["rr_with_prior"]["outputs"] == 1 and rows["rr_with_prior"]["epsilon"] is None
+    assert "will not do: rr_with_prior: every label becomes the same output" in words
+
+
+def test_a_biased_winner_is_said_to_be_biased(folder):
+    text = NUMBERS.replace("goal: training", "goal: labels")
+    (folder / "numbers.yaml").write_text(text, encoding="utf-8")
+    assert "off on average" in labeldp("choose", "numbers.yaml", "--label-error", "0.5").stdout
+    unbiased = labeldp("choose", "numbers.yaml", "--mean-error", "0.1", "--rows", "9999").stdout
+    assert "optimal_unbiased" in unbiased and "off on average" not in unbiased
+
+
+def test_the_ends_of_the_range(folder):
+    easy = chosen(folder / "numbers.yaml", "--mean-error", "1000", "--rows", "1000")
+    assert easy["epsilon"] == 0.01 and easy["missed_at"] is None
+    hard = labeldp("choose", folder / "numbers.yaml", "--mean-error", "1e-9", "--rows", "10")
+    assert hard.exit_code == 1 and hard.stdout == "" and hard.stderr.count("\n") == 1
+    assert (
+        "no ε ≤ 20 reaches" in hard.stderr and "comes nearest (± of a mean of 10: " in hard.stderr
+    )
+    most = chosen(folder / "categories.yaml", "--max-belief", "0.999999999@0.5")
+    assert most["epsilon"] == 20
+    least = labeldp("choose", folder / "categories.yaml", "--max-belief", "0.01001@0.01")
+    assert least.exit_code == 1 and "allows no ε of 0.01 or more" in least.stderr
+
+
+BAD = {
+    "nothing asked": ("numbers", [], "say what is wanted"),
+    "no rows": ("numbers", ["--mean-error", "1"], "needs --rows N"),
+    "no number": ("numbers", ["--label-error", "x"], "expected a number above 0, got 'x'"),
+    "zero": ("numbers", ["--label-error", "0"], "above 0"),
+    "nan": ("numbers", ["--label-error", "nan"], "above 0"),
+    "infinity": ("numbers", ["--label-error", "inf"], "above 0"),
+    "too small to be a float": ("numbers", ["--label-error", "1e-400"], "above 0"),
+    "too large to be one": ("numbers", ["--label-error", "1e400"], "above 0"),
+    "rows of one label": ("numbers", ["--label-error", "1", "--rows", "9"], "no rows"),
+    "rows below one": ("numbers", ["--mean-error", "1", "--rows", "0"], "--rows: expected 1"),
+    "shares of numbers": ("numbers", ["--share-error", "1", "--rows", "9"], "say --mean-error"),
+    "means of names": ("categories", ["--mean-error", "1", "--rows", "9"], "say --share-error"),
+    "a share above one": ("categories", ["--share-error", "1", "--rows", "9"], "between 0 and 1"),
+    "a probability": ("categories", ["--label-error", "1.5"], "between 0 and 1"),
+    "no belief": ("numbers", ["--max-belief", "0.5"], "expected BELIEF@SHARE"),
+    "belief below": ("numbers", ["--max-belief", "0.01@0.01"], "give more than 0.01"),
+    "belief of one": ("numbers", ["--max-belief", "1@0.01"], "between 0 and 1"),
+    "no spec": ("nothing", ["--label-error", "1"], "nothing.yaml"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_one_message(folder, case):
+    name, options, message = BAD[case]
+    result = labeldp("choose", folder / f"{name}.yaml", *options)
+    assert result.exit_code == 2 and message in result.stderr
+    assert result.stdout == "" and result.stderr.count("\n") == 1
+
+
+def test_the_function_takes_numbers_of_all_kinds(folder):
+    path = folder / "categories.yaml"
+    found = {
+        choose(path, max_belief=belief).epsilon
+        for belief in ("0.2@0.01", ("0.2", "0.01"), (0.2, 0.01))
+    }
+    assert len(found) == 1
+
+
+def test_every_step_of_the_ladder_is_found_again():
+    steps = range(0, ladder.LAST + 1, 11)
+    values = [ladder.epsilon_at(step) for step in range(ladder.LAST + 1)]
+    assert values == sorted(values) and (values[0], values[-1]) == (Fraction(1, 100), 20)
+    assert all(Fraction(f"{float(value):.4g}") == value for value in values)
+    assert all(ladder.step_near(float(values[step])) == step for step in steps)
+    assert ladder.step_near(0) == 0 and ladder.step_near(100) == ladder.LAST
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_root_is_the_first_step_that_will_do(seed):
+    """Falling functions of all shapes: powers, exponentials, jumps, and no value at small ε."""
+    draw = np.random.default_rng(seed)
+    for _ in range(30):
+        root, power = int(draw.integers(0, ladder.LAST + 1)), draw.uniform(0.1, 5)
+        jump, hole = draw.choice([0, 0.5, 5]), int(draw.integers(-1, ladder.LAST))
+        calls = []
+
+        def excess(step, root=root, power=power, jump=jump, hole=hole, calls=calls):
+            calls.append(step)
+            if step < min(hole, root):
+                return math.inf
+            near, here = (float(ladder.epsilon_at(s)) for s in (root, step))
+            curve = power * math.log(near / here) + max(near, 1) - max(here, 1)
+            return curve + jump if step < root else min(curve, 0.0)
+
+        last = int(draw.integers(root, ladder.LAST + 1))
+        assert ladder.first_root(excess, last, {}) == root
+        assert len(calls) < 32 and len(calls) == len(set(calls))
+        if root:
+            assert ladder.first_root(excess, root - 1, {}) is None
+    assert ladder.first_root(lambda step: -1.0, -1, {}) is None

@@ -1,0 +1,169 @@
+"""A sweep follows the spec's goal: what is best, what comes last, and what the pictures show."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from labeldp_verify.analysis.probabilities import matrix
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from benchmarks.shared.compiled import compile_text
+from labeldp_compile.cli import main
+from labeldp_compile.tools.sweep import plot, sweep_spec
+
+NUMBERS = """
+version: 1
+name: weeks
+goal: training
+label: {column: weeks, domain: {kind: integer, min: 0, max: 7}}
+loss: squared
+privacy: {epsilon: 1}
+prior: {kind: public, weights: [9, 1, 1, 1, 2, 3, 5, 9]}
+mechanism: {kind: auto}
+"""
+# 15 % ones, and no more: rr_with_prior answers every label with a zero.
+RARE = """
+version: 1
+name: rare
+goal: training
+label:
+  column: y
+  domain: {kind: categorical, values: ["0", "1"]}
+  out_of_domain: {default: "0"}
+loss: zero_one
+privacy: {epsilon: 1}
+prior: {kind: public, weights: [85, 15]}
+mechanism: {kind: auto}
+"""
+NUMBER = r"−?[0-9][0-9,]*(\.[0-9]+)?( × 10⁻?[⁰¹²³⁴-⁹]+)?"
+FOR_LABELS = ("goal: training", "goal: labels")
+
+
+def swept(folder, text, *options, change=("", "")):
+    (folder / "spec.yaml").write_text(text.replace(*change), encoding="utf-8")
+    arguments = ["sweep", str(folder / "spec.yaml"), *options]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def points(folder, text, epsilons, **change):
+    document = json.loads(swept(folder, text, "--epsilon", epsilons, "--json", **change))
+    return document, {p["mechanism"]: p for p in document["points"]}
+
+
+def order(text, mechanisms):
+    """The mechanisms in the order of a table's rows."""
+    first = [line.partition("  ")[0] for line in text.splitlines()]
+    return [name for name in first if name in mechanisms]
+
+
+def test_for_training_the_least_noise_of_a_mean_is_best(tmp_path):
+    document, found = points(tmp_path, NUMBERS, "1")
+    assert document["goal"] == "training"
+    best = found["optimal_unbiased"]
+    known = [p["noise_variance"] for p in found.values() if p["noise_variance"] is not None]
+    assert best["best"] and best["noise_variance"] == min(known)
+    assert best["error_of_1000"] == pytest.approx(1.959964 * (best["noise_variance"] / 1000) ** 0.5)
+    bins = found["rr_on_bins"]
+    assert bins["loss"] < best["loss"] and bins["noise_variance"] is None
+    assert bins["degenerate"] and not bins["best"]
+    assert "not_estimable" in [s["kind"] for s in bins["shortcomings"]]
+    table = swept(tmp_path, NUMBERS, "--epsilon", "1")
+    rows = order(table, found)
+    assert rows[0] == "optimal_unbiased"
+    last = [p["mechanism"] for p in found.values() if p["degenerate"]]
+    assert set(rows[-len(last) :]) == set(last)
+    line = next(line for line in table.splitlines() if line.startswith("rr_on_bins"))
+    assert line.endswith("off on average, beyond repair") and "◄" not in line
+
+
+def test_for_labels_the_least_loss_is_best(tmp_path):
+    document, found = points(tmp_path, NUMBERS, "1", change=FOR_LABELS)
+    assert document["goal"] == "labels" and found["rr_on_bins"]["best"]
+    assert not found["rr_on_bins"]["degenerate"]
+    table = swept(tmp_path, NUMBERS, "--epsilon", "1", change=FOR_LABELS)
+    header = next(line for line in table.splitlines() if line.startswith("mechanism"))
+    assert header.index("noisy label loss") < header.index("± of a mean of 1,000")
+    assert order(table, found) == sorted(found, key=lambda name: found[name]["loss"])
+
+
+@pytest.mark.parametrize("change", [("", ""), FOR_LABELS], ids=["training", "labels"])
+def test_one_output_is_never_the_best(tmp_path, change):
+    _, found = points(tmp_path, RARE, "1", change=change)
+    constant = found["rr_with_prior"]
+    assert constant["outputs"] == 1 and constant["epsilon_label_bound"] == 0
+    assert constant["loss"] == min(p["loss"] for p in found.values())
+    assert constant["degenerate"] and not constant["best"]
+    assert sum(p["best"] for p in found.values()) == 1
+    table = swept(tmp_path, RARE, "--epsilon", "1", change=change)
+    assert order(table, found)[-1] == "rr_with_prior"
+    assert "says nothing of the label" in table
+
+
+def test_of_equal_mechanisms_the_first_is_the_best(tmp_path):
+    """The exponential mechanism is randomized response here, but for the rounding of integers."""
+    document, _ = points(tmp_path, RARE, "0.05,0.1,0.3,1,2,4")
+    best = [p["mechanism"] for p in document["points"] if p["best"]]
+    assert best == ["randomized_response"] * 6
+
+
+def test_where_all_are_degenerate_none_is_best(tmp_path):
+    only = ("--mechanisms", "rr_with_prior", "--epsilon", "1")
+    assert "◄ least" in swept(tmp_path, RARE, *only)
+    assert not re.search(r"^rr_with_prior.*◄", swept(tmp_path, RARE, *only), re.M)
+    page = tmp_path / "page.html"
+    swept(tmp_path, RARE, *only, "-o", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert 'class="best"' not in text and 'class="soft"' in text
+    assert "says nothing of the label" in text
+
+
+def test_the_figure_of_categories_is_the_noise_of_their_shares(tmp_path):
+    """Against the plain inverse of randomized response's matrix."""
+    _, found = points(tmp_path, RARE, "1")
+    artifact = compile_text(RARE)
+    table = matrix(artifact.randomizer, range(2))
+    prior = np.array([0.85, 0.15])
+    inverse = np.linalg.inv(table)
+    noise = prior @ table @ inverse**2 - prior
+    assert found["randomized_response"]["noise_variance"] == pytest.approx(noise.mean())
+
+
+def sweep_of(tmp_path, text, epsilons=(1, 4)):
+    (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
+    return sweep_spec(tmp_path / "spec.yaml", list(epsilons))
+
+
+@pytest.mark.parametrize(
+    ("change", "first"),
+    [(("", ""), "Noise in an estimated mean"), (FOR_LABELS, "Noisy label loss")],
+    ids=["training", "labels"],
+)
+def test_the_goal_s_figure_is_drawn_first(tmp_path, change, first):
+    sweep = sweep_of(tmp_path, NUMBERS.replace(*change))
+    with plot.picture_settings():
+        figure = plot._figure(sweep)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[0] == first and len(set(titles)) == 2
+
+
+@pytest.mark.parametrize("losses", [(0.5, 9e9), (1e-7, 1e-3), (3.1e8, 3.2e8), (-4e7, 2e7)], ids=str)
+def test_the_numbers_of_all_axes_are_read_as_numbers(tmp_path, losses):
+    sweep = sweep_of(tmp_path, NUMBERS)
+    low, high = losses
+    far = [
+        replace(p, loss=low + (high - low) * i, noise_variance=abs(low) * (1 + 1e6 * i))
+        for i, p in zip((0, 1), sweep.points[:2], strict=True)
+    ]
+    with plot.picture_settings():
+        figure = plot._figure(replace(sweep, points=far))
+        FigureCanvasAgg(figure).draw()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            written = [text.get_text() for text in axis.get_ticklabels(which="both")]
+            assert any(written) and axis.get_offset_text().get_text() == ""
+            assert all(re.fullmatch(NUMBER, text) for text in written if text), written

@@ -1,0 +1,49 @@
+"""The site: its first screen, its code, its colours, its search from a folder."""
+
+import json
+import re
+
+import pytest
+
+from tests.docs.conftest import ROOT
+from tests.report.test_page import contrast
+
+SHEET = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+
+
+def test_home_has_the_first_command_and_the_picture(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    plain = re.sub(r"<[^>]*>", "", page)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for command in re.findall(r"^\$ (labeldp .*)$", readme, re.M):
+        assert command in plain, command
+    assert 'src="images/report.png"' in page and (site / "images" / "report.png").is_file()
+
+
+def test_code_is_highlighted_and_has_buttons_to_copy_it(site):
+    page = (site / "reference-labeldp_runtime.html").read_text(encoding="utf-8")
+    assert '<span class="gp">&gt;&gt;&gt; </span>' in page
+    assert '<span class="nt">label</span>' in (site / "spec.html").read_text(encoding="utf-8")
+    config = re.search(r'<script id="__config" type="application/json">(.*?)</script>', page)[1]
+    assert "content.code.copy" in json.loads(config)["features"]
+
+
+@pytest.mark.parametrize("scheme", ["default", "slate"])
+def test_links_and_text_can_be_read(scheme):
+    (block,) = re.findall(rf'\[data-md-color-scheme="{scheme}"\] {{(.*?)}}', SHEET, re.S)
+    colour = dict(re.findall(r"--md-([\w-]+): (#\w{6});", block))
+    for ground in ("default-bg-color", "code-bg-color"):
+        for text in ("typeset-a-color", "accent-fg-color", "default-fg-color"):
+            assert contrast(colour[text], colour[ground]) >= 4.5, (text, ground)
+        assert contrast(colour["default-fg-color--light"], colour[ground]) >= 4.5
+    assert contrast("#ffffff", colour["primary-fg-color"]) >= 4.5
+
+
+def test_what_search_needs_in_a_folder_is_there(site):
+    """A page that is no answer of a server can load scripts, but neither JSON nor workers."""
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    found = json.loads(index.removeprefix("var __index = "))
+    assert any("ledger" in entry["text"] for entry in found["docs"])
+    scripts = re.findall(r'<script src="([^"]*)"', (site / "index.html").read_text("utf-8"))
+    assert "iframe-worker.js" in scripts
+    assert all((site / name).is_file() for name in scripts)

@@ -1,0 +1,160 @@
+"""What private labels are good for: each figure from the definition, and by drawing labels."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis.probabilities import equally_likely, row, value
+from labeldp_verify.usefulness import SHARES, half_width, most_belief
+
+from tests.helpers import INTEGER_SPEC, compile_text
+
+SKEWED = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+CATEGORIES = """
+version: 1
+name: categories
+label:
+  column: y
+  domain: {kind: categorical, values: [a, b, c]}
+  out_of_domain: {default: a}
+loss: zero_one
+privacy: {epsilon: 1.5}
+prior: {kind: public, weights: [7, 2, 1]}
+mechanism: {kind: randomized_response}
+"""
+NUMBERS = {
+    "unbiased": "optimal_unbiased",
+    "response": "randomized_response",
+    "noise": "laplace",
+    "clipped": "{kind: laplace, clip: true}",
+    "exponential": "exponential",
+    "bins": "rr_on_bins",
+}
+
+
+def decoded_of(text):
+    return check_bytes(compile_text(text).model).require().decoded
+
+
+def of_numbers(name):
+    mechanism = NUMBERS[name]
+    wanted = mechanism if mechanism[0] == "{" else f"{{kind: {mechanism}}}"
+    return decoded_of(INTEGER_SPEC.replace("{kind: rr_on_bins}", wanted))
+
+
+def exact_table(decoded):
+    """[k][m] Fractions, and the outputs."""
+    r, words = decoded.randomizer, equally_likely(decoded.randomizer)
+    table = [[Fraction(n, words) for n in row(r, y)] for y in range(decoded.domain.size)]
+    return table, [value(r, o) for o in range(r.outputs)]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_deviations_of_single_labels(name):
+    decoded = of_numbers(name)
+    table, outputs = exact_table(decoded)
+    exact = [Fraction(o) for o in outputs]
+    variances = []
+    for probabilities in table:
+        mean = sum(p * o for p, o in zip(probabilities, exact, strict=True))
+        variances.append(
+            float(sum(p * (o - mean) ** 2 for p, o in zip(probabilities, exact, strict=True)))
+        )
+    found = decoded.usefulness.deviation
+    average = np.average(variances, weights=SKEWED)
+    assert found.least == pytest.approx(math.sqrt(min(variances)))
+    assert found.mean == pytest.approx(math.sqrt(average))
+    assert found.most == pytest.approx(math.sqrt(max(variances)))
+    assert decoded.usefulness.unbiased == (name in ("unbiased", "noise"))
+    if decoded.usefulness.unbiased:
+        spread = np.average(np.arange(10) ** 2, weights=SKEWED)
+        spread -= np.average(np.arange(10), weights=SKEWED) ** 2
+        assert decoded.usefulness.variance == pytest.approx(average)
+        assert decoded.usefulness.worth == pytest.approx(1 + average / spread)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_error_of_a_mean_is_the_one_that_draws_have(name):
+    """Of 400 tables of 500 labels: sd within 5 sigma; and what cannot be estimated is named."""
+    decoded = of_numbers(name)
+    table, outputs = exact_table(decoded)
+    probabilities = np.array([[float(p) for p in line] for line in table])
+    prior = np.array(SKEWED) / sum(SKEWED)
+    if not decoded.usefulness.estimable:
+        assert name in ("bins", "exponential")  # the latter is smooth: hardly invertible
+        assert np.linalg.matrix_rank(probabilities, tol=1e-5) < 10
+        assert decoded.usefulness.error(1000) is None
+        return
+    values = np.array(outputs, float)
+    if not decoded.usefulness.unbiased:  # any weights with P·v = y; here of least variance
+        mass = probabilities.mean(axis=0)
+        values = np.linalg.lstsq(probabilities / np.sqrt(mass), np.arange(10.0), rcond=None)[0]
+        values = values / np.sqrt(mass)
+        assert probabilities @ values == pytest.approx(np.arange(10.0), abs=1e-6)
+    generator = np.random.default_rng(5)
+    errors = []
+    for _ in range(400):
+        labels = generator.multinomial(500, prior)
+        drawn = sum(generator.multinomial(n, probabilities[y]) for y, n in enumerate(labels))
+        errors.append((drawn @ values - labels @ np.arange(10)) / 500)
+    stated = decoded.usefulness.error(500) / half_width(1.0, 1)
+    assert abs(np.std(errors) / stated - 1) < 5 / math.sqrt(800)
+    assert abs(np.mean(errors)) < 5 * stated / math.sqrt(400)
+
+
+def test_the_error_of_a_share_is_the_one_that_draws_have():
+    decoded = decoded_of(CATEGORIES)
+    table, _ = exact_table(decoded)
+    probabilities = np.array([[float(p) for p in line] for line in table])
+    inverse, prior = np.linalg.inv(probabilities), np.array([0.7, 0.2, 0.1])
+    generator = np.random.default_rng(6)
+    errors = []
+    for _ in range(600):
+        labels = generator.multinomial(1000, prior)
+        drawn = sum(generator.multinomial(n, probabilities[y]) for y, n in enumerate(labels))
+        errors.append(drawn @ inverse / 1000 - labels / 1000)
+    deviations = np.std(errors, axis=0)
+    found = decoded.usefulness
+    assert found.error(1000) / half_width(1, 1) == pytest.approx(deviations.max(), rel=0.12)
+    assert found.variance == pytest.approx((deviations**2).mean() * 1000, rel=0.12)
+    assert found.kept.least == pytest.approx(probabilities.diagonal().min())
+    true = (prior * (1 - prior)).sum()
+    assert found.worth == pytest.approx(1 + 3 * found.variance / true)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_belief_rises_no_further_than_bayes_allows(name):
+    decoded = of_numbers(name)
+    table, _ = exact_table(decoded)
+    most = max(
+        one / other for column in zip(*table, strict=True) for one in column for other in column
+    )
+    for (share, after), known in zip(decoded.usefulness.belief, SHARES, strict=True):
+        exact = float(most * Fraction(known) / (1 + (most - 1) * Fraction(known)))
+        assert share == known
+        assert exact <= after * (1 + 1e-9)
+        assert after == pytest.approx(exact, rel=0.02)  # the additive form states a bound
+    assert most_belief(math.e, 0.5) == pytest.approx(math.e / (1 + math.e))
+
+
+def test_words_and_json_say_the_same():
+    decoded = of_numbers("unbiased")
+    facts = decoded.usefulness.to_json(20_000)
+    assert [part["rows"] for part in facts["errors"]] == [1000, 20_000]
+    assert facts["errors"][1]["error"] == decoded.usefulness.error(20_000)
+    words = "\n".join(decoded.usefulness.in_words(20_000))
+    assert f"±{decoded.usefulness.error(1000):.3g}, of 20,000 to ±" in words
+    assert f"{decoded.usefulness.worth:.3g} private labels say as much" in words
+    assert "belief" in words and "1% to 2.7%" in words
+
+
+def test_a_domain_of_many_labels_is_looked_at_in_parts():
+    text = INTEGER_SPEC.replace("max: 9", "max: 9999").replace(
+        "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
+    )
+    decoded = decoded_of(text.replace("rr_on_bins", "randomized_response"))
+    assert decoded.usefulness.estimable is None  # said of nothing that was not looked at
+    assert decoded.usefulness.deviation.most > 0
+    assert not [s for s in decoded.shortcomings if s.kind == "not_estimable"]

@@ -1,0 +1,157 @@
+"""Files that are private and worth little: named by every command, refused for training."""
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_verify import check_bytes, check_file
+from labeldp_verify.forms import CategoricalDomain, TableRandomizer
+
+from labeldp_compile.cli import main
+from tests.helpers import INTEGER_SPEC, compile_text, write
+
+RARE = """
+version: 1
+name: clicked
+goal: GOAL
+label:
+  column: clicked
+  domain: {kind: categorical, values: VALUES}
+  out_of_domain: {default: 0}
+loss: zero_one
+privacy: {epsilon: 1}
+prior: {kind: private, data: table.parquet}
+mechanism: {kind: rr_with_prior}
+"""
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def rare(goal, values="[0, 1]"):
+    return RARE.replace("GOAL", goal).replace("VALUES", values)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A 0/1 column with 15 % ones."""
+    monkeypatch.chdir(tmp_path)
+    clicked = np.random.default_rng(2).random(20_000) < 0.15
+    pq.write_table(pa.table({"clicked": clicked.astype(np.int64)}), "table.parquet")
+    return tmp_path
+
+
+def kinds(path):
+    return [found.kind for found in check_file(path).decoded.shortcomings]
+
+
+def test_defaults_on_a_rare_class_tell_labels_apart(place):
+    told = ["--kind", "categorical", "--values", "0,1", "--default", "0", "--yes"]
+    result = labeldp("init", "table.parquet", "--column", "clicked", *told)
+    assert result.exit_code == 0, result.stderr
+    result = labeldp("compile", "clicked.yaml", "-o", "build")
+    assert result.exit_code == 0 and "randomized_response" in result.stderr
+    assert "warning" not in result.stderr
+    assert check_file(place / "build/clicked.onnx").decoded.randomizer.outputs == 2
+    labeldp("randomize", "build/clicked.onnx", "table.parquet", "-o", "private.parquet")
+    assert 0.2 < np.mean(pq.read_table("private.parquet")["clicked"].to_numpy()) < 0.5
+
+
+def test_constant_labels_are_refused_for_training_and_the_prior_is_kept(place):
+    (place / "clicked.yaml").write_text(rare("training"))
+    result = labeldp("compile", "clicked.yaml", "-o", "build")
+    assert result.exit_code == 2
+    assert "every label becomes the same output" in result.stderr
+    assert "mechanism: {kind: randomized_response}" in result.stderr
+    kept = place / "build/clicked.prior.json"
+    assert kept.exists() and "build/clicked.prior.json" in result.stderr
+    assert not list((place / "build").glob("*.onnx"))
+    (place / "clicked.yaml").write_text(rare("training").replace("rr_with_prior", "rr_top_k, k: 2"))
+    result = labeldp("compile", "clicked.yaml", "-o", "build")
+    assert result.exit_code == 0, result.stderr
+    assert "nothing is spent" in result.stderr and not kept.exists()
+    assert kinds(place / "build/clicked.onnx") == []
+
+
+def test_whoever_wants_constant_labels_gets_them_with_a_warning_everywhere(place):
+    (place / "clicked.yaml").write_text(rare("labels"))
+    said = [labeldp("compile", "clicked.yaml", "-o", "build").stderr]
+    file = place / "build/clicked.onnx"
+    assert kinds(file) == ["one_output"]
+    said += [labeldp(command, file).stdout for command in ("verify", "inspect")]
+    said.append(labeldp("randomize", file, "table.parquet", "-o", "p.parquet").stderr)
+    for text in said:
+        line = "warning: every label becomes the same output: private labels say nothing"
+        assert line in text.splitlines()
+    for command in ("verify", "inspect"):
+        found = json.loads(labeldp(command, file, "--json").stdout)
+        assert found["warnings"][0]["kind"] == "one_output"
+
+
+def test_categories_that_never_come_out(place):
+    generator = np.random.default_rng(3)
+    table = pa.table({"clicked": generator.choice([0, 1, 2], 20_000, p=[0.5, 0.45, 0.05])})
+    pq.write_table(table, "table.parquet")
+    for goal in ("training", "labels"):
+        (place / "clicked.yaml").write_text(rare(goal, "[0, 1, 2]"))
+        result = labeldp("compile", "clicked.yaml", "-o", goal)
+        assert result.exit_code == 0
+        assert "warning: 1 of 3 categories never come out: 2" in result.stderr
+    assert "cannot be estimated" not in result.stderr
+    assert "not_estimable" in kinds(place / "labels/clicked.onnx")
+
+
+def test_bins_and_unused_budget(place):
+    bins = check_bytes(compile_text(INTEGER_SPEC).model).decoded
+    assert [found.kind for found in bins.shortcomings] == ["told_apart_from_none", "not_estimable"]
+    assert re.search(r"10 labels fall in \d groups", bins.shortcomings[0].text)
+    domain = CategoricalDomain(("a", "b"), "a")
+    nearly = TableRandomizer(10, ((600, 424), (424, 600)), ("a", "b"))
+    model = write(domain, nearly, epsilon=2)
+    (only,) = check_bytes(model).require().decoded.shortcomings
+    assert only.kind == "unused_epsilon" and "where 2 is declared" in only.text
+    good = check_bytes(
+        compile_text(INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased")).model
+    ).decoded
+    assert good.shortcomings == []
+
+
+def test_names_of_categories_are_shown_and_not_obeyed(place):
+    hostile = ("a", "\x1b[2J\u202e", "c\n\nok")
+    domain = CategoricalDomain(hostile, "a")
+    r = TableRandomizer(10, ((1023, 1), (1, 1023), (1, 1023)), ("a", "b"))
+    decoded = check_bytes(write(domain, r, epsilon=8)).require().decoded
+    assert decoded.shortcomings[0].kind == "never_an_output"
+    assert all(c.isprintable() for found in decoded.shortcomings for c in found.text)
+
+
+def test_a_prior_on_one_label_asks_how_categories_are_spelt(place):
+    pq.write_table(pa.table({"clicked": ["Yes", "No"] * 5000}), "table.parquet")
+    text = rare("training", "[yes, no, other]").replace("default: 0", "default: other")
+    (place / "clicked.yaml").write_text(text.replace("rr_with_prior", "randomized_response"))
+    text = (
+        (place / "clicked.yaml")
+        .read_text()
+        .replace("{epsilon: 1}", "{epsilon: 1, split: {prior: 0.1, label: 0.9}}")
+    )
+    (place / "clicked.yaml").write_text(text)
+    result = labeldp("compile", "clicked.yaml", "-o", "build")
+    assert result.exit_code == 0, result.stderr
+    (hint,) = [line for line in result.stderr.splitlines() if line.startswith("hint: ")]
+    assert "falls on other, the default" in hint and "spelt as in the data?" in hint
+    assert "the noisy prior:" in result.stderr and "████" in result.stderr
+
+
+def test_plan_says_it_without_data(place):
+    (place / "visits.yaml").write_text(INTEGER_SPEC)
+    result = labeldp("plan", "visits.yaml")
+    assert "were the prior uniform" in result.stdout or "under the public prior" in result.stdout
+    assert "warning" in result.stdout and "cannot be estimated" in result.stdout
+    found = json.loads(labeldp("plan", "visits.yaml", "--json").stdout)
+    assert found["usefulness"]["estimable"] is False
+    assert [part["kind"] for part in found["warnings"]][-1] == "not_estimable"

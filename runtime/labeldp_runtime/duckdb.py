@@ -117,7 +117,9 @@ def _label_type(randomizer: Randomizer) -> str:
     A conversion that fails quotes the label. Whole numbers of every size become DOUBLE, even where
     the labels are integers: those lie within ±2^53, where DOUBLE is exact.
     """
-    domain = randomizer.certificate["label"]["domain"]
+    label = randomizer.certificate["label"]
+    domain = label.get("domain") if isinstance(label, dict) else None
     if randomizer.label_type == "string":
         return "VARCHAR"
-    return "BIGINT" if domain["kind"] == "categorical" else "DOUBLE"
+    is_code = isinstance(domain, dict) and domain["kind"] == "categorical"
+    return "BIGINT" if is_code else "DOUBLE"

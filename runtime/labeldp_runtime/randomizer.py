@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import onnxruntime
@@ -37,6 +37,7 @@ from labeldp_runtime.self_test import open_session, run_self_test
 CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
 _ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
 _Words = Callable[[int, int], NDArray[np.uint64]]
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Labels = Collection[object]
 """Arrays of numpy, lists and other sequences."""
 
@@ -179,6 +180,11 @@ class Randomizer:
         return _ELEMENT_TYPES[self._session.get_outputs()[0].type]
 
     @property
+    def certificate(self) -> dict[str, Json]:
+        """The certificate as it stands in the file; docs/artifact-format.md names its fields."""
+        return self._stated
+
+    @property
     def is_keyed(self) -> bool:
         """Whether calls take ids."""
         return self._keyed is not None
@@ -222,9 +228,9 @@ class Randomizer:
         except Exception as error:  # onnxruntime raises types of its own
             raise ArtifactError(f"{source}: is not an ONNX file that onnxruntime loads") from error
         try:
-            self.certificate: dict[str, Any] = json.loads(metadata["labeldp.certificate"])
-            insecure = self.certificate["insecure"]
-            domain = self.certificate["label"]["domain"]
+            stated: dict[str, Any] = json.loads(metadata["labeldp.certificate"])
+            self._stated, insecure = stated, stated["insecure"]
+            domain = stated["label"]["domain"]
             rule = domain["out_of_domain"]
             self._missing = domain["min"] if rule == "clamp" else rule["default"]
             label, entropy = self._session.get_inputs()
@@ -252,8 +258,8 @@ class Randomizer:
 
     def _keyed_words(self, key: Key, context: str, source: str) -> KeyedWords:
         try:
-            self._canonical = canonical_labels(self.certificate["label"]["domain"])
-            digest = self.certificate["digests"]["tables"]
+            self._canonical = canonical_labels(self._stated["label"]["domain"])
+            digest = self._stated["digests"]["tables"]
             return KeyedWords(key, context, digest, self._words_per_label)
         except (KeyError, TypeError, ValueError) as error:
             raise UnsupportedFormatError(

@@ -70,7 +70,8 @@ def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> R
 
 def labels_of(randomizer: Randomizer, column: str, cells: pa.Array) -> NDArray[Any]:
     """True labels [n] of cells of text [n], as ``labeldp randomize`` reads those of a CSV file."""
-    return label_array(read_domain(randomizer.certificate["label"]["domain"]), column, cells)
+    stated: dict[str, Any] = dict(randomizer.certificate)
+    return label_array(read_domain(stated["label"]["domain"]), column, cells)
 
 
 def artifact_certificate(path: Path) -> Certificate:

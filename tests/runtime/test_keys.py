@@ -138,5 +138,5 @@ def test_what_a_randomizer_says_of_itself(tmp_path):
     assert repr(keyed) == repr(fresh).replace("no key", "keyed")
     assert key.fingerprint not in repr(keyed) and key.secret.hex()[:8] not in repr(keyed)
     for name, privacy in (("\x1b[2J\n", {}), (["x"] * 10**5, []), (None, None)):
-        fresh.certificate = {"name": name, "privacy": privacy}
+        fresh._stated = {"name": name, "privacy": privacy}
         assert repr(fresh).isprintable() and len(repr(fresh)) < 3000

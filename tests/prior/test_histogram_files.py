@@ -140,7 +140,7 @@ def test_plan_reads_no_count(tmp_path, monkeypatch, suffix):
     text = SPEC.replace("parquet", suffix)
     spec.write_text(text)
     result = CliRunner().invoke(main, ["plan", str(spec)])
-    assert result.exit_code == 2 and "say rows: N beside data" in result.stderr
+    assert result.exit_code == 2 and "`rows: N` under `data: " in result.stderr
     spec.write_text(text.replace("counts: n", "counts: n, rows: 1000"))
     plan = json.loads(CliRunner().invoke(main, ["plan", str(spec), "--json"]).stdout)
     assert plan["prior"]["rows"] == 1000

@@ -182,7 +182,8 @@ def test_rows_are_needed_only_where_they_decide(place):
         (place / "spec.yaml").write_text(text)
         result = labeldp("plan", "spec.yaml")
         assert result.exit_code == code
-    assert "split: auto depends on the number of rows" in result.stderr and "rows: N" in result.stderr
+    assert "split: auto depends on the number of rows" in result.stderr
+    assert "rows: N" in result.stderr
     result = labeldp("compile", "spec.yaml", "-o", "build")
     assert result.exit_code == 0 and "split: auto: with 50 rows" in result.stderr
 

@@ -1,5 +1,6 @@
 """Settings of all tests: behaviour is tested, never wall time, and the same cases in every run."""
 
+import signal
 from itertools import count
 
 import pytest
@@ -13,6 +14,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # it looks at the clock
 )
 settings.load_profile("labeldp")
+
+
+def pytest_configure() -> None:
+    """A shell that starts the tests in the background has them ignore ^C, and their children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

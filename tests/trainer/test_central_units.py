@@ -1,5 +1,7 @@
 """What a private step is made of: its plan, its σ, the gradient of one example, users."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,6 +112,7 @@ def test_rows_of_users_are_chosen_without_labels():
 def test_a_prior_that_saw_more_labels_of_a_user_is_refused(tmp_path, known_noise):
     (tmp_path / "labels.csv").write_text("y\n" + "1\n" * 30 + "2\n" * 30)
     spec = INTEGERS.replace("{kind: uniform}", "{kind: private, data: labels.csv}")
+    spec = re.sub(r"privacy: \{(.*)\}", r"privacy: {\1, split: paper}", spec)  # auto spends nothing
     compile_text(spec, directory=tmp_path).write(tmp_path)
     options = "artifact: numbers.onnx, user_column: user, max_examples_per_user: 2"
     text = with_method(f"kind: privatized, {options}", REGRESSION)

@@ -16,7 +16,7 @@ from labeldp_verify.artifact import canonical_json, write_model
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.decode import read_domain
 from labeldp_verify.forms import Domain, IntegerDomain, Randomizer
-from labeldp_verify.shortcomings import ONE_OUTPUT
+from labeldp_verify.shortcomings import says_nothing
 from labeldp_verify.signature import signature_path
 from labeldp_verify.verified import Decoded
 
@@ -29,7 +29,7 @@ from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.prior import Keep, Prior, estimate_prior
 from labeldp_compile.prior.kept import kept_path
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.spec.model import PrivatePrior
+from labeldp_compile.spec.model import Goal, PrivatePrior
 from labeldp_compile.spec.validity import for_training
 from labeldp_compile.whole_file import (
     replaced_when_whole,
@@ -50,7 +50,8 @@ INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; 
 class Artifact:
     """What a compile makes: the file's bytes, its certificate, and the integers inside.
 
-    ``kept`` is the file that keeps the noisy prior until the artifact is written, if there is one.
+    ``kept`` is the file that keeps the noisy prior until the artifact is written, if there is one;
+    ``goal`` is that of the spec.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Artifact:
     certificate: Certificate
     randomizer: Randomizer
     kept: Path | None = None
+    goal: Goal = "training"
 
     @cached_property
     def decoded(self) -> Decoded:
@@ -168,14 +170,15 @@ def compile_spec(
 
 def _require_telling(spec: Spec, artifact: Artifact) -> None:
     """Raise InputError if a model is to learn from labels that are all the same."""
-    found = artifact.decoded.shortcomings
-    if spec.goal != "training" or not found or found[0].kind != ONE_OUTPUT:
+    proved = Fraction(artifact.certificate.exact.epsilon_label_bound)
+    found = says_nothing(artifact.randomizer, proved)
+    if spec.goal != "training" or found is None:
         return
     better, loss = for_training(spec.loss), ""
     if better == spec.mechanism.kind:
         better, loss = for_training("squared"), "loss: squared and "
     raise InputError(
-        f"{spec.name}: with {spec.mechanism.kind} {found[0].text}. For goal: training take {loss}"
+        f"{spec.name}: with {spec.mechanism.kind} {found.text}. For goal: training take {loss}"
         f"mechanism: {{kind: {better}}}; whoever reads single labels only may say goal: labels"
     )
 
@@ -204,12 +207,12 @@ def require_compilable(
 def _rehearse(spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction) -> None:
     domain, mechanism = spec.domain, spec.named_mechanism
     if mechanism.rehearsed_whole:
-        mechanism.build(_problem(spec, domain, _few(domain), epsilon_label))
+        mechanism.build(problem_of(spec, domain, _few(domain), epsilon_label))
     domain = _last_labels(domain)
     mechanism = mechanism.with_fewer_labels(domain.size)
     weights = _few(domain)
     prior = Prior(weights, epsilon_prior, epsilon_label, {"kind": "public", "weights": weights})
-    solved = mechanism.rehearse(_problem(spec, domain, weights, epsilon_label))
+    solved = mechanism.rehearse(problem_of(spec, domain, weights, epsilon_label))
     _certified(spec, domain, prior, solved, "0" * 64, None, spec.privacy.labels_per_user)
 
 
@@ -253,7 +256,7 @@ def assemble(
     With ``labels_per_user`` the certificate states what a user with so many labels pays.
     """
     domain = spec.domain
-    problem = _problem(
+    problem = problem_of(
         spec, domain, prior.weights, prior.epsilon_label, prior.rows, word_bits, progress
     )
     try:
@@ -263,7 +266,7 @@ def assemble(
     return _certified(spec, domain, prior, solved, spec_digest, insecure, labels_per_user)
 
 
-def _problem(
+def problem_of(
     spec: Spec,
     domain: Domain,
     weights: Sequence[int],
@@ -272,6 +275,7 @@ def _problem(
     word_bits: int | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Problem:
+    """What the mechanism of a spec is asked, for a prior of so many ``rows`` if they are known."""
     return Problem(
         domain=domain,
         weights=weights,
@@ -321,7 +325,7 @@ def _certified(
             raise InputError(
                 f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"
             ) from error
-    return Artifact(spec.name, model, certificate, solved.randomizer)
+    return Artifact(spec.name, model, certificate, solved.randomizer, goal=spec.goal)
 
 
 def output_paths(directory: Path, name: str) -> tuple[Path, Path, Path]:

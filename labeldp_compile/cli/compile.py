@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 from labeldp_verify.certificate import Certificate, CompositionClaims
 from labeldp_verify.optimality import OVER
+from labeldp_verify.shortcomings import relevant
 
 from labeldp_compile.cli.output import complain, line_progress, row_progress, say, tell
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.pipeline import Artifact, compile_spec
 from labeldp_compile.signing import read_private_key
-from labeldp_compile.spec import load_spec
 
 WIDE_GAP = 1e-4
 
@@ -74,7 +74,7 @@ def compile_command(
         )
     path = artifact.write(directory, overwrite=overwrite, key=private_key)
     if not quiet:
-        tell(*_summary(artifact, load_spec(spec)[0].goal))
+        tell(*_summary(artifact))
     say(str(path))
 
 
@@ -86,21 +86,17 @@ def _composed(stated: CompositionClaims) -> str:
     )
 
 
-def _summary(artifact: Artifact, goal: str) -> list[str]:
+def _summary(artifact: Artifact) -> list[str]:
     """What the labels are good for first, then what is proved of them."""
     decoded, certificate = artifact.decoded, artifact.certificate
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
-        f"{certificate.outputs:,} outputs, for goal: {goal}",
+        f"{certificate.outputs:,} outputs, for goal: {artifact.goal}",
         *prior_bars(decoded),
         "use of the private labels:",
         *decoded.usefulness.in_words(decoded.rows),
         *prior_hints(decoded),
-        *(
-            f"warning: {found.text}"
-            for found in decoded.shortcomings
-            if goal == "training" or not found.for_training_only
-        ),
+        *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
         "privacy, and how near to the best possible:",
         *_proved(certificate),
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
+from labeldp_verify.shortcomings import relevant
 
 from labeldp_compile.cli.output import printable, say, say_json
 from labeldp_compile.planning import Plan, plan_spec
@@ -65,16 +66,12 @@ def _in_words(plan: Plan) -> list[str]:
 def _use(plan: Plan) -> list[str]:
     if plan.use is None:
         return []
-    use, training = plan.use, plan.spec.goal == "training"
+    use = plan.use
     whose = "were the prior uniform" if use.prior == "uniform" else f"under the {use.prior} prior"
     return [
         _line("use", f"for goal: {plan.spec.goal}, {whose}:"),
         *(f"  {line}" for line in use.figures.in_words(plan.budget.rows)),
-        *(
-            _line("warning", found.text)
-            for found in use.shortcomings
-            if training or not found.for_training_only
-        ),
+        *(_line("warning", found.text) for found in relevant(use.shortcomings, plan.spec.goal)),
     ]
 
 

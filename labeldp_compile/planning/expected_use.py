@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
-from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.bounds import least_log_bound
-from labeldp_verify.analysis.strays import strays
-from labeldp_verify.forms import CategoricalDomain
-from labeldp_verify.shortcomings import Shortcoming, find_shortcomings
-from labeldp_verify.usefulness import Usefulness, usefulness
+from labeldp_verify.shortcomings import Shortcoming
+from labeldp_verify.usefulness import Usefulness
+from labeldp_verify.verified import assess
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.mechanisms.problem import Problem
+from labeldp_compile.pipeline import problem_of
 from labeldp_compile.planning.budget import Budget
 from labeldp_compile.planning.forecast import Forecast
 from labeldp_compile.sizes import known_weights
@@ -39,17 +35,10 @@ def expected_use(spec: Spec, budget: Budget, forecast: Forecast) -> ExpectedUse 
         return None
     known = known_weights(spec)
     weights = [1] * domain.size if known is None else list(known)
-    problem = Problem(domain=domain, weights=weights, epsilon=budget.label, loss=spec.loss)
+    problem = problem_of(spec, domain, weights, budget.label, budget.rows)
     try:
         randomizer = spec.named_mechanism.build(problem).randomizer
     except (ValueError, ArithmeticError, InputError):
         return None  # this prior is not the one that compile will have
-    analysis = analyse(randomizer)
-    ratio, bias = analysis.worst_ratio(), None
-    if not isinstance(domain, CategoricalDomain):
-        biases = analysis.biases(domain.labels(), strays(domain))
-        bias = float(max(map(abs, biases)))
-    figures = usefulness(domain, randomizer, weights, ratio, bias)
-    proved = Fraction(least_log_bound(ratio))
-    found = find_shortcomings(domain, randomizer, figures, proved, budget.label)
+    figures, found = assess(domain, randomizer, weights, budget.label)
     return ExpectedUse("uniform" if known is None else spec.prior.kind, figures, found)

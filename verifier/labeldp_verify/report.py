@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.artifact import canonical_json
@@ -139,7 +140,7 @@ class Report:
         }
 
 
-def up_to(bound: float) -> str:
+def up_to(bound: float | Fraction) -> str:
     """A bound in six decimals, rounded up."""
     return f"{math.ceil(bound * 10**6) / 10**6:.6f}"
 

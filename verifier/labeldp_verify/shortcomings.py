@@ -41,6 +41,21 @@ class Shortcoming:
     for_training_only: bool = False
 
 
+def relevant(found: Iterable[Shortcoming], goal: str | None) -> list[Shortcoming]:
+    """Those that matter for a goal, ``training`` or ``labels``; all, where none is known."""
+    return [one for one in found if goal != "labels" or not one.for_training_only]
+
+
+def says_nothing(randomizer: Randomizer, proved: Fraction) -> Shortcoming | None:
+    """Whether all labels are alike after it; ``proved`` is the ε of a label."""
+    if randomizer.outputs > 1 and proved > 0:
+        return None
+    what = "every label becomes the same output"
+    if randomizer.outputs > 1:
+        what = "every label has the same outputs with the same probabilities"
+    return Shortcoming(ONE_OUTPUT, f"{what}: private labels say nothing")
+
+
 def find_shortcomings(
     domain: Domain,
     randomizer: Randomizer,
@@ -54,16 +69,13 @@ def find_shortcomings(
         found: its figures.
         proved, declared: ε of a label.
     """
-    if randomizer.outputs == 1 or proved == 0:
-        what = (
-            "every label becomes the same output"
-            if randomizer.outputs == 1
-            else ("every label has the same outputs with the same probabilities")
-        )
-        return [Shortcoming(ONE_OUTPUT, f"{what}: private labels say nothing")]
+    nothing = says_nothing(randomizer, proved)
+    if nothing is not None:
+        return [nothing]
     lines = []
     if isinstance(domain, CategoricalDomain) and not isinstance(randomizer, AdditiveRandomizer):
-        missing = [value for value in domain.values if value not in set(randomizer.values)]
+        outputs = set(randomizer.values)
+        missing = [value for value in domain.values if value not in outputs]
         if missing:
             names = ", ".join(clipped(one_line(str(value)), _COLUMNS) for value in missing[:_NAMED])
             more = ", …" if len(missing) > _NAMED else ""

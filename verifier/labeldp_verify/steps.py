@@ -59,7 +59,16 @@ from labeldp_verify.execute import run_trials
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.limits import Limits
 from labeldp_verify.optimality import check_optimality
-from labeldp_verify.report import LIMITS, Check, CheckFailedError, Report, agree, demand, short
+from labeldp_verify.report import (
+    LIMITS,
+    Check,
+    CheckFailedError,
+    Report,
+    agree,
+    demand,
+    short,
+    up_to,
+)
 from labeldp_verify.signature import Signed
 from labeldp_verify.verified import Decoded
 
@@ -253,7 +262,7 @@ class _Verification:
         agree(self.certificate, "exact.epsilon_label_bound", str(bound))
         agree(self.certificate, "privacy.epsilon_label_bound", float(bound))
         return (
-            f"whatever the two labels, no output is more than {_above(ratio)} times as probable: "
+            f"whatever the two labels, no output is more than {up_to(ratio)} times as probable: "
             f"ε ≤ {_decimals(bound)}, declared {float(epsilon):.12g}"
         )
 
@@ -369,11 +378,6 @@ def read_artifact(path: Path) -> bytes:
             return file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def _above(ratio: Fraction) -> str:
-    """The ratio rounded up to six decimals."""
-    return f"{math.ceil(ratio * 10**6) / 10**6:.6f}"
 
 
 def _decimals(bound: Fraction) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.probabilities import entries, index_of, matrix
+from labeldp_verify.analysis.probabilities import entries, indices_of, matrix
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
 
 Floats = NDArray[np.float64]
@@ -126,6 +126,13 @@ def is_unbiased(domain: Domain, largest_bias: float | None) -> bool:
     return largest_bias <= _UNBIASED * float(domain.max - domain.min)
 
 
+def sample(count: int, most: int) -> list[int]:
+    """All of 0 … count − 1, or ``most`` ≥ 2 of them evenly spaced, both ends included."""
+    if count <= most:
+        return list(range(count))
+    return [round(i * (count - 1) / (most - 1)) for i in range(most)]
+
+
 def usefulness(
     domain: Domain,
     randomizer: Randomizer,
@@ -156,7 +163,7 @@ def _of_numbers(
     unbiased: bool,
 ) -> Usefulness:
     labels = domain.labels()
-    shown = _sampled(len(labels))
+    shown = sample(len(labels), _SAMPLE)
     y, shares = np.array([float(labels[i]) for i in shown]), prior[shown]
     mean, square = analyse(randomizer).moments()
     variances = np.array([float(square(i) - mean(i) ** 2) for i in shown])
@@ -190,10 +197,9 @@ def _of_categories(
     prior: Floats,
     belief: tuple[tuple[float, float], ...],
 ) -> Usefulness:
-    shown = _sampled(domain.size)
-    same = [
-        (i, index) for i in shown if (index := index_of(randomizer, domain.values[i])) is not None
-    ]
+    shown = sample(domain.size, _SAMPLE)
+    outputs = indices_of(randomizer, (domain.values[i] for i in shown))
+    same = [(i, index) for i, index in zip(shown, outputs, strict=True) if index is not None]
     unchanged = dict(zip((i for i, _ in same), entries(randomizer, same), strict=True))
     probabilities = np.array([unchanged.get(i, 0.0) for i in shown])
     shares = prior[shown]
@@ -214,12 +220,6 @@ def _of_categories(
 
 def _is_too_large(randomizer: Randomizer, labels: int) -> bool:
     return labels > MAX_LABELS or labels * randomizer.outputs > MAX_ENTRIES
-
-
-def _sampled(count: int) -> list[int]:
-    if count <= _SAMPLE:
-        return list(range(count))
-    return [round(i * (count - 1) / (_SAMPLE - 1)) for i in range(_SAMPLE)]
 
 
 def _row_counts(rows: int | None) -> list[int]:

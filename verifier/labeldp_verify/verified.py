@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import least_log_bound
+from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, PrivatePriorClaims, rational
-from labeldp_verify.forms import Domain, Randomizer
+from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
 from labeldp_verify.shortcomings import Shortcoming, find_shortcomings
 from labeldp_verify.usefulness import Usefulness, usefulness
+
+
+def assess(
+    domain: Domain, randomizer: Randomizer, weights: Sequence[int], declared: Fraction
+) -> tuple[Usefulness, list[Shortcoming]]:
+    """What a randomizer is good for, and what is wrong with it, before it has a certificate.
+
+    ``weights`` [k] are in proportion to the prior, ``declared`` is the ε of a label.
+    """
+    analysis, bias = analyse(randomizer), None
+    ratio = analysis.worst_ratio()
+    if not isinstance(domain, CategoricalDomain):
+        bias = float(max(map(abs, analysis.biases(domain.labels(), strays(domain)))))
+    figures = usefulness(domain, randomizer, weights, ratio, bias)
+    proved = least_log_bound(ratio)
+    return figures, find_shortcomings(domain, randomizer, figures, proved, declared)
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.bounds import least_log_bound
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.forms import CategoricalDomain, Randomizer
-from labeldp_verify.shortcomings import find_shortcomings
-from labeldp_verify.usefulness import MAX_LABELS, usefulness
+from labeldp_verify.usefulness import MAX_LABELS
+from labeldp_verify.verified import assess
 
-from labeldp_compile import sizes
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.pipeline import Artifact, assemble
+from labeldp_compile.pipeline import Artifact, assemble, problem_of
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, first_root, step_near
@@ -99,14 +96,8 @@ class Bench:
         if needs_inverse and spec.domain.size > MAX_LABELS and not mechanism.is_unbiased:
             return _useless(f"no figure for more than {MAX_LABELS:,} labels")
         self.progress(f"{mechanism.title} at ε = {float(epsilon):g}")
-        problem = Problem(
-            domain=spec.domain,
-            weights=self.prior.weights,
-            epsilon=epsilon,
-            loss=spec.loss,
-            progress=self.progress,
-            fits=lambda randomizer: sizes.fits(spec, self.prior.rows, randomizer),
-        )
+        weights, rows = self.prior.weights, self.prior.rows
+        problem = problem_of(spec, spec.domain, weights, epsilon, rows, progress=self.progress)
         try:
             mechanism.require_feasible(spec.domain, spec.loss, epsilon)
             randomizer = mechanism.build(problem).randomizer
@@ -126,13 +117,9 @@ class Bench:
 
     def _judge(self, spec: Spec, randomizer: Randomizer, epsilon: Fraction) -> Trial:
         domain, weights, analysis = spec.domain, self.prior.weights, analyse(randomizer)
-        labels, astray, ratio = domain.labels(), strays(domain), analysis.worst_ratio()
-        categories, bias = True, None
-        if not isinstance(domain, CategoricalDomain):
-            categories = False
-            bias = float(max(map(abs, analysis.biases(domain.labels(), astray))))
-        found = usefulness(domain, randomizer, weights, ratio, bias)
-        known = find_shortcomings(domain, randomizer, found, least_log_bound(ratio), epsilon)
+        labels, astray = domain.labels(), strays(domain)
+        categories = isinstance(domain, CategoricalDomain)
+        found, known = assess(domain, randomizer, weights, epsilon)
         error = analysis.expected_loss(
             labels, weights, "zero_one" if categories else "squared", astray
         )[0]

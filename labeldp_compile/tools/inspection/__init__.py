@@ -1,6 +1,6 @@
 """What an artifact does: the matrix Pr[output | label], and what follows from it."""
 
-from labeldp_verify.usefulness import is_unbiased
+from labeldp_verify.usefulness import is_unbiased, sample
 from labeldp_verify.verified import Decoded
 
 from labeldp_compile.tools.inspection.document import inspection_json
@@ -14,7 +14,6 @@ from labeldp_compile.tools.inspection.facts import (
     label_facts,
     noise_facts,
     output_facts,
-    sample,
 )
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any
 
 from labeldp_verify.analysis.probabilities import equally_likely, matrix, row
 from labeldp_verify.forms import AdditiveRandomizer
+from labeldp_verify.usefulness import sample
 from labeldp_verify.verified import Decoded
 
 from labeldp_compile.tools.inspection.facts import (
@@ -17,7 +18,6 @@ from labeldp_compile.tools.inspection.facts import (
     label_facts,
     noise_facts,
     output_facts,
-    sample,
 )
 
 FORMAT_VERSION = "1.0"

@@ -17,7 +17,7 @@ from labeldp_verify.analysis.probabilities import (
     columns,
     entries,
     equally_likely,
-    index_of,
+    indices_of,
     noise_quantiles,
     value,
 )
@@ -63,13 +63,6 @@ def has_whole_outputs(randomizer: Randomizer) -> bool:
         not isinstance(value, str) and value == int(value) and abs(value) <= _EXACT_IN_FLOAT64
         for value in randomizer.values
     )
-
-
-def sample(count: int, most: int) -> list[int]:
-    """All of 0 … count − 1, or ``most`` ≥ 2 of them evenly spaced, both ends included."""
-    if count <= most:
-        return list(range(count))
-    return [round(i * (count - 1) / (most - 1)) for i in range(most)]
 
 
 def label_at(domain: Domain, index: int) -> Category | float:
@@ -190,7 +183,8 @@ def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -
     exact = domain.labels()
     moments = None if isinstance(domain, CategoricalDomain) else analyse(randomizer).moments()
     lines = _Line(randomizer) if isinstance(randomizer, WindowRandomizer) else None
-    same = {y: index_of(randomizer, exact[y]) for y in labels}
+    outputs = indices_of(randomizer, (exact[y] for y in labels))
+    same = dict(zip(labels, outputs, strict=True))
     kept = entries(randomizer, ((y, i) for y in labels if (i := same[y]) is not None))
     facts = []
     for y in labels:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp_verify.certificate import PROVED, Certificate, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.printable import clipped
-from labeldp_verify.shortcomings import Shortcoming
+from labeldp_verify.shortcomings import Shortcoming, relevant
 from markupsafe import Markup
 
 from labeldp_compile.mechanisms import KINDS, mechanism_class
@@ -125,12 +125,7 @@ def _about(decoded: Decoded) -> dict[str, Any]:
 
 def shortcomings(decoded: Decoded) -> list[Shortcoming]:
     """What keeps the labels from being useful, for the goal if the certificate names one."""
-    reads_single_labels = decoded.certificate.goal == "labels"
-    return [
-        found
-        for found in decoded.shortcomings
-        if not (reads_single_labels and found.for_training_only)
-    ]
+    return relevant(decoded.shortcomings, decoded.certificate.goal)
 
 
 def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]]:

@@ -10,8 +10,7 @@ from fractions import Fraction
 from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming
-from labeldp_verify.usefulness import half_width
-from labeldp_verify.verified import Decoded
+from labeldp_verify.usefulness import ROWS, half_width
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
@@ -21,7 +20,6 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Goal
 from labeldp_compile.tools.inspection import is_unbiased
 
-ROWS = 1_000  # of which a table says how well their mean, or a share, can be estimated
 _UNRANKED = float("inf")
 _DIGITS = 7  # of figures that are compared
 
@@ -126,7 +124,7 @@ def measure(
     domain, variance = named.domain, None
     if not isinstance(domain, CategoricalDomain):
         variance = float(_mean(analyse(artifact.randomizer).variances(), prior.weights))
-    found = Decoded(domain, artifact.randomizer, artifact.certificate)
+    found = artifact.decoded
     return Point(
         mechanism=title,
         epsilon=epsilon,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.shortcomings import relevant
+from labeldp_verify.usefulness import ROWS
 
-from labeldp_compile.tools.sweep.measure import ROWS, Point
+from labeldp_compile.tools.sweep.measure import Point
 from labeldp_compile.tools.sweep.sweep import Sweep
 
 BEST, UNBIASED = "◄", "0"
@@ -60,11 +62,7 @@ def cells(sweep: Sweep, point: Point) -> list[str]:
 
 def remark(sweep: Sweep, point: Point) -> str:
     """In a few words what keeps a point from being useful for the goal, or nothing."""
-    kinds = [
-        s.kind
-        for s in point.shortcomings
-        if sweep.spec.goal == "training" or not s.for_training_only
-    ]
+    kinds = [found.kind for found in relevant(point.shortcomings, sweep.spec.goal)]
     if "not_estimable" in kinds:  # because some labels are alike, as the document says
         kinds = [kind for kind in kinds if kind != "told_apart_from_none"]
     return "; ".join(_IN_SHORT[kind] for kind in kinds)

@@ -138,12 +138,24 @@ def index_of(randomizer: Randomizer, wanted: Output | Fraction) -> int | None:
         inside = randomizer.low <= steps <= randomizer.high
         same = inside and Fraction(randomizer.value(steps)) == exact
         return steps - randomizer.low if same else None
-    if isinstance(wanted, Fraction):
-        number = float(wanted)
-        if Fraction(number) != wanted:
-            return None
-        wanted = number
-    return randomizer.values.index(wanted) if wanted in randomizer.values else None
+    return next(indices_of(randomizer, [wanted]))
+
+
+def _as_output(label: Output | Fraction) -> Output | None:
+    """The output that would equal a label: no float64 equals a fraction that is none."""
+    if not isinstance(label, Fraction):
+        return label
+    number = float(label)
+    return number if Fraction(number) == label else None
+
+
+def indices_of(randomizer: Randomizer, wanted: Iterable[Output | Fraction]) -> Iterator[int | None]:
+    """``index_of`` each; what they share is computed once."""
+    if isinstance(randomizer, AdditiveRandomizer):
+        yield from (index_of(randomizer, label) for label in wanted)
+        return
+    places: dict[Output | None, int] = {o: i for i, o in enumerate(randomizer.values)}
+    yield from (places.get(_as_output(label)) for label in wanted)
 
 
 def likely_outputs(randomizer: Randomizer, share: float) -> tuple[int, int]:

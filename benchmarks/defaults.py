@@ -18,48 +18,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_verify.analysis.probabilities import matrix
-from shared.learners import FEW, Ridge, features_of, softmax_predictions
+from shared.learners import Ridge, softmax_predictions
+from shared.tables import ADULT, CENSUS, DIGITS, HOUSING, VISITS, RealTable, split_rows
 
 from labeldp_compile.tools.inspection import decode_artifact
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table, its label, and all that ``init`` is told of it."""
+class Told:
+    """A table, and all that ``init`` is told of its label; at most ``rows`` for training."""
 
-    files: tuple[str, ...]
-    label: str
-    told: tuple[str, ...]
+    table: RealTable
+    options: tuple[str, ...]
     rows: int | None = None
-    left_out: tuple[str, ...] = ()
-    codes: tuple[str, ...] = ()
-    few: int = FEW
 
 
 TABLES = {
-    "weeks worked in a year": Table(
-        ("census_kdd_train.parquet", "census_kdd_test.parquet"),
-        "weeks_worked_in_year", ("--range", "0..52"), rows=50_000,
-        left_out=("instance_weight", "income_over_50k"),
-        codes=("detailed_industry_code", "detailed_occupation_code",
-               "own_business_or_self_employed", "veterans_benefits", "year"),
+    "weeks worked in a year": Told(CENSUS, ("--range", "0..52"), 50_000),
+    "hours per week": Told(ADULT, ("--range", "0..100")),
+    "median house value": Told(HOUSING, ("--range", "0..500000")),
+    "doctor visits": Told(VISITS, ("--range", "0..20")),
+    "digit": Told(
+        DIGITS, ("--kind", "categorical", "--values", "0,1,2,3,4,5,6,7,8,9", "--default", "0")
     ),
-    "hours per week": Table(
-        ("adult_train.parquet", "adult_test.parquet"), "hours_per_week", ("--range", "0..100"),
-        left_out=("fnlwgt", "income_over_50k"),
-    ),
-    "median house value": Table(
-        ("california_housing.parquet",), "median_house_value", ("--range", "0..500000")
-    ),
-    "doctor visits": Table(("randhie.parquet",), "mdvis", ("--range", "0..20")),
-    "digit": Table(
-        ("digits.parquet",), "target",
-        ("--kind", "categorical", "--values", "0,1,2,3,4,5,6,7,8,9", "--default", "0"), few=0,
-    ),
-}  # fmt: skip
+}
 
 
 def labeldp(folder, *arguments):
@@ -70,38 +54,28 @@ def labeldp(folder, *arguments):
         sys.exit(f"{' '.join(command)}: {done.stderr}")
 
 
-def split(table, data, generator):
-    """All rows as one table, and the training and test rows."""
-    tables = [pq.read_table(data / name) for name in table.files]
-    whole = pa.concat_tables(tables, promote_options="permissive")
-    n = whole.num_rows
-    if len(tables) == 1:
-        order = generator.permutation(n)
-        return whole, order[: n * 4 // 5], order[n * 4 // 5 :]
-    first = tables[0].num_rows
-    return whole, generator.permutation(first)[: table.rows], np.arange(first, n)
-
-
-def privatized(table, whole, train, epsilon):
+def privatized(told, whole, train, epsilon):
     """The private labels of the training rows, and the artifact."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pq.write_table(whole.select([table.label]).take(train), folder / "train.parquet")
-        told = ("--column", table.label, *table.told, "--epsilon", epsilon, "--yes")
-        labeldp(folder, "init", "train.parquet", "-o", "spec.yaml", *told)
+        label = told.table.label
+        pq.write_table(whole.select([label]).take(train), folder / "train.parquet")
+        options = ("--column", label, *told.options, "--epsilon", epsilon, "--yes")
+        labeldp(folder, "init", "train.parquet", "-o", "spec.yaml", *options)
         labeldp(folder, "compile", "spec.yaml", "-o", "build", "--quiet")
         (artifact,) = (folder / "build").glob("*.onnx")
         labeldp(folder, "randomize", artifact, "train.parquet", "-o", "private.parquet", "--quiet")
-        private = pq.read_table(folder / "private.parquet")[table.label].to_numpy()
+        private = pq.read_table(folder / "private.parquet")[label].to_numpy()
         return private, decode_artifact(artifact)
 
 
-def study(table, data, epsilon, seed):
+def study(told, data, epsilon, seed):
     """(loss of the constant, of the model on private labels, of the model without privacy)."""
-    whole, train, test = split(table, data, np.random.default_rng(seed))
-    features = features_of(whole, (table.label, *table.left_out), table.codes, table.few)
-    labels = whole[table.label].to_numpy()
-    private, decoded = privatized(table, whole, train, epsilon)
+    whole, trainable = told.table.read(data)
+    generator = np.random.default_rng(seed)
+    train, test = split_rows(whole.num_rows, trainable, generator, told.rows)
+    features, labels = told.table.features(whole), whole[told.table.label].to_numpy()
+    private, decoded = privatized(told, whole, train, epsilon)
     if decoded.certificate.utility.loss == "zero_one":
         return _classes(features, labels, train, test, private, decoded)
     ridge, truth = Ridge(features[train], features[test]), labels[test]
@@ -145,13 +119,13 @@ def main():
     data = Path(os.environ["LABELDP_DATA"])
     print("| label | loss | constant | private labels | no privacy | better than the constant |")
     print("|---|---|---:|---:|---:|---:|")
-    for name, table in TABLES.items():
+    for name, told in TABLES.items():
         if options.only and options.only not in name:
             continue
-        found = np.array([study(table, data, options.epsilon, s) for s in range(options.seeds)])
+        found = np.array([study(told, data, options.epsilon, s) for s in range(options.seeds)])
         gain = 1 - found[:, 1] / found[:, 0]
         cells = " | ".join(f"{value:.4g}" for value in found.mean(axis=0))
-        loss = "log loss" if table.told[0] == "--kind" else "squared error"
+        loss = "log loss" if told.options[0] == "--kind" else "squared error"
         least = f"{gain.mean():.1%} (least {gain.min():.1%})"
         print(f"| {name} | {loss} | {cells} | {least} |", flush=True)
 

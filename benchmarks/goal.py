@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from labeldp_verify.analysis.probabilities import matrix
-from shared.learners import Ridge, features_of
+from shared.learners import Ridge
 from shared.prior_loss import noisy_weights
+from shared.tables import ADULT, CENSUS, HOUSING, VISITS, RealTable, split_rows
 
 from labeldp_compile.mechanisms.problem import Problem
 from labeldp_compile.prior.split import plan_prior
@@ -54,46 +53,28 @@ mechanism: {mechanism}
 
 @dataclass(frozen=True)
 class Task:
-    """A table with its label, which is divided by ``unit`` and rounded; ``rows`` for training."""
+    """A table whose label is divided by ``unit`` and rounded; at most ``rows`` for training."""
 
-    files: tuple[str, ...]
-    label: str
+    table: RealTable
     low: int
     high: int
     unit: int = 1
     rows: int | None = None
-    left_out: tuple[str, ...] = ()
-    codes: tuple[str, ...] = ()  # numbers that are categories
 
 
 TASKS = {
-    "weeks worked": Task(
-        ("census_kdd_train.parquet", "census_kdd_test.parquet"),
-        "weeks_worked_in_year", 0, 52, rows=50_000,
-        left_out=("instance_weight", "income_over_50k"),
-        codes=("detailed_industry_code", "detailed_occupation_code",
-               "own_business_or_self_employed", "veterans_benefits", "year"),
-    ),
-    "hours a week": Task(
-        ("adult_train.parquet", "adult_test.parquet"), "hours_per_week", 1, 99,
-        left_out=("fnlwgt", "income_over_50k"),
-    ),
-    "house value, $5,000": Task(
-        ("california_housing.parquet",), "median_house_value", 0, 100, unit=5000
-    ),
-    "doctor visits": Task(("randhie.parquet",), "mdvis", 0, 77),
-}  # fmt: skip
+    "weeks worked": Task(CENSUS, 0, 52, rows=50_000),
+    "hours a week": Task(ADULT, 1, 99),
+    "house value, $5,000": Task(HOUSING, 0, 100, unit=5000),
+    "doctor visits": Task(VISITS, 0, 77),
+}
 
 
 def load(task, data):
     """Features [n, p] and labels [n] of all rows, and how many of them may be trained on."""
-    tables = [pq.read_table(data / name) for name in task.files]
-    table = pa.concat_tables(tables, promote_options="permissive")
-    labels = np.rint(table[task.label].to_numpy() / task.unit).clip(task.low, task.high)
-    left_out = (task.label, *task.left_out)
-    features = features_of(table, left_out, task.codes)
-    trainable = tables[0].num_rows if len(tables) > 1 else None
-    return features, labels.astype(int), trainable
+    whole, trainable = task.table.read(data)
+    labels = np.rint(whole[task.table.label].to_numpy() / task.unit).clip(task.low, task.high)
+    return task.table.features(whole), labels.astype(int), trainable
 
 
 def private_labels(task, labels, epsilon, mechanism, seed):
@@ -124,12 +105,7 @@ def study(name, task, data, epsilons, seeds):
     errors = {}
     for seed in range(seeds):
         generator = np.random.default_rng(seed)
-        if trainable is None:
-            order = generator.permutation(len(labels))
-            train, test = np.split(order, [len(order) * 4 // 5])
-        else:
-            train = generator.permutation(trainable)[: task.rows]
-            test = np.arange(trainable, len(labels))
+        train, test = split_rows(len(labels), trainable, generator, task.rows)
         ridge, truth = Ridge(features[train], features[test]), labels[test]
 
         def error(predicted, truth=truth):

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from labeldp_trainer import TrainerError, parse_config, train
+from shared.tables import ADULT, CENSUS, VISITS
 
 from labeldp_compile.pipeline import compile_spec
 
@@ -91,26 +92,10 @@ class Task:
 
 
 TASKS = {
-    "weeks": Task(
-        ("census_kdd_train.parquet", "census_kdd_test.parquet"),
-        "weeks_worked_in_year",
-        0,
-        52,
-        "squared",
-        ("instance_weight", "income_over_50k"),
-        ("detailed_industry_code", "detailed_occupation_code", "own_business_or_self_employed",
-         "veterans_benefits", "year"),
-    ),
-    "hours": Task(
-        ("adult_train.parquet", "adult_test.parquet"),
-        "hours_per_week",
-        1,
-        99,
-        "squared",
-        ("fnlwgt", "income_over_50k"),
-    ),
-    "visits": Task(("randhie.parquet",), "mdvis", 0, 77, "poisson"),
-}  # fmt: skip
+    "weeks": Task(CENSUS.files, CENSUS.label, 0, 52, "squared", CENSUS.left_out, CENSUS.codes),
+    "hours": Task(ADULT.files, ADULT.label, 1, 99, "squared", ADULT.left_out),
+    "visits": Task(VISITS.files, VISITS.label, 0, 77, "poisson"),
+}
 
 
 def prepare(task, data, directory, rows):

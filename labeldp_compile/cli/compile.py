@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def _summary(artifact: Artifact) -> list[str]:
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
         f"{certificate.outputs:,} outputs, for goal: {artifact.goal}",
-        *prior_bars(decoded),
+        *prior_bars(decoded, sys.stderr),
         "use of the private labels:",
         *decoded.usefulness.in_words(decoded.rows),
         *prior_hints(decoded),

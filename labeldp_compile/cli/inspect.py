@@ -16,7 +16,7 @@ from labeldp_verify.forms import AdditiveRandomizer, WindowRandomizer
 
 from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
-from labeldp_compile.cli.output import clipped, complain, say, say_json, text_table
+from labeldp_compile.cli.output import can_show, clipped, complain, say, say_json, text_table
 from labeldp_compile.cli.prior_bars import prior_bars
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.inspection import (
@@ -83,7 +83,7 @@ def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
         f"{decoded.certificate.name}: {decoded.certificate.mechanism}, {form}: "
         f"{k:,} labels, {r.outputs:,} outputs, words of {bits} bits; verified",
         "",
-        *prior_bars(decoded),
+        *prior_bars(decoded, sys.stdout),
         "use of the private labels:",
         *decoded.usefulness.in_words(decoded.rows),
         *(f"warning: {found.text}" for found in decoded.shortcomings),
@@ -134,17 +134,9 @@ def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
         [_name(label_at(decoded.domain, y)) for y in rows],
         columns=columns,
         colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
-        shades=_shades(),
+        shades=SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES,
     )
     return [f"Pr[output | label], a row a label{which}{share}", *shades]
-
-
-def _shades() -> str:
-    try:
-        SHADES.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return ASCII_SHADES
-    return SHADES
 
 
 def _outputs(decoded: Decoded) -> list[str]:

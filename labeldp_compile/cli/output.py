@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from labeldp_verify.printable import clipped, json_text, one_line, printable, width
@@ -39,6 +39,15 @@ def tell(*lines: str) -> None:
     if not lines:
         return
     click.echo("\n".join(map(_safe, lines)), err=True)
+
+
+def can_show(text: str, stream: TextIO) -> bool:
+    """Whether a terminal or pipe has these characters."""
+    try:
+        text.encode(stream.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def complain(message: str) -> None:

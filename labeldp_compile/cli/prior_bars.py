@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TextIO
 
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.verified import Decoded
 
-from labeldp_compile.cli.output import clipped, padded, printable, width
+from labeldp_compile.cli.output import can_show, clipped, padded, printable, width
 from labeldp_compile.tools.inspection import label_at
 
 MOST_BARS = 12
 _COLUMNS, _NAME_COLUMNS = 30, 24
 _ALMOST_ALL = 0.99
+_BLOCK = "█"
 
 
-def prior_bars(decoded: Decoded) -> list[str]:
-    """Lines of a chart of the certificate's prior; none if it is uniform."""
+def prior_bars(decoded: Decoded, stream: TextIO) -> list[str]:
+    """Lines of a chart of the certificate's prior, for a stream; none if it is uniform."""
     prior = decoded.certificate.prior
     if prior.kind == "uniform" or not any(prior.weights):
         return []
     names, shares = _bars(decoded.domain, prior.weights)
     names = [clipped(printable(name), _NAME_COLUMNS) for name in names]
-    columns, most, block = max(map(width, names)), max(shares), _block()
+    columns, most, block = (
+        max(map(width, names)),
+        max(shares),
+        _BLOCK if can_show(_BLOCK, stream) else "#",
+    )
     noisy = "the noisy prior" if prior.kind == "private" else "the prior"
     return [
         f"{noisy}:",
@@ -74,11 +79,3 @@ def _bars(domain: Domain, weights: Sequence[int]) -> tuple[list[str], list[float
 def _run(domain: Domain, first: int, last: int) -> str:
     ends = [f"{label_at(domain, index):g}" for index in (first, last)]
     return ends[0] if first == last else f"{ends[0]} … {ends[1]}"
-
-
-def _block() -> str:
-    try:
-        "█".encode(sys.stderr.encoding or "ascii")
-    except UnicodeEncodeError:
-        return "#"
-    return "█"

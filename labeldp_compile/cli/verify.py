@@ -64,7 +64,7 @@ def verify_command(
 
     def verify(file: Path) -> Report:
         signed = signed_of(file, public_key, signature)
-        with enforced(budget), naming(file):
+        with naming(file), enforced(budget):
             return check_file(file, spec, signed, budget, limits)
 
     sys.exit(

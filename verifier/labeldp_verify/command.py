@@ -89,7 +89,7 @@ def _verify_all(options: argparse.Namespace) -> int:
         signed = None
         if options.public_key:
             signed = read_signed(options.signature or signature_path(file), options.public_key)
-        with enforced(budget), naming(file):
+        with naming(file), enforced(budget):
             return check_file(file, None, signed, budget, limits)
 
     return verify_files(

@@ -34,12 +34,13 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     """
     loaded = load_config(config)
     # Not before the config is right: JAX takes seconds to load.
-    from labeldp_trainer.progress import epoch_progress  # noqa: PLC0415
+    from labeldp_trainer.progress import epoch_progress, step_progress  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
     output = output or Path("runs") / loaded.config.name
     progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
-    result = train(loaded, output, resume=resume, progress=progress)
+    steps = step_progress(quiet=quiet)
+    result = train(loaded, output, resume=resume, progress=progress, steps=steps)
     if quiet:
         return
     numbers = ", ".join(

@@ -20,6 +20,9 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, open_method
 from labeldp_trainer.methods.users import user_column, users_digest
 from labeldp_trainer.models import Model, Params, build_model
+from labeldp_trainer.representation import Representation, represented, save
+from labeldp_trainer.representation.kind import Steps, silent
+from labeldp_trainer.representation.store import vectors_digest
 from labeldp_trainer.run import create_run, find_run, save_params
 from labeldp_trainer.run.checkpoints import describe
 from labeldp_trainer.run.folder import write_json
@@ -58,12 +61,14 @@ def train(
     model: Model | None = None,
     resume: bool = False,
     progress: Callable[[Line], None] = lambda line: None,
+    steps: Steps = silent,
 ) -> Result:
     """Train as a config says and leave a run folder at ``output``.
 
     ``model`` takes the place of the config's. With ``resume``, a run that was interrupted goes on
     from its last checkpoint (and one that was not yet started starts); on the same kind and number
-    of devices it ends with bitwise the same parameters.
+    of devices it ends with bitwise the same parameters. ``progress`` is called with the metrics of
+    every epoch, ``steps`` with how far a representation is.
 
     Raises InputError for whatever the user can mend; then no run folder has been made, unless
     training diverged.
@@ -72,6 +77,9 @@ def train(
     builder = open_method(loaded)
     dataset = _data(loaded, builder)
     loss = Loss(loaded.config.loss, _task(loaded, builder))
+    representation: Representation | None = None
+    if loaded.config.representation is not None:
+        dataset, representation = represented(loaded, dataset, output, steps)
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     devices = Devices.for_batch(loaded.config.training.batch_size)
     stored = None if folder is None else folder.stored()
@@ -82,11 +90,19 @@ def train(
     method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))
     _check_early_stopping(loaded, method)
     facts = _facts(loaded, dataset, params, devices)
+    if representation is not None:
+        facts["representation"] = dict(representation.facts)
+        facts["representation_sha256"] = vectors_digest(dataset)
     if method.repeats_noise:
         digest = program_digest(model, params, dataset.train.features)
         facts |= {"environment": environment(), "program_sha256": digest}
+
+    def also(part: Path) -> None:
+        if representation is not None:
+            save(part, representation, dataset)
+
     if folder is None:
-        folder = create_run(output, loaded.text, facts, method.statement, method.keep)
+        folder = create_run(output, loaded.text, facts, method.statement, method.keep, also)
     else:
         folder.require_same(facts, machine=method.repeats_noise)
         if method.repeats_noise and not repeats_bits(devices.kind) and folder.metrics.exists():
@@ -95,6 +111,7 @@ def train(
                 "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
                 "and the same noise on other sums shows labels; start another run"
             )
+        also(folder.path)
     evaluate = make_evaluation(model, loss)
 
     def test(params: Params) -> Line:
@@ -107,7 +124,8 @@ def train(
     save_params(folder.params, params)
     draw_curve(folder.path / "learning_curve.png", lines)
     write_json(folder.result, {"format_version": "1.0", **for_json(metrics)})
-    return Result(params, metrics, model, method.statement, output, method.notes)
+    notes = (*(() if representation is None else representation.notes), *method.notes)
+    return Result(params, metrics, model, method.statement, output, notes)
 
 
 def _data(loaded: LoadedConfig, builder: MethodBuilder) -> Dataset:

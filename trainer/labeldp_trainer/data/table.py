@@ -205,6 +205,19 @@ def load_table(
     return Dataset(shape, train_part, encoder.part(test, path))
 
 
+def load_unlabelled_table(config: TableData, directory: Path, name: str) -> Part:
+    """The features of one more table, encoded as the training features say; no label is read.
+
+    Raises DataError.
+    """
+    features = (*config.numeric, *config.categorical)
+    train, path = directory / config.train, directory / name
+    encoder = _Encoder.of(read_columns(train, config, features[:1], config.rows))
+    found = read_columns(path, config, features[:1])
+    _require_finite(found, config, path)
+    return encoder.part(found, path)
+
+
 @dataclass(frozen=True)
 class _Encoder:
     """From columns to arrays, as the training features say."""

@@ -27,7 +27,7 @@ _COMMANDS = {
     "report": "Show what the artifact FILE does and promises, on one page for people.",
     "compose": "Say what one user pays whose labels go through all FILEs.",
     "ledger": "Keep the budget of data sets: a private prior is paid before a label is read.",
-    "schema": "Print the JSON Schema (draft 7) of the spec.",
+    "schema": "Print the JSON Schema (draft 7) of the spec, or of a training config.",
     "completion": "Print a script that completes commands, options and files in SHELL.",
 }
 

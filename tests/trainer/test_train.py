@@ -68,7 +68,7 @@ def test_the_run_folder(tmp_path):
     loaded = load_params(folder / "params.npz", result.model.init(jax.random.key(9)))
     jax.tree.map(np.testing.assert_array_equal, loaded, result.params)
     assert json.loads((folder / "privacy.json").read_text())["epsilon"] is None
-    assert (folder / "privacy.txt").read_text().startswith("There is no privacy")
+    assert (folder / "privacy.txt").read_text().startswith("Promise\n  There is no privacy")
 
 
 def test_same_seed_same_parameters_other_seed_others(tmp_path):

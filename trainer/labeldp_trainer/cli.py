@@ -32,12 +32,17 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     The folder holds the parameters, the metrics, checkpoints, and a statement of what is private
     and what must stay secret (privacy.txt, privacy.json).
     """
+    if output is not None and not resume:
+        _require_new(output)
     loaded = load_config(config)
-    # Not before the config is right: JAX takes seconds to load.
+    from labeldp_trainer.run import find_run  # noqa: PLC0415
+
+    output = output or Path("runs") / loaded.config.name
+    find_run(output, loaded.digest, resume=resume)
+    # Not before config and folder are right: JAX takes seconds to load.
     from labeldp_trainer.progress import epoch_progress  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
-    output = output or Path("runs") / loaded.config.name
     progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
     result = train(loaded, output, resume=resume, progress=progress)
     if quiet:
@@ -50,4 +55,11 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     say(f"{output}: {numbers}")
     for note in result.notes:
         tell(f"note: {note}")
-    say(result.statement.paragraph())
+    say(*result.statement.text().splitlines())
+
+
+def _require_new(output: Path) -> None:
+    # What reads run folders takes a tenth of a second to load: not for help or a wrong config.
+    from labeldp_trainer.run import require_new  # noqa: PLC0415
+
+    require_new(output)

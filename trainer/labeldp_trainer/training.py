@@ -20,8 +20,8 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, open_method
 from labeldp_trainer.methods.users import user_column, users_digest
 from labeldp_trainer.models import Model, Params, build_model
-from labeldp_trainer.run import create_run, find_run, save_params
-from labeldp_trainer.run.checkpoints import describe
+from labeldp_trainer.run import create_run, find_run
+from labeldp_trainer.run.checkpoints import describe, save_params
 from labeldp_trainer.run.folder import write_json
 from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.program import environment, program_digest, repeats_bits

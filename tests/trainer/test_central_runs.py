@@ -79,7 +79,12 @@ def check(directory, result, *, amplified):
         allowed |= {"seconds", "examples_per_second", "noisy_gradient_norm"}
         allowed |= {"projection_distance", "projection_certified"}
     for line in [*lines_of(folder), json.loads((folder / "result.json").read_text())]:
-        assert set(line) <= allowed | {"format_version", "epochs", "epoch_of_parameters"}
+        assert set(line) <= allowed | {
+            "format_version",
+            "epochs",
+            "epoch_of_parameters",
+            "baselines",
+        }
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))
     return statement
 

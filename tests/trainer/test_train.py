@@ -56,8 +56,8 @@ def test_the_run_folder(tmp_path):
     folder = tmp_path / "run"
     names = {path.name for path in folder.iterdir()}
     assert names == {
-        "checkpoints", "config.yaml", "kept.npz", "learning_curve.png", "metrics.jsonl",
-        "params.npz", "privacy.json", "privacy.txt", "result.json", "run.json",
+        "checkpoints", "config.yaml", "encoder.json", "kept.npz", "learning_curve.png",
+        "metrics.jsonl", "params.npz", "privacy.json", "privacy.txt", "result.json", "run.json",
     }  # fmt: skip
     assert (folder / "config.yaml").read_text() == CONFIG
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
+from labeldp_trainer.baselines import constant_metrics
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import Dataset, Task, load_data
 from labeldp_trainer.epochs import Run, run_stages
@@ -72,6 +75,7 @@ def train(
     builder = open_method(loaded)
     dataset = _data(loaded, builder)
     loss = Loss(loaded.config.loss, _task(loaded, builder))
+    model_from = "config" if model is None else "python"
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     devices = Devices.for_batch(loaded.config.training.batch_size)
     stored = None if folder is None else folder.stored()
@@ -82,11 +86,13 @@ def train(
     method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))
     _check_early_stopping(loaded, method)
     facts = _facts(loaded, dataset, params, devices)
+    facts |= {"model_from": model_from, "data_directory": relative_directory(loaded, output)}
     if method.repeats_noise:
         digest = program_digest(model, params, dataset.train.features)
         facts |= {"environment": environment(), "program_sha256": digest}
     if folder is None:
-        folder = create_run(output, loaded.text, facts, method.statement, method.keep)
+        encoder = _encoder(dataset, loss)
+        folder = create_run(output, loaded.text, facts, method.statement, method.keep, encoder)
     else:
         folder.require_same(facts, machine=method.repeats_noise)
         if method.repeats_noise and not repeats_bits(devices.kind) and folder.metrics.exists():
@@ -106,7 +112,9 @@ def train(
     metrics: Line = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
     save_params(folder.params, params)
     draw_curve(folder.path / "learning_curve.png", lines)
-    write_json(folder.result, {"format_version": "1.0", **for_json(metrics)})
+    constant = {} if tests is None else for_json(constant_metrics(loss, np.asarray(tests[1])))
+    baselines = {"baselines": {"constant": constant}} if constant else {}
+    write_json(folder.result, {"format_version": "1.0", **for_json(metrics), **baselines})
     return Result(params, metrics, model, method.statement, output, method.notes)
 
 
@@ -158,6 +166,18 @@ def _test_arrays(
     targets = loss.task.targets(part.columns[label], part.source, label)
     arrays: tuple[Any, Any] = devices.everywhere((part.features, targets))
     return arrays
+
+
+def _encoder(dataset: Dataset, loss: Loss) -> dict[str, Any]:
+    """What ``labeldp predict`` needs besides the parameters."""
+    classes = loss.task.classes
+    features = None if dataset.encoder is None else dataset.encoder.to_json()
+    return {"features": features, "classes": None if classes is None else list(classes)}
+
+
+def relative_directory(loaded: LoadedConfig, output: Path) -> str:
+    """Where the config's paths start from, seen from the run folder."""
+    return os.path.relpath(loaded.directory.resolve(), output.parent.resolve() / output.name)
 
 
 def _facts(

@@ -22,7 +22,8 @@ from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
 from labeldp_compile.tabular.reader import csv_batches, open_csv, require_column
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.data.dataset import Dataset, FeatureShape, Part
+from labeldp_trainer.data.dataset import Dataset
+from labeldp_trainer.data.encoder import TableEncoder
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
@@ -194,47 +195,14 @@ def load_table(
     path = directory / config.train
     train = read_columns(path, config, train_columns, config.rows)
     _require_finite(train, config, path)
-    encoder = _Encoder.of(train)
-    shape = FeatureShape(len(config.numeric), tuple(len(v) + 1 for v in encoder.vocabularies))
+    encoder = TableEncoder.of(train, config.numeric, config.categorical, path)
     train_part = encoder.part(train, path)
     if config.test is None:
-        return Dataset(shape, train_part, None)
+        return Dataset(encoder.shape, train_part, None, encoder)
     path = directory / config.test
     test = read_columns(path, config, test_columns)
     _require_finite(test, config, path)
-    return Dataset(shape, train_part, encoder.part(test, path))
-
-
-@dataclass(frozen=True)
-class _Encoder:
-    """From columns to arrays, as the training features say."""
-
-    means: NDArray[np.float64]
-    deviations: NDArray[np.float64]
-    vocabularies: tuple[pa.Array, ...]
-
-    @classmethod
-    def of(cls, train: Columns) -> _Encoder:
-        deviations = train.numbers.std(axis=0)
-        return cls(
-            train.numbers.mean(axis=0),
-            np.where(deviations > 0, deviations, 1.0),
-            tuple(_sorted_unique(text) for text in train.texts),
-        )
-
-    def part(self, found: Columns, path: Path) -> Part:
-        codes = np.zeros((found.rows, len(found.texts)), np.int32)
-        for j, (text, known) in enumerate(zip(found.texts, self.vocabularies, strict=True)):
-            places = pc.fill_null(pc.index_in(text, value_set=known), -1)
-            codes[:, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
-        numbers = (found.numbers - self.means) / self.deviations
-        features = {"numeric": numbers.astype(np.float32), "categorical": codes}
-        return Part(features, found.rows, found.others, str(path), found.files)
-
-
-def _sorted_unique(texts: pa.Array) -> pa.Array:
-    """Null is no category: it is out of vocabulary."""
-    return pc.unique(pc.drop_null(texts)).sort()
+    return Dataset(encoder.shape, train_part, encoder.part(test, path), encoder)
 
 
 def _require_finite(found: Columns, config: TableData, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 config.yaml          the config, byte for byte
 run.json             digests of config and features, versions, device
+encoder.json         how features become arrays, and the classes
 privacy.json, .txt   the statement
 kept.npz             what a resumed run must not draw again: private labels, or the key of
                      the noise; only its owner may read it
@@ -116,16 +117,20 @@ class RunFolder:
 
     def facts(self) -> dict[str, Any]:
         """The contents of ``run.json``. Raises RunFolderError."""
+        return self.document(
+            "run.json", f"{self.path}: is no run folder, or is damaged: choose another folder"
+        )
+
+    def document(self, name: str, otherwise: str) -> dict[str, Any]:
+        """The contents of a JSON file. Raises RunFolderError: what ``otherwise`` says."""
         try:
-            facts = read_json(self.path / "run.json")
-            version = str(facts["format_version"])
+            found = read_json(self.path / name)
+            version = str(found["format_version"])
         except (OSError, ValueError, KeyError):
-            raise RunFolderError(
-                f"{self.path}: is no run folder, or is damaged: choose another folder"
-            ) from None
+            raise RunFolderError(otherwise) from None
         if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
             raise RunFolderError(f"{self.path}: has format {version}: upgrade labeldp-trainer")
-        return dict(facts)
+        return found
 
     def stored(self) -> dict[str, NDArray[Any]]:
         """What the method asked to keep. Raises RunFolderError."""
@@ -191,6 +196,7 @@ def create_run(
     facts: Mapping[str, Any],
     statement: Statement,
     keep: Mapping[str, NDArray[Any]],
+    encoder: Mapping[str, Any],
 ) -> RunFolder:
     """Make a run folder; it appears whole or not at all. Raises RunFolderError."""
     try:
@@ -200,6 +206,7 @@ def create_run(
             write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
             write_json(part / "privacy.json", statement.to_json())
             write_bytes(part / "privacy.txt", (statement.text() + "\n").encode())
+            write_json(part / "encoder.json", {"format_version": FORMAT_VERSION, **encoder})
             write_secret_arrays(part / "kept.npz", dict(keep))
     except OSError as error:
         raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error

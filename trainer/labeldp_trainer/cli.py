@@ -1,4 +1,4 @@
-"""``labeldp train`` and ``python -m labeldp_trainer``."""
+"""``labeldp train`` (``python -m labeldp_trainer``), ``predict``, ``export`` and ``runs``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from labeldp_compile.cli.errors import explained
-from labeldp_compile.cli.output import say, tell
+from labeldp_compile.cli.output import row_progress, say, tell
+from labeldp_compile.cli.text_options import text_options
+from labeldp_compile.text_form import TextForm
 from labeldp_trainer.config import load_config
 
 
@@ -40,11 +42,12 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     output = output or Path("runs") / loaded.config.name
     find_run(output, loaded.digest, resume=resume)
     # Not before config and folder are right: JAX takes seconds to load.
-    from labeldp_trainer.progress import epoch_progress  # noqa: PLC0415
+    from labeldp_trainer.progress import epoch_progress, step_progress  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
     progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
-    result = train(loaded, output, resume=resume, progress=progress)
+    steps = step_progress(quiet=quiet)
+    result = train(loaded, output, resume=resume, progress=progress, steps=steps)
     if quiet:
         return
     numbers = ", ".join(
@@ -56,6 +59,58 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     for note in result.notes:
         tell(f"note: {note}")
     say(*result.statement.text().splitlines())
+
+
+@explained
+@click.command(
+    "predict",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  labeldp predict runs/first people.parquet -o predicted.parquet",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Parquet, CSV or npz file to write; a folder for a folder.",
+)
+@click.option("--probabilities", is_flag=True, help="Add the probability of each class.")
+@text_options
+@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+def predict_command(
+    run: Path,
+    table: Path,
+    output: Path,
+    probabilities: bool,
+    delimiter: str | None,
+    encoding: str | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Add what the model of the finished run folder RUN predicts to the rows of TABLE.
+
+    TABLE is of the kind that the run was trained on: a table (Parquet, CSV, a folder of such
+    parts), an npz archive, or an idx file of images. Of a table the feature columns are read; all
+    columns are kept, and "prediction" stands behind them. Labels need not be there.
+    """
+    from labeldp_compile.tabular import require_rewritten  # noqa: PLC0415
+
+    require_rewritten(table, output, overwrite=overwrite)
+    # Not before the names are right: JAX takes seconds to load.
+    from labeldp_trainer.outcomes.predict import predict_file  # noqa: PLC0415
+    from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
+
+    trained = open_trained(run)
+    form = None if delimiter is None and encoding is None else TextForm(delimiter, encoding)
+    with row_progress("predicting", None, quiet=quiet) as progress:
+        rows = predict_file(
+            trained, table, output, probabilities=probabilities, form=form, progress=progress
+        )
+    if not quiet:
+        tell(f"{output}: {rows:,} rows")
 
 
 def _require_new(output: Path) -> None:

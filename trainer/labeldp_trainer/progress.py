@@ -38,3 +38,22 @@ def epoch_progress(epochs: int, *, quiet: bool) -> Progress:
         click.echo(f"\r\x1b[K{text}", err=True, nl=done == epochs)
 
     return show
+
+
+def step_progress(*, quiet: bool) -> Callable[[str, int, int], None]:
+    """A function that is called with what is done, how much of it, and of how much."""
+    if quiet or not sys.stderr.isatty():
+        return lambda what, done, total: None
+    began, before = 0.0, ("", 0)
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal began, before
+        if what != before[0] or done <= before[1]:
+            began = time.monotonic()
+        before = (what, done)
+        left = (total - done) * (time.monotonic() - began) / max(done, 1)
+        bar = "█" * (_WIDTH * done // max(total, 1))
+        text = f"{bar:<{_WIDTH}} {done:,}/{total:,}  {what}  {left:.0f} s left"
+        click.echo(f"\r\x1b[K{text}", err=True, nl=done == total)
+
+    return show

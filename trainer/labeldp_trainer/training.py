@@ -15,7 +15,9 @@ import numpy as np
 
 from labeldp_trainer.baselines import constant_metrics
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data import Dataset, Task, load_data
+from labeldp_trainer.data.encoder import ArrayEncoder
 from labeldp_trainer.epochs import Run, run_stages
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import make_evaluation
@@ -23,9 +25,12 @@ from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, open_method
 from labeldp_trainer.methods.users import user_column, users_digest
 from labeldp_trainer.models import Model, Params, build_model
+from labeldp_trainer.representation import Representation, represented, save
+from labeldp_trainer.representation.kind import Steps, silent
+from labeldp_trainer.representation.store import vectors_digest
 from labeldp_trainer.run import create_run, find_run
 from labeldp_trainer.run.checkpoints import describe, save_params
-from labeldp_trainer.run.folder import write_json
+from labeldp_trainer.run.folder import ENCODER, FORMAT_VERSION, write_json
 from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.program import environment, program_digest, repeats_bits
 from labeldp_trainer.sharding import Devices
@@ -61,12 +66,14 @@ def train(
     model: Model | None = None,
     resume: bool = False,
     progress: Callable[[Line], None] = lambda line: None,
+    steps: Steps = silent,
 ) -> Result:
     """Train as a config says and leave a run folder at ``output``.
 
     ``model`` takes the place of the config's. With ``resume``, a run that was interrupted goes on
     from its last checkpoint (and one that was not yet started starts); on the same kind and number
-    of devices it ends with bitwise the same parameters.
+    of devices it ends with bitwise the same parameters. ``progress`` is called with the metrics of
+    every epoch, ``steps`` with how far a representation is.
 
     Raises InputError for whatever the user can mend; then no run folder has been made, unless
     training diverged.
@@ -76,6 +83,9 @@ def train(
     dataset = _data(loaded, builder)
     loss = Loss(loaded.config.loss, _task(loaded, builder))
     model_from = "config" if model is None else "python"
+    representation: Representation | None = None
+    if loaded.config.representation is not None:
+        dataset, representation = represented(loaded, dataset, output, steps)
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     devices = Devices.for_batch(loaded.config.training.batch_size)
     stored = None if folder is None else folder.stored()
@@ -86,13 +96,22 @@ def train(
     method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))
     _check_early_stopping(loaded, method)
     facts = _facts(loaded, dataset, params, devices)
-    facts |= {"model_from": model_from, "data_directory": relative_directory(loaded, output)}
+    encoder = _encoder(loaded, dataset, representation, loss, output, model_from)
+    if representation is not None:
+        facts["representation"] = dict(representation.facts)
+        facts["representation_sha256"] = vectors_digest(dataset)
     if method.repeats_noise:
         digest = program_digest(model, params, dataset.train.features)
         facts |= {"environment": environment(), "program_sha256": digest}
+
+    def also(part: Path) -> None:
+        if not (part / ENCODER).exists():  # resumed: what it was trained with stands there
+            write_json(part / ENCODER, encoder)
+        if representation is not None:
+            save(part, representation, dataset)
+
     if folder is None:
-        encoder = _encoder(dataset, loss)
-        folder = create_run(output, loaded.text, facts, method.statement, method.keep, encoder)
+        folder = create_run(output, loaded.text, facts, method.statement, method.keep, also)
     else:
         folder.require_same(facts, machine=method.repeats_noise)
         if method.repeats_noise and not repeats_bits(devices.kind) and folder.metrics.exists():
@@ -101,6 +120,7 @@ def train(
                 "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
                 "and the same noise on other sums shows labels; start another run"
             )
+        also(folder.path)
     evaluate = make_evaluation(model, loss)
 
     def test(params: Params) -> Line:
@@ -115,7 +135,8 @@ def train(
     constant = {} if tests is None else for_json(constant_metrics(loss, np.asarray(tests[1])))
     baselines = {"baselines": {"constant": constant}} if constant else {}
     write_json(folder.result, {"format_version": "1.0", **for_json(metrics), **baselines})
-    return Result(params, metrics, model, method.statement, output, method.notes)
+    notes = (*(() if representation is None else representation.notes), *method.notes)
+    return Result(params, metrics, model, method.statement, output, notes)
 
 
 def _data(loaded: LoadedConfig, builder: MethodBuilder) -> Dataset:
@@ -168,16 +189,26 @@ def _test_arrays(
     return arrays
 
 
-def _encoder(dataset: Dataset, loss: Loss) -> dict[str, Any]:
-    """What ``labeldp predict`` needs besides the parameters."""
-    classes = loss.task.classes
-    features = None if dataset.encoder is None else dataset.encoder.to_json()
-    return {"features": features, "classes": None if classes is None else list(classes)}
-
-
-def relative_directory(loaded: LoadedConfig, output: Path) -> str:
-    """Where the config's paths start from, seen from the run folder."""
-    return os.path.relpath(loaded.directory.resolve(), output.parent.resolve() / output.name)
+def _encoder(
+    loaded: LoadedConfig,
+    dataset: Dataset,
+    representation: Representation | None,
+    loss: Loss,
+    output: Path,
+    model_from: str,
+) -> dict[str, Any]:
+    """What ``labeldp predict`` needs besides config and parameters."""
+    classes, encoder = loss.task.classes, dataset.encoder
+    if representation is not None and isinstance(loaded.config.representation, FromFile):
+        encoder = ArrayEncoder((representation.shape.numeric,), bytes_=False)
+    directory = os.path.relpath(loaded.directory.resolve(), output.parent.resolve() / output.name)
+    return {
+        "format_version": FORMAT_VERSION,
+        "features": None if encoder is None else encoder.to_json(),
+        "classes": None if classes is None else list(classes),
+        "model_from": model_from,
+        "data_directory": directory,  # from here
+    }
 
 
 def _facts(

@@ -14,6 +14,7 @@ from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.method import Privatized
 from labeldp_trainer.config.model import Config
+from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
 
 Misfit = tuple[KeyPath, str]
@@ -98,6 +99,7 @@ def _misfits(config: Config) -> Iterator[Misfit]:
     if user_column is not None and config.data.kind == "idx":
         yield ("method", "user_column"), "idx files have no columns"
     yield from _label_misfits(config)
+    yield from _representation_misfits(config)
     if isinstance(config.method, DpSgd | LabelDpPro):
         if config.training.early_stopping is not None:
             reason = f"method {config.method.kind} has no training loss that may be looked at"
@@ -117,6 +119,25 @@ def _label_misfits(config: Config) -> Iterator[Misfit]:
             yield ("method", key), f"is the label: {reason}"
     if isinstance(data, TableData) and column in (*data.numeric, *data.categorical):
         yield ("method", "column"), "is also a feature: true labels are none"
+
+
+def _representation_misfits(config: Config) -> Iterator[Misfit]:
+    """A representation must be one for data of this kind."""
+    data, found = config.data, config.representation
+    if found is None:
+        return
+    key = ("representation",)
+    if isinstance(data, TableData) and found.kind == "patches":
+        yield (*key, "kind"), "patches is for images: for tables there are splines"
+    if not isinstance(data, TableData) and found.kind == "splines":
+        yield (*key, "kind"), f"splines is for tables, not for data of kind {data.kind}"
+    if isinstance(found, FromFile):
+        if found.test is None and data.test is not None:
+            yield (*key, "test"), "this key is missing: data.test has rows, too"
+        if found.test is not None and data.test is None:
+            yield (*key, "test"), "there is no data.test"
+    elif TEST in found.unlabelled and data.test is None:
+        yield (*key, "unlabelled"), "test stands for the test features, and there is no data.test"
 
 
 def _range_misfits(loss: str, method: DpSgd | LabelDpPro) -> Iterator[Misfit]:

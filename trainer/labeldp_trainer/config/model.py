@@ -9,6 +9,7 @@ from pydantic import Field, StrictInt
 from labeldp_trainer.config.base import Number, Strict
 from labeldp_trainer.config.data import DataConfig
 from labeldp_trainer.config.method import MethodConfig
+from labeldp_trainer.config.representation import RepresentationConfig
 
 Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
 Rate = Annotated[Number, Field(ge=0, lt=1)]
@@ -88,6 +89,9 @@ class Config(Strict):
     version: Literal[1]
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
     data: DataConfig
+    representation: RepresentationConfig | None = Field(
+        None, description="what models and methods see instead of features, learnt without labels"
+    )
     model: ModelConfig | None = Field(None, description="may be given from Python instead")
     loss: LossName
     method: MethodConfig

@@ -30,30 +30,47 @@ def load_npz(
 ) -> Dataset:
     """The archives of a config. uint8 features become [0, 1]. Raises DataError."""
 
-    def part(name: str, columns: Sequence[str], rows: int | None) -> Part:
-        path = directory / name
-        arrays = read_npz(path, [config.features, *columns])
-        return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
+    train = _npz_part(config, directory / config.train, train_columns, config.rows)
+    if config.test is None:
+        return _dataset(train, None)
+    return _dataset(train, _npz_part(config, directory / config.test, test_columns, None))
 
-    train = part(config.train, train_columns, config.rows)
-    test = None if config.test is None else part(config.test, test_columns, None)
-    return _dataset(train, test)
+
+def _npz_part(config: NpzData, path: Path, columns: Sequence[str], rows: int | None) -> Part:
+    arrays = read_npz(path, [config.features, *columns])
+    return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
 
 
 def load_idx(config: IdxData, directory: Path) -> Dataset:
     """The idx files of a config; pixels become [0, 1]. Raises DataError."""
 
     def part(files: IdxFiles, rows: int | None) -> Part:
-        images, labels = read_idx(directory / files.images), read_idx(directory / files.labels)
-        if images.ndim not in (3, 4) or labels.ndim != 1:
-            raise DataError(
-                f"{directory / files.images}: expected images of 3 or 4 dimensions and labels of 1"
-            )
-        images = images[..., None] if images.ndim < _IMAGES else images
-        return _part(images, {config.label: labels}, directory / files.images, rows)
+        path, labels = directory / files.images, read_idx(directory / files.labels)
+        if labels.ndim != 1:
+            raise DataError(f"{directory / files.labels}: expected labels of 1 dimension")
+        return _part(_images(path), {config.label: labels}, path, rows)
 
     train = part(config.train, config.rows)
     return _dataset(train, None if config.test is None else part(config.test, None))
+
+
+def load_unlabelled_arrays(config: NpzData | IdxData, directory: Path, name: str) -> Part:
+    """The features of one more archive, or of a file of images; no label is read.
+
+    Raises DataError.
+    """
+    path = directory / name
+    if isinstance(config, NpzData):
+        return _npz_part(config, path, (), None)
+    return _part(_images(path), {}, path, None)
+
+
+def _images(path: Path) -> NDArray[Any]:
+    """[n, height, width, channels] of an idx file. Raises DataError."""
+    images = read_idx(path)
+    if images.ndim not in (3, 4):
+        raise DataError(f"{path}: expected images of 3 or 4 dimensions")
+    return images[..., None] if images.ndim < _IMAGES else images
 
 
 def read_idx(path: Path) -> NDArray[Any]:
@@ -124,10 +141,16 @@ def _part(
 
 def _dataset(train: Part, test: Part | None) -> Dataset:
     one = train.features.shape[1:]
-    if test is not None and test.features.shape[1:] != one:
-        raise DataError(
-            f"{test.source}: an example has shape {list(test.features.shape[1:])}, "
-            f"in training {list(one)}"
-        )
+    if test is not None:
+        require_alike(test, one)
     encoder = ArrayEncoder(one, train.bytes_)
-    return Dataset(encoder.shape, train, test, encoder)
+    return Dataset(encoder.shape, train, test, encoder=encoder)
+
+
+def require_alike(part: Part, example: tuple[int, ...]) -> None:
+    """Raise DataError unless an example has the shape that it has in training."""
+    found = part.features.shape[1:]
+    if found != example:
+        raise DataError(
+            f"{part.source}: an example has shape {list(found)}, in training {list(example)}"
+        )

@@ -64,17 +64,22 @@ class Dataset:
     """A training part and, perhaps, a test part.
 
     Attributes:
-        encoder: how features of files become arrays like these; None of arrays made in memory.
+        shape: of an example of both.
+        train: the training part.
+        test: the test part, if there is one.
+        input_digest: the digest before a representation took the place of the features.
+        encoder: how features of files become arrays; None of arrays made in memory.
     """
 
     shape: FeatureShape
     train: Part
     test: Part | None
+    input_digest: str | None = None
     encoder: Encoder | None = None
 
     def digest(self) -> str:
-        """SHA-256 of the training features, which are public; no label enters."""
-        return array_digest(self.train.features)
+        """SHA-256 of the training features of the files, which are public; no label enters."""
+        return self.input_digest or array_digest(self.train.features)
 
 
 def array_digest(tree: Any) -> str:

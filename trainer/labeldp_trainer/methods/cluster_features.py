@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +80,14 @@ def cluster_of_examples(setting: Setting, method: Clusters) -> NDArray[np.int64]
 def _features(setting: Setting, method: Clusters) -> Floats:
     """[n, d]: standardised numbers, categories as one-hot columns, pixels in a row."""
     data, features = setting.loaded.config.data, setting.dataset.train.features
-    if not isinstance(data, TableData):
+    if not isinstance(features, Mapping) or not isinstance(data, TableData):
         if method.columns is not None:
-            raise setting.loaded.error(("method", "columns"), f"{data.kind} files have no columns")
+            what = (
+                "a representation has"
+                if setting.dataset.input_digest
+                else f"{data.kind} files have"
+            )
+            raise setting.loaded.error(("method", "columns"), f"{what} no columns")
         flat: Floats = np.asarray(features, np.float64).reshape(len(features), -1)
         return flat
     wanted = method.columns or (*data.numeric, *data.categorical)

@@ -6,6 +6,7 @@ encoder.json         how features become arrays, and the classes
 privacy.json, .txt   the statement
 kept.npz             what a resumed run must not draw again: private labels, or the key of
                      the noise; only its owner may read it
+representation/      what was learnt from features, and their vectors
 metrics.jsonl        one line an epoch
 stages/1, 2, …       of a training in stages: kept.npz, metrics.jsonl, checkpoints of each
 learning_curve.png
@@ -19,7 +20,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,14 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 FORMAT_VERSION = "1.0"
-IDENTITY = ("config_sha256", "features_sha256", "users_sha256", "parameters")
+ENCODER = "encoder.json"
+IDENTITY = (
+    "config_sha256",
+    "features_sha256",
+    "users_sha256",
+    "representation_sha256",
+    "parameters",
+)
 MACHINE = ("device", "devices", "versions", "environment", "program_sha256")
 
 
@@ -153,6 +161,7 @@ class RunFolder:
             "config_sha256": "another config",
             "features_sha256": "other features",
             "users_sha256": "other users",
+            "representation_sha256": "other vectors of its representation",
             "parameters": "another model",
         }
         for name in IDENTITY:
@@ -196,9 +205,12 @@ def create_run(
     facts: Mapping[str, Any],
     statement: Statement,
     keep: Mapping[str, NDArray[Any]],
-    encoder: Mapping[str, Any],
+    also: Callable[[Path], None] = lambda part: None,
 ) -> RunFolder:
-    """Make a run folder; it appears whole or not at all. Raises RunFolderError."""
+    """Make a run folder; it appears whole or not at all. Raises RunFolderError.
+
+    ``also`` writes what else must be in it from the start.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with folder_when_whole(path) as part:
@@ -206,8 +218,8 @@ def create_run(
             write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
             write_json(part / "privacy.json", statement.to_json())
             write_bytes(part / "privacy.txt", (statement.text() + "\n").encode())
-            write_json(part / "encoder.json", {"format_version": FORMAT_VERSION, **encoder})
             write_secret_arrays(part / "kept.npz", dict(keep))
+            also(part)
     except OSError as error:
         raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
     return RunFolder(path)

@@ -1,0 +1,196 @@
+"""From the part ``representation`` of a config to vectors in the place of features."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from labeldp_verify.printable import one_line
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.representation import TEST, FromFile
+from labeldp_trainer.data import Dataset, FeatureShape, Part, array_digest, load_unlabelled
+from labeldp_trainer.representation.components import ENDS, fitted, moments, projected
+from labeldp_trainer.representation.embeddings import read_embeddings
+from labeldp_trainer.representation.kind import Arrays, Source, Steps, silent
+from labeldp_trainer.representation.representation import KINDS, Representation, in_batches
+from labeldp_trainer.representation.store import digest_of, find
+
+_projected = jax.jit(projected)
+_KEPT_BYTES = 1 << 30  # raw vectors that are kept between the two looks at them
+_WORD = "representation"
+
+
+def represented(
+    loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps = silent
+) -> tuple[Dataset, Representation]:
+    """The data with vectors [n, width] in the place of features, and the map from one to other.
+
+    Takes those of ``output``, or of a run folder beside it, if they were learnt from the same
+    features with the same options. No label is looked at. Raises InputError.
+    """
+    config = loaded.config.representation
+    assert config is not None
+    inputs = _with_embeddings(loaded, dataset)
+    names = [] if isinstance(config, FromFile) else [n for n in config.unlabelled if n != TEST]
+    more = {name: load_unlabelled(loaded, name, dataset) for name in names}
+    with_test = not isinstance(config, FromFile) and TEST in config.unlabelled
+    facts = _facts(loaded, inputs, more, with_test=with_test)
+    kept = find(output, digest_of(facts))
+    if kept is None:
+        representation, vectors = _learn(loaded, inputs, list(more.values()), facts, steps)
+    else:
+        representation, vectors = kept
+    train, test = vectors
+    shape = FeatureShape(numeric=representation.width)
+    return dataclasses.replace(
+        dataset,
+        shape=shape,
+        train=dataclasses.replace(dataset.train, features=train),
+        test=None if dataset.test is None else dataclasses.replace(dataset.test, features=test),
+        input_digest=dataset.digest(),
+    ), representation
+
+
+def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
+    """Embeddings from files in the place of features, if the config names some."""
+    config = loaded.config.representation
+    if not isinstance(config, FromFile):
+        return dataset
+
+    def part(given: Part, name: str, taken: int | None) -> Part:
+        path = loaded.path(name)
+        vectors = read_embeddings(path, config.array, given.rows, taken)
+        return dataclasses.replace(given, features=vectors)
+
+    train = part(dataset.train, config.train, loaded.config.data.rows)
+    test = dataset.test
+    if test is not None:
+        assert config.test is not None
+        test = part(test, config.test, None)
+        if test.features.shape[1] != train.features.shape[1]:
+            raise loaded.error(
+                ("representation", "test"),
+                f"has {test.features.shape[1]:,} columns, the training part "
+                f"{train.features.shape[1]:,}",
+            )
+    return Dataset(FeatureShape(numeric=train.features.shape[1]), train, test)
+
+
+def _facts(
+    loaded: LoadedConfig, inputs: Dataset, unlabelled: dict[str, Part], *, with_test: bool
+) -> dict[str, Any]:
+    """All that decides the vectors."""
+    config = loaded.config.representation
+    assert config is not None
+    options = config.model_dump(mode="json", exclude={"unlabelled", "train", "test", "seed"})
+    test = inputs.test
+    return {
+        "kind": config.kind,
+        "options": options,
+        "seed": _seed(loaded),
+        "features_sha256": inputs.digest(),
+        "test_features_sha256": None if test is None else array_digest(test.features),
+        "learnt_from_test": with_test,
+        "unlabelled": [
+            {"file": name, "rows": part.rows, "features_sha256": array_digest(part.features)}
+            for name, part in unlabelled.items()
+        ],
+    }
+
+
+def _seed(loaded: LoadedConfig) -> int:
+    own = getattr(loaded.config.representation, "seed", None)
+    return loaded.config.training.seed if own is None else int(own)
+
+
+def _learn(
+    loaded: LoadedConfig,
+    inputs: Dataset,
+    unlabelled: Sequence[Part],
+    facts: dict[str, Any],
+    steps: Steps,
+) -> tuple[Representation, tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
+    config = loaded.config.representation
+    assert config is not None
+    parts = [inputs.train, *unlabelled]
+    if facts["learnt_from_test"] and inputs.test is not None:
+        parts.append(inputs.test)
+    source = Source(loaded, inputs.shape, parts, facts["seed"], steps)
+    learnt = KINDS[config.kind].learn(source)
+    raw = _RawVectors(config.kind, learnt.arrays, steps)
+    found = moments(batch for part in parts for batch in raw.of(part))
+    ends = fitted(found, config.components, whiten=config.whiten)
+    if ends is None:
+        raise loaded.error(
+            ("representation",), "every column that it makes is constant: nothing is left"
+        )
+    representation = Representation(
+        config.kind,
+        inputs.shape,
+        {**learnt.arrays, **ends},
+        facts={**facts, "rows": found.rows, "raw_width": len(found.mean)},
+        notes=(*learnt.notes, *_notes(facts)),
+    )
+    train = raw.projected(representation, inputs.train)
+    test = None if inputs.test is None else raw.projected(representation, inputs.test)
+    return representation, (train, test)
+
+
+class _RawVectors:
+    """Raw vectors of parts, in batches; computed again for a second look if there are too many."""
+
+    def __init__(self, kind: str, arrays: Arrays, steps: Steps) -> None:
+        self._kind, self._arrays, self._steps = KINDS[kind], arrays, steps
+        self._left = _KEPT_BYTES
+        self._kept: dict[int, list[NDArray[np.float32]]] = {}
+
+    def of(self, part: Part) -> Iterator[NDArray[np.float32]]:
+        """Batches [b, raw width] of a part, in order."""
+        kept = self._kept.get(id(part))
+        if kept is not None:
+            yield from kept
+            return
+        found: list[NDArray[np.float32]] = []
+        for batch in self._computed(part):
+            self._left -= batch.nbytes
+            if self._left >= 0:
+                found.append(batch)
+            else:
+                found.clear()
+            yield batch
+        if self._left >= 0:
+            self._kept[id(part)] = found
+
+    def _computed(self, part: Part) -> Iterator[NDArray[np.float32]]:
+        done, chunk = 0, self._kind.chunk
+        for batch in in_batches(self._kind.raw, self._arrays, part.features, part.rows, chunk):
+            done += len(batch)
+            self._steps(_WORD, done, part.rows)
+            yield batch
+
+    def projected(self, representation: Representation, part: Part) -> NDArray[np.float32]:
+        """[n, width] the vectors of a part."""
+        found = np.empty((part.rows, representation.width), np.float32)
+        done = 0
+        ends = {name: representation.arrays[name] for name in ENDS & set(representation.arrays)}
+        placed = jax.device_put(ends)
+        for raw in self.of(part):
+            found[done : done + len(raw)] = _projected(placed, raw)
+            done += len(raw)
+        return found
+
+
+def _notes(facts: dict[str, Any]) -> tuple[str, ...]:
+    files = [f"{source['file']} ({source['rows']:,} rows)" for source in facts["unlabelled"]]
+    if facts["learnt_from_test"]:
+        files.append("the test part")
+    if not files:
+        return ()
+    listed = one_line(", ".join(files))
+    return (f"the representation was learnt from the features of {listed}, too; from no label",)

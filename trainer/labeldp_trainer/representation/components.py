@@ -1,0 +1,100 @@
+"""The end of every representation: principal components, whitened, largest variance first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Float32
+from numpy.typing import NDArray
+from scipy.linalg import blas, eigh
+
+from labeldp_trainer.config.representation import DEFAULT_COMPONENTS
+
+Floats = NDArray[np.float64]
+ENDS = frozenset({"mean", "projection", "columns", "deviation"})
+"""Arrays of ``projected``."""
+_LEAST = 1e-7  # of the largest eigenvalue: what is below is rounding
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean [w] and covariance [w, w] of n rows, in float64."""
+
+    rows: int
+    mean: Floats
+    covariance: Floats
+
+
+def moments(batches: Iterable[NDArray[np.float32]]) -> Moments:
+    """Those of all rows of batches [b, w], one after another."""
+    rows = 0
+    for batch in batches:
+        if not rows:
+            shift: Floats = batch[0].astype(np.float64)  # near the mean: nothing cancels
+            total = np.zeros_like(shift)
+            products: Floats = np.zeros((len(shift), len(shift)), order="F")
+        moved = batch.astype(np.float64) - shift[None, :]
+        rows += len(batch)
+        total += moved.sum(axis=0)
+        products = blas.dsyrk(1.0, moved.T, beta=1.0, c=products, overwrite_c=True)
+    mean = total / rows
+    upper = np.triu(products / rows)
+    whole = upper + np.triu(upper, 1).T
+    return Moments(rows, shift + mean, whole - np.outer(mean, mean))
+
+
+def fitted(
+    found: Moments, components: int | Literal["all"] | None, *, whiten: bool
+) -> dict[str, NDArray[Any]] | None:
+    """What ``projected`` needs: mean, projection and spectrum; or columns, mean, deviation.
+
+    None if every row is the same.
+    """
+    if components == "all" and not whiten:
+        variances = np.diag(found.covariance)
+        kept = np.flatnonzero(variances > _LEAST**2 * variances.max())
+        return (
+            {
+                "columns": kept.astype(np.int32),
+                "mean": found.mean[kept].astype(np.float32),
+                "deviation": np.sqrt(variances[kept]).astype(np.float32),
+            }
+            if variances.max() > 0
+            else None
+        )
+    width = len(found.mean)
+    wanted = width if components == "all" else min(components or DEFAULT_COMPONENTS, width)
+    values, directions = eigh(
+        found.covariance, subset_by_index=[width - wanted, width - 1], check_finite=False
+    )
+    values, directions = values[::-1], directions[:, ::-1]
+    kept = np.flatnonzero(values > _LEAST * values[0])
+    if values[0] <= 0 or not len(kept):
+        return None
+    values, directions = values[kept], directions[:, kept]
+    largest = np.abs(directions).argmax(axis=0)
+    directions = directions * np.sign(directions[largest, np.arange(len(kept))])[None, :]
+    if whiten:
+        directions = directions / np.sqrt(values)[None, :]
+    return {
+        "mean": found.mean.astype(np.float32),
+        "projection": directions.astype(np.float32),
+        "spectrum": values,
+    }
+
+
+def projected(
+    arrays: Mapping[str, jax.Array], raw: Float32[jax.Array, "b w"]
+) -> Float32[jax.Array, "b width"]:
+    """The vectors of raw ones."""
+    if "projection" not in arrays:
+        centred = raw[:, arrays["columns"]] - arrays["mean"][None, :]
+        return centred / arrays["deviation"][None, :]
+    centred = raw - arrays["mean"][None, :]
+    return jnp.matmul(centred, arrays["projection"], precision=lax.Precision.HIGHEST)

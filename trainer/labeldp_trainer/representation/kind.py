@@ -1,0 +1,74 @@
+"""What a kind of representation is: how it learns from features, and what it makes of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+from jaxtyping import Float32
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.data import FeatureShape, Part
+
+Arrays = Mapping[str, NDArray[Any]]
+Steps = Callable[[str, int, int], None]
+"""Called with what is done, how much of it, and of how much."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a representation is learnt from: features alone.
+
+    Attributes:
+        loaded: the config.
+        shape: of an example.
+        parts: the training part, and whatever else may be looked at.
+        seed: of what is drawn.
+        steps: progress.
+    """
+
+    loaded: LoadedConfig
+    shape: FeatureShape
+    parts: Sequence[Part]
+    seed: int
+    steps: Steps = silent
+
+    @property
+    def features(self) -> list[Any]:
+        """Those of each part, [n, …]."""
+        return [part.features for part in self.parts]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a kind has learnt before principal components.
+
+    Attributes:
+        arrays: by name; shapes are all that ``Kind.raw`` knows beside them.
+        notes: sentences for the user.
+    """
+
+    arrays: Arrays
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of representation.
+
+    Attributes:
+        learn: from features. Raises InputError.
+        raw: (arrays, batch of features) → [b, raw width]; pure and of plain operations.
+        chunk: examples at a time whose intermediate values fit the cache of a CPU.
+    """
+
+    learn: Callable[[Source], Learnt]
+    raw: Callable[[Mapping[str, jax.Array], Any], Float32[jax.Array, "b w"]]
+    chunk: int

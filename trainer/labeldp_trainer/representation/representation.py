@@ -1,0 +1,116 @@
+"""A representation: a map of features alone, learnt without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Float32
+from numpy.typing import NDArray
+
+from labeldp_trainer.data import Features, FeatureShape
+from labeldp_trainer.representation.components import projected
+from labeldp_trainer.representation.embeddings import FROM_FILE
+from labeldp_trainer.representation.fourier import RANDOM_FOURIER
+from labeldp_trainer.representation.kind import Arrays, Kind
+from labeldp_trainer.representation.patches import PATCHES
+from labeldp_trainer.representation.tables import PCA, SPLINES
+
+KINDS: Mapping[str, Kind] = {
+    "patches": PATCHES,
+    "pca": PCA,
+    "splines": SPLINES,
+    "random_fourier": RANDOM_FOURIER,
+    "file": FROM_FILE,
+}
+_AT_ONCE = 1024  # examples for which a device is called once
+
+
+@dataclass(frozen=True)
+class Representation:
+    """A map of features to vectors that no label has entered.
+
+    Attributes:
+        kind: as in the config.
+        shape: of the features that it takes; of kind ``file`` they are the embeddings.
+        arrays: everything that was learnt.
+        facts: what it was learnt from, and how: what ``run.json`` says.
+        notes: sentences for the user.
+        stored: the folder where it and its vectors are, if they are on the disk.
+    """
+
+    kind: str
+    shape: FeatureShape
+    arrays: Arrays
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    stored: Path | None = None
+
+    @property
+    def width(self) -> int:
+        """Columns of a vector."""
+        return int(self.arrays["projection"].shape[1] if self._turned else len(self.arrays["mean"]))
+
+    @property
+    def spectrum(self) -> NDArray[np.float64] | None:
+        """[width] eigenvalues of the components that columns are, decreasing, before whitening.
+
+        None if the columns are no components.
+        """
+        return self.arrays["spectrum"] if self._turned else None
+
+    @property
+    def _turned(self) -> bool:
+        return "projection" in self.arrays
+
+    def apply(self, features: Features) -> Float32[jax.Array, "b width"]:
+        """The vectors of a batch: images, flat arrays, or {"numeric", "categorical"}. Pure JAX."""
+        arrays = {name: jnp.asarray(array) for name, array in _floats(self.arrays).items()}
+        return projected(arrays, KINDS[self.kind].raw(arrays, features))
+
+
+def in_batches(
+    function: Callable[[Mapping[str, jax.Array], Any], jax.Array],
+    arrays: Arrays,
+    features: Features,
+    rows: int,
+    chunk: int,
+) -> Iterator[NDArray[np.float32]]:
+    """What ``function`` makes of all rows, in order, a batch after another; the last is shorter.
+
+    A CPU computes ``chunk`` examples at a time, so that what lies between stays in its cache.
+    """
+    at_once = min(_AT_ONCE, -(-rows // chunk) * chunk)
+    if jax.default_backend() != "cpu":
+        chunk = at_once
+
+    @jax.jit
+    def mapped(arrays: Mapping[str, jax.Array], x: Any) -> jax.Array:
+        if chunk == at_once:
+            return function(arrays, x)
+        split = jax.tree.map(lambda leaf: leaf.reshape(-1, chunk, *leaf.shape[1:]), x)
+        found = lax.map(lambda part: function(arrays, part), split)
+        whole: jax.Array = found.reshape(at_once, -1)
+        return whole
+
+    placed = jax.device_put(dict(_floats(arrays)))
+    for start in range(0, rows, at_once):
+        size = min(at_once, rows - start)
+        batch = jax.tree.map(lambda leaf: _padded(leaf[start : start + size], at_once), features)  # noqa: B023
+        yield np.asarray(mapped(placed, batch))[:size]
+
+
+def _padded(rows: NDArray[Any], size: int) -> NDArray[Any]:
+    missing = [(0, size - len(rows))] + [(0, 0)] * (rows.ndim - 1)
+    return np.pad(rows, missing) if size > len(rows) else rows
+
+
+def _floats(arrays: Arrays) -> Arrays:
+    """Without the spectrum, which is float64 and no part of the map."""
+    return {name: array for name, array in arrays.items() if name != "spectrum"}

@@ -1,0 +1,195 @@
+"""Representations on the disk: ``representation/`` of a run folder.
+
+facts.json    what decides the vectors, a digest of that, and the SHA-256 of the files
+learnt.npz    what was learnt
+train.npy     the vectors of the training part
+test.npy      those of the test part, if there is one
+
+It holds features only. A run whose features and options are those of a run beside it takes its
+files, as hard links where the file system has them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
+from numpy.typing import NDArray
+
+from labeldp_trainer.data import Dataset, FeatureShape
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.representation.representation import KINDS, Representation
+from labeldp_trainer.run.folder import read_arrays, write_arrays, write_json
+
+FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"
+PARTS = ("train.npy", "test.npy")
+FORMAT_VERSION = "1.0"
+_ALGORITHM = 1  # counts changes of what is learnt from the same features with the same options
+_MOST_FACTS = 1 << 22  # bytes
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
+
+Vectors = NDArray[np.float32]
+
+
+def digest_of(facts: Mapping[str, Any]) -> str:
+    """SHA-256 of all that decides the vectors."""
+    text = json.dumps({**facts, "algorithm": _ALGORITHM}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def find(output: Path, digest: str) -> tuple[Representation, tuple[Vectors, Vectors | None]] | None:
+    """What the run folder ``output``, or one beside it, holds for this digest, undamaged."""
+    for folder in _candidates(output):
+        try:
+            facts = _facts_of(folder)
+            if facts["digest"] == digest:
+                return _read(folder, facts), _vectors(folder, facts)
+        except _DAMAGE:
+            continue  # it is computed again
+    return None
+
+
+def restored(run: Path) -> Representation:
+    """The representation of a run folder. Raises RunFolderError if it is missing or damaged."""
+    folder = run / FOLDER
+    try:
+        return _read(folder, _facts_of(folder))
+    except _DAMAGE:
+        raise RunFolderError(f"{folder}: is missing or damaged: start another run") from None
+
+
+def save(run: Path, representation: Representation, dataset: Dataset) -> Representation:
+    """Write it into a run folder, whole or not at all, in the place of one that is damaged.
+
+    ``dataset`` holds its vectors. Files that lie beside are linked.
+    """
+    folder = run / FOLDER
+    if representation.stored == folder:
+        return representation
+    shutil.rmtree(folder, ignore_errors=True)
+    with folder_when_whole(folder) as part:
+        if representation.stored is not None:
+            _take(representation.stored, part)
+        else:
+            _write(part, representation, dataset)
+    return Representation(
+        representation.kind,
+        representation.shape,
+        representation.arrays,
+        representation.facts,
+        representation.notes,
+        folder,
+    )
+
+
+def vectors_digest(dataset: Dataset) -> str:
+    """SHA-256 of the vectors of both parts: a resumed run must have the same."""
+    total = hashlib.sha256()
+    for part in (dataset.train, dataset.test):
+        if part is not None:
+            total.update(np.ascontiguousarray(part.features).data)
+    return total.hexdigest()
+
+
+def _candidates(output: Path) -> Iterator[Path]:
+    yield output / FOLDER
+    try:
+        beside = sorted(path for path in output.absolute().parent.iterdir() if path.is_dir())
+    except OSError:
+        return
+    for path in beside:
+        if not path.name.startswith(".") and (path / FOLDER / FACTS).is_file():
+            yield path / FOLDER
+
+
+def _facts_of(folder: Path) -> dict[str, Any]:
+    with (folder / FACTS).open("rb") as file:
+        facts = json.loads(file.read(_MOST_FACTS))
+    if str(facts["format_version"]).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        raise ValueError("another format")
+    return dict(facts)
+
+
+def _read(folder: Path, facts: dict[str, Any]) -> Representation:
+    _require_whole(folder / LEARNT, facts)
+    learnt_from, shape = dict(facts["learnt_from"]), facts["shape"]
+    if facts["kind"] not in KINDS:
+        raise ValueError("an unknown kind")
+    image = None if shape["image"] is None else tuple(shape["image"])
+    return Representation(
+        facts["kind"],
+        FeatureShape(shape["numeric"], tuple(shape["vocabularies"]), image),
+        read_arrays(folder / LEARNT),
+        facts=learnt_from,
+        notes=tuple(map(str, facts["notes"])),
+        stored=folder,
+    )
+
+
+def _vectors(folder: Path, facts: dict[str, Any]) -> tuple[Vectors, Vectors | None]:
+    found: list[Vectors | None] = []
+    for name in PARTS:
+        if name not in facts["files"]:
+            found.append(None)
+            continue
+        _require_whole(folder / name, facts)
+        found.append(np.load(folder / name, allow_pickle=False))
+    train, test = found
+    if train is None:
+        raise ValueError("no vectors")
+    return train, test
+
+
+def _write(part: Path, representation: Representation, dataset: Dataset) -> None:
+    write_arrays(part / LEARNT, dict(representation.arrays))
+    for name, rows in zip(PARTS, (dataset.train, dataset.test), strict=True):
+        if rows is not None:
+            with replaced_when_whole(part / name) as file:
+                np.save(file, rows.features)
+    names = [name for name in (LEARNT, *PARTS) if (part / name).exists()]
+    shape = representation.shape
+    learnt_from = dict(representation.facts)
+    deciding = {k: v for k, v in learnt_from.items() if k not in ("digest", "rows", "raw_width")}
+    facts = {
+        "format_version": FORMAT_VERSION,
+        "digest": digest_of(deciding),
+        "kind": representation.kind,
+        "width": representation.width,
+        "shape": {
+            "numeric": shape.numeric,
+            "vocabularies": list(shape.vocabularies),
+            "image": None if shape.image is None else list(shape.image),
+        },
+        "learnt_from": learnt_from,
+        "notes": list(representation.notes),
+        "files": {name: _sha256(part / name) for name in names},
+    }
+    write_json(part / FACTS, facts)
+
+
+def _take(source: Path, part: Path) -> None:
+    for name in (FACTS, LEARNT, *PARTS):
+        if not (source / name).exists():
+            continue
+        try:
+            os.link(source / name, part / name)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(source / name, part / name)
+
+
+def _require_whole(path: Path, facts: dict[str, Any]) -> None:
+    if _sha256(path) != facts["files"][path.name]:
+        raise ValueError("damaged")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

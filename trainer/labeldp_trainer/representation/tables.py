@@ -1,0 +1,288 @@
+"""Columns made of features: standardised numbers, hinges, one-hot categories, crosses of columns.
+
+A batch is encoded by gathers and comparisons alone. Which columns, knots and categories there are
+comes from the features that the representation is learnt from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float32, Int32
+from numpy.typing import NDArray
+
+from labeldp_trainer.config.data import TableData
+from labeldp_trainer.config.representation import MOST_COLUMNS, Splines
+from labeldp_trainer.representation.kind import Kind, Learnt, Source
+
+_BINS = 4  # of a numeric column in a cross: its quartiles
+_MOST_ENTRIES = 1 << 24  # of the look-up tables of crosses
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Numeric columns.
+
+    Attributes:
+        names: of all columns, for messages.
+        values: [n, kept] standardised.
+        kept: [kept] those that are not constant.
+        means, deviations: [kept].
+    """
+
+    names: Sequence[str]
+    values: NDArray[np.float32]
+    kept: Ints
+    means: NDArray[np.float32]
+    deviations: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, source: Source) -> _Numbers:
+        numbers = np.concatenate([_numeric(part) for part in source.features])
+        means = numbers.mean(axis=0, dtype=np.float64)
+        deviations = numbers.std(axis=0, dtype=np.float64)
+        varies = (numbers != numbers[:1]).any(axis=0)
+        kept = np.flatnonzero(varies & (deviations > 0)).astype(np.int32)
+        means, deviations = (a[kept].astype(np.float32) for a in (means, deviations))
+        values = (numbers[:, kept] - means[None, :]) / deviations[None, :]
+        data = source.loaded.config.data
+        named = data.numeric if isinstance(data, TableData) else None
+        names = named or [str(j) for j in range(numbers.shape[1])]
+        return cls(names, values, kept, means, deviations)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is left out."""
+        dropped = sorted(set(range(len(self.names))) - set(self.kept.tolist()))
+        if not dropped:
+            return ()
+        listed = ", ".join(repr(self.names[j]) for j in dropped[:5])
+        more = f" and {len(dropped) - 5:,} more" if len(dropped) > 5 else ""
+        return (f"representation: constant features are left out: {listed}{more}",)
+
+    def quantiles(self, count: int) -> list[NDArray[np.float32]]:
+        """Of each column, at most so many inner quantiles of its distinct values."""
+        found = []
+        for column in self.values.T:
+            distinct = np.unique(column)
+            # Of distinct values, so that a heavy one (zero, mostly) does not take all knots.
+            places = np.linspace(0, 1, count + 2)[1:-1]
+            inner = np.unique(np.quantile(distinct, places, method="nearest"))
+            found.append(inner[(inner > distinct[0]) & (inner < distinct[-1])].astype(np.float32))
+        return found
+
+
+def _learn(source: Source, *, knots: int, min_count: int) -> tuple[Learnt, _Numbers, Ints]:
+    """Arrays of the encoding, and the merged codes [n, categorical]."""
+    numbers = _Numbers.of(source)
+    lists = numbers.quantiles(knots)
+    sizes = source.shape.vocabularies
+    codes = np.concatenate([_categorical(part, len(sizes)) for part in source.features])
+    merged, counts = [np.zeros(0, np.int32)], []
+    for j, size in enumerate(sizes):
+        often = np.bincount(codes[:, j], minlength=size) >= min_count
+        merged.append(np.where(often, np.cumsum(often), 0).astype(np.int32))  # 0: all others
+        counts.append(int(often.sum()) + 1)
+    offsets = np.cumsum([0, *sizes], dtype=np.int32)[:-1]
+    table = np.concatenate(merged)
+    arrays = {
+        "numeric_kept": numbers.kept,
+        "numeric_mean": numbers.means,
+        "numeric_deviation": numbers.deviations,
+        "knot_column": np.repeat(np.arange(len(lists), dtype=np.int32), list(map(len, lists))),
+        "knot": np.concatenate([np.zeros(0, np.float32), *lists]),
+        "code_offset": offsets,
+        "code_merged": table,
+        "one_hot_column": np.repeat(np.arange(len(counts), dtype=np.int32), counts),
+        "one_hot_code": np.concatenate([np.zeros(0, np.int32), *map(np.arange, counts)]).astype(
+            np.int32
+        ),
+    }
+    _require_width(source, sum(len(arrays[k]) for k in ("numeric_kept", "knot", "one_hot_code")))
+    return Learnt(arrays, numbers.notes), numbers, table[codes + offsets[None, :]]
+
+
+def columns_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+    """[b, w]: standardised numbers, hinges, one-hot categories; images are flattened pixels."""
+    if not isinstance(x, Mapping) and "numeric_kept" not in arrays:
+        pixels: jax.Array = x.reshape(x.shape[0], -1)
+        return pixels
+    numbers, hinges, codes = _encoded(arrays, x)
+    return jnp.concatenate([numbers, hinges, _one_hot(arrays, codes)], axis=1)
+
+
+def _splines_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
+    """The same and the crosses."""
+    numbers, hinges, codes = _encoded(arrays, x)
+    parts = [numbers, hinges, _one_hot(arrays, codes)]
+    if "cross_left" in arrays:
+        parts.append(_crossed(arrays, numbers, codes))
+    return jnp.concatenate(parts, axis=1)
+
+
+def _encoded(arrays: Mapping[str, jax.Array], x: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    mean, deviation = arrays["numeric_mean"][None, :], arrays["numeric_deviation"][None, :]
+    given = x["numeric"] if isinstance(x, Mapping) else x
+    numbers = (given[:, arrays["numeric_kept"]] - mean) / deviation
+    hinges = jax.nn.relu(numbers[:, arrays["knot_column"]] - arrays["knot"][None, :])
+    codes = jnp.zeros((numbers.shape[0], 0), jnp.int32)
+    if isinstance(x, Mapping) and arrays["code_offset"].size:
+        codes = arrays["code_merged"][x["categorical"] + arrays["code_offset"][None, :]]
+    return numbers, hinges, codes
+
+
+def _one_hot(arrays: Mapping[str, jax.Array], codes: Int32[jax.Array, "b c"]) -> jax.Array:
+    if not codes.shape[1]:
+        return jnp.zeros((codes.shape[0], 0), jnp.float32)
+    found = codes[:, arrays["one_hot_column"]] == arrays["one_hot_code"][None, :]
+    return found.astype(jnp.float32)
+
+
+def _crossed(
+    arrays: Mapping[str, jax.Array], numbers: jax.Array, codes: Int32[jax.Array, "b c"]
+) -> jax.Array:
+    """[b, w]: how many pairs fall into each column."""
+    fields = codes
+    if arrays["bin_edge"].shape[0]:
+        above = numbers[:, :, None] >= arrays["bin_edge"][None, :, :]
+        fields = jnp.concatenate([codes, above.astype(jnp.int32).sum(axis=2)], axis=1)
+    left, right = fields[:, arrays["cross_left"]], fields[:, arrays["cross_right"]]
+    place = left * arrays["cross_size"][None, :] + right + arrays["cross_offset"][None, :]
+    column = arrays["cross_column"][place]
+    hits = column[:, :, None] == arrays["cross_columns"][None, None, :]
+    return hits.astype(jnp.float32).sum(axis=1)
+
+
+def learn_columns(source: Source) -> Learnt:
+    """Standardised numbers and one-hot categories; of images nothing but their width."""
+    if source.shape.image is not None:
+        _require_width(source, int(np.prod(source.shape.image)))
+        return Learnt({})
+    return _learn(source, knots=0, min_count=1)[0]
+
+
+def _learn_splines(source: Source) -> Learnt:
+    config = source.loaded.config.representation
+    assert isinstance(config, Splines)
+    learnt, numbers, merged = _learn(source, knots=config.knots, min_count=config.min_count)
+    if not config.crosses:
+        return learnt
+    crosses = _crosses(source, config, learnt.arrays, numbers, merged)
+    found = {**learnt.arrays, **crosses}
+    names = ("numeric_kept", "knot", "one_hot_code", "cross_columns")
+    _require_width(source, sum(len(found[name]) for name in names))
+    return Learnt(found, learnt.notes)
+
+
+def _crosses(
+    source: Source,
+    config: Splines,
+    arrays: Mapping[str, NDArray[Any]],
+    numbers: _Numbers,
+    merged: Ints,
+) -> dict[str, NDArray[Any]]:
+    """Pairs of fields: categories, then numbers in bins; and the column of each pair of values."""
+    data = source.loaded.config.data
+    assert isinstance(data, TableData)
+    edges = np.full((len(numbers.kept), _BINS - 1), np.inf, np.float32)
+    for j, found in enumerate(numbers.quantiles(_BINS - 1)):
+        edges[j, : len(found)] = found
+    binned = (numbers.values[:, :, None] >= edges[None, :, :]).sum(axis=2)
+    fields = np.concatenate([merged, binned], axis=1).astype(np.int32)
+    names = [*data.categorical, *(numbers.names[j] for j in numbers.kept)]
+    sizes = [int(column.max()) + 1 for column in fields.T]
+    # A category may be there without a row of its own: every code needs its place.
+    for j in range(len(data.categorical)):
+        sizes[j] = int((arrays["one_hot_column"] == j).sum())
+    hashed = isinstance(config.crosses, int)
+    pairs = _pairs(source, config, names)
+    entries = [sizes[i] * sizes[j] for i, j in pairs]
+    if sum(entries) > _MOST_ENTRIES:
+        reason = f"{sum(entries):,} pairs of values are too many: list pairs, or raise min_count"
+        raise source.loaded.error(("representation", "crosses"), reason)
+    tables, width = [], config.crosses if isinstance(config.crosses, int) else 0
+    for (i, j), count in zip(pairs, entries, strict=True):
+        if hashed:
+            tables.append(hashed_columns(i, j, sizes[i], sizes[j], width))
+            continue
+        seen = np.bincount(fields[:, i] * sizes[j] + fields[:, j], minlength=count)
+        often = seen >= config.min_count
+        tables.append(np.where(often, width + np.cumsum(often), width))  # the rest share one
+        width += int(often.sum()) + 1
+    return {
+        "bin_edge": edges,
+        "cross_left": np.array([i for i, _ in pairs], np.int32),
+        "cross_right": np.array([j for _, j in pairs], np.int32),
+        "cross_size": np.array([sizes[j] for _, j in pairs], np.int32),
+        "cross_offset": np.cumsum([0, *entries], dtype=np.int32)[:-1],
+        "cross_column": np.concatenate(tables).astype(np.int32),
+        "cross_columns": np.arange(width, dtype=np.int32),
+    }
+
+
+def _pairs(source: Source, config: Splines, names: Sequence[str]) -> list[tuple[int, int]]:
+    if isinstance(config.crosses, int):
+        if len(names) < 2:
+            reason = "needs two features or more that are not constant"
+            raise source.loaded.error(("representation", "crosses"), reason)
+        return list(combinations(range(len(names)), 2))
+    for pair in config.crosses:
+        for name in pair:
+            if name not in names:
+                reason = f"{name!r} is no feature that is not constant"
+                raise source.loaded.error(("representation", "crosses"), reason)
+    return [(names.index(a), names.index(b)) for a, b in config.crosses]
+
+
+def hashed_columns(
+    left: int, right: int, left_size: int, right_size: int, width: int
+) -> NDArray[np.int32]:
+    """[left_size · right_size] the column of each pair of values: SplitMix64 of all four numbers.
+
+    The same in every process and on every machine.
+    """
+    a, b = np.divmod(np.arange(left_size * right_size, dtype=np.uint64), np.uint64(right_size))
+    state: NDArray[np.uint64] = np.zeros_like(a)
+    for word in (np.full_like(a, left), np.full_like(a, right), a, b):
+        state = _mixed(state ^ word)
+    return (state % np.uint64(width)).astype(np.int32)
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64 (Steele, Lea and Flood 2014), modulo 2^64."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = x ^ (x >> np.uint64(31))
+    return mixed
+
+
+def _require_width(source: Source, width: int) -> None:
+    if width > MOST_COLUMNS:
+        raise source.loaded.error(
+            ("representation",),
+            f"{width:,} columns (a category is one) are more than {MOST_COLUMNS:,}",
+        )
+
+
+def _numeric(part: Any) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = part["numeric"] if isinstance(part, Mapping) else part
+    return found
+
+
+def _categorical(part: Any, columns: int) -> Ints:
+    if isinstance(part, Mapping):
+        found: Ints = part["categorical"]
+        return found
+    return np.zeros((len(part), columns), np.int32)
+
+
+PCA = Kind(learn_columns, columns_raw, chunk=512)
+SPLINES = Kind(_learn_splines, _splines_raw, chunk=512)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from labeldp_compile.cli.errors import explained
-from labeldp_compile.cli.output import row_progress, say, tell
+from labeldp_compile.cli.output import row_progress, say, say_json, tell, text_table
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.text_form import TextForm
 from labeldp_trainer.config import load_config
@@ -111,6 +111,50 @@ def predict_command(
         )
     if not quiet:
         tell(f"{output}: {rows:,} rows")
+
+
+@explained
+@click.command(
+    "runs",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  labeldp runs runs --html runs.html",
+)
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--html", type=click.Path(path_type=Path), help="Also write one page.")
+@click.option("--overwrite", is_flag=True, help="Replace a page that exists.")
+def runs_command(
+    folders: tuple[Path, ...], as_json: bool, html: Path | None, overwrite: bool
+) -> None:
+    """Compare the training runs in FOLDERS: run folders, or folders that hold some.
+
+    Runs on the same data stand in one table, the best first, beside what the best constant and the
+    best run without privacy reach. Runs that are not finished, or damaged, are named.
+    """
+    from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs_table import (  # noqa: PLC0415
+        LEFT,
+        runs_page,
+        tables,
+        unfinished,
+    )
+
+    if html is not None:
+        require_output(html, overwrite=overwrite)
+    runs = find_runs(folders)
+    if as_json:
+        say_json(to_json(runs))
+    else:
+        lines = unfinished(runs)
+        for table in reversed(tables(runs)):
+            between = [""] if lines else []
+            cells = text_table(table.header, table.rows, left=LEFT)
+            lines = [table.title, *cells, *between, *lines]
+        say(*lines)
+    if html is not None:
+        with replaced_when_whole(html) as part:
+            part.write(runs_page(runs).encode())
 
 
 def _require_new(output: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float32, Int64
 
-from labeldp_trainer.config import LoadedConfig, parse_config
+from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data import Features, FeatureShape, Task
 from labeldp_trainer.data.encoder import Encoder, encoder_of
 from labeldp_trainer.errors import RunFolderError
@@ -27,6 +26,7 @@ from labeldp_trainer.representation.representation import KINDS
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.checkpoints import load_params
 from labeldp_trainer.run.folder import ENCODER
+from labeldp_trainer.run.stored import stored_config
 
 _MOST_INTEGER = 2**63
 
@@ -136,22 +136,6 @@ def open_trained(path: Path) -> Trained:
     model = build_model(loaded, shape, task.outputs)
     params = load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
     return Trained(folder, loaded, encoder, loss, representation, model, params)
-
-
-def stored_config(
-    folder: RunFolder, facts: Mapping[str, Any], directory: Any = None
-) -> LoadedConfig:
-    """The config of a run; its paths start from ``directory``. Raises InputError."""
-    path = folder.path / "config.yaml"
-    try:
-        data = path.read_bytes()
-        text = data.decode()
-    except (OSError, ValueError):
-        raise RunFolderError(f"{path}: is missing or damaged") from None
-    if hashlib.sha256(data).hexdigest() != facts.get("config_sha256"):
-        raise RunFolderError(f"{path}: is not the config that the run was started with")
-    start = folder.path / directory if isinstance(directory, str) else folder.path
-    return parse_config(text, str(path), start)
 
 
 def _stated(folder: RunFolder) -> dict[str, Any]:

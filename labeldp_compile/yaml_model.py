@@ -6,6 +6,7 @@ Specs and training configs are read by it.
 from __future__ import annotations
 
 import difflib
+import json
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -255,3 +256,38 @@ class Document(Generic[M]):
         except ValidationError as error:
             problems, number = explain(error.errors(), yaml, self.model, self.name)
             raise refusal(self.error, source, yaml, problems, number) from error
+
+    def json_schema(self, title: str) -> str:
+        """The JSON Schema (draft 7) as indented text, with a final newline; for editors."""
+        schema = _draft7(self.model.model_json_schema())
+        document = {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "title": title,
+            **{key: value for key, value in schema.items() if key != "title"},
+        }
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+# Keywords whose names draft 7 spells in another way; pydantic leaves the limits of numbers that a
+# function reads under its own names.
+_DRAFT7 = {
+    "$defs": "definitions",
+    "prefixItems": "items",
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+}
+
+
+def _draft7(node: Any) -> Any:
+    """Rename what draft 7 calls otherwise, and drop the OpenAPI keyword ``discriminator``."""
+    if isinstance(node, dict):
+        return {
+            _DRAFT7.get(key, key): _draft7(value)
+            for key, value in node.items()
+            if key != "discriminator"
+        }
+    if isinstance(node, list):
+        return [_draft7(item) for item in node]
+    return node.replace("#/$defs/", "#/definitions/") if isinstance(node, str) else node

@@ -22,12 +22,15 @@ _COMMANDS = {
     "randomize": "Randomize the labels of TABLE with ARTIFACT, which is verified first.",
     "estimate": "Estimate histogram, mean and quantiles of what is behind private labels.",
     "train": "Train a JAX model on private labels (needs labeldp-trainer).",
+    "runs": "Compare training runs: ε, δ, metric, baselines (needs labeldp-trainer).",
+    "predict": "Add what a trained model predicts to TABLE (needs labeldp-trainer).",
+    "export": "Write a trained model as ONNX, with its statement (needs labeldp-trainer).",
     "keygen": "Write a new random key to FILE, for labeldp randomize --key.",
     "inspect": "Show the matrix Pr[output | label] of an artifact, its outputs and its labels.",
     "report": "Show what the artifact FILE does and promises, on one page for people.",
     "compose": "Say what one user pays whose labels go through all FILEs.",
     "ledger": "Keep the budget of data sets: a private prior is paid before a label is read.",
-    "schema": "Print the JSON Schema (draft 7) of the spec.",
+    "schema": "Print the JSON Schema (draft 7) of the spec, or of a training config.",
     "completion": "Print a script that completes commands, options and files in SHELL.",
 }
 

@@ -14,12 +14,11 @@ from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artif
 from labeldp_compile.cli.output import complain, row_progress, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
-from labeldp_compile.tabular import open_table, rewrite_table
+from labeldp_compile.tabular import open_table, require_rewritten, rewrite_table
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.inspection.facts import has_whole_outputs
-from labeldp_compile.whole_file import require_folder, require_output
 
 _EXAMPLE = """\b
 Example:
@@ -93,7 +92,7 @@ def randomize_command(
     Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
     do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
     """
-    _require_output(table, output, overwrite=overwrite)
+    require_rewritten(table, output, overwrite=overwrite)
     # Arrow's own pools keep much of what is freed: measured by benchmarks/memory.py.
     pa.set_memory_pool(pa.system_memory_pool())
     key = _key(key_file, id_column, context, version)
@@ -160,23 +159,6 @@ def randomize_command(
             )
         if add_as is not None:
             tell(f"{output}: still holds the true labels in {column!r}")
-
-
-def _require_output(table: Path, output: Path, *, overwrite: bool) -> None:
-    """Raise InputError unless the output can be written; nothing is read."""
-    if is_stream(output):
-        if not is_stream(table) and table.is_dir():
-            raise InputError(f"{table}: is a folder, and its parts are not one CSV: name a folder")
-        return
-    if not is_stream(table) and table.is_dir():
-        inside = output.absolute().parent.resolve()
-        if inside.is_relative_to(table.resolve()):
-            raise InputError(f"{output}: lies in the input; write to another folder")
-        require_folder(output)
-        return
-    if output.exists() and table.exists() and output.samefile(table):
-        raise InputError(f"{output}: is the input; write to another file")
-    require_output(output, overwrite=overwrite)
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:

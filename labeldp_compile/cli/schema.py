@@ -1,13 +1,30 @@
-"""``labeldp schema``: the JSON Schema of the spec, for editors."""
+"""``labeldp schema``: the JSON Schemas of the spec and of the training config, for editors."""
 
 from __future__ import annotations
 
 import click
 
-from labeldp_compile.spec import json_schema
+_EXAMPLE = """\b
+Examples:
+  labeldp schema > labeldp-spec.schema.json
+  labeldp schema --training > labeldp-train.schema.json
+"""
 
 
-@click.command("schema", epilog="\b\nExample:\n  labeldp schema > labeldp-spec.schema.json")
-def schema_command() -> None:
-    """Print the JSON Schema (draft 7) of the spec."""
-    click.echo(json_schema(), nl=False)
+@click.command("schema", epilog=_EXAMPLE)
+@click.option("--training", is_flag=True, help="That of a training config (needs labeldp-trainer).")
+def schema_command(training: bool) -> None:
+    """Print the JSON Schema (draft 7) of the spec, or of a training config.
+
+    An editor that speaks YAML completes and checks a file whose first line is
+    "# yaml-language-server: $schema=FILE".
+    """
+    if training:
+        from labeldp_compile.cli.trainer import trainer_module  # noqa: PLC0415
+
+        text: str = trainer_module("config", "schema --training").json_schema()
+    else:
+        from labeldp_compile.spec import json_schema  # noqa: PLC0415
+
+        text = json_schema()
+    click.echo(text, nl=False)

@@ -143,8 +143,8 @@ class TableReader:
             yield from csv_batches(self.csv, columns or self.schema.names, self.column)
             return
         try:
-            with _open_parquet(self.path) as file:
-                yield from file.iter_batches(_batch_rows(file, columns), columns=columns)
+            with open_parquet(self.path) as file:
+                yield from file.iter_batches(batch_rows(file, columns), columns=columns)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise refused(self.path, _DAMAGED) from None
 
@@ -195,7 +195,7 @@ def _open_file(
         every = pa.schema([(name, pa.string()) for name in csv.names])
     else:
         try:
-            with _open_parquet(path) as file:
+            with open_parquet(path) as file:
                 every, rows = file.schema_arrow, file.metadata.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise refused(path, "is empty, or not a Parquet file") from None
@@ -309,7 +309,7 @@ def csv_blocks(
         raise refused(csv.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
 
 
-def _open_parquet(path: Path) -> pq.ParquetFile:
+def open_parquet(path: Path) -> pq.ParquetFile:
     """The file, read in small pieces: with pre_buffer, whole row groups are kept, and pile up."""
     metadata = pq.read_metadata(path)
     least, most = _PARQUET_BUFFER
@@ -317,7 +317,7 @@ def _open_parquet(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(path, metadata=metadata, pre_buffer=False, buffer_size=buffer)
 
 
-def _batch_rows(file: pq.ParquetFile, columns: list[str] | None) -> int:
+def batch_rows(file: pq.ParquetFile, columns: list[str] | None) -> int:
     """Rows whose data have about ``BATCH_BYTES``, in the file without compression and as arrays.
 
     Arrays may be much larger where a column has few values; their size is that of the first rows.

@@ -150,11 +150,12 @@ def check_format(table: TableReader, output: Path, add_as: str | None) -> None:
     if form.is_text:
         for field in table.schema:
             kept = add_as is not None or field.name != table.column
-            if kept and not _csv_holds(field.type):
+            if kept and not csv_holds(field.type):
                 raise refused(output, f"CSV cannot hold {field.name!r}, a {field.type}")
 
 
-def _csv_holds(kind: pa.DataType) -> bool:
+def csv_holds(kind: pa.DataType) -> bool:
+    """Whether Arrow writes a column of this type as CSV."""
     nulls = pa.RecordBatch.from_arrays([pa.nulls(1, kind)], names=["x"])
     try:
         pa_csv.write_csv(nulls, pa.BufferOutputStream())

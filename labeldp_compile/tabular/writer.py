@@ -18,14 +18,19 @@ from labeldp_runtime.duplicates import UniqueIds
 from labeldp_runtime.whole_file import Found, say_removed
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import refused
+from labeldp_compile.errors import InputError, refused
 from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.label_column import label_array
 from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tabular.table_sink import TableSink, check_format, output_format
-from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
+from labeldp_compile.whole_file import (
+    folder_when_whole,
+    replaced_when_whole,
+    require_folder,
+    require_output,
+)
 
 _OWNER_ONLY = 0o600
 Randomize = Callable[..., NDArray[Any]]
@@ -40,6 +45,26 @@ class _Private:
     whole: bool
     provenance: Provenance | None
     delimiter: str | None
+
+
+def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
+    """Raise InputError unless a copy of a table can be written; nothing is read.
+
+    A folder becomes a folder outside itself; ``-`` is standard input, or output.
+    """
+    if is_stream(output):
+        if not is_stream(table) and table.is_dir():
+            raise InputError(f"{table}: is a folder, and its parts are not one CSV: name a folder")
+        return
+    if not is_stream(table) and table.is_dir():
+        inside = output.absolute().parent.resolve()
+        if inside.is_relative_to(table.resolve()):
+            raise InputError(f"{output}: lies in the input; write to another folder")
+        require_folder(output)
+        return
+    if output.exists() and table.exists() and output.samefile(table):
+        raise InputError(f"{output}: is the input; write to another file")
+    require_output(output, overwrite=overwrite)
 
 
 def rewrite_table(

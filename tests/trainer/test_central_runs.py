@@ -65,8 +65,10 @@ def check(directory, result, *, amplified):
     assert statement["details"]["amplified"] is amplified
     assert 0.98 * 8 < epsilon_of(statement) <= 8
     words = (folder / "privacy.txt").read_text()
-    assert words.strip() == statement["statement"] == result.statement.paragraph()
+    assert words.strip() == result.statement.text()
+    assert statement["statement"] == result.statement.paragraph()
     steps, sigma = statement["details"]["steps"], statement["details"]["noise_multiplier"]
+    words = " ".join(words.split())
     assert f"in each of {steps} steps" in words
     assert f"σ = {sigma:.6g}" in words
     assert ("who was in which batch" in words) is amplified
@@ -77,7 +79,12 @@ def check(directory, result, *, amplified):
         allowed |= {"seconds", "examples_per_second", "noisy_gradient_norm"}
         allowed |= {"projection_distance", "projection_certified"}
     for line in [*lines_of(folder), json.loads((folder / "result.json").read_text())]:
-        assert set(line) <= allowed | {"format_version", "epochs", "epoch_of_parameters"}
+        assert set(line) <= allowed | {
+            "format_version",
+            "epochs",
+            "epoch_of_parameters",
+            "baselines",
+        }
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))
     return statement
 

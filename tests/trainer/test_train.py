@@ -56,8 +56,8 @@ def test_the_run_folder(tmp_path):
     folder = tmp_path / "run"
     names = {path.name for path in folder.iterdir()}
     assert names == {
-        "checkpoints", "config.yaml", "kept.npz", "learning_curve.png", "metrics.jsonl",
-        "params.npz", "privacy.json", "privacy.txt", "result.json", "run.json",
+        "checkpoints", "config.yaml", "encoder.json", "kept.npz", "learning_curve.png",
+        "metrics.jsonl", "params.npz", "privacy.json", "privacy.txt", "result.json", "run.json",
     }  # fmt: skip
     assert (folder / "config.yaml").read_text() == CONFIG
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -68,7 +68,7 @@ def test_the_run_folder(tmp_path):
     loaded = load_params(folder / "params.npz", result.model.init(jax.random.key(9)))
     jax.tree.map(np.testing.assert_array_equal, loaded, result.params)
     assert json.loads((folder / "privacy.json").read_text())["epsilon"] is None
-    assert (folder / "privacy.txt").read_text().startswith("There is no privacy")
+    assert (folder / "privacy.txt").read_text().startswith("Promise\n  There is no privacy")
 
 
 def test_same_seed_same_parameters_other_seed_others(tmp_path):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         TrainerError,
     )
     from labeldp_trainer.models import Model
-    from labeldp_trainer.run import load_params
+    from labeldp_trainer.run.checkpoints import load_params
     from labeldp_trainer.training import Result, train
 
 # Loaded when asked for: JAX takes seconds, which help and a wrong config should not cost.
@@ -33,7 +33,7 @@ _HOMES = {
     "RunFolderError": "errors",
     "TrainerError": "errors",
     "load_config": "config",
-    "load_params": "run",
+    "load_params": "run.checkpoints",
     "parse_config": "config",
     "train": "training",
 }

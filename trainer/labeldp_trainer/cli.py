@@ -1,4 +1,4 @@
-"""``labeldp train`` and ``python -m labeldp_trainer``."""
+"""``labeldp train`` (``python -m labeldp_trainer``), ``predict``, ``export`` and ``runs``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from labeldp_compile.cli.errors import explained
-from labeldp_compile.cli.output import say, tell
+from labeldp_compile.cli.output import row_progress, say, say_json, tell, text_table
+from labeldp_compile.cli.text_options import text_options
+from labeldp_compile.text_form import TextForm
 from labeldp_trainer.config import load_config
 
 
@@ -32,12 +34,17 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     The folder holds the parameters, the metrics, checkpoints, and a statement of what is private
     and what must stay secret (privacy.txt, privacy.json).
     """
+    if output is not None and not resume:
+        _require_new(output)
     loaded = load_config(config)
-    # Not before the config is right: JAX takes seconds to load.
+    from labeldp_trainer.run import find_run  # noqa: PLC0415
+
+    output = output or Path("runs") / loaded.config.name
+    find_run(output, loaded.digest, resume=resume)
+    # Not before config and folder are right: JAX takes seconds to load.
     from labeldp_trainer.progress import epoch_progress, step_progress  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
-    output = output or Path("runs") / loaded.config.name
     progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
     steps = step_progress(quiet=quiet)
     result = train(loaded, output, resume=resume, progress=progress, steps=steps)
@@ -51,4 +58,107 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     say(f"{output}: {numbers}")
     for note in result.notes:
         tell(f"note: {note}")
-    say(result.statement.paragraph())
+    say(*result.statement.text().splitlines())
+
+
+@explained
+@click.command(
+    "predict",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  labeldp predict runs/first people.parquet -o predicted.parquet",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Parquet, CSV or npz file to write; a folder for a folder.",
+)
+@click.option("--probabilities", is_flag=True, help="Add the probability of each class.")
+@text_options
+@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+def predict_command(
+    run: Path,
+    table: Path,
+    output: Path,
+    probabilities: bool,
+    delimiter: str | None,
+    encoding: str | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Add what the model of the finished run folder RUN predicts to the rows of TABLE.
+
+    TABLE is of the kind that the run was trained on: a table (Parquet, CSV, a folder of such
+    parts), an npz archive, or an idx file of images. Of a table the feature columns are read; all
+    columns are kept, and "prediction" stands behind them. Labels need not be there.
+    """
+    from labeldp_compile.tabular import require_rewritten  # noqa: PLC0415
+
+    require_rewritten(table, output, overwrite=overwrite)
+    # Not before the names are right: JAX takes seconds to load.
+    from labeldp_trainer.outcomes.predict import predict_file  # noqa: PLC0415
+    from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
+
+    trained = open_trained(run)
+    form = None if delimiter is None and encoding is None else TextForm(delimiter, encoding)
+    with row_progress("predicting", None, quiet=quiet) as progress:
+        rows = predict_file(
+            trained, table, output, probabilities=probabilities, form=form, progress=progress
+        )
+    if not quiet:
+        tell(f"{output}: {rows:,} rows")
+
+
+@explained
+@click.command(
+    "runs",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  labeldp runs runs --html runs.html",
+)
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--html", type=click.Path(path_type=Path), help="Also write one page.")
+@click.option("--overwrite", is_flag=True, help="Replace a page that exists.")
+def runs_command(
+    folders: tuple[Path, ...], as_json: bool, html: Path | None, overwrite: bool
+) -> None:
+    """Compare the training runs in FOLDERS: run folders, or folders that hold some.
+
+    Runs on the same data stand in one table, the best first, beside what the best constant and the
+    best run without privacy reach. Runs that are not finished, or damaged, are named.
+    """
+    from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415
+    from labeldp_trainer.outcomes.runs_table import (  # noqa: PLC0415
+        LEFT,
+        runs_page,
+        tables,
+        unfinished,
+    )
+
+    if html is not None:
+        require_output(html, overwrite=overwrite)
+    runs = find_runs(folders)
+    if as_json:
+        say_json(to_json(runs))
+    else:
+        lines = unfinished(runs)
+        for table in reversed(tables(runs)):
+            between = [""] if lines else []
+            cells = text_table(table.header, table.rows, left=LEFT)
+            lines = [table.title, *cells, *between, *lines]
+        say(*lines)
+    if html is not None:
+        with replaced_when_whole(html) as part:
+            part.write(runs_page(runs).encode())
+
+
+def _require_new(output: Path) -> None:
+    # What reads run folders takes a tenth of a second to load: not for help or a wrong config.
+    from labeldp_trainer.run import require_new  # noqa: PLC0415
+
+    require_new(output)

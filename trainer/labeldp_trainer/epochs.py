@@ -24,7 +24,8 @@ from labeldp_trainer.loop import State, make_epoch, start
 from labeldp_trainer.losses import build_optimizer
 from labeldp_trainer.methods import Method
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.run import Checkpoints, RunFolder
+from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.checkpoints import Checkpoints
 from labeldp_trainer.run.metrics import Line, append_line, draw_curve, keep_lines
 from labeldp_trainer.run.program import Stages
 from labeldp_trainer.sharding import Devices

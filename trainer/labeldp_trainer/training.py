@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
+from labeldp_trainer.baselines import constant_metrics
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data import Dataset, Task, load_data
+from labeldp_trainer.data.encoder import ArrayEncoder
 from labeldp_trainer.epochs import Run, run_stages
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import make_evaluation
@@ -23,9 +28,9 @@ from labeldp_trainer.models import Model, Params, build_model
 from labeldp_trainer.representation import Representation, represented, save
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.representation.store import vectors_digest
-from labeldp_trainer.run import create_run, find_run, save_params
-from labeldp_trainer.run.checkpoints import describe
-from labeldp_trainer.run.folder import write_json
+from labeldp_trainer.run import create_run, find_run
+from labeldp_trainer.run.checkpoints import describe, save_params
+from labeldp_trainer.run.folder import ENCODER, FORMAT_VERSION, write_json
 from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.program import environment, program_digest, repeats_bits
 from labeldp_trainer.sharding import Devices
@@ -77,6 +82,7 @@ def train(
     builder = open_method(loaded)
     dataset = _data(loaded, builder)
     loss = Loss(loaded.config.loss, _task(loaded, builder))
+    model_from = "config" if model is None else "python"
     representation: Representation | None = None
     if loaded.config.representation is not None:
         dataset, representation = represented(loaded, dataset, output, steps)
@@ -90,6 +96,7 @@ def train(
     method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))
     _check_early_stopping(loaded, method)
     facts = _facts(loaded, dataset, params, devices)
+    encoder = _encoder(loaded, dataset, representation, loss, output, model_from)
     if representation is not None:
         facts["representation"] = dict(representation.facts)
         facts["representation_sha256"] = vectors_digest(dataset)
@@ -98,6 +105,8 @@ def train(
         facts |= {"environment": environment(), "program_sha256": digest}
 
     def also(part: Path) -> None:
+        if not (part / ENCODER).exists():  # resumed: what it was trained with stands there
+            write_json(part / ENCODER, encoder)
         if representation is not None:
             save(part, representation, dataset)
 
@@ -123,7 +132,9 @@ def train(
     metrics: Line = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
     save_params(folder.params, params)
     draw_curve(folder.path / "learning_curve.png", lines)
-    write_json(folder.result, {"format_version": "1.0", **for_json(metrics)})
+    constant = {} if tests is None else for_json(constant_metrics(loss, np.asarray(tests[1])))
+    baselines = {"baselines": {"constant": constant}} if constant else {}
+    write_json(folder.result, {"format_version": "1.0", **for_json(metrics), **baselines})
     notes = (*(() if representation is None else representation.notes), *method.notes)
     return Result(params, metrics, model, method.statement, output, notes)
 
@@ -176,6 +187,28 @@ def _test_arrays(
     targets = loss.task.targets(part.columns[label], part.source, label)
     arrays: tuple[Any, Any] = devices.everywhere((part.features, targets))
     return arrays
+
+
+def _encoder(
+    loaded: LoadedConfig,
+    dataset: Dataset,
+    representation: Representation | None,
+    loss: Loss,
+    output: Path,
+    model_from: str,
+) -> dict[str, Any]:
+    """What ``labeldp predict`` needs besides config and parameters."""
+    classes, encoder = loss.task.classes, dataset.encoder
+    if representation is not None and isinstance(loaded.config.representation, FromFile):
+        encoder = ArrayEncoder((representation.shape.numeric,), bytes_=False)
+    directory = os.path.relpath(loaded.directory.resolve(), output.parent.resolve() / output.name)
+    return {
+        "format_version": FORMAT_VERSION,
+        "features": None if encoder is None else encoder.to_json(),
+        "classes": None if classes is None else list(classes),
+        "model_from": model_from,
+        "data_directory": directory,  # from here
+    }
 
 
 def _facts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,14 @@ _PACKAGE = Path(__file__).parents[1]
 _STYLE = Path(__file__).with_name("page.css")
 
 
-def page(template: str, title: str, script: Path | None = None, **facts: object) -> str:
-    """The whole page that a template of this package makes of the facts.
+def page(
+    template: str,
+    title: str,
+    script: Path | None = None,
+    folder: Path = _PACKAGE,
+    **facts: object,
+) -> str:
+    """The whole page that a template makes of the facts: of this package, or of ``folder``.
 
     ``title`` is plain text, ``script`` a file of JavaScript of our own. The policy names the digest
     of that script and lets no other run, so that text from an artifact stays text even if it were
@@ -27,12 +34,16 @@ def page(template: str, title: str, script: Path | None = None, **facts: object)
     U+FFFD.
     """
     code = None if script is None else script.read_text(encoding="utf-8")
-    return _ENVIRONMENT.get_template(template).render(
-        title=title,
-        style=Markup(css_variables() + _STYLE.read_text(encoding="utf-8")),  # noqa: S704  # ours
-        script=None if code is None else Markup(code),  # noqa: S704  # ours
-        digest=None if code is None else _digest(code),
-        **facts,
+    return (
+        _environment(folder)
+        .get_template(template)
+        .render(
+            title=title,
+            style=Markup(css_variables() + _STYLE.read_text(encoding="utf-8")),  # noqa: S704  # ours
+            script=None if code is None else Markup(code),  # noqa: S704  # ours
+            digest=None if code is None else _digest(code),
+            **facts,
+        )
     )
 
 
@@ -45,9 +56,10 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else printable(str(value))
 
 
-def _environment() -> Environment:
+@cache
+def _environment(folder: Path) -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_PACKAGE),
+        loader=FileSystemLoader([folder, _PACKAGE]),
         autoescape=True,
         finalize=_shown,
         undefined=StrictUndefined,
@@ -66,4 +78,4 @@ def _environment() -> Environment:
     return environment
 
 
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = _environment(_PACKAGE)

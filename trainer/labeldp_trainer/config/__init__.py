@@ -1,7 +1,7 @@
 """Training configs: the models, and the way from a file to them."""
 
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
-from labeldp_trainer.config.load import LoadedConfig, load_config, parse_config
+from labeldp_trainer.config.load import LoadedConfig, json_schema, load_config, parse_config
 from labeldp_trainer.config.method import Alibi, Clusters, LpMst, NoMethod, Privatized
 from labeldp_trainer.config.model import Config
 
@@ -15,6 +15,7 @@ __all__ = [
     "LpMst",
     "NoMethod",
     "Privatized",
+    "json_schema",
     "load_config",
     "parse_config",
 ]

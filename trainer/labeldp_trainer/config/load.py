@@ -58,6 +58,11 @@ class LoadedConfig:
         return refusal(ConfigError, self.source, self.yaml, problems)
 
 
+def json_schema() -> str:
+    """The JSON Schema of a config, for editors; the same for the same models."""
+    return _CONFIG.json_schema("labeldp training config")
+
+
 def load_config(path: Path) -> LoadedConfig:
     """Read and validate a config file. Raises ConfigError."""
     text, _ = _CONFIG.read(path)

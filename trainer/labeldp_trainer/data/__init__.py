@@ -1,11 +1,14 @@
 """Data sets in files, as arrays."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import NpzData, TableData
+from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data.arrays import load_idx, load_npz, load_unlabelled_arrays, require_alike
 from labeldp_trainer.data.dataset import Dataset, Features, FeatureShape, Part, array_digest
+from labeldp_trainer.data.encoder import TableEncoder
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.table import load_table, load_unlabelled_table
 
@@ -17,6 +20,7 @@ __all__ = [
     "Task",
     "array_digest",
     "load_data",
+    "load_features",
     "load_unlabelled",
 ]
 
@@ -33,11 +37,25 @@ def load_data(
     return load_idx(data, directory)
 
 
-def load_unlabelled(loaded: LoadedConfig, name: str, train: Part) -> Part:
-    """Features alone of one more file of the same kind as that of ``train``. Raises DataError."""
+def load_features(loaded: LoadedConfig, path: Path) -> Part:
+    """What a model is to predict for, of a file that is no table; no label is read.
+
+    Raises DataError.
+    """
+    data, config = loaded.config.data, loaded.config.representation
+    if isinstance(config, FromFile):
+        stated = {"kind": "npz", "train": str(path), "features": config.array}
+        data = NpzData.model_validate(stated)
+    assert not isinstance(data, TableData)
+    return load_unlabelled_arrays(data, Path(), str(path))
+
+
+def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> Part:
+    """Features alone of one more file of the kind that the data set is of. Raises DataError."""
     data, directory = loaded.config.data, loaded.directory
     if isinstance(data, TableData):
-        return load_unlabelled_table(data, directory, name)
+        assert isinstance(dataset.encoder, TableEncoder)
+        return load_unlabelled_table(data, directory, name, dataset.encoder)
     part = load_unlabelled_arrays(data, directory, name)
-    require_alike(part, train.features.shape[1:])
+    require_alike(part, dataset.train.features.shape[1:])
     return part

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import IdxData, IdxFiles, NpzData
-from labeldp_trainer.data.dataset import Dataset, FeatureShape, Part
+from labeldp_trainer.data.dataset import Dataset, Part
+from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder
 from labeldp_trainer.errors import DataError
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -132,18 +133,18 @@ def _part(
     features, columns = features[:rows], {name: c[:rows] for name, c in columns.items()}
     numbers = features.astype(np.float32)
     if features.dtype == np.uint8:
-        numbers /= np.float32(255)
+        numbers /= np.float32(MOST_BYTE)
     if not np.isfinite(numbers).all():
         raise DataError(f"{path}: some features are NaN or infinite: fill these in")
-    return Part(numbers, len(numbers), columns, str(path))
+    return Part(numbers, len(numbers), columns, str(path), bytes_=features.dtype == np.uint8)
 
 
 def _dataset(train: Part, test: Part | None) -> Dataset:
     one = train.features.shape[1:]
     if test is not None:
         require_alike(test, one)
-    shape = FeatureShape(numeric=one[0]) if len(one) == 1 else FeatureShape(image=one)
-    return Dataset(shape, train, test)
+    encoder = ArrayEncoder(one, train.bytes_)
+    return Dataset(encoder.shape, train, test, encoder=encoder)
 
 
 def require_alike(part: Part, example: tuple[int, ...]) -> None:

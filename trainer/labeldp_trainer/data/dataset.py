@@ -6,11 +6,14 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from labeldp_trainer.data.encoder import Encoder
 
 Features = Any  # a pytree of arrays [n, …]: {"numeric", "categorical"} of a table, or images
 
@@ -40,6 +43,7 @@ class Part:
         columns: label columns [n] (numpy or pyarrow), by name.
         source: names the file in messages.
         files: Parquet files that were read, with the metadata of their schemas.
+        bytes_: whether the features were uint8, and became [0, 1].
     """
 
     features: Features
@@ -47,6 +51,7 @@ class Part:
     columns: Mapping[str, Any]
     source: str
     files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
+    bytes_: bool = False
 
     def take(self, rows: NDArray[np.int64]) -> Part:
         """These rows only, of the features; label columns stay behind."""
@@ -63,12 +68,14 @@ class Dataset:
         train: the training part.
         test: the test part, if there is one.
         input_digest: the digest before a representation took the place of the features.
+        encoder: how features of files become arrays; None of arrays made in memory.
     """
 
     shape: FeatureShape
     train: Part
     test: Part | None
     input_digest: str | None = None
+    encoder: Encoder | None = None
 
     def digest(self) -> str:
         """SHA-256 of the training features of the files, which are public; no label enters."""

@@ -7,7 +7,7 @@ features as public; where they are not, these statistics must not be used either
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
 from labeldp_compile.tabular.reader import csv_batches, open_csv, require_column
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.data.dataset import Dataset, FeatureShape, Part
+from labeldp_trainer.data.dataset import Dataset, Part
+from labeldp_trainer.data.encoder import TableEncoder
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
 
@@ -151,16 +152,31 @@ def _of_parquet(path: Path, config: TableData, others: Sequence[str], rows: int 
         # The message of Arrow may quote a label: say only that something is wrong.
         raise DataError(f"{path}: is damaged, and cannot be read to the end") from None
     table = table.slice(0, rows)
+    found = _declared(table, config, path)
+    columns = {name: table.column(name).combine_chunks() for name in others}
+    return replace(found, others=columns, files=((path, schema.metadata),))
+
+
+def columns_of_batch(
+    batch: pa.RecordBatch, config: TableData, path: Path, *, is_text: bool
+) -> Columns:
+    """The features of some rows of a file, as ``read_columns`` reads them. Raises DataError."""
+    if not is_text:
+        return _declared(pa.Table.from_batches([batch]), config, path)
+    numbers = np.empty((len(batch), len(config.numeric)))
+    for j, name in enumerate(config.numeric):
+        numbers[:, j] = _numbers_of_cells(batch.column(name))
+    texts = [batch.column(name).cast(pa.large_string()) for name in config.categorical]
+    return Columns(len(batch), numbers, tuple(Cells(text).names() for text in texts), {})
+
+
+def _declared(table: pa.Table, config: TableData, path: Path) -> Columns:
+    """The features of a table that declares its types."""
     numbers = np.empty((table.num_rows, len(config.numeric)))
     for j, name in enumerate(config.numeric):
         numbers[:, j] = _declared_numbers(table.column(name), name, path)
-    return Columns(
-        table.num_rows,
-        numbers,
-        tuple(_declared_texts(table.column(name), name, path) for name in config.categorical),
-        {name: table.column(name).combine_chunks() for name in others},
-        ((path, schema.metadata),),
-    )
+    texts = (_declared_texts(table.column(name), name, path) for name in config.categorical)
+    return Columns(table.num_rows, numbers, tuple(texts), {})
 
 
 def _declared_numbers(column: pa.ChunkedArray, name: str, path: Path) -> Any:
@@ -193,64 +209,32 @@ def load_table(
     """
     path = directory / config.train
     train = read_columns(path, config, train_columns, config.rows)
-    _require_finite(train, config, path)
-    encoder = _Encoder.of(train)
-    shape = FeatureShape(len(config.numeric), tuple(len(v) + 1 for v in encoder.vocabularies))
+    require_finite(train, config, path)
+    encoder = TableEncoder.of(train, config.numeric, config.categorical, path)
     train_part = encoder.part(train, path)
     if config.test is None:
-        return Dataset(shape, train_part, None)
+        return Dataset(encoder.shape, train_part, None, encoder=encoder)
     path = directory / config.test
     test = read_columns(path, config, test_columns)
-    _require_finite(test, config, path)
-    return Dataset(shape, train_part, encoder.part(test, path))
+    require_finite(test, config, path)
+    return Dataset(encoder.shape, train_part, encoder.part(test, path), encoder=encoder)
 
 
-def load_unlabelled_table(config: TableData, directory: Path, name: str) -> Part:
+def load_unlabelled_table(
+    config: TableData, directory: Path, name: str, encoder: TableEncoder
+) -> Part:
     """The features of one more table, encoded as the training features say; no label is read.
 
     Raises DataError.
     """
-    features = (*config.numeric, *config.categorical)
-    train, path = directory / config.train, directory / name
-    encoder = _Encoder.of(read_columns(train, config, features[:1], config.rows))
-    found = read_columns(path, config, features[:1])
-    _require_finite(found, config, path)
+    path = directory / name
+    found = read_columns(path, config, (*config.numeric, *config.categorical)[:1])
+    require_finite(found, config, path)
     return encoder.part(found, path)
 
 
-@dataclass(frozen=True)
-class _Encoder:
-    """From columns to arrays, as the training features say."""
-
-    means: NDArray[np.float64]
-    deviations: NDArray[np.float64]
-    vocabularies: tuple[pa.Array, ...]
-
-    @classmethod
-    def of(cls, train: Columns) -> _Encoder:
-        deviations = train.numbers.std(axis=0)
-        return cls(
-            train.numbers.mean(axis=0),
-            np.where(deviations > 0, deviations, 1.0),
-            tuple(_sorted_unique(text) for text in train.texts),
-        )
-
-    def part(self, found: Columns, path: Path) -> Part:
-        codes = np.zeros((found.rows, len(found.texts)), np.int32)
-        for j, (text, known) in enumerate(zip(found.texts, self.vocabularies, strict=True)):
-            places = pc.fill_null(pc.index_in(text, value_set=known), -1)
-            codes[:, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
-        numbers = (found.numbers - self.means) / self.deviations
-        features = {"numeric": numbers.astype(np.float32), "categorical": codes}
-        return Part(features, found.rows, found.others, str(path), found.files)
-
-
-def _sorted_unique(texts: pa.Array) -> pa.Array:
-    """Null is no category: it is out of vocabulary."""
-    return pc.unique(pc.drop_null(texts)).sort()
-
-
-def _require_finite(found: Columns, config: TableData, path: Path) -> None:
+def require_finite(found: Columns, config: TableData, path: Path) -> None:
+    """Raise DataError if a numeric feature is missing in a row."""
     gaps = np.count_nonzero(~np.isfinite(found.numbers), axis=0)
     for name, count in zip(config.numeric, gaps, strict=True):
         if count:

@@ -1,16 +1,18 @@
-"""The privacy statement of a run, as JSON and as one paragraph."""
+"""The privacy statement of a run: as JSON, as one line, and as paragraphs with headings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from labeldp_verify.printable import one_line
+from labeldp_verify.printable import one_line, width
 
 FORMAT_VERSION = "1.0"
 ADJACENCY = "replacing the label of one row; features and the number of rows are public"
 _MAX_CHARACTERS = 20_000
+_COLUMNS = 100
+_INDENT, _ITEM = "  ", "- "
 TEST_LABELS = "metrics on the test set, which are computed from its true labels"
 
 
@@ -67,21 +69,64 @@ class Statement:
         }
 
     def paragraph(self) -> str:
-        """The contents of ``privacy.txt``: one line, whatever names a certificate brought in."""
+        """All of it in one line, whatever names a certificate brought in."""
         if self.epsilon is None:
-            promise = f"There is no privacy: {self.mechanism}."
+            promise = self._promise()
         else:
-            kind = f"(ε = {written(self.epsilon)}"
-            kind += ")-label-DP" if self.delta == 0 else f", δ = {written(self.delta)})-label-DP"
-            promise = (
-                f"What is released is {kind} under this adjacency: {self.adjacency}. "
-                f"Mechanism: {self.mechanism}."
-            )
-        lists = (
+            promise = f"{self._promise()} Mechanism: {self.mechanism}."
+        sentences = [f"{title}: {'; '.join(items)}." for title, items in self._lists() if items]
+        return one_line(" ".join([promise, *sentences, *self.remarks]), _MAX_CHARACTERS)
+
+    def text(self) -> str:
+        """The contents of ``privacy.txt``: short paragraphs, each under its heading.
+
+        Only headings begin a line, and only items have their mark where it stands: whatever names
+        a certificate brought in, they stand further to the right.
+        """
+        parts: list[tuple[str, str, Sequence[str]]] = [("Promise", "", (self._promise(),))]
+        if self.epsilon is not None:
+            parts.append(("Mechanism", "", (f"{self.mechanism}.",)))
+        parts += [(title, _ITEM, items) for title, items in self._lists()]
+        parts.append(("Remarks", _ITEM, self.remarks))
+        paragraphs = [
+            "\n".join([title, *(line for item in items for line in _wrapped(item, mark))])
+            for title, mark, items in parts
+            if items
+        ]
+        return "\n\n".join(paragraphs)
+
+    def _promise(self) -> str:
+        if self.epsilon is None:
+            return f"There is no privacy: {self.mechanism}."
+        kind = f"(ε = {written(self.epsilon)}"
+        kind += ")-label-DP" if self.delta == 0 else f", δ = {written(self.delta)})-label-DP"
+        return f"What is released is {kind} under this adjacency: {self.adjacency}."
+
+    def _lists(self) -> tuple[tuple[str, Sequence[str]], ...]:
+        return (
             ("Released", self.released),
             ("Must stay secret", self.secret),
             ("Not covered", self.not_covered),
             ("Limits", self.limits),
         )
-        sentences = [f"{title}: {'; '.join(items)}." for title, items in lists if items]
-        return one_line(" ".join([promise, *sentences, *self.remarks]), _MAX_CHARACTERS)
+
+
+def _wrapped(text: str, mark: str) -> list[str]:
+    """Lines of at most ``_COLUMNS``, the first of which begins with the mark."""
+    room = _COLUMNS - len(_INDENT + mark)
+    lines: list[str] = []
+    for word in one_line(text, _MAX_CHARACTERS).split():
+        for part in _pieces(word, room):
+            if lines and width(lines[-1]) + 1 + width(part) <= room:
+                lines[-1] += f" {part}"
+            else:
+                lines.append(part)
+    starts = [_INDENT + mark, *[_INDENT + " " * len(mark)] * len(lines)]
+    return [start + line for start, line in zip(starts, lines, strict=False)]
+
+
+def _pieces(word: str, room: int) -> list[str]:
+    """The word, or parts of it that are no wider than a line; no character has three columns."""
+    if width(word) <= room:
+        return [word]
+    return [word[i : i + room // 2] for i in range(0, len(word), room // 2)]

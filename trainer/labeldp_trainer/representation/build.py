@@ -38,7 +38,7 @@ def represented(
     assert config is not None
     inputs = _with_embeddings(loaded, dataset)
     names = [] if isinstance(config, FromFile) else [n for n in config.unlabelled if n != TEST]
-    more = {name: load_unlabelled(loaded, name, dataset.train) for name in names}
+    more = {name: load_unlabelled(loaded, name, dataset) for name in names}
     with_test = not isinstance(config, FromFile) and TEST in config.unlabelled
     facts = _facts(loaded, inputs, more, with_test=with_test)
     kept = find(output, digest_of(facts))

@@ -1,6 +1,5 @@
-"""The run folder and what is in it."""
+"""The run folder and what is in it. Only ``checkpoints`` and ``program`` import JAX."""
 
-from labeldp_trainer.run.checkpoints import Checkpoints, load_params, save_params
-from labeldp_trainer.run.folder import RunFolder, create_run, find_run
+from labeldp_trainer.run.folder import RunFolder, create_run, find_run, require_new
 
-__all__ = ["Checkpoints", "RunFolder", "create_run", "find_run", "load_params", "save_params"]
+__all__ = ["RunFolder", "create_run", "find_run", "require_new"]

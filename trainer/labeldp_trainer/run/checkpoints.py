@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -81,7 +82,7 @@ def load_params(path: Path, like: Params) -> Params:
     """
     try:
         arrays = read_arrays(path)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise RunFolderError(f"{path}: cannot be read") from error
     names = [name for name, _ in _named(like)]
     if set(names) != set(arrays) or any(

@@ -2,6 +2,7 @@
 
 config.yaml          the config, byte for byte
 run.json             digests of config and features, versions, device
+encoder.json         how features become arrays, and the classes
 privacy.json, .txt   the statement
 kept.npz             what a resumed run must not draw again: private labels, or the key of
                      the noise; only its owner may read it
@@ -17,18 +18,24 @@ result.json          the last file to appear
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole
 from numpy.typing import NDArray
 
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.methods import Statement
+
+if TYPE_CHECKING:  # methods import JAX, and whoever looks at a run folder need not
+    from labeldp_trainer.methods import Statement
+
+
+_MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -41,6 +48,19 @@ def write_json(path: Path, value: Any) -> None:
     """Write indented JSON; NaN and infinity are errors."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_bytes(path, (text + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises OSError, or ValueError for anything else."""
+    with path.open("rb") as file:
+        data = file.read(_MAX_JSON + 1)
+    try:
+        value = json.loads(data) if len(data) <= _MAX_JSON else None
+    except RecursionError:
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError("no JSON object, or a very large one")
+    return value
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
@@ -66,6 +86,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 FORMAT_VERSION = "1.0"
+ENCODER = "encoder.json"
 IDENTITY = (
     "config_sha256",
     "features_sha256",
@@ -104,16 +125,20 @@ class RunFolder:
 
     def facts(self) -> dict[str, Any]:
         """The contents of ``run.json``. Raises RunFolderError."""
+        return self.document(
+            "run.json", f"{self.path}: is no run folder, or is damaged: choose another folder"
+        )
+
+    def document(self, name: str, otherwise: str) -> dict[str, Any]:
+        """The contents of a JSON file. Raises RunFolderError: what ``otherwise`` says."""
         try:
-            facts = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
-            version = str(facts["format_version"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise RunFolderError(
-                f"{self.path}: is no run folder, or is damaged: choose another folder"
-            ) from None
+            found = read_json(self.path / name)
+            version = str(found["format_version"])
+        except (OSError, ValueError, KeyError):
+            raise RunFolderError(otherwise) from None
         if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
             raise RunFolderError(f"{self.path}: has format {version}: upgrade labeldp-trainer")
-        return dict(facts)
+        return found
 
     def stored(self) -> dict[str, NDArray[Any]]:
         """What the method asked to keep. Raises RunFolderError."""
@@ -153,14 +178,24 @@ class RunFolder:
                 )
 
 
+def require_new(path: Path) -> None:
+    """Raise RunFolderError if there is anything under this name; needs no config."""
+    if not os.path.lexists(path):
+        return
+    RunFolder(path).facts()
+    raise RunFolderError(
+        f"{path}: exists already; say --resume to go on with it, or choose another folder"
+    )
+
+
 def find_run(path: Path, config_digest: str, *, resume: bool) -> RunFolder | None:
     """The run to resume, or None for a new one. Raises RunFolderError if neither is possible."""
-    if not path.exists() and not path.is_symlink():
+    if not resume:
+        require_new(path)
+    if not os.path.lexists(path):
         return None
     folder = RunFolder(path)
     folder.require_same({"config_sha256": config_digest})
-    if not resume:
-        raise RunFolderError(f"{path}: exists already; say --resume to go on with it")
     return folder
 
 
@@ -182,7 +217,7 @@ def create_run(
             write_bytes(part / "config.yaml", config_text.encode())
             write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
             write_json(part / "privacy.json", statement.to_json())
-            write_bytes(part / "privacy.txt", (statement.paragraph() + "\n").encode())
+            write_bytes(part / "privacy.txt", (statement.text() + "\n").encode())
             write_secret_arrays(part / "kept.npz", dict(keep))
             also(part)
     except OSError as error:

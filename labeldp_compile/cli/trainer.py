@@ -1,0 +1,52 @@
+"""The commands of the package labeldp-trainer: each is handed over to it, if it is installed."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+
+import click
+from click.shell_completion import CompletionItem
+
+from labeldp_compile.cli import _COMMANDS
+from labeldp_compile.cli.errors import printable_usage_errors
+from labeldp_compile.errors import InputError
+
+
+def trainer_module(name: str, asked: str) -> ModuleType:
+    """A module of the trainer, for ``asked``. Raises InputError if the package is not there."""
+    # Asked for when used: JAX takes seconds to load.
+    if importlib.util.find_spec("labeldp_trainer") is None:
+        raise InputError(
+            f"{asked} needs the package labeldp-trainer: in a clone of labeldp, "
+            "pip install ./trainer"
+        )
+    return importlib.import_module(f"labeldp_trainer.{name}")
+
+
+def handed_over(name: str) -> click.Command:
+    """The command ``name`` of labeldp that is ``name_command`` of the trainer."""
+
+    @click.command(
+        name,
+        context_settings={"ignore_unknown_options": True, "help_option_names": []},
+        short_help=_COMMANDS[name],
+    )
+    @click.argument(
+        "arguments",
+        nargs=-1,
+        type=click.UNPROCESSED,
+        shell_complete=lambda ctx, parameter, start: [CompletionItem(start, type="file")],
+    )
+    def command(arguments: tuple[str, ...]) -> None:
+        """Everything after the name belongs to the trainer, ``--help`` too."""
+        theirs: click.Command = getattr(trainer_module("cli", name), f"{name}_command")
+        with printable_usage_errors():
+            try:
+                theirs.main(list(arguments), prog_name=f"labeldp {name}", standalone_mode=False)
+            except click.exceptions.Exit as exit_:
+                sys.exit(exit_.exit_code)
+
+    return command

@@ -1,0 +1,1 @@
+"""What a finished run is for: its predictions, its model as a file, its place among other runs."""

@@ -1,0 +1,251 @@
+"""Predictions of a finished run for the rows of a file, batch by batch.
+
+A table keeps its columns, of which only the features are looked at; labels need not be there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from labeldp_compile.errors import refused
+from labeldp_compile.tabular.formats import Format, format_of, require_format
+from labeldp_compile.tabular.parquet_sink import ParquetSink
+from labeldp_compile.tabular.parts import files_of
+from labeldp_compile.tabular.reader import (
+    batch_rows,
+    csv_batches,
+    open_csv,
+    open_parquet,
+    require_column,
+)
+from labeldp_compile.tabular.table_sink import csv_holds
+from labeldp_compile.text_form import TextForm
+from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
+from labeldp_trainer.config.data import TableData
+from labeldp_trainer.data import load_features
+from labeldp_trainer.data.arrays import require_alike
+from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
+from labeldp_trainer.data.table import columns_of_batch, require_finite
+from labeldp_trainer.errors import DataError
+from labeldp_trainer.outcomes.trained import Predictions, Trained
+
+PREDICTION, PROBABILITY = "prediction", "probability_"
+_EXPECTED = "expected a .parquet, .csv or .npz name for the output (.tsv and .csv.gz, too)"
+Progress = Callable[[int], None]
+
+
+def predict_file(
+    trained: Trained,
+    source: Path,
+    output: Path,
+    *,
+    probabilities: bool = False,
+    form: TextForm | None = None,
+    progress: Progress = lambda rows: None,
+) -> int:
+    """Write predictions for the rows of ``source``; returns how many there are.
+
+    The columns of a table are kept; of other files only predictions are written. ``form`` is that
+    of text, if it is not that of the config. A folder of parts becomes a folder. The output
+    appears whole, or not at all, and is no more readable than a table that it copies. Raises
+    InputError.
+    """
+    names = new_columns(trained, probabilities=probabilities)
+    one = partial(_predict_one, trained, names=names, form=form, progress=progress)
+    if isinstance(trained.encoder, TableEncoder) and source.is_dir():
+        rows = 0
+        with folder_when_whole(output, most=stat.S_IMODE(source.stat().st_mode)) as folder:
+            for part in files_of(source):
+                rows += one(part, folder / part.name)
+        return rows
+    return one(source, output)
+
+
+def new_columns(trained: Trained, *, probabilities: bool) -> list[str]:
+    """The names of the columns that are added. Raises DataError if two are the same."""
+    if not probabilities:
+        return [PREDICTION]
+    if trained.loss.task.classes is None:
+        raise DataError("--probabilities is for classes: this run predicts numbers")
+    names = [PREDICTION, *(f"{PROBABILITY}{c}" for c in trained.loss.task.classes)]
+    if len(set(names)) < len(names):
+        raise DataError("--probabilities: two classes are the same as text")
+    return names
+
+
+def _predict_one(
+    trained: Trained,
+    source: Path,
+    output: Path,
+    *,
+    names: list[str],
+    form: TextForm | None,
+    progress: Progress,
+) -> int:
+    written = format_of(output)
+    is_archive = output.suffix.lower() == ".npz"
+    if written is None and not is_archive:
+        raise refused(output, _EXPECTED)
+    if isinstance(trained.encoder, TableEncoder):
+        if not is_archive:
+            _require_free(source, names, trained, form)
+        batches = _table_batches(trained, source, form)
+        most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
+    else:
+        batches, most = _array_batches(trained, source), 0o7777
+    rows = 0
+    with replaced_when_whole(output, most=most) as file:
+        sink = _archive(file) if written is None else _columns(file, written, source, trained)
+        with sink as write:
+            for batch, found in batches:
+                write(batch, names, found, trained)
+                rows += len(found.values)
+                progress(len(found.values))
+            if not rows:
+                raise refused(source, "has no rows")
+    return rows
+
+
+Write = Callable[[pa.RecordBatch | None, list[str], Predictions, Trained], None]
+
+
+def _table_batches(
+    trained: Trained, path: Path, form: TextForm | None
+) -> Iterator[tuple[pa.RecordBatch, Predictions]]:
+    """All columns of the rows, and what the model says of them. Raises DataError."""
+    data, encoder = trained.loaded.config.data, trained.encoder
+    assert isinstance(data, TableData)
+    assert isinstance(encoder, TableEncoder)
+    for batch in _rows(path, data, form):
+        columns = columns_of_batch(batch, data, path, is_text=require_format(path).is_text)
+        require_finite(columns, data, path)
+        part = encoder.part(columns, path)
+        yield batch, trained.predictions(trained.outputs(part.features, part.rows))
+
+
+def _rows(path: Path, data: TableData, form: TextForm | None) -> Iterator[pa.RecordBatch]:
+    if require_format(path).is_text:
+        csv = open_csv(path, form or data.form)
+        for name in (*data.numeric, *data.categorical):
+            require_column(path, name, csv.names, csv)
+        yield from csv_batches(csv, csv.names, data.label)
+        return
+    try:
+        with open_parquet(path) as file:
+            for name in (*data.numeric, *data.categorical):
+                require_column(path, name, list(file.schema_arrow.names))
+            yield from file.iter_batches(batch_rows(file, None))
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise refused(path, "is empty, damaged, or not a Parquet file") from None
+
+
+def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm | None) -> None:
+    """Raise DataError if a new column is there already, or names of text stand there twice."""
+    data = trained.loaded.config.data
+    assert isinstance(data, TableData)
+    if require_format(path).is_text:
+        known = open_csv(path, form or data.form).names
+    else:
+        try:
+            known = list(pq.read_schema(path).names)
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise refused(path, "is empty, or not a Parquet file") from None
+    for name in (*known, *names):
+        if known.count(name) > 1:
+            raise refused(path, f"has several columns called {name!r}")
+        if name in names and name in known:
+            raise refused(path, f"has a column {name!r} already: rename it first")
+
+
+def _array_batches(trained: Trained, path: Path) -> Iterator[tuple[None, Predictions]]:
+    part = load_features(trained.loaded, path)
+    assert isinstance(trained.encoder, ArrayEncoder)
+    require_alike(part, trained.encoder.example)
+    yield None, trained.predictions(trained.outputs(part.features, part.rows))
+
+
+def _added(names: list[str], found: Predictions) -> list[pa.Array]:
+    arrays = [found.values]
+    if len(names) > 1:
+        assert found.probabilities is not None
+        arrays += [pa.array(column) for column in found.probabilities.T]
+    return arrays
+
+
+@contextmanager
+def _columns(file: BinaryIO, form: Format, source: Path, trained: Trained) -> Iterator[Write]:
+    """The columns of the input, if it has any, and behind them the new ones."""
+    packed = gzip.GzipFile("", "wb", 6, file, mtime=0) if form.gzipped else None
+    out = file if packed is None else cast(BinaryIO, packed)
+    sink: Any = None
+
+    def write(
+        batch: pa.RecordBatch | None, names: list[str], found: Predictions, trained: Trained
+    ) -> None:
+        nonlocal sink
+        before = [] if batch is None else list(zip(batch.schema, batch.columns, strict=True))
+        arrays = [*(column for _, column in before), *_added(names, found)]
+        fields = [field for field, _ in before]
+        fields += [pa.field(n, a.type) for n, a in zip(names, arrays[len(before) :], strict=True)]
+        metadata = None if batch is None else batch.schema.metadata
+        made = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
+        if sink is None:
+            sink = _sink(out, form, made.schema, source)
+        sink.write(made)
+
+    yield write
+    if sink is not None:
+        sink.close() if form.is_text else sink.finish()
+    if packed is not None:
+        packed.close()
+
+
+def _sink(out: BinaryIO, form: Format, schema: pa.Schema, source: Path) -> Any:
+    if form.is_text:
+        for field in schema:
+            if not csv_holds(field.type):
+                raise refused(source, f"CSV cannot hold {field.name!r}, a {field.type}")
+        options = pa_csv.WriteOptions(quoting_style="needed", delimiter=form.delimiter)
+        return pa_csv.CSVWriter(out, schema, write_options=options)
+    read = format_of(source)
+    like = pq.read_metadata(source) if read is not None and not read.is_text else None
+    return ParquetSink(out, schema, like, PREDICTION)
+
+
+@contextmanager
+def _archive(file: BinaryIO) -> Iterator[Write]:
+    """Arrays ``prediction``, and ``probabilities`` and ``classes`` where they are asked for."""
+    values: list[Any] = []
+    shares: list[Any] = []
+    classes: dict[str, Any] = {}
+
+    def write(
+        batch: pa.RecordBatch | None, names: list[str], found: Predictions, trained: Trained
+    ) -> None:
+        values.append(_storable(found.values))
+        if len(names) > 1:
+            shares.append(found.probabilities)
+            classes["classes"] = _storable(trained.classes)
+
+    yield write
+    arrays = {PREDICTION: np.concatenate(values)} if values else {}
+    if shares:
+        arrays |= {"probabilities": np.concatenate(shares), **classes}
+    np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub: allow_pickle
+
+
+def _storable(array: pa.Array) -> Any:
+    """As numpy; text as numpy's own, which needs no pickle."""
+    found = array.to_numpy(zero_copy_only=False)
+    return found.astype(str) if found.dtype == object else found

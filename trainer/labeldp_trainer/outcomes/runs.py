@@ -1,0 +1,230 @@
+"""Training runs side by side, read from their folders; nothing here imports JAX.
+
+A run folder is somebody's letter: what cannot be read makes its run a damaged one, and no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.errors import InputError
+from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.folder import read_json
+from labeldp_trainer.run.stored import stored_config
+
+FORMAT_VERSION = "1.0"
+NONE = "–"
+_SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
+_MOST_METRICS = 1 << 26  # bytes of metrics.jsonl that are looked at
+_METRIC = {"cross_entropy": "accuracy", "squared": "mse", "absolute": "mae", "poisson": "loss"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder says.
+
+    Attributes:
+        folder: as it was named, or found.
+        status: ``damaged`` if it cannot be read; ``unfinished`` if its result is not there.
+        reason: why it is not done.
+        label: the label column.
+        protects: whose labels the promise is about; None without privacy.
+        metric: which of ``test`` the runs are compared by.
+        test: metrics on the test set.
+        constant: the same metrics of the best constant.
+        no_privacy: the metric of the best run without privacy on the same data, if one is there.
+        same_data: equal for runs whose metrics can be compared.
+        epochs: done.
+        seconds: of training, as far as they were written down.
+    """
+
+    folder: str
+    status: Literal["done", "unfinished", "damaged"]
+    reason: str | None = None
+    name: str | None = None
+    method: str | None = None
+    representation: str | None = None
+    model: str | None = None
+    label: str | None = None
+    loss: str | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    protects: str | None = None
+    metric: str = "loss"
+    test: Mapping[str, float | None] | None = None
+    constant: Mapping[str, float | None] | None = None
+    no_privacy: float | None = None
+    same_data: str = ""
+    epochs: int | None = None
+    seconds: float | None = None
+
+    @property
+    def value(self) -> float | None:
+        """The test metric."""
+        return (self.test or {}).get(self.metric)
+
+    @property
+    def baseline(self) -> float | None:
+        """The same of the best constant."""
+        return (self.constant or {}).get(self.metric)
+
+    def rank(self) -> float:
+        """Smaller is better; a run without a test metric is the last."""
+        if self.value is None:
+            return math.inf
+        return -self.value if self.metric == "accuracy" else self.value
+
+
+def find_runs(paths: Sequence[Path]) -> list[Run]:
+    """The runs in folders: each is a run folder, or holds some. Raises InputError if not."""
+    folders: dict[Path, Path] = {}
+    for path in paths:
+        for folder in _run_folders(path):
+            folders.setdefault(folder.resolve(), folder)
+    runs = [_read(folder) for folder in folders.values()]
+    return [replace(run, no_privacy=_best_without_privacy(run, runs)) for run in runs]
+
+
+def to_json(runs: Sequence[Run]) -> dict[str, Any]:
+    """``{format_version, runs}``."""
+    return {"format_version": FORMAT_VERSION, "runs": [asdict(run) for run in runs]}
+
+
+def groups(runs: Sequence[Run]) -> list[list[Run]]:
+    """The finished runs on the same data, best first; those with the most runs first."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.status == "done":
+            found.setdefault(run.same_data, []).append(run)
+    each = [sorted(group, key=Run.rank) for group in found.values()]
+    return sorted(each, key=len, reverse=True)
+
+
+def _run_folders(path: Path) -> list[Path]:
+    if not path.is_dir():
+        raise InputError(f"{path}: there is no such folder")
+    if _is_run(path):
+        return [path]
+    try:
+        inside = sorted(child for child in path.iterdir() if not child.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    found = [child for child in inside if child.is_dir() and _is_run(child)]
+    if not found:
+        raise InputError(f"{path}: is no run folder and holds none: labeldp train makes them")
+    return found
+
+
+def _is_run(path: Path) -> bool:
+    return any((path / sign).is_file() for sign in _SIGNS)
+
+
+def _read(path: Path) -> Run:
+    try:
+        return _whole(path)
+    except InputError as error:
+        return Run(str(path), "damaged", str(error))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return Run(str(path), "damaged", f"{path}: a file of it is missing or damaged")
+
+
+def _whole(path: Path) -> Run:
+    folder = RunFolder(path)
+    facts = folder.facts()
+    loaded = stored_config(folder, facts)
+    promise = read_json(path / "privacy.json")
+    epsilon, delta = (_number(promise[key]) for key in ("epsilon", "delta"))
+    unit = promise["details"].get("unit", "label")
+    run = replace(
+        _of_config(path, loaded),
+        epsilon=epsilon,
+        delta=delta,
+        protects=None if epsilon is None else "user" if unit == "user" else "label",
+        seconds=_seconds(path),
+    )
+    lines = list(_lines(path / "metrics.jsonl"))
+    if not folder.result.exists():
+        reason = "is not finished: go on with labeldp train --resume"
+        return replace(run, status="unfinished", reason=f"{path}: {reason}", epochs=len(lines))
+    result = read_json(folder.result)
+    test = {key[5:]: value for key, value in result.items() if key.startswith("test_")}
+    test |= result.get("test") or {}
+    constant = _numbers((result.get("baselines") or {}).get("constant") or {})
+    epochs = result.get("epochs")
+    same = [facts.get("features_sha256"), run.label, run.loss, sorted(constant.items())]
+    return replace(
+        run,
+        test=_numbers(test),
+        constant=constant,
+        epochs=epochs if type(epochs) is int else None,
+        same_data=hashlib.sha256(json.dumps(same).encode()).hexdigest(),
+    )
+
+
+def _of_config(path: Path, loaded: LoadedConfig) -> Run:
+    config = loaded.config
+    return Run(
+        str(path),
+        "done",
+        name=config.name,
+        method=config.method.kind,
+        representation=None if config.representation is None else config.representation.kind,
+        model=None if config.model is None else config.model.kind,
+        label=config.data.label,
+        loss=config.loss,
+        metric=_METRIC.get(config.loss, "loss"),
+    )
+
+
+def _best_without_privacy(run: Run, runs: Sequence[Run]) -> float | None:
+    alike = [
+        other
+        for other in runs
+        if other.method == "none" and other.status == "done" and other.same_data == run.same_data
+    ]
+    best = min(alike, key=Run.rank, default=None)
+    return None if best is None or run.status != "done" else best.value
+
+
+def _seconds(path: Path) -> float | None:
+    """Of all stages. None if a line has none: how long secret batches take is not written down."""
+    files = [path / "metrics.jsonl", *sorted(path.glob("stages/*/metrics.jsonl"))]
+    found = [_number(line.get("seconds")) for file in files for line in _lines(file)]
+    known = [value for value in found if value is not None]
+    return math.fsum(known) if known and len(known) == len(found) else None
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The metrics of each epoch, up to the first line that is none."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        text = file.read(_MOST_METRICS).splitlines()
+    for line in text:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(found, dict):
+            return
+        yield found
+
+
+def _numbers(values: Any) -> dict[str, float | None]:
+    return {str(name): _number(value) for name, value in values.items()}
+
+
+def _number(value: Any) -> float | None:
+    """Raises TypeError for anything but a number or null; what is not finite is none."""
+    if value is None:
+        return None
+    if type(value) not in (int, float):
+        raise TypeError("expected a number")
+    return float(value) if math.isfinite(value) else None

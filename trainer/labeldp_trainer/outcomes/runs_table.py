@@ -1,0 +1,99 @@
+"""The table of runs: which columns, and how a number is written; as text and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from labeldp_compile.tools.page.document import page
+from labeldp_trainer.outcomes.runs import NONE, Run, groups
+
+_DIGITS = 5
+_BEFORE = ["run", "method", "representation", "model", "ε", "δ", "protects"]
+LEFT = (0, 1, 2, 3, 6)  # columns of words
+
+
+@dataclass(frozen=True)
+class Table:
+    """Runs on the same data, with what predicts without a look at features among them.
+
+    Attributes:
+        title: what is compared, and the two baselines.
+        header: names of the columns.
+        rows: cells, the best run first.
+        baseline: which row is the constant's, if one is.
+    """
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    baseline: int | None
+
+
+def tables(runs: Sequence[Run]) -> list[Table]:
+    """One for each data set."""
+    return [_table(group) for group in groups(runs)]
+
+
+def unfinished(runs: Sequence[Run]) -> list[str]:
+    """What is to be said of the other runs."""
+    return [f"{run.status}: {run.reason}" for run in runs if run.status != "done"]
+
+
+def runs_page(runs: Sequence[Run]) -> str:
+    """One page that needs nothing else."""
+    return page(
+        "runs.html",
+        "Training runs",
+        folder=Path(__file__).parent,
+        tables=tables(runs),
+        others=unfinished(runs),
+    )
+
+
+def _table(group: Sequence[Run]) -> Table:
+    first = group[0]
+    constant = f"predict the {_CONSTANT.get(first.metric, 'best constant')}"
+    rows = [_cells(run) for run in group]
+    place = None
+    if first.baseline is not None:
+        ranks = [run.rank() for run in group]
+        mine = -first.baseline if first.metric == "accuracy" else first.baseline
+        place = sum(rank <= mine for rank in ranks)
+        blank = [NONE] * (len(_BEFORE) - 1)
+        rows.insert(place, [constant, *blank, shown(first.baseline), NONE, NONE])
+    best = NONE if first.no_privacy is None else shown(first.no_privacy)
+    title = (
+        f"{first.label}: test {first.metric}, best first; {constant}: {shown(first.baseline)}; "
+        f"no privacy: {best}"
+    )
+    return Table(title, [*_BEFORE, f"test {first.metric}", "epochs", "seconds"], rows, place)
+
+
+_CONSTANT = {"accuracy": "majority", "mse": "mean", "mae": "median", "loss": "mean"}
+
+
+def _cells(run: Run) -> list[str]:
+    return [
+        run.folder,
+        run.method or NONE,
+        run.representation or NONE,
+        run.model or NONE,
+        _exact(run.epsilon),
+        _exact(run.delta),
+        run.protects or NONE,
+        shown(run.value),
+        NONE if run.epochs is None else f"{run.epochs:,}",
+        NONE if run.seconds is None else f"{run.seconds:,.1f}",
+    ]
+
+
+def shown(value: float | None) -> str:
+    """A metric in a few digits."""
+    return NONE if value is None else f"{value:.{_DIGITS}g}"
+
+
+def _exact(value: float | None) -> str:
+    """ε or δ with all its digits."""
+    return NONE if value is None else repr(value).removesuffix(".0")

@@ -1,0 +1,161 @@
+"""A finished run, ready to predict: config, encoder, model and parameters out of its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float32, Int64
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.data import Features, FeatureShape, Task
+from labeldp_trainer.data.encoder import Encoder, encoder_of
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.evaluation import CHUNK
+from labeldp_trainer.losses import Loss
+from labeldp_trainer.models import Model, Params, build_model
+from labeldp_trainer.representation import Representation, restored
+from labeldp_trainer.representation.representation import KINDS
+from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.checkpoints import load_params
+from labeldp_trainer.run.folder import ENCODER
+from labeldp_trainer.run.stored import stored_config
+
+_MOST_INTEGER = 2**63
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of n rows.
+
+    Attributes:
+        values: [n] numbers (float32), or classes (int64 if all are whole numbers, else text).
+        probabilities: [n, classes]; None of numbers.
+    """
+
+    values: pa.Array
+    probabilities: Float32[np.ndarray, "n k"] | None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run.
+
+    Attributes:
+        folder: of the run.
+        loaded: its config; relative paths start where they did.
+        encoder: from the features of a file to those of the model.
+        loss: with its task.
+        representation: what the model sees instead of features; None: features.
+        model: built from the config.
+        params: the final parameters.
+    """
+
+    folder: RunFolder
+    loaded: LoadedConfig
+    encoder: Encoder
+    loss: Loss
+    representation: Representation | None
+    model: Model
+    params: Params
+
+    @cached_property
+    def _apply(self) -> Any:
+        found = self.representation
+        if found is None:
+            return jax.jit(self.model.apply)
+        few = KINDS[found.kind].chunk  # what lies between stays in the cache
+
+        def apply(params: Params, x: Any) -> jax.Array:
+            split = jax.tree.map(lambda leaf: leaf.reshape(-1, few, *leaf.shape[1:]), x)
+            vectors = jax.lax.map(found.apply, split).reshape(CHUNK, -1)
+            outputs: jax.Array = self.model.apply(params, vectors)
+            return outputs
+
+        return jax.jit(apply)
+
+    def outputs(self, features: Features, rows: int) -> Float32[np.ndarray, "n k"]:
+        """The model's outputs for n encoded examples, in batches of one size."""
+        found = [np.zeros((0, self.loss.task.outputs), np.float32)]
+        for start in range(0, rows, CHUNK):
+            size = min(CHUNK, rows - start)
+            batch = jax.tree.map(lambda leaf: _padded(leaf[start : start + size]), features)  # noqa: B023
+            found.append(np.asarray(self._apply(self.params, batch))[:size])
+        return np.concatenate(found)
+
+    def predictions(self, outputs: Float32[np.ndarray, "n k"]) -> Predictions:
+        """What outputs mean: numbers, or classes and their probabilities."""
+        if self.loss.task.classes is None:
+            return Predictions(
+                pa.array(np.asarray(self.loss.predictions(jnp.asarray(outputs)))), None
+            )
+        probabilities = np.asarray(jax.nn.softmax(outputs, axis=-1))
+        likeliest: Int64[np.ndarray, " n"] = outputs.argmax(axis=1)
+        return Predictions(self.classes.take(pa.array(likeliest)), probabilities)
+
+    @property
+    def classes(self) -> pa.Array:
+        """[k] the classes as a column has them: int64 if all are whole numbers, else text."""
+        return class_column(self.loss.task.classes or ())
+
+
+def class_column(classes: tuple[int | str, ...]) -> pa.Array:
+    """[k] int64 if all are such, else text."""
+    if all(isinstance(c, int) and -_MOST_INTEGER <= c < _MOST_INTEGER for c in classes):
+        return pa.array(classes, pa.int64())
+    return pa.array(map(str, classes), pa.string())
+
+
+def open_trained(path: Path) -> Trained:
+    """The finished run in a folder. Raises InputError if it cannot predict."""
+    folder = RunFolder(path)
+    facts, stated = folder.facts(), _stated(folder)
+    loaded = stored_config(folder, facts, stated.get("data_directory"))
+    encoder, task = _encoder(folder, stated)
+    if stated.get("model_from") != "config":
+        raise RunFolderError(
+            f"{path}: was trained with a model from Python, which no folder holds: call its apply "
+            "with labeldp_trainer.load_params"
+        )
+    if not folder.params.exists():
+        raise RunFolderError(f"{path}: is not finished: go on with labeldp train --resume")
+    loss = Loss(loaded.config.loss, task)
+    representation = None if loaded.config.representation is None else restored(path)
+    shape = encoder.shape
+    if representation is not None:
+        if representation.shape != shape:
+            raise RunFolderError(f"{path}: encoder.json and representation do not fit: train again")
+        shape = FeatureShape(numeric=representation.width)
+    model = build_model(loaded, shape, task.outputs)
+    params = load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
+    return Trained(folder, loaded, encoder, loss, representation, model, params)
+
+
+def _stated(folder: RunFolder) -> dict[str, Any]:
+    path = folder.path / ENCODER
+    return folder.document(
+        ENCODER, f"{path}: is missing or damaged; runs of earlier versions have none: train again"
+    )
+
+
+def _encoder(folder: RunFolder, stated: Mapping[str, Any]) -> tuple[Encoder, Task]:
+    """What ``encoder.json`` says. Raises RunFolderError."""
+    try:
+        classes = stated["classes"]
+        if classes is not None and not all(type(c) in (int, str) for c in classes):
+            raise TypeError("a class is a whole number or text")
+        return encoder_of(stated["features"]), Task(None if classes is None else tuple(classes))
+    except (ValueError, KeyError, TypeError):
+        raise RunFolderError(f"{folder.path / ENCODER}: is damaged: train again") from None
+
+
+def _padded(rows: np.ndarray) -> np.ndarray:
+    missing = [(0, CHUNK - len(rows))] + [(0, 0)] * (rows.ndim - 1)
+    return np.pad(rows, missing) if len(rows) < CHUNK else rows

@@ -4,6 +4,7 @@ from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.load import LoadedConfig, json_schema, load_config, parse_config
 from labeldp_trainer.config.method import Alibi, Clusters, LpMst, NoMethod, Privatized
 from labeldp_trainer.config.model import Config
+from labeldp_trainer.config.one_release import OneRelease
 
 __all__ = [
     "Alibi",
@@ -14,6 +15,7 @@ __all__ = [
     "LoadedConfig",
     "LpMst",
     "NoMethod",
+    "OneRelease",
     "Privatized",
     "json_schema",
     "load_config",

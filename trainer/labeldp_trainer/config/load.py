@@ -13,7 +13,8 @@ from labeldp_compile.yaml_tree import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.method import Privatized
-from labeldp_trainer.config.model import Config
+from labeldp_trainer.config.model import CLOSED_FORMS, Config
+from labeldp_trainer.config.one_release import OneRelease
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
 
@@ -100,11 +101,56 @@ def _misfits(config: Config) -> Iterator[Misfit]:
         yield ("method", "user_column"), "idx files have no columns"
     yield from _label_misfits(config)
     yield from _representation_misfits(config)
+    yield from _form_misfits(config)
     if isinstance(config.method, DpSgd | LabelDpPro):
         if config.training.early_stopping is not None:
             reason = f"method {config.method.kind} has no training loss that may be looked at"
             yield ("training", "early_stopping"), reason
         yield from _range_misfits(config.loss, config.method)
+
+
+def _form_misfits(config: Config) -> Iterator[Misfit]:
+    """Steps need model, optimizer and training; a closed form needs none of them."""
+    given, method = config.model_fields_set, config.method
+    if isinstance(method, OneRelease):
+        for key in ("model", "optimizer", "training"):
+            if key in given:
+                yield (key,), "method one_release fits a linear model in closed form: leave it out"
+        yield from _release_misfits(config, method)
+    elif not config.closed_form:
+        for key in ("optimizer", "training"):
+            if key not in given:
+                hint = " (or leave out model, too, for the closed form)"
+                yield (key,), f"this key is missing{hint * (method.kind in CLOSED_FORMS)}"
+    elif config.loss == "absolute":
+        yield ("loss",), "absolute has no closed form: give model, optimizer and training"
+
+
+def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:
+    key = ("method", "label_range")
+    heads = {"squared": ("ridge",), "poisson": ("poisson", "ridge")}
+    fit = heads.get(config.loss, ("softmax", "ridge"))
+    if config.loss == "absolute":
+        yield ("loss",), "absolute has no closed form: use squared, poisson or cross_entropy"
+    elif method.head is not None and method.head not in fit:
+        yield ("method", "head"), f"loss {config.loss} takes {' or '.join(fit)}"
+    if config.loss == "cross_entropy":
+        if method.label_range is not None:
+            yield key, "is for regression: the labels of cross_entropy are classes"
+        if config.data.class_list is None:
+            yield ("data", "classes"), "cross_entropy needs the classes: a list, or K"
+        elif method.default is not None and method.default not in config.data.class_list:
+            yield ("method", "default"), "is none of the classes"
+    elif method.label_range is None:
+        yield key, "this key is missing: give the two ends of the labels, [low, high]"
+    elif config.loss == "poisson" and method.label_range[0] < 0:
+        yield key, "the labels of loss: poisson are counts, from 0 on"
+    elif isinstance(method.default, str):
+        yield ("method", "default"), "expected a number"
+    elif method.default is not None and not (
+        method.label_range[0] <= method.default <= method.label_range[1]
+    ):
+        yield ("method", "default"), "lies outside label_range"
 
 
 def _label_misfits(config: Config) -> Iterator[Misfit]:

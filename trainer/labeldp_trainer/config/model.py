@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt
+from pydantic import Field, StrictInt, model_validator
 
 from labeldp_trainer.config.base import Number, Strict
 from labeldp_trainer.config.data import DataConfig
@@ -26,6 +26,12 @@ class LinearConfig(_Model):
     """A linear function of the features; a categorical column has one weight a category."""
 
     kind: Literal["linear"]
+    link: Literal["identity", "log"] = Field(
+        "identity", description="log, for loss: poisson: predictions are exp(linear function)"
+    )
+    clamp: tuple[Number, Number] | None = Field(
+        None, description="outputs beyond these two ends are moved to them"
+    )
 
 
 class MlpConfig(_Model):
@@ -83,6 +89,10 @@ class TrainingConfig(Strict):
     checkpoint_every: StrictInt = Field(1, ge=1, description="epochs")
 
 
+CLOSED_FORMS = ("one_release", "privatized", "none")
+_REPRESENTATIONS = {"table": "splines", "idx": "patches", "npz": "pca"}
+
+
 class Config(Strict):
     """A whole training config."""
 
@@ -95,5 +105,31 @@ class Config(Strict):
     model: ModelConfig | None = Field(None, description="may be given from Python instead")
     loss: LossName
     method: MethodConfig
-    optimizer: OptimizerConfig
-    training: TrainingConfig
+    optimizer: OptimizerConfig = Field(
+        OptimizerConfig(learning_rate=1.0), description="of methods that train step by step"
+    )
+    training: TrainingConfig = Field(
+        TrainingConfig(epochs=1, batch_size=1), description="of methods that train step by step"
+    )
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether a linear model is fitted to sums over all rows: no model, optimizer or training
+        is given, and the method has such a form.
+        """
+        given = self.model_fields_set & {"model", "optimizer", "training"}
+        return self.method.kind in CLOSED_FORMS and not given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_representation(cls, data: object) -> object:
+        """One release needs vectors: a good kind for the data, if none is named."""
+        if not isinstance(data, dict) or data.get("representation") is not None:
+            return data
+        method, kind = data.get("method"), data.get("data")
+        if not (isinstance(method, dict) and isinstance(kind, dict)):
+            return data
+        default = _REPRESENTATIONS.get(str(kind.get("kind")))
+        if method.get("kind") != "one_release" or default is None:
+            return data
+        return {**data, "representation": {"kind": default}}

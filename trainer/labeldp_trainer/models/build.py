@@ -6,15 +6,19 @@ import math
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray, PyTree, Shaped
 
-from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig
+from labeldp_trainer.config import LoadedConfig, OneRelease
+from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig, ModelConfig
 from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.cnn import CifarCnn, MnistCnn, ResNet18
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
 
+_LARGEST_LOG = 30.0
+LEAST_OVER_FLOOR = 1e-6
 _LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that something is left after pooling
 
 
@@ -37,24 +41,79 @@ class Scaled:
         return self.offset + self.scale * self.model.apply(params, x, key)
 
 
+@dataclass(frozen=True)
+class Clamped:
+    """A model whose outputs are moved into a public range."""
+
+    model: Model
+    low: float
+    high: float
+
+    def init(self, key: PRNGKeyArray) -> Params:
+        """Those of the inner model."""
+        return self.model.init(key)
+
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Those of the inner model, between the two ends."""
+        return jnp.clip(self.model.apply(params, x, key), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class LogLink:
+    """exp(model) as a prediction, in outputs whose softplus, as ``Loss.predictions`` takes it, is
+    that.
+    """
+
+    model: Model
+
+    def init(self, key: PRNGKeyArray) -> Params:
+        """Those of the inner model."""
+        return self.model.init(key)
+
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """softplus⁻¹(exp(model) − floor)."""
+        o = jnp.clip(self.model.apply(params, x, key), -_LARGEST_LOG, _LARGEST_LOG)
+        y = jnp.maximum(jnp.exp(o) - POISSON_FLOOR, LEAST_OVER_FLOOR)
+        return y + jnp.log(-jnp.expm1(-y))
+
+
 def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
     """The model that a config asks for. Raises ConfigError if it does not fit the data."""
-    config = loaded.config.model
-    if config is None:
+    config = model_config(loaded)
+    model = _build(loaded, config, shape, outputs)
+    if config.scale != 1 or config.offset != 0:
+        model = Scaled(model, config.scale, config.offset)
+    if isinstance(config, LinearConfig) and config.link == "log":
+        model = LogLink(model)
+    if isinstance(config, LinearConfig) and config.clamp is not None:
+        model = Clamped(model, *config.clamp)
+    return model
+
+
+def model_config(loaded: LoadedConfig) -> ModelConfig:
+    """That of the config, or the linear model of a closed form. Raises ConfigError."""
+    config, method = loaded.config.model, loaded.config.method
+    if config is not None:
+        return config
+    if not loaded.config.closed_form:
         raise loaded.error(("model",), "this key is missing (from Python, give train a model)")
-    model = _build(loaded, shape, outputs)
-    if config.scale == 1 and config.offset == 0:
-        return model
-    return Scaled(model, config.scale, config.offset)
+    if loaded.config.loss == "poisson":
+        return LinearConfig(kind="linear", link="log")
+    ends = method.label_range if isinstance(method, OneRelease) else None
+    return LinearConfig(kind="linear", clamp=ends)
 
 
-def _build(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
-    config = loaded.config.model
+def _build(
+    loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outputs: int
+) -> Model:
     if isinstance(config, LinearConfig):
         return Linear(shape, outputs)
     if isinstance(config, MlpConfig):
         return Mlp(shape, outputs, tuple(config.hidden), config.embedding)
-    assert config is not None
     if shape.image is None:
         raise loaded.error(("model", "kind"), f"{config.kind} needs images: use mlp or linear")
     if isinstance(config, CnnConfig):

@@ -1,0 +1,160 @@
+"""(ε, δ) of discrete Gaussian noise on integers, proved with rationals (Theorem 13).
+
+The continuous Gaussian's δ(ε) is exact (Balle and Wang 2018, Theorem 8), and rounding its output to
+integers is post-processing. The discrete Gaussian is within a total variation τ of that rounded
+one, so that its δ(ε) is at most the continuous one's plus (1 + e^ε)·τ.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from labeldp_verify.analysis.bounds import exp_bounds, exp_upper
+
+_PI_LOW = Fraction(Decimal("3.14159265358979323846264338327950288419716939937510582097494459"))
+_PI_HIGH = _PI_LOW + Fraction(1, 10**62)
+_SERIES_UP_TO = 5
+_FRACTION_DEPTH = 60
+_FURTHEST = Fraction(400)  # standard deviations; nothing is resolved beyond
+_DENOMINATOR = 10**40
+
+
+def tail_bounds(t: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals below and above Pr[N(0, 1) > t]."""
+    if t < 0:
+        low, high = tail_bounds(-t)
+        return 1 - high, 1 - low
+    if t > _FURTHEST:
+        return Fraction(0), tail_bounds(_FURTHEST)[1]
+    density_low, density_high = _density(t)
+    if t <= _SERIES_UP_TO:
+        low, high = _series(t)
+        return (
+            max(Fraction(1, 2) - density_high * high, Fraction(0)),
+            Fraction(1, 2) - density_low * low,
+        )
+    low, high = _mills(t)
+    return density_low * low, density_high * high
+
+
+def continuous_delta(ratio: Fraction, epsilon: Fraction) -> Fraction:
+    """An upper bound of δ(ε) of N(0, σ²I) for a shift of length Δ, with Δ/σ = ``ratio`` > 0.
+
+    δ(ε) = Φ(r/2 − ε/r) − e^ε·Φ(−r/2 − ε/r), which rises with r.
+    """
+    centre, half = epsilon / ratio, ratio / 2
+    first = tail_bounds(_up(centre - half, -1))[1]
+    second = tail_bounds(_up(centre + half, 1))[0]
+    return max(first - exp_bounds(epsilon)[0] * second, Fraction(0))
+
+
+def rounding_distance(sigma: int, coordinates: int) -> Fraction:
+    """An upper bound of the total variation between so many independent discrete Gaussians of scale
+    ``sigma`` ≥ 64 and as many continuous ones, rounded to the nearest integer.
+
+    1/(45·σ²) for each: Theorem 13 (c).
+    """
+    if sigma < 64:  # noqa: PLR2004  the proof's
+        raise ValueError("the bound holds from σ = 64 on")
+    return Fraction(coordinates, 45 * sigma * sigma)
+
+
+def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: int) -> Fraction:
+    """An upper bound of δ(ε) of discrete Gaussian noise of scale σ on an integer vector.
+
+    ``squared_sensitivity`` bounds the squared L2 distance of the vectors of neighbours, which have
+    so many coordinates.
+    """
+    distance = rounding_distance(sigma, coordinates)
+    ratio = _root_up(Fraction(squared_sensitivity, sigma * sigma))
+    if ratio == 0:
+        return Fraction(0)
+    return continuous_delta(ratio, epsilon) + (1 + exp_upper(epsilon)) * distance
+
+
+def least_sigma(
+    squared_sensitivity: int, epsilon: Fraction, stated_delta: Fraction, coordinates: int
+) -> int:
+    """The least integer scale σ for which ``delta`` is at most ``stated_delta``, to 1 in 10⁶.
+
+    Raises ValueError if no σ that is resolved is large enough.
+    """
+    if squared_sensitivity < 1:
+        raise ValueError("there is nothing to protect")
+
+    def holds(sigma: int) -> bool:
+        return delta(squared_sensitivity, sigma, epsilon, coordinates) <= stated_delta
+
+    low, high = 64, 128
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > 1 << 60:
+            raise ValueError("ε or δ is too small for any noise that is resolved")
+    while high - low > max(low >> 20, 1):
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _density(t: Fraction) -> tuple[Fraction, Fraction]:
+    """Around e^(−t²/2)/√(2π)."""
+    low, high = exp_bounds(-t * t / 2)
+    return (
+        _short(low / _root_up(2 * _PI_HIGH), -1),
+        _short(high / _root_down(2 * _PI_LOW), 1),
+    )
+
+
+def _series(t: Fraction) -> tuple[Fraction, Fraction]:
+    """Around Σ t^(2n+1)/(2n+1)!!, which is (Φ(t) − ½)/φ(t); all terms are positive."""
+    square, total, term, n = t * t, Fraction(0), t, 0
+    while True:
+        total += term
+        n += 1
+        term = _short(term * square / (2 * n + 1), 1)
+        shrinks = square / (2 * n + 3)
+        if 2 * shrinks < 1 and term < Fraction(1, 10**60):
+            # each term was rounded up by less than 10⁻⁷⁰ of itself
+            return max(total - Fraction(n, 10**64), Fraction(0)), total + 2 * term
+
+
+def _mills(t: Fraction) -> tuple[Fraction, Fraction]:
+    """Around (1 − Φ(t))/φ(t) = 1/(t + 1/(t + 2/(t + 3/(t + …)))): convergents alternate."""
+    found = []
+    for depth in (_FRACTION_DEPTH, _FRACTION_DEPTH + 1):
+        value = t
+        for k in range(depth, 0, -1):
+            value = t + k / value
+        found.append(1 / value)
+    low, high = min(found), max(found)
+    return _short(low, -1), _short(high, 1)
+
+
+def _root_up(x: Fraction) -> Fraction:
+    """A rational at least √x."""
+    scaled = -(-x.numerator * _DENOMINATOR**2 // x.denominator)
+    root = math.isqrt(scaled)
+    return Fraction(root + (root * root < scaled), _DENOMINATOR)
+
+
+def _root_down(x: Fraction) -> Fraction:
+    """A rational at most √x."""
+    return Fraction(math.isqrt(x.numerator * _DENOMINATOR**2 // x.denominator), _DENOMINATOR)
+
+
+def _up(t: Fraction, sign: int) -> Fraction:
+    """t with a short denominator, moved in the direction of ``sign``."""
+    scaled = t * _DENOMINATOR
+    whole = math.ceil(scaled) if sign > 0 else math.floor(scaled)
+    return Fraction(whole, _DENOMINATOR)
+
+
+def _short(x: Fraction, sign: int) -> Fraction:
+    """x with 80 digits, rounded in the direction of ``sign``."""
+    if x == 0:
+        return x
+    unit = 1 << max(0, 266 + x.denominator.bit_length() - x.numerator.bit_length())
+    scaled = x * unit
+    return Fraction(math.ceil(scaled) if sign > 0 else math.floor(scaled), unit)

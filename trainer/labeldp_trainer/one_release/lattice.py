@@ -1,0 +1,159 @@
+"""Weighted features as integers, and what one label can change in their sum: all of it exact."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32, Int64
+
+UNIT = 1 << 24
+"""Lattice steps in the length of the longest row."""
+STEPS = 1 << 12
+"""Lattice steps from the centre of a range of labels to either end."""
+_CHUNK = 4096  # rows
+_ROOT = 1 << 10  # a user's rows: their lengths are rounded up to 1/_ROOT
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How a public vector becomes an integer row; a function of features alone.
+
+    A row is scale·v/max(‖v‖, floor), rounded, where v holds the used columns of a vector, preceded
+    by 1, times the metric.
+
+    Attributes:
+        columns: [d] which of 1 and the vector's columns are used; 0 is the 1.
+        metric: [d] positive.
+        floor: rows that are shorter than this in the metric keep their proportion.
+        scale: lattice steps.
+    """
+
+    columns: Int64[np.ndarray, " d"]
+    metric: Float32[np.ndarray, " d"]
+    floor: float
+    scale: float
+
+    @property
+    def width(self) -> int:
+        """d."""
+        return len(self.columns)
+
+    def chunks(
+        self, vectors: Float32[np.ndarray, "n p"], shares: Float32[np.ndarray, " n"] | None = None
+    ) -> Iterator[tuple[slice, Float32[np.ndarray, "b d"], Int32[np.ndarray, "b d"]]]:
+        """Used columns and integer rows of n vectors, part by part.
+
+        ``shares`` multiply the rows: 1/m for each of the m rows of a user.
+        """
+        for start in range(0, len(vectors), _CHUNK):
+            rows = slice(start, min(start + _CHUNK, len(vectors)))
+            used = self.used(vectors[rows])
+            moved = used.astype(np.float64) * self.metric.astype(np.float64)[None, :]
+            factor = self._factors(moved, None if shares is None else shares[rows])
+            yield rows, used, np.rint(moved * factor[:, None]).astype(np.int32)
+
+    def factors(
+        self, vectors: Float32[np.ndarray, "n p"], shares: Float32[np.ndarray, " n"] | None = None
+    ) -> Float32[np.ndarray, " n"]:
+        """What each row is multiplied by, beside the metric, in units of UNIT."""
+        found = []
+        for start in range(0, len(vectors), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            moved = self.used(vectors[rows]).astype(np.float64) * self.metric[None, :]
+            found.append(self._factors(moved, None if shares is None else shares[rows]))
+        return (np.concatenate(found) / UNIT).astype(np.float32)
+
+    def _factors(
+        self, moved: Float64[np.ndarray, "b d"], shares: Float32[np.ndarray, " b"] | None
+    ) -> Float64[np.ndarray, " b"]:
+        lengths = np.sqrt(np.square(moved).sum(axis=1))
+        factor: Float64[np.ndarray, " b"] = self.scale / np.maximum(lengths, self.floor)
+        return factor if shares is None else factor * shares
+
+    def used(self, vectors: Float32[np.ndarray, "b p"]) -> Float32[np.ndarray, "b d"]:
+        """The used columns, of which the first may be the constant 1."""
+        ones = np.ones((len(vectors), 1), np.float32)
+        return np.concatenate([ones, vectors], axis=1)[:, self.columns]
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What is exact about the integer rows.
+
+    Attributes:
+        longest: squared length of the longest; with users, a bound of the squared sum of the
+            lengths of the rows of one.
+        sha256: of all rows.
+    """
+
+    longest: int
+    sha256: str
+
+
+def lengths(
+    weights: Weights,
+    vectors: Float32[np.ndarray, "n p"],
+    owners: Int64[np.ndarray, " n"] | None,
+    shares: Float32[np.ndarray, " n"] | None,
+) -> Lengths:
+    """Measure the rows of n vectors; ``owners`` number the users whose rows they are."""
+    total = hashlib.sha256()
+    squares = np.zeros(len(vectors), np.int64)
+    for rows, _, integers in weights.chunks(vectors, shares):
+        total.update(np.ascontiguousarray(integers, "<i4").tobytes())
+        squares[rows] = np.square(integers.astype(np.int64)).sum(axis=1)
+    if owners is None:
+        longest = int(squares.max())
+    else:
+        roots = np.array([_root_up(int(square) * _ROOT * _ROOT) for square in squares], np.int64)
+        sums = np.zeros(int(owners.max()) + 1, np.int64)
+        np.add.at(sums, owners, roots)
+        longest = -(-(int(sums.max()) ** 2) // (_ROOT * _ROOT))
+    return Lengths(longest, total.hexdigest())
+
+
+def squared_sensitivity(longest: int, *, classes: bool) -> int:
+    """Of Σ q ⊗ t(y): replacing a label moves it by q·(e_a − e_b)ᵀ, or by q·(t − t′), |t| ≤ STEPS.
+
+    With ``longest`` of a user's rows: replacing all of their labels, by the triangle inequality.
+    """
+    return longest * (2 if classes else 4 * STEPS * STEPS)
+
+
+def class_sums(
+    weights: Weights,
+    vectors: Float32[np.ndarray, "n p"],
+    labels: Int32[np.ndarray, " n"],
+    classes: int,
+    shares: Float32[np.ndarray, " n"] | None,
+) -> Int64[np.ndarray, "d k"]:
+    """Σ q ⊗ e(y), exactly."""
+    total = np.zeros((weights.width, classes), np.int64)
+    for rows, _, integers in weights.chunks(vectors, shares):
+        one_hot = labels[rows][:, None] == np.arange(classes)[None, :]
+        total += integers.astype(np.int64).T @ one_hot.astype(np.int64)
+    return total
+
+
+def number_sums(
+    weights: Weights,
+    vectors: Float32[np.ndarray, "n p"],
+    steps: Int64[np.ndarray, " n"],
+    shares: Float32[np.ndarray, " n"] | None,
+) -> Int64[np.ndarray, "d 1"]:
+    """Σ q·t, exactly, of labels in lattice steps from the centre."""
+    if len(vectors) > (1 << 62) // (2 * UNIT * STEPS):
+        raise ValueError("more rows than an int64 sum can hold")
+    total = np.zeros((weights.width, 1), np.int64)
+    for rows, _, integers in weights.chunks(vectors, shares):
+        total += integers.astype(np.int64).T @ steps[rows][:, None]
+    return total
+
+
+def _root_up(square: int) -> int:
+    root = math.isqrt(square)
+    return root + (root * root < square)

@@ -24,20 +24,20 @@ TABLE = CLASSES.replace("model:", "representation: %s\nmodel:").replace(
 )
 
 
-def images(rows, seed, side=8, channels=1):
+def images(rows, seed, side=6, channels=1):
     """uint8 images whose class is where the bar lies: left, right, or across."""
     random = np.random.default_rng(seed)
     y = random.integers(0, 3, rows)
     x = random.integers(0, 60, (rows, side, side, channels))
     half = side // 2
     for k in range(rows):
-        place = (slice(half, half + 2), slice(None)) if y[k] == 2 else (slice(None), 1 + 4 * y[k])
+        place = (slice(half, half + 2), slice(None)) if y[k] == 2 else (slice(None), 1 + 3 * y[k])
         x[(k, *place)] += 150
     return x.astype(np.uint8), y
 
 
-def write_images(directory, rows=300, **options):
-    for name, count, seed in (("train", rows, 0), ("test", 100, 1), ("more", 80, 2)):
+def write_images(directory, rows=120, **options):
+    for name, count, seed in (("train", rows, 0), ("test", 40, 1), ("more", 30, 2)):
         x, y = images(count, seed, **options)
         np.savez(directory / f"{name}.npz", x=x, y=y)
 

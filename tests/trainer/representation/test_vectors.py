@@ -30,7 +30,7 @@ OF_TABLES = (
 
 def write_all(directory):
     write_images(directory)
-    write_tables(directory, rows=300)
+    write_tables(directory, rows=120)
 
 
 def cases():
@@ -45,7 +45,7 @@ def test_whitened_and_the_same_for_a_batch(tmp_path, text, representation):
     before, after, learnt = vectors(tmp_path, representation, text)
     train, test = after.train.features, after.test.features
     assert train.dtype == test.dtype == np.float32
-    assert train.shape == (300, learnt.width)
+    assert train.shape == (120, learnt.width)
     assert after.shape.numeric == learnt.width
     assert not after.shape.vocabularies
     assert after.digest() == before.digest()  # that of the input features
@@ -70,7 +70,7 @@ def test_whitened_and_the_same_for_a_batch(tmp_path, text, representation):
 def test_no_label_enters(tmp_path, representation):
     write_images(tmp_path)
     _, first, _ = vectors(tmp_path, representation)
-    for name, rows, seed in (("train", 300, 0), ("test", 100, 1)):
+    for name, rows, seed in (("train", 120, 0), ("test", 40, 1)):
         x, y = images(rows, seed)
         np.savez(tmp_path / f"{name}.npz", x=x, y=np.random.default_rng(5).permutation(y))
     _, second, _ = vectors(tmp_path, representation)
@@ -79,7 +79,7 @@ def test_no_label_enters(tmp_path, representation):
 
 
 def test_a_seed_of_its_own(tmp_path):
-    write_images(tmp_path)
+    write_images(tmp_path, rows=50)
     _, first, _ = vectors(tmp_path, PATCHES)
     _, same, _ = vectors(tmp_path, PATCHES.replace("}", ", seed: 7}"))
     _, other, _ = vectors(tmp_path, PATCHES.replace("}", ", seed: 8}"))
@@ -93,13 +93,13 @@ def test_answers_of_patches_by_hand(tmp_path):
     before, _, learnt = vectors(tmp_path, PATCHES)
     x = before.train.features[0].astype(np.float64)
     kernel = np.asarray(learnt.arrays["kernel"], np.float64).reshape(27, 6)
-    answers = np.zeros((6, 6, 6))
-    for i in range(6):
-        for j in range(6):
+    answers = np.zeros((4, 4, 6))
+    for i in range(4):
+        for j in range(4):
             patch = x[i : i + 3, j : j + 3].ravel()
             normalised = (patch - patch.mean()) / np.sqrt(patch.var() + 10 / 255**2)
             answers[i, j] = np.maximum(normalised @ kernel + learnt.arrays["bias"], 0)
-    means = answers.reshape(2, 3, 2, 3, 6).mean((1, 3)).reshape(-1)
+    means = answers.reshape(2, 2, 2, 2, 6).mean((1, 3)).reshape(-1)
     found = (np.sqrt(means) - learnt.arrays["mean"]) @ learnt.arrays["projection"]
     np.testing.assert_allclose(learnt.apply(before.train.features[:1])[0], found, atol=2e-3)
 
@@ -148,11 +148,11 @@ def test_unlabelled_rows_are_learnt_from(tmp_path):
         np.savez(tmp_path / "more.npz", x=archive["x"])  # there are no labels
     _, plain, _ = vectors(tmp_path, PATCHES)
     _, after, learnt = vectors(tmp_path, PATCHES.replace("}", ", unlabelled: [more.npz, test]}"))
-    assert learnt.facts["rows"] == 300 + 80 + 100
+    assert learnt.facts["rows"] == 120 + 30 + 40
     assert learnt.facts["learnt_from_test"]
-    assert [source["rows"] for source in learnt.facts["unlabelled"]] == [80]
+    assert [source["rows"] for source in learnt.facts["unlabelled"]] == [30]
     (note,) = learnt.notes
-    assert "more.npz (80 rows), the test part" in note
+    assert "more.npz (30 rows), the test part" in note
     assert np.abs(plain.train.features - after.train.features).max() > 0.01
 
 
@@ -173,7 +173,7 @@ def test_unlabelled_tables_need_no_label(tmp_path):
 def test_vectors_of_a_file(tmp_path):
     write_images(tmp_path)
     random = np.random.default_rng(0)
-    for name, rows in (("a", 300), ("b", 100)):
+    for name, rows in (("a", 120), ("b", 40)):
         np.savez(tmp_path / f"{name}.npz", embeddings=random.normal(size=(rows, 5)) @ TURN)
     _, after, learnt = vectors(tmp_path, "{kind: file, train: a.npz, test: b.npz}")
     assert learnt.width == 5

@@ -127,14 +127,17 @@ def _table_batches(
     data, encoder = trained.loaded.config.data, trained.encoder
     assert isinstance(data, TableData)
     assert isinstance(encoder, TableEncoder)
-    for batch in _rows(path, data, form):
+    for batch in rows_of_table(path, data, form):
         columns = columns_of_batch(batch, data, path, is_text=require_format(path).is_text)
         require_finite(columns, data, path)
         part = encoder.part(columns, path)
         yield batch, trained.predictions(trained.outputs(part.features, part.rows))
 
 
-def _rows(path: Path, data: TableData, form: TextForm | None) -> Iterator[pa.RecordBatch]:
+def rows_of_table(
+    path: Path, data: TableData, form: TextForm | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, with all its columns, those of text as text. Raises DataError."""
     if require_format(path).is_text:
         csv = open_csv(path, form or data.form)
         for name in (*data.numeric, *data.categorical):

@@ -85,10 +85,16 @@ class Pca(_Learnt):
 
 
 class Splines(_Learnt):
-    """Tables: each number and its hinges at quantiles, categories as one-hot columns, pairs."""
+    """Tables: linear B-splines of each number, one-hot categories, pairs of columns."""
 
     kind: Literal["splines"]
-    knots: StrictInt = Field(8, ge=0, le=256, description="hinges of each numeric column")
+    knots: StrictInt = Field(
+        8,
+        ge=0,
+        le=256,
+        description="of each numeric column, between its least and largest value: quantiles of its "
+        "distinct values",
+    )
     min_count: StrictInt = Field(
         10, ge=1, description="categories of fewer rows share one column of their feature"
     )

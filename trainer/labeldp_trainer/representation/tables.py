@@ -1,14 +1,18 @@
-"""Columns made of features: standardised numbers, hinges, one-hot categories, crosses of columns.
+"""Columns made of features: standardised numbers, splines, one-hot categories, crosses of columns.
 
-A batch is encoded by gathers and comparisons alone. Which columns, knots and categories there are
+Splines are the linear B-splines of each number, which stand for any function that is linear between
+knots: between 0 and 1, so that a row far out does not take a principal component for itself.
+
+A batch is encoded by gathers, comparisons and sums. Which columns, knots and categories there are
 comes from the features that the representation is learnt from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import jax
@@ -21,6 +25,7 @@ from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import MOST_COLUMNS, Splines
 from labeldp_trainer.representation.kind import Kind, Learnt, Source
 
+_FAR = np.float32(1e30)
 _BINS = 4  # of a numeric column in a cross: its quartiles
 _MOST_ENTRIES = 1 << 24  # of the look-up tables of crosses
 Ints = NDArray[np.int32]
@@ -68,21 +73,37 @@ class _Numbers:
         return (f"representation: constant features are left out: {listed}{more}",)
 
     def quantiles(self, count: int) -> list[NDArray[np.float32]]:
-        """Of each column, at most so many inner quantiles of its distinct values."""
-        found = []
+        """Of each column the least and the largest value, and at most so many between them."""
+        places, found = np.linspace(0, 1, count + 2), []
         for column in self.values.T:
-            distinct = np.unique(column)
             # Of distinct values, so that a heavy one (zero, mostly) does not take all knots.
-            places = np.linspace(0, 1, count + 2)[1:-1]
-            inner = np.unique(np.quantile(distinct, places, method="nearest"))
-            found.append(inner[(inner > distinct[0]) & (inner < distinct[-1])].astype(np.float32))
+            found.append(np.unique(np.quantile(np.unique(column), places, method="nearest")))
         return found
 
 
-def _learn(source: Source, *, knots: int, min_count: int) -> tuple[Learnt, _Numbers, Ints]:
+def _splines(knots: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
+    """The column of each B-spline, and where it rises to 1 and falls to 0: start and slope."""
+    # Before the first knot and after the last the outer ones stay as they are.
+    slopes = [1 / np.diff(column) for column in knots]
+    far, one, none = [_FAR], [np.float32(1)], np.zeros(0, np.float32)
+
+    def joined(parts: Iterable[Sequence[Any]]) -> NDArray[np.float32]:
+        return np.concatenate([none, *chain.from_iterable(parts)]).astype(np.float32)
+
+    return {
+        "spline_column": np.repeat(
+            np.arange(len(knots), dtype=np.int32), [len(column) for column in knots]
+        ),
+        "rise_start": joined(([-_FAR], column[:-1]) for column in knots),
+        "rise_slope": joined((one, slope) for slope in slopes),
+        "fall_start": joined((column[:-1], far) for column in knots),
+        "fall_slope": joined((slope, one) for slope in slopes),
+    }
+
+
+def _learn(source: Source, *, min_count: int) -> tuple[Learnt, _Numbers, Ints]:
     """Arrays of the encoding, and the merged codes [n, categorical]."""
     numbers = _Numbers.of(source)
-    lists = numbers.quantiles(knots)
     sizes = source.shape.vocabularies
     codes = np.concatenate([_categorical(part, len(sizes)) for part in source.features])
     merged, counts = [np.zeros(0, np.int32)], []
@@ -96,8 +117,6 @@ def _learn(source: Source, *, knots: int, min_count: int) -> tuple[Learnt, _Numb
         "numeric_kept": numbers.kept,
         "numeric_mean": numbers.means,
         "numeric_deviation": numbers.deviations,
-        "knot_column": np.repeat(np.arange(len(lists), dtype=np.int32), list(map(len, lists))),
-        "knot": np.concatenate([np.zeros(0, np.float32), *lists]),
         "code_offset": offsets,
         "code_merged": table,
         "one_hot_column": np.repeat(np.arange(len(counts), dtype=np.int32), counts),
@@ -105,37 +124,42 @@ def _learn(source: Source, *, knots: int, min_count: int) -> tuple[Learnt, _Numb
             np.int32
         ),
     }
-    _require_width(source, sum(len(arrays[k]) for k in ("numeric_kept", "knot", "one_hot_code")))
+    _require_width(source, len(numbers.kept) + len(arrays["one_hot_code"]))
     return Learnt(arrays, numbers.notes), numbers, table[codes + offsets[None, :]]
 
 
 def columns_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
-    """[b, w]: standardised numbers, hinges, one-hot categories; images are flattened pixels."""
+    """[b, w]: standardised numbers and one-hot categories; images are flattened pixels."""
     if not isinstance(x, Mapping) and "numeric_kept" not in arrays:
         pixels: jax.Array = x.reshape(x.shape[0], -1)
         return pixels
-    numbers, hinges, codes = _encoded(arrays, x)
-    return jnp.concatenate([numbers, hinges, _one_hot(arrays, codes)], axis=1)
+    numbers, codes = _encoded(arrays, x)
+    return jnp.concatenate([numbers, _one_hot(arrays, codes)], axis=1)
 
 
 def _splines_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
-    """The same and the crosses."""
-    numbers, hinges, codes = _encoded(arrays, x)
-    parts = [numbers, hinges, _one_hot(arrays, codes)]
+    """[b, w]: splines, one-hot categories and crosses."""
+    numbers, codes = _encoded(arrays, x)
+    values = numbers[:, arrays["spline_column"]]
+
+    def ramp(edge: str) -> jax.Array:
+        moved = (values - arrays[f"{edge}_start"][None, :]) * arrays[f"{edge}_slope"][None, :]
+        return jnp.clip(moved, 0, 1)
+
+    parts = [ramp("rise") - ramp("fall"), _one_hot(arrays, codes)]
     if "cross_left" in arrays:
         parts.append(_crossed(arrays, numbers, codes))
     return jnp.concatenate(parts, axis=1)
 
 
-def _encoded(arrays: Mapping[str, jax.Array], x: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _encoded(arrays: Mapping[str, jax.Array], x: Any) -> tuple[jax.Array, jax.Array]:
     mean, deviation = arrays["numeric_mean"][None, :], arrays["numeric_deviation"][None, :]
     given = x["numeric"] if isinstance(x, Mapping) else x
     numbers = (given[:, arrays["numeric_kept"]] - mean) / deviation
-    hinges = jax.nn.relu(numbers[:, arrays["knot_column"]] - arrays["knot"][None, :])
     codes = jnp.zeros((numbers.shape[0], 0), jnp.int32)
     if isinstance(x, Mapping) and arrays["code_offset"].size:
         codes = arrays["code_merged"][x["categorical"] + arrays["code_offset"][None, :]]
-    return numbers, hinges, codes
+    return numbers, codes
 
 
 def _one_hot(arrays: Mapping[str, jax.Array], codes: Int32[jax.Array, "b c"]) -> jax.Array:
@@ -148,7 +172,7 @@ def _one_hot(arrays: Mapping[str, jax.Array], codes: Int32[jax.Array, "b c"]) ->
 def _crossed(
     arrays: Mapping[str, jax.Array], numbers: jax.Array, codes: Int32[jax.Array, "b c"]
 ) -> jax.Array:
-    """[b, w]: how many pairs fall into each column."""
+    """[b, w]: how many pairs fall into each column, times its scale."""
     fields = codes
     if arrays["bin_edge"].shape[0]:
         above = numbers[:, :, None] >= arrays["bin_edge"][None, :, :]
@@ -156,8 +180,10 @@ def _crossed(
     left, right = fields[:, arrays["cross_left"]], fields[:, arrays["cross_right"]]
     place = left * arrays["cross_size"][None, :] + right + arrays["cross_offset"][None, :]
     column = arrays["cross_column"][place]
-    hits = column[:, :, None] == arrays["cross_columns"][None, None, :]
-    return hits.astype(jnp.float32).sum(axis=1)
+    scale = arrays["cross_scale"]
+    counts = jnp.zeros((column.shape[0], scale.shape[0]), jnp.float32)
+    rows = jnp.arange(column.shape[0], dtype=jnp.int32)
+    return counts.at[rows[:, None], column].add(1.0) * scale[None, :]
 
 
 def learn_columns(source: Source) -> Learnt:
@@ -165,19 +191,19 @@ def learn_columns(source: Source) -> Learnt:
     if source.shape.image is not None:
         _require_width(source, int(np.prod(source.shape.image)))
         return Learnt({})
-    return _learn(source, knots=0, min_count=1)[0]
+    return _learn(source, min_count=1)[0]
 
 
 def _learn_splines(source: Source) -> Learnt:
     config = source.loaded.config.representation
     assert isinstance(config, Splines)
-    learnt, numbers, merged = _learn(source, knots=config.knots, min_count=config.min_count)
-    if not config.crosses:
-        return learnt
-    crosses = _crosses(source, config, learnt.arrays, numbers, merged)
-    found = {**learnt.arrays, **crosses}
-    names = ("numeric_kept", "knot", "one_hot_code", "cross_columns")
-    _require_width(source, sum(len(found[name]) for name in names))
+    learnt, numbers, merged = _learn(source, min_count=config.min_count)
+    found = {**learnt.arrays, **_splines(numbers.quantiles(config.knots))}
+    width = len(found["spline_column"]) + len(found["one_hot_code"])
+    if config.crosses:
+        found |= _crosses(source, config, learnt.arrays, numbers, merged)
+        width += len(found["cross_scale"])
+    _require_width(source, width)
     return Learnt(found, learnt.notes)
 
 
@@ -193,7 +219,7 @@ def _crosses(
     assert isinstance(data, TableData)
     edges = np.full((len(numbers.kept), _BINS - 1), np.inf, np.float32)
     for j, found in enumerate(numbers.quantiles(_BINS - 1)):
-        edges[j, : len(found)] = found
+        edges[j, : len(found) - 2] = found[1:-1]
     binned = (numbers.values[:, :, None] >= edges[None, :, :]).sum(axis=2)
     fields = np.concatenate([merged, binned], axis=1).astype(np.int32)
     names = [*data.categorical, *(numbers.names[j] for j in numbers.kept)]
@@ -216,6 +242,8 @@ def _crosses(
         often = seen >= config.min_count
         tables.append(np.where(often, width + np.cumsum(often), width))  # the rest share one
         width += int(often.sum()) + 1
+    # A field is in many crosses: together they should not outweigh it.
+    scale = math.sqrt(len(names) / (2 * len(pairs)))
     return {
         "bin_edge": edges,
         "cross_left": np.array([i for i, _ in pairs], np.int32),
@@ -223,7 +251,7 @@ def _crosses(
         "cross_size": np.array([sizes[j] for _, j in pairs], np.int32),
         "cross_offset": np.cumsum([0, *entries], dtype=np.int32)[:-1],
         "cross_column": np.concatenate(tables).astype(np.int32),
-        "cross_columns": np.arange(width, dtype=np.int32),
+        "cross_scale": np.full(width, scale, np.float32),
     }
 
 

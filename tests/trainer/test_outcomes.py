@@ -19,8 +19,11 @@ from labeldp_trainer.models import build_model
 from labeldp_compile.cli import main
 from tests.trainer.trainer_helpers import CLASSES, CONFIG, table, write_tables
 
-COLOURS = CLASSES.replace("label: colour", "label: colour\n  classes: [red, green, blue]").replace(
-    "name: small", "name: colours"
+COLOURS = (
+    CLASSES.replace("label: colour", "label: colour\n  classes: [red, green, blue]")
+    .replace("name: small", "name: colours")
+    .replace("{kind: mlp, hidden: [8], embedding: 2}", "{kind: linear}")
+    .replace("{kind: adam, learning_rate: 0.02}", "{learning_rate: 0.5}")
 )
 PRIVATE = COLOURS.replace("kind: none", "kind: alibi, epsilon: 1.5").replace("colours", "private")
 

@@ -64,6 +64,12 @@ class Graph:
         )
         return name
 
+    def split(self, value: Value, parts: int) -> list[Value]:
+        """The columns [rows, 1] of a value [rows, parts]."""
+        names = [self._fresh("Split") for _ in range(parts)]
+        self._nodes.append(helper.make_node("Split", [value], names, name=names[0], axis=1))
+        return names
+
     def to_bytes(self, name: str, metadata: dict[str, str]) -> bytes:
         """The serialized model. Raises ValueError if it is none, or larger than a file may be."""
         graph = helper.make_graph(

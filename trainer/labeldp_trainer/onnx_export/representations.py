@@ -58,20 +58,41 @@ def _patches(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
 
 
 def _columns(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
-    """Standardised numbers, hinges and one-hot categories; images are flattened pixels."""
+    """Standardised numbers and one-hot categories; images are flattened pixels."""
     if "numeric_kept" not in arrays:
         assert x.numbers is not None
         return graph.node("Flatten", x.numbers, axis=1)
-    return graph.node("Concat", *_parts(graph, arrays, *_fields(graph, arrays, x)), axis=1)
+    numbers, codes = _fields(graph, arrays, x)
+    parts = [numbers, None if codes is None else _one_hot(graph, arrays, codes)]
+    return graph.node("Concat", *(part for part in parts if part is not None), axis=1)
 
 
 def _splines(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
-    """The same and the crosses."""
+    """Linear B-splines, one-hot categories and crosses."""
     numbers, codes = _fields(graph, arrays, x)
-    parts = _parts(graph, arrays, numbers, codes)
+    parts = []
+    if numbers is not None:
+        of = graph.node("Gather", numbers, graph.whole(arrays["spline_column"]), axis=1)
+        rise, fall = (_ramp(graph, arrays, edge, of) for edge in ("rise", "fall"))
+        parts.append(graph.node("Sub", rise, fall))
+    if codes is not None:
+        parts.append(_one_hot(graph, arrays, codes))
     if "cross_left" in arrays:
         parts.append(_crossed(graph, arrays, numbers, codes))
     return graph.node("Concat", *parts, axis=1)
+
+
+def _ramp(graph: Graph, arrays: Arrays, edge: str, values: Value) -> Value:
+    """From 0 to 1, beginning at ``edge``_start."""
+    moved = graph.node("Sub", values, graph.floats(arrays[f"{edge}_start"]))
+    sloped = graph.node("Mul", moved, graph.floats(arrays[f"{edge}_slope"]))
+    return graph.node("Clip", sloped, graph.floats(0), graph.floats(1))
+
+
+def _one_hot(graph: Graph, arrays: Arrays, codes: Value) -> Value:
+    of = graph.node("Gather", codes, graph.whole(arrays["one_hot_column"]), axis=1)
+    hits = graph.node("Equal", of, graph.whole(arrays["one_hot_code"]))
+    return graph.node("Cast", hits, to=FLOAT)
 
 
 def _fourier(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
@@ -100,22 +121,8 @@ def _fields(graph: Graph, arrays: Arrays, x: Encoded) -> tuple[Value | None, Val
     return numbers, codes
 
 
-def _parts(graph: Graph, arrays: Arrays, numbers: Value | None, codes: Value | None) -> list[Value]:
-    parts = []
-    if numbers is not None:
-        parts.append(numbers)
-        if len(arrays["knot"]):
-            of = graph.node("Gather", numbers, graph.whole(arrays["knot_column"]), axis=1)
-            parts.append(graph.node("Relu", graph.node("Sub", of, graph.floats(arrays["knot"]))))
-    if codes is not None:
-        of = graph.node("Gather", codes, graph.whole(arrays["one_hot_column"]), axis=1)
-        hits = graph.node("Equal", of, graph.whole(arrays["one_hot_code"]))
-        parts.append(graph.node("Cast", hits, to=FLOAT))
-    return parts
-
-
 def _crossed(graph: Graph, arrays: Arrays, numbers: Value | None, codes: Value | None) -> Value:
-    """How many pairs of fields fall into each column."""
+    """How many pairs of fields fall into each column, times its scale."""
     fields = [] if codes is None else [codes]
     if numbers is not None:
         of = graph.node("Unsqueeze", numbers, graph.whole([2]))
@@ -129,9 +136,16 @@ def _crossed(graph: Graph, arrays: Arrays, numbers: Value | None, codes: Value |
     )
     place = graph.node("Add", graph.node("Mul", left, graph.whole(arrays["cross_size"])), right)
     column = looked_up(graph, graph.whole(arrays["cross_column"]), place, arrays["cross_offset"])
-    of = graph.node("Unsqueeze", column, graph.whole([2]))
-    hits = graph.node("Equal", of, graph.whole(arrays["cross_columns"]))
-    return graph.node("ReduceSum", graph.node("Cast", hits, to=FLOAT), graph.whole([1]), keepdims=0)
+    # Pairs one after another: all columns at once would be many times as large.
+    scale = np.asarray(arrays["cross_scale"])
+    width, pairs = len(scale), len(arrays["cross_left"])
+    columns = graph.whole(np.arange(width))
+    hits = [
+        graph.node("Cast", graph.node("Equal", one, columns), to=FLOAT)
+        for one in graph.split(column, pairs)
+    ]
+    counts = graph.node("Sum", *hits)
+    return graph.node("Mul", counts, graph.floats(scale))
 
 
 _RAW: Mapping[str, Callable[[Graph, Arrays, Encoded, Shape], Value]] = {

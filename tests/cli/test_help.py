@@ -20,6 +20,7 @@ HEAVY = [
     *("pydantic", "yaml", "cryptography", "matplotlib", "jax", "labeldp_runtime"),
     "labeldp_compile.pipeline",
 ]
+TRAINERS = ("train", "runs", "predict", "export")
 LOADED = """
 import json, sys
 from labeldp_compile.cli import main
@@ -53,9 +54,9 @@ def leaves(command, path):
 def every_command():
     """The trainer's own command in the place of the one that hands over to it."""
     for path, command in leaves(main, ("labeldp",)):
-        if path == ("labeldp", "train"):
+        if path[1] in TRAINERS:
             cli = pytest.importorskip("labeldp_trainer.cli")
-            yield path, cli.train_command
+            yield path, getattr(cli, f"{path[1]}_command")
         else:
             yield path, command
 
@@ -86,6 +87,17 @@ def test_help_of_train_and_a_wrong_config_wait_for_no_jax(tmp_path):
     heavy = ["jax", "scipy", "optax", "onnxruntime", "pyarrow"]
     for arguments in (("--help",), (wrong,)):
         assert heavy_modules("train", *arguments, candidates=heavy) == []
+    for name in TRAINERS:
+        assert heavy_modules(name, "--help", candidates=heavy) == []
+
+
+def test_a_table_of_runs_waits_for_no_jax(tmp_path):
+    pytest.importorskip("labeldp_trainer")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text("{}", encoding="utf-8")
+    heavy = ["jax", "scipy", "optax", "pyarrow", "orbax", "dp_accounting"]
+    for options in ((), ("--json",), ("--html", tmp_path / "page.html")):
+        assert heavy_modules("runs", tmp_path, *options, candidates=heavy) == []
 
 
 def test_the_short_helps_are_those_of_the_commands():
@@ -151,6 +163,7 @@ def test_completion_of_commands_options_files_and_mechanisms():
     assert complete("randomize", "--k") == [("plain", "--key")]
     assert complete("verify", "build/x") == [("file", "build/x")]
     assert complete("train", "t") == [("file", "t")]
+    assert complete("predict", "runs/f") == [("file", "runs/f")]
     assert complete("compose", "build/x.onnx:3", "build/y") == [("file", "build/y")]
     assert complete("init", "t.csv", "--mechanism", "rr_") == [
         ("plain", "rr_on_bins"),

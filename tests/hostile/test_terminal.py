@@ -4,6 +4,8 @@ Every case runs twice: with strings that clear the screen, reorder text and prin
 own, and with plain letters in their place. Both must give the same lines, but for those strings.
 """
 
+import hashlib
+import json
 import os
 import sqlite3
 import unicodedata
@@ -99,6 +101,30 @@ def config(folder, text, **changes):
     return path
 
 
+def training_run(folder, text, version="1.0"):
+    """A finished run, as far as a table of runs looks."""
+    path = folder / f"run {text[:9].replace('/', '')}"
+    path.mkdir()
+    data = {"kind": "npz", "train": "t.npz", "label": text, "features": "x"}
+    parts = {
+        "model": {"kind": "linear"},
+        "method": {"kind": "none"},
+        "optimizer": {"learning_rate": 0.1},
+        "training": {"epochs": 1, "batch_size": 1},
+    }
+    said = {"version": 1, "name": "n", "data": data, "loss": "squared", **parts}
+    given = yaml.safe_dump(said).encode()
+    (path / "config.yaml").write_bytes(given)
+    digest = hashlib.sha256(given).hexdigest()
+    promise = {"epsilon": 1.0, "delta": 0.0, "details": {"unit": text}}
+    result = {"test_mse": 1.0, f"test_{text}": 2.0, "baselines": {"constant": {"mse": 3, text: 1}}}
+    facts = {"format_version": version, "config_sha256": digest}
+    documents = {"run.json": facts, "privacy.json": promise, "result.json": result}
+    for name, document in documents.items():
+        (path / name).write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
 CASES = {
     "verify": lambda f, t: ["verify", artifact(f, t)],
     "verify, json": lambda f, t: ["verify", artifact(f, t), "--json"],
@@ -162,6 +188,13 @@ CASES = {
     "train": lambda f, t: ["train", config(f, t)],
     "train, unknown word": lambda f, t: ["train", config(f, "name", data={"kind": t})],
     "train, no such file": lambda f, t: ["train", f / t[:9]],
+    "runs": lambda f, t: ["runs", training_run(f, t)],
+    "runs, json": lambda f, t: ["runs", training_run(f, t), "--json"],
+    "runs, a page": lambda f, t: ["runs", training_run(f, t), "--html", f / "x.html"],
+    "runs, damaged": lambda f, t: ["runs", training_run(f, t, t)],
+    "runs, no such folder": lambda f, t: ["runs", f / t[:9]],
+    "predict, taken": lambda f, t: ["predict", f / "r", f / "t.csv", "-o", training_run(f, t)],
+    "export, taken": lambda f, t: ["export", f / "r", "-o", training_run(f, t)],
     "schema, an argument": lambda f, t: ["schema", t],
     "another command": lambda f, t: [t],
 }

@@ -115,6 +115,55 @@ def predict_command(
 
 @explained
 @click.command(
+    "export",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  labeldp export runs/first -o model.onnx",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="ONNX file to write.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="On whose rows the two are compared (default: the run's own test or training file).",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+def export_command(
+    run: Path, output: Path, data: Path | None, overwrite: bool, quiet: bool
+) -> None:
+    """Write the model of the finished run folder RUN as one ONNX file.
+
+    It takes features as they stand in a file, a tensor for each column of a table, and holds the
+    privacy statement in its metadata. It is written only if it agrees with the trained model on
+    real rows.
+    """
+    from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
+
+    require_output(output, overwrite=overwrite)
+    # Not before the name is right: JAX takes seconds to load.
+    from labeldp_trainer.onnx_export.write import check, onnx_model  # noqa: PLC0415
+    from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
+
+    trained = open_trained(run)
+    model = onnx_model(trained)
+    found = check(trained, model, data)
+    with replaced_when_whole(output) as part:
+        part.write(model)
+    if not quiet:
+        tell(
+            f"{output}: {len(model):,} bytes; on {found.rows:,} rows it differs from the trained "
+            f"model by at most {found.largest:.2g}, {found.relative:.2g} of the largest output"
+        )
+
+
+@explained
+@click.command(
     "runs",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExample:\n  labeldp runs runs --html runs.html",

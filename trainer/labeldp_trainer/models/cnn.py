@@ -101,8 +101,8 @@ class CifarCnn:
 # Batch norm mixes the examples of a batch, so that per-example gradients do not exist.
 
 
-_BLOCKS_PER_STAGE = 2
-_STRIDES = (1, 2, 2, 2)
+BLOCKS_PER_STAGE = 2
+STRIDES = (1, 2, 2, 2)
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ class ResNet18:
     def init(self, key: PRNGKeyArray) -> Params:
         """A stem, four stages of two blocks, and a dense layer."""
         assert self.shape.image is not None
-        stem_key, head_key, *keys = jax.random.split(key, 2 + len(_STRIDES) * _BLOCKS_PER_STAGE)
+        stem_key, head_key, *keys = jax.random.split(key, 2 + len(STRIDES) * BLOCKS_PER_STAGE)
         blocks: list[Params] = []
         inputs = self.width
-        for stage, stride in enumerate(_STRIDES):
+        for stage, stride in enumerate(STRIDES):
             outputs = self.width * 2**stage
-            for position in range(_BLOCKS_PER_STAGE):
+            for position in range(BLOCKS_PER_STAGE):
                 first = stride if position == 0 else 1
                 blocks.append(_block_init(keys[len(blocks)], inputs, outputs, first))
                 inputs = outputs
@@ -139,8 +139,8 @@ class ResNet18:
         """Logits of images."""
         y = jax.nn.relu(group_norm(params["norm"], conv(params["stem"], x), self.groups))
         for index, block in enumerate(params["blocks"]):
-            stage, position = divmod(index, _BLOCKS_PER_STAGE)
-            y = self._block(block, y, _STRIDES[stage] if position == 0 else 1)
+            stage, position = divmod(index, BLOCKS_PER_STAGE)
+            y = self._block(block, y, STRIDES[stage] if position == 0 else 1)
         return dense(params["dense"], y.mean(axis=(1, 2)))
 
     def _block(self, block: Params, x: Array, stride: int) -> Array:

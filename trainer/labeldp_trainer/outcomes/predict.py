@@ -100,7 +100,7 @@ def _predict_one(
     if isinstance(trained.encoder, TableEncoder):
         if not is_archive:
             _require_free(source, names, trained, form)
-        batches = _table_batches(trained, source, form)
+        batches = _table_batches(trained, source, form, every=not is_archive)
         most = stat.S_IMODE(source.stat().st_mode) if source.exists() else 0o600
     else:
         batches, most = _array_batches(trained, source), 0o7777
@@ -121,31 +121,39 @@ Write = Callable[[pa.RecordBatch | None, list[str], Predictions, Trained], None]
 
 
 def _table_batches(
-    trained: Trained, path: Path, form: TextForm | None
+    trained: Trained, path: Path, form: TextForm | None, *, every: bool
 ) -> Iterator[tuple[pa.RecordBatch, Predictions]]:
-    """All columns of the rows, and what the model says of them. Raises DataError."""
+    """Columns of the rows, and what the model says of them. Raises DataError."""
     data, encoder = trained.loaded.config.data, trained.encoder
     assert isinstance(data, TableData)
     assert isinstance(encoder, TableEncoder)
-    for batch in _rows(path, data, form):
+    for batch in rows_of_table(path, data, form, every=every):
         columns = columns_of_batch(batch, data, path, is_text=require_format(path).is_text)
         require_finite(columns, data, path)
         part = encoder.part(columns, path)
         yield batch, trained.predictions(trained.outputs(part.features, part.rows))
 
 
-def _rows(path: Path, data: TableData, form: TextForm | None) -> Iterator[pa.RecordBatch]:
+def rows_of_table(
+    path: Path, data: TableData, form: TextForm | None = None, *, every: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The features of the rows of one file, or every column; those of text as text.
+
+    Raises DataError.
+    """
+    features = [*data.numeric, *data.categorical]
     if require_format(path).is_text:
         csv = open_csv(path, form or data.form)
-        for name in (*data.numeric, *data.categorical):
+        for name in features:
             require_column(path, name, csv.names, csv)
-        yield from csv_batches(csv, csv.names, data.label)
+        yield from csv_batches(csv, csv.names if every else features, data.label)
         return
+    columns = None if every else features
     try:
         with open_parquet(path) as file:
-            for name in (*data.numeric, *data.categorical):
+            for name in features:
                 require_column(path, name, list(file.schema_arrow.names))
-            yield from file.iter_batches(batch_rows(file, None))
+            yield from file.iter_batches(batch_rows(file, columns), columns=columns)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise refused(path, "is empty, damaged, or not a Parquet file") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from labeldp_trainer.data.encoder import Encoder, encoder_of
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import CHUNK
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.models import Model, Params, build_model
+from labeldp_trainer.models import Linear, Model, Params, build_model
 from labeldp_trainer.representation import Representation, restored
 from labeldp_trainer.representation.representation import KINDS
 from labeldp_trainer.run import RunFolder
@@ -68,26 +68,30 @@ class Trained:
 
     @cached_property
     def _apply(self) -> Any:
+        return jax.jit(self._outputs)
+
+    def _outputs(self, params: Params, x: Any) -> jax.Array:
         found = self.representation
-        if found is None:
-            return jax.jit(self.model.apply)
-        few = KINDS[found.kind].chunk  # what lies between stays in the cache
+        if found is not None:
+            rows = jax.tree.leaves(x)[0].shape[0]
+            split = jax.tree.map(lambda leaf: leaf.reshape(-1, self._few, *leaf.shape[1:]), x)
+            x = jax.lax.map(found.apply, split).reshape(rows, -1)
+        return self.model.apply(params, x)
 
-        def apply(params: Params, x: Any) -> jax.Array:
-            split = jax.tree.map(lambda leaf: leaf.reshape(-1, few, *leaf.shape[1:]), x)
-            vectors = jax.lax.map(found.apply, split).reshape(CHUNK, -1)
-            outputs: jax.Array = self.model.apply(params, vectors)
-            return outputs
-
-        return jax.jit(apply)
+    @property
+    def _few(self) -> int:
+        """Rows that a representation takes at once, so that what lies between stays in a cache."""
+        return 1 if self.representation is None else KINDS[self.representation.kind].chunk
 
     def outputs(self, features: Features, rows: int) -> Float32[np.ndarray, "n k"]:
         """The model's outputs for n encoded examples, in batches of one size."""
         found = [np.zeros((0, self.loss.task.outputs), np.float32)]
-        for start in range(0, rows, CHUNK):
-            size = min(CHUNK, rows - start)
-            batch = jax.tree.map(lambda leaf: _padded(leaf[start : start + size]), features)  # noqa: B023
-            found.append(np.asarray(self._apply(self.params, batch))[:size])
+        at_once = min(CHUNK, -(-rows // self._few) * self._few)
+        for start in range(0, rows, at_once):
+            place = slice(start, start + at_once)
+            batch = jax.tree.map(partial(_part, place=place), features)
+            outputs = np.asarray(self._apply(self.params, batch))
+            found.append(outputs[: min(at_once, rows - start)])
         return np.concatenate(found)
 
     def predictions(self, outputs: Float32[np.ndarray, "n k"]) -> Predictions:
@@ -133,7 +137,10 @@ def open_trained(path: Path) -> Trained:
         if representation.shape != shape:
             raise RunFolderError(f"{path}: encoder.json and representation do not fit: train again")
         shape = FeatureShape(numeric=representation.width)
-    model = build_model(loaded, shape, task.outputs)
+    if loaded.config.model is None:  # a method that fits a linear function by itself
+        model: Model = Linear(shape, task.outputs)
+    else:
+        model = build_model(loaded, shape, task.outputs)
     params = load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
     return Trained(folder, loaded, encoder, loss, representation, model, params)
 
@@ -156,6 +163,8 @@ def _encoder(folder: RunFolder, stated: Mapping[str, Any]) -> tuple[Encoder, Tas
         raise RunFolderError(f"{folder.path / ENCODER}: is damaged: train again") from None
 
 
-def _padded(rows: np.ndarray) -> np.ndarray:
-    missing = [(0, CHUNK - len(rows))] + [(0, 0)] * (rows.ndim - 1)
-    return np.pad(rows, missing) if len(rows) < CHUNK else rows
+def _part(leaf: np.ndarray, place: slice) -> np.ndarray:
+    """These rows of an array, and zeros where it ends before."""
+    rows = leaf[place]
+    missing = [(0, place.stop - place.start - len(rows))] + [(0, 0)] * (rows.ndim - 1)
+    return np.pad(rows, missing) if missing[0][1] else rows

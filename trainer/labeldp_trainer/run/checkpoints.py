@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from pathlib import Path
 from types import TracebackType
@@ -85,6 +86,9 @@ def load_params(path: Path, like: Params) -> Params:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise RunFolderError(f"{path}: cannot be read") from error
     names = [name for name, _ in _named(like)]
+    for name, leaf in _named(like):
+        if not math.prod(leaf.shape):  # a model without them may be saved without them
+            arrays.setdefault(name, np.zeros(leaf.shape, np.float32))
     if set(names) != set(arrays) or any(
         arrays[name].shape != leaf.shape for name, leaf in _named(like)
     ):

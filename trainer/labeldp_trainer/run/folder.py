@@ -81,7 +81,8 @@ def _write_arrays(path: Path, arrays: dict[str, NDArray[Any]], most: int) -> Non
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz archive; nothing in it is executed."""
-    with np.load(path, allow_pickle=False) as archive:
+    # A file of our own: numpy leaves one open that is no archive.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 

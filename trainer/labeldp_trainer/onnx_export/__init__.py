@@ -1,0 +1,1 @@
+"""Trained models as ONNX: encoder, representation and model as one graph, one function a layer."""

@@ -1,0 +1,198 @@
+"""A trained run as one ONNX model, checked against JAX before anybody gets it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp_compile.tabular.formats import require_format
+from labeldp_compile.tabular.parts import files_of
+from labeldp_trainer.config.data import IdxData, TableData
+from labeldp_trainer.config.representation import FromFile
+from labeldp_trainer.data import Part, load_features
+from labeldp_trainer.data.arrays import require_alike
+from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder, TableEncoder
+from labeldp_trainer.data.table import columns_of_batch, require_finite
+from labeldp_trainer.errors import DataError, InputError, RunFolderError
+from labeldp_trainer.losses import POISSON_FLOOR
+from labeldp_trainer.onnx_export.features import FEATURES, OUTPUTS, encoded, input_names
+from labeldp_trainer.onnx_export.graph import FLOAT, INT64, STRING, Graph, Value
+from labeldp_trainer.onnx_export.models import outputs
+from labeldp_trainer.onnx_export.representations import vectors
+from labeldp_trainer.outcomes.predict import rows_of_table
+from labeldp_trainer.outcomes.trained import Trained
+from labeldp_trainer.run.folder import read_json
+
+FORMAT_VERSION = "1.0"
+MOST_RELATIVE = 1e-3  # of the largest output, by which the model may differ from JAX
+_ROWS = 256  # that are compared
+_PREDICTION, _PROBABILITIES = OUTPUTS
+_MISSING = "\N{SYMBOL FOR NULL}"  # stands for a missing category: made longer until none is so
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far the model is from JAX.
+
+    Attributes:
+        rows: compared.
+        largest: difference of two predicted numbers, or probabilities.
+        relative: to the largest of them.
+    """
+
+    rows: int
+    largest: float
+    relative: float
+
+
+def onnx_model(trained: Trained) -> bytes:
+    """Encoder, representation, model and loss as one graph, the statement in its metadata.
+
+    Inputs: a tensor [rows] for each column of a table, double for numbers and text for categories,
+    or ``features`` [rows, …]. Outputs: ``prediction`` [rows], for classes also ``probabilities``
+    [rows, classes]. Raises InputError.
+    """
+    names = input_names(trained.encoder)
+    graph = Graph([*names, *OUTPUTS])
+    x = encoded(graph, trained.encoder)
+    if trained.representation is not None:
+        x = vectors(graph, trained.representation, x)
+    _add_outputs(graph, trained, outputs(graph, trained.model, trained.params, x))
+    metadata = {
+        "labeldp.model.format_version": FORMAT_VERSION,
+        "labeldp.model.name": trained.loaded.config.name,
+        "labeldp.model.privacy": _statement(trained),
+    }
+    try:
+        return graph.to_bytes("labeldp_model", metadata)
+    except ValueError as error:  # protobuf's 2 GB
+        raise InputError(f"{trained.folder.path}: cannot be one ONNX file: {error}") from None
+
+
+def check(trained: Trained, model: bytes, data: Path | None = None) -> Check:
+    """Compare a model with JAX on real rows: of ``data``, else of the run's test or training file.
+
+    Raises DataError if there are no rows, or the two differ by more than ``MOST_RELATIVE``.
+    """
+    feeds, part = _rows(trained, data)
+    expected = trained.predictions(trained.outputs(part.features, part.rows))
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    found = dict(
+        zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True)
+    )
+    if expected.probabilities is None:
+        ours, theirs = expected.values.to_numpy(), found[_PREDICTION]
+    else:
+        ours, theirs = expected.probabilities, found[_PROBABILITIES]
+    largest = float(np.abs(theirs.astype(np.float64) - ours.astype(np.float64)).max())
+    relative = largest / max(float(np.abs(ours).max()), float(np.finfo(np.float32).tiny))
+    if not relative <= MOST_RELATIVE or not _same_classes(trained, expected.probabilities, found):
+        raise DataError(
+            f"{trained.folder.path}: the exported model differs from the trained one by "
+            f"{relative:.2g} of the largest output: nothing is written"
+        )
+    return Check(part.rows, largest, relative)
+
+
+def _same_classes(
+    trained: Trained, probabilities: NDArray[np.float32] | None, found: dict[str, Any]
+) -> bool:
+    """Whether predicted classes are those of JAX, but where two are as likely as each other."""
+    if probabilities is None:
+        return True
+    classes = trained.classes.to_pylist()
+    place = {name: i for i, name in enumerate(classes)}
+    chosen = np.array([place[name] for name in found[_PREDICTION].tolist()])
+    rows = np.arange(len(chosen))
+    behind = probabilities.max(axis=1) - probabilities[rows, chosen]
+    return bool((behind <= MOST_RELATIVE).all())
+
+
+def _add_outputs(graph: Graph, trained: Trained, y: Value) -> None:
+    classes = trained.loss.task.classes
+    if classes is None:
+        number = graph.node("Squeeze", y, graph.whole([1]))
+        if trained.loss.name == "poisson":
+            number = graph.node("Add", graph.node("Softplus", number), graph.floats(POISSON_FLOOR))
+        graph.output(_PREDICTION, number, FLOAT)
+        return
+    names = trained.classes
+    is_text = pa.types.is_string(names.type)
+    listed = graph.constant(names.to_numpy(zero_copy_only=False))
+    likeliest = graph.node("ArgMax", y, axis=1, keepdims=0)
+    chosen = graph.node("Gather", listed, likeliest, axis=0)
+    graph.output(_PREDICTION, chosen, STRING if is_text else INT64)
+    graph.output(_PROBABILITIES, graph.node("Softmax", y, axis=1), FLOAT, [len(classes)])
+
+
+def _statement(trained: Trained) -> str:
+    path = trained.folder.path / "privacy.json"
+    try:
+        return json.dumps(read_json(path))
+    except (OSError, ValueError):
+        raise RunFolderError(f"{path}: is missing or damaged") from None
+
+
+def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], Part]:
+    """Some rows of a file, as the model takes them, and encoded. Raises DataError."""
+    config, directory = trained.loaded.config, trained.loaded.directory
+    representation = config.representation
+    if isinstance(representation, FromFile):
+        names = [representation.test, representation.train]
+    elif isinstance(config.data, IdxData):
+        names = [None if f is None else f.images for f in (config.data.test, config.data.train)]
+    else:
+        names = [config.data.test, config.data.train]
+    paths = [directory / name for name in names if name is not None]
+    path = data or next((path for path in paths if path.exists()), None)
+    if path is None:
+        raise DataError(
+            f"{paths[0]}: is not there: name a file with --data, on whose rows the exported model "
+            "is compared with the trained one"
+        )
+    if isinstance(trained.encoder, TableEncoder):
+        return _rows_of_table(trained.encoder, config.data, path)
+    return _rows_of_array(trained, trained.encoder, path)
+
+
+def _rows_of_table(encoder: TableEncoder, data: Any, path: Path) -> tuple[dict[str, Any], Part]:
+    assert isinstance(data, TableData)
+    path = files_of(path)[0]
+    batch = next((rows for rows in rows_of_table(path, data) if len(rows)), None)
+    if batch is None:
+        raise DataError(f"{path}: has no rows")
+    is_text = require_format(path).is_text
+    columns = columns_of_batch(batch.slice(0, _ROWS), data, path, is_text=is_text)
+    require_finite(columns, data, path)
+    feeds: dict[str, Any] = {
+        name: columns.numbers[:, j].copy() for j, name in enumerate(encoder.numeric)
+    }
+    for name, texts, known in zip(
+        encoder.categorical, columns.texts, encoder.vocabularies, strict=True
+    ):
+        missing = _MISSING * (1 + max(map(len, known.to_pylist()), default=0))
+        feeds[name] = np.array(texts.fill_null(missing).to_pylist(), dtype=object)
+    return feeds, encoder.part(columns, path)
+
+
+def _rows_of_array(
+    trained: Trained, encoder: ArrayEncoder, path: Path
+) -> tuple[dict[str, Any], Part]:
+    part = load_features(trained.loaded, path)
+    require_alike(part, encoder.example)
+    few = part.take(np.arange(min(_ROWS, part.rows)))
+    array = few.features
+    if encoder.bytes_:
+        if not part.bytes_:
+            raise DataError(
+                f"{path}: holds no bytes, as in training: name another file with --data"
+            )
+        array = np.round(array * MOST_BYTE).astype(np.uint8)
+    return {FEATURES: array}, few

@@ -27,13 +27,36 @@ from labeldp_trainer.config import load_config
     help="The run folder to make (default: runs/NAME, with the name of the config).",
 )
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted.")
+@click.option(
+    "--from-release",
+    type=click.Path(path_type=Path),
+    help="Fit a release.npz that exists already: it costs nothing more (method one_release).",
+)
+@click.option(
+    "--verify-release",
+    type=click.Path(path_type=Path),
+    help="Train nothing; check a release.npz against the features of CONFIG. Exit code 1: a check "
+    "fails.",
+)
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
-def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) -> None:
+def train_command(
+    config: Path,
+    output: Path | None,
+    resume: bool,
+    from_release: Path | None,
+    verify_release: Path | None,
+    quiet: bool,
+) -> None:
     """Train the model that CONFIG describes and leave a run folder.
 
     The folder holds the parameters, the metrics, checkpoints, and a statement of what is private
     and what must stay secret (privacy.txt, privacy.json).
     """
+    if verify_release is not None:
+        if output is not None or resume or from_release is not None:
+            raise click.UsageError("--verify-release trains nothing: leave the other options out")
+        _verify_release(config, verify_release, quiet=quiet)
+        return
     if output is not None and not resume:
         _require_new(output)
     loaded = load_config(config)
@@ -47,7 +70,9 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
 
     progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
     steps = step_progress(quiet=quiet)
-    result = train(loaded, output, resume=resume, progress=progress, steps=steps)
+    result = train(
+        loaded, output, resume=resume, progress=progress, steps=steps, release=from_release
+    )
     if quiet:
         return
     numbers = ", ".join(
@@ -59,6 +84,22 @@ def train_command(config: Path, output: Path | None, resume: bool, quiet: bool) 
     for note in result.notes:
         tell(f"note: {note}")
     say(*result.statement.text().splitlines())
+
+
+def _verify_release(config: Path, file: Path, *, quiet: bool) -> None:
+    loaded = load_config(config)
+    from labeldp_trainer.outcomes.verified_release import verify_release  # noqa: PLC0415
+    from labeldp_trainer.progress import step_progress  # noqa: PLC0415
+
+    found = verify_release(loaded, file, step_progress(quiet=quiet))
+    holds = all(check.ok for check in found)
+    if not quiet:
+        for check in found:
+            say(f"  {'ok' if check.ok else 'FAILED':6} {check.words}")
+        verdict = "verified" if holds else "FAILED"
+        say(f"{file}: {verdict}, label DP by one release; that noise was drawn, no file proves")
+    if not holds:
+        raise SystemExit(1)
 
 
 @explained

@@ -22,20 +22,22 @@ from labeldp_trainer.epochs import Run, run_stages
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import make_evaluation
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.methods import Method, MethodBuilder, Setting, Statement, open_method
+from labeldp_trainer.methods import Method, MethodBuilder, Setting, Solved, Statement, open_method
 from labeldp_trainer.methods.users import user_column, users_digest
 from labeldp_trainer.models import Model, Params, build_model
+from labeldp_trainer.one_release.release import FILE, Release, read_release
 from labeldp_trainer.representation import Representation, represented, save
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.representation.store import vectors_digest
-from labeldp_trainer.run import create_run, find_run
+from labeldp_trainer.run import RunFolder, create_run, find_run
 from labeldp_trainer.run.checkpoints import describe, save_params
-from labeldp_trainer.run.folder import ENCODER, FORMAT_VERSION, write_json
+from labeldp_trainer.run.folder import ENCODER, FORMAT_VERSION, write_bytes, write_json
 from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.program import environment, program_digest, repeats_bits
 from labeldp_trainer.sharding import Devices
 
 _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
+_TEST = "test_"
 
 
 @dataclass(frozen=True)
@@ -67,25 +69,24 @@ def train(
     resume: bool = False,
     progress: Callable[[Line], None] = lambda line: None,
     steps: Steps = silent,
+    release: Path | None = None,
 ) -> Result:
     """Train as a config says and leave a run folder at ``output``.
 
     ``model`` takes the place of the config's. With ``resume``, a run that was interrupted goes on
     from its last checkpoint (and one that was not yet started starts); on the same kind and number
     of devices it ends with bitwise the same parameters. ``progress`` is called with the metrics of
-    every epoch, ``steps`` with how far a representation is.
+    every epoch, ``steps`` with how far a representation is. ``release`` is a ``release.npz`` that
+    method ``one_release`` fits, in the place of a new one.
 
     Raises InputError for whatever the user can mend; then no run folder has been made, unless
     training diverged.
     """
     folder = find_run(output, loaded.digest, resume=resume)
+    released = _released(loaded, folder, release)
     builder = open_method(loaded)
-    dataset = _data(loaded, builder)
-    loss = Loss(loaded.config.loss, _task(loaded, builder))
     model_from = "config" if model is None else "python"
-    representation: Representation | None = None
-    if loaded.config.representation is not None:
-        dataset, representation = represented(loaded, dataset, output, steps)
+    dataset, representation, loss = prepared(loaded, builder, output, steps)
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     devices = Devices.for_batch(loaded.config.training.batch_size)
     stored = None if folder is None else folder.stored()
@@ -93,14 +94,15 @@ def train(
     params = jax.jit(model.init)(jax.random.fold_in(seed_key, 0))
     _check_outputs(loaded, model, params, dataset, loss)
     tests = _test_arrays(dataset, loss, loaded, devices)
-    method = builder.build(Setting(loaded, dataset, model, loss, devices, stored))
-    _check_early_stopping(loaded, method)
-    facts = _facts(loaded, dataset, params, devices)
+    spectrum = None if representation is None else representation.spectrum
+    setting = Setting(loaded, dataset, model, loss, devices, stored, spectrum, released)
+    method = builder.build(setting)
+    if isinstance(method, Method):
+        _check_early_stopping(loaded, method)
+    repeats_noise = isinstance(method, Method) and method.repeats_noise
+    facts = _facts(loaded, dataset, representation, params, devices)
     encoder = _encoder(loaded, dataset, representation, loss, output, model_from)
-    if representation is not None:
-        facts["representation"] = dict(representation.facts)
-        facts["representation_sha256"] = vectors_digest(dataset)
-    if method.repeats_noise:
+    if repeats_noise:
         digest = program_digest(model, params, dataset.train.features)
         facts |= {"environment": environment(), "program_sha256": digest}
 
@@ -109,34 +111,82 @@ def train(
             write_json(part / ENCODER, encoder)
         if representation is not None:
             save(part, representation, dataset)
+        for name, data in method.files.items() if isinstance(method, Solved) else ():
+            write_bytes(part / name, data)
 
     if folder is None:
         folder = create_run(output, loaded.text, facts, method.statement, method.keep, also)
     else:
-        folder.require_same(facts, machine=method.repeats_noise)
-        if method.repeats_noise and not repeats_bits(devices.kind) and folder.metrics.exists():
-            raise RunFolderError(
-                f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
-                "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
-                "and the same noise on other sums shows labels; start another run"
-            )
+        folder.require_same(facts, machine=repeats_noise)
+        if repeats_noise:
+            _require_repeatable(folder, devices)
         also(folder.path)
+    test = _tester(model, loss, tests)
+    if isinstance(method, Solved):
+        params = method.solve()
+        metrics: Line = test(params)
+    else:
+        run = Run(loaded.config, method, folder, devices, test, progress)
+        params, epoch, lines = run_stages(run, model, params, seed_key)
+        metrics = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
+        draw_curve(folder.path / "learning_curve.png", lines)
+    save_params(folder.params, params)
+    write_json(folder.result, _result(metrics, loss, tests))
+    notes = (*(() if representation is None else representation.notes), *method.notes)
+    return Result(params, metrics, model, method.statement, output, notes)
+
+
+def _require_repeatable(folder: RunFolder, devices: Devices) -> None:
+    if not repeats_bits(devices.kind) and folder.metrics.exists():
+        raise RunFolderError(
+            f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
+            "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
+            "and the same noise on other sums shows labels; start another run"
+        )
+
+
+def prepared(
+    loaded: LoadedConfig, builder: MethodBuilder, output: Path, steps: Steps = silent
+) -> tuple[Dataset, Representation | None, Loss]:
+    """What a model sees of the data of a config, and its loss. Raises InputError."""
+    dataset = _data(loaded, builder)
+    loss = Loss(loaded.config.loss, _task(loaded, builder))
+    if loaded.config.representation is None:
+        return dataset, None, loss
+    dataset, representation = represented(loaded, dataset, output, steps)
+    return dataset, representation, loss
+
+
+def _tester(model: Model, loss: Loss, tests: tuple[Any, Any] | None) -> Callable[[Params], Line]:
     evaluate = make_evaluation(model, loss)
 
     def test(params: Params) -> Line:
         means = {} if tests is None else evaluate(params, *tests)
-        return {f"test_{name}": float(value) for name, value in means.items()}
+        return {f"{_TEST}{name}": float(value) for name, value in means.items()}
 
-    run = Run(loaded.config, method, folder, devices, test, progress)
-    params, epoch, lines = run_stages(run, model, params, seed_key)
-    metrics: Line = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
-    save_params(folder.params, params)
-    draw_curve(folder.path / "learning_curve.png", lines)
+    return test
+
+
+def _result(metrics: Line, loss: Loss, tests: tuple[Any, Any] | None) -> Line:
+    """The contents of ``result.json``."""
+    line = for_json(metrics)
+    tested = {n.removeprefix(_TEST): v for n, v in line.items() if n.startswith(_TEST)}
     constant = {} if tests is None else for_json(constant_metrics(loss, np.asarray(tests[1])))
-    baselines = {"baselines": {"constant": constant}} if constant else {}
-    write_json(folder.result, {"format_version": "1.0", **for_json(metrics), **baselines})
-    notes = (*(() if representation is None else representation.notes), *method.notes)
-    return Result(params, metrics, model, method.statement, output, notes)
+    more: Line = {"test": tested} if tested else {}
+    if constant:
+        more["baselines"] = {"constant": constant}
+    return {"format_version": "1.0", **line, **more}
+
+
+def _released(loaded: LoadedConfig, folder: RunFolder | None, given: Path | None) -> Release | None:
+    """A release that exists already: of the run that is resumed, or the one that is given."""
+    if loaded.config.method.kind != "one_release":
+        if given is not None:
+            raise loaded.error(("method", "kind"), "a release is fitted by method one_release")
+        return None
+    if folder is not None:
+        return read_release(folder.path / FILE)
+    return None if given is None else read_release(given)
 
 
 def _data(loaded: LoadedConfig, builder: MethodBuilder) -> Dataset:
@@ -212,7 +262,11 @@ def _encoder(
 
 
 def _facts(
-    loaded: LoadedConfig, dataset: Dataset, params: Params, devices: Devices
+    loaded: LoadedConfig,
+    dataset: Dataset,
+    representation: Representation | None,
+    params: Params,
+    devices: Devices,
 ) -> dict[str, Any]:
     versions = {}
     for package in _PACKAGES:
@@ -220,6 +274,12 @@ def _facts(
             versions[package] = importlib.metadata.version(package)
     users = user_column(loaded)
     owners = {} if users is None else {"users_sha256": users_digest(dataset.train, users)}
+    vectors = {}
+    if representation is not None:
+        vectors = {
+            "representation": dict(representation.facts),
+            "representation_sha256": vectors_digest(dataset),
+        }
     return {
         "config_sha256": loaded.digest,
         "features_sha256": dataset.digest(),
@@ -228,4 +288,5 @@ def _facts(
         "device": devices.kind,
         "devices": devices.count,
         "versions": versions,
+        **vectors,
     }

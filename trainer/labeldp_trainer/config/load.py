@@ -124,6 +124,8 @@ def _form_misfits(config: Config) -> Iterator[Misfit]:
                 yield (key,), f"this key is missing{hint * (method.kind in CLOSED_FORMS)}"
     elif config.loss == "absolute":
         yield ("loss",), "absolute has no closed form: give model, optimizer and training"
+    if config.closed_form and config.representation and not config.representation.whiten:
+        yield ("representation", "whiten"), "a closed form needs whitened vectors: leave it out"
 
 
 def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:

@@ -106,10 +106,12 @@ class Config(Strict):
     loss: LossName
     method: MethodConfig
     optimizer: OptimizerConfig = Field(
-        OptimizerConfig(learning_rate=1.0), description="of methods that train step by step"
+        OptimizerConfig.model_validate({"learning_rate": 1.0}),
+        description="of methods that train step by step",
     )
     training: TrainingConfig = Field(
-        TrainingConfig(epochs=1, batch_size=1), description="of methods that train step by step"
+        TrainingConfig.model_validate({"epochs": 1, "batch_size": 1}),
+        description="of methods that train step by step",
     )
 
     @property
@@ -123,13 +125,14 @@ class Config(Strict):
     @model_validator(mode="before")
     @classmethod
     def _default_representation(cls, data: object) -> object:
-        """One release needs vectors: a good kind for the data, if none is named."""
+        """Closed forms need vectors: a good kind for the data, if none is named."""
         if not isinstance(data, dict) or data.get("representation") is not None:
             return data
         method, kind = data.get("method"), data.get("data")
         if not (isinstance(method, dict) and isinstance(kind, dict)):
             return data
         default = _REPRESENTATIONS.get(str(kind.get("kind")))
-        if method.get("kind") != "one_release" or default is None:
+        steps = {"model", "optimizer", "training"} & set(data)
+        if method.get("kind") not in CLOSED_FORMS or default is None or steps:
             return data
         return {**data, "representation": {"kind": default}}

@@ -7,12 +7,13 @@ from labeldp_trainer.methods.alibi import AlibiBuilder
 from labeldp_trainer.methods.central import CentralBuilder
 from labeldp_trainer.methods.clusters import ClustersBuilder
 from labeldp_trainer.methods.lp_mst import LpMstBuilder
-from labeldp_trainer.methods.method import Method, MethodBuilder, Setting
+from labeldp_trainer.methods.method import Method, MethodBuilder, Setting, Solved
 from labeldp_trainer.methods.minibatch import NoneBuilder
+from labeldp_trainer.methods.one_release import OneReleaseBuilder
 from labeldp_trainer.methods.privatized import PrivatizedBuilder
 from labeldp_trainer.methods.statement import Statement
 
-__all__ = ["Method", "MethodBuilder", "Setting", "Statement", "open_method"]
+__all__ = ["Method", "MethodBuilder", "Setting", "Solved", "Statement", "open_method"]
 
 _BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
     "alibi": AlibiBuilder,
@@ -21,6 +22,7 @@ _BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
     "dp_sgd": CentralBuilder,
     "labeldp_pro": CentralBuilder,
     "none": NoneBuilder,
+    "one_release": OneReleaseBuilder,
     "privatized": PrivatizedBuilder,
 }
 

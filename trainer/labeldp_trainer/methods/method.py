@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import jax
+import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
@@ -17,6 +18,7 @@ from labeldp_trainer.data import Dataset
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
+from labeldp_trainer.one_release.release import Release
 from labeldp_trainer.sharding import Devices
 
 Metrics = dict[str, jax.Array]  # scalars
@@ -80,6 +82,8 @@ class Setting:
         loss: with its task.
         devices: the devices to use.
         stored: the ``keep`` of the same run before it was interrupted, or None in a new run.
+        spectrum: [p] of the principal components that the features are, if they are.
+        release: one that exists already: of the same run before it was interrupted, or given.
     """
 
     loaded: LoadedConfig
@@ -88,6 +92,27 @@ class Setting:
     loss: Loss
     devices: Devices
     stored: Mapping[str, NDArray[Any]] | None
+    spectrum: NDArray[np.float64] | None = None
+    release: Release | None = None
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A method that fits a linear model to sums over all rows, without steps.
+
+    Attributes:
+        solve: the parameters of ``models.Linear``; post-processing of what is kept.
+        statement: what is promised.
+        files: what the run folder must hold besides, before anything is solved, by name.
+        keep: as of a ``Method``.
+        notes: sentences for the user.
+    """
+
+    solve: Callable[[], Params]
+    statement: Statement
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    keep: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 class MethodBuilder(Protocol):
@@ -103,6 +128,6 @@ class MethodBuilder(Protocol):
         """Classes that it knows, from a certificate for instance."""
         ...
 
-    def build(self, setting: Setting) -> Method:
+    def build(self, setting: Setting) -> Method | Solved:
         """The method. Raises InputError."""
         ...

@@ -102,14 +102,12 @@ def model_config(loaded: LoadedConfig) -> ModelConfig:
     if not loaded.config.closed_form:
         raise loaded.error(("model",), "this key is missing (from Python, give train a model)")
     if loaded.config.loss == "poisson":
-        return LinearConfig(kind="linear", link="log")
+        return LinearConfig.model_validate({"kind": "linear", "link": "log"})
     ends = method.label_range if isinstance(method, OneRelease) else None
-    return LinearConfig(kind="linear", clamp=ends)
+    return LinearConfig.model_validate({"kind": "linear", "clamp": ends})
 
 
-def _build(
-    loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outputs: int
-) -> Model:
+def _build(loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outputs: int) -> Model:
     if isinstance(config, LinearConfig):
         return Linear(shape, outputs)
     if isinstance(config, MlpConfig):

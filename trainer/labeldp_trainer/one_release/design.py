@@ -97,9 +97,7 @@ def prior_variances(
     return np.concatenate([[label_variance], share * signal])
 
 
-def water_filling(
-    prior: Float64[np.ndarray, " d"], budget: float
-) -> Float64[np.ndarray, " d"]:
+def water_filling(prior: Float64[np.ndarray, " d"], budget: float) -> Float64[np.ndarray, " d"]:
     """[d] precisions max(0, μ − 1/τ²) whose sum is the budget; at least one is positive."""
     costs = np.sort(1 / prior)
     sums = np.cumsum(costs)

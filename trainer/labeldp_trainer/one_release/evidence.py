@@ -63,9 +63,8 @@ def posterior(
     def surprise(point: Float64[np.ndarray, " 2"]) -> float:
         factor = cho_factor((cross * prior(point)[None, :]) @ cross.T + noise, lower=True)
         fit = float((statistic * cho_solve(factor, statistic)).sum())
-        return 0.5 * fit * targets / statistic.shape[1] + targets * float(
-            np.log(np.diag(factor[0])).sum()
-        )
+        logs = float(np.log(np.diag(factor[0])).sum())
+        return float(0.5 * fit * targets / statistic.shape[1] + targets * logs)
 
     found = minimize(
         surprise,

@@ -56,7 +56,7 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
 
     1/(45·σ²) for each: Theorem 13 (c).
     """
-    if sigma < 64:  # noqa: PLR2004  the proof's
+    if sigma < 64:
         raise ValueError("the bound holds from σ = 64 on")
     return Fraction(coordinates, 45 * sigma * sigma)
 

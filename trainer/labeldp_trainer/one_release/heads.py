@@ -1,7 +1,8 @@
-"""Linear models with canonical links, out of the statistic that they need and no label.
+"""Linear models with canonical links, out of a statistic of the labels.
 
-Ridge is the posterior mean itself. Softmax and Poisson minimise Σ w·A(x·W) − ⟨W, S⟩ with a convex A,
-where S is the posterior mean of the statistic, so that what noise made of it is not followed.
+Ridge is the posterior mean itself. Softmax and Poisson minimise Σ w·A(x·W) − ⟨W, S⟩ with a
+convex A, where S is the posterior mean of the statistic, so that what noise made of it is not
+followed.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def canonical(
     @jax.jit
     def loss(weights: Float[Array, "d k"], x: Float[Array, "n d"]) -> Float[Array, ""]:
         fit = jnp.dot(w, part(x @ weights)) - jnp.vdot(weights, jnp.asarray(goal))
-        return fit + 0.5 * jnp.float32(strength) * jnp.vdot(weights, weights)
+        whole: Array = fit + 0.5 * jnp.float32(strength) * jnp.vdot(weights, weights)
+        return whole
 
     gradient = jax.jit(jax.value_and_grad(loss))
     shape = goal.shape

@@ -1,0 +1,135 @@
+"""``method: {kind: one_release}``: one noisy statistic of the labels, and a fit to it alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from labeldp_trainer.config import LoadedConfig, OneRelease
+from labeldp_trainer.config.base import UserLevel
+from labeldp_trainer.data import array_digest
+from labeldp_trainer.data.labels import as_numpy
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.methods.method import Setting, Solved
+from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.users import (
+    limited_to_users,
+    needed_columns,
+    user_adjacency,
+    user_column,
+)
+from labeldp_trainer.models import Params
+from labeldp_trainer.one_release.fit import fitted
+from labeldp_trainer.one_release.heads import Head
+from labeldp_trainer.one_release.make import Rows, drawn, planned
+from labeldp_trainer.one_release.release import FILE, Release
+
+_HEADS: dict[str, Head] = {"cross_entropy": "softmax", "poisson": "poisson", "squared": "ridge"}
+_LARGE_GAP = 0.25
+
+
+class OneReleaseBuilder:
+    """Builds the method from a config whose method is ``one_release``."""
+
+    def __init__(self, loaded: LoadedConfig) -> None:
+        """Keep the config."""
+        method = loaded.config.method
+        assert isinstance(method, OneRelease)
+        self._loaded, self._method = loaded, method
+        self.columns: tuple[str, ...] = needed_columns(loaded)
+        self.classes: tuple[int | str, ...] | None = None
+
+    def build(self, setting: Setting) -> Solved:
+        """Draw the release, or take the one that is given or stored. Raises InputError."""
+        method = self._method
+        setting = limited_to_users(setting)
+        rows = public_rows(setting)
+        release = setting.release
+        if release is None:
+            plan = self._planned(rows, setting.loss.task.classes)
+            release = drawn(plan, rows, setting.dataset.train.columns[self.columns[0]], method)
+        else:
+            self._require_fit(release, rows, setting)
+        head = method.head or _HEADS[self._loaded.config.loss]
+
+        def solve() -> Params:
+            found = fitted(release, rows, head)
+            return {
+                "categories": np.zeros((0, found.w.shape[1]), np.float32),
+                "w": found.w,
+                "b": found.b,
+            }
+
+        return Solved(
+            solve=solve,
+            statement=self._statement(setting, release),
+            files={FILE: release.to_bytes()},
+        )
+
+    def _planned(self, rows: Rows, classes: tuple[int | str, ...] | None) -> Release:
+        try:
+            return planned(rows, self._method, classes)
+        except ValueError as error:
+            raise self._loaded.error(("method", "epsilon"), str(error)) from None
+
+    def _require_fit(self, release: Release, rows: Rows, setting: Setting) -> None:
+        source, method = self._loaded.source, self._method
+        ends = None if release.label_range is None else tuple(release.label_range)
+        if release.classes != setting.loss.task.classes or ends != method.label_range:
+            raise RunFolderError(f"{source}: the release is of other classes or labels")
+        if (release.rows, release.vectors_sha256) != (len(rows.vectors), rows.sha256):
+            raise RunFolderError(f"{source}: the release was made with other features")
+
+    def _statement(self, setting: Setting, release: Release) -> Statement:
+        method = self._method
+        most = method.max_examples_per_user
+        tests = () if setting.dataset.test is None else (TEST_LABELS,)
+        what = "class" if release.classes is not None else "label"
+        d, k = release.statistic.shape
+        return Statement(
+            method="one_release",
+            epsilon=method.epsilon,
+            delta=method.delta,
+            mechanism=(
+                f"the sum of {release.rows:,} public integer rows of {d:,} columns, each times the "
+                f"{what} of its row, got discrete Gaussian noise of scale {release.sigma:,}, once; "
+                f"a label moves it by at most √{release.squared_sensitivity:,} (Theorem 13)"
+            ),
+            details={
+                "sigma": release.sigma,
+                "squared_sensitivity": release.squared_sensitivity,
+                "coordinates": d * k,
+                "proved_delta": float(release.proved_delta()),
+                "gap_to_the_best_noise_shape": release.gap,
+                "rows_sha256": release.rows_sha256,
+                "users": release.users,
+            },
+            released=(f"{FILE} and all that is computed from it and from features: every fit",),
+            not_covered=tests,
+            adjacency=ADJACENCY if most is None else user_adjacency(most),
+        )
+
+
+def public_rows(setting: Setting) -> Rows:
+    """The vectors of the training part, and whose rows they are. Raises ConfigError."""
+    loaded, train = setting.loaded, setting.dataset.train
+    vectors = train.features
+    if isinstance(vectors, dict) or vectors.ndim != 2:
+        raise loaded.error(("representation",), "this key is missing: say which vectors to use")
+    method = loaded.config.method
+    found = Rows(
+        np.asarray(vectors, np.float32), setting.spectrum, array_digest(np.asarray(vectors))
+    )
+    column = user_column(loaded)
+    if column is None or not isinstance(method, UserLevel):
+        return found
+    names = as_numpy(train.columns[column]).astype(str)
+    owners = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    users: dict[str, Any] = {
+        "column": column,
+        "max_examples_per_user": method.max_examples_per_user,
+        "sha256": array_digest(owners),
+    }
+    return dataclasses.replace(found, owners=owners, users=users)

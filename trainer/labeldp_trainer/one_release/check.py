@@ -1,0 +1,81 @@
+"""Verifying a release from the file and the features, without any state of the run that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+from labeldp_trainer.config import OneRelease
+from labeldp_trainer.methods.statement import written
+from labeldp_trainer.one_release.lattice import lengths
+from labeldp_trainer.one_release.make import Rows
+from labeldp_trainer.one_release.release import Release
+
+
+class Check(NamedTuple):
+    """One claim: whether it holds, and in words."""
+
+    ok: bool
+    words: str
+
+
+def checks(
+    release: Release,
+    rows: Rows,
+    method: OneRelease,
+    classes: tuple[int | str, ...] | None,
+) -> Iterator[Check]:
+    """Everything that the promise of a release rests on, one after the other.
+
+    That the sum was taken over these rows, and the noise drawn as stated, no file can prove.
+    """
+    epsilon, delta = Fraction(release.epsilon), Fraction(release.delta)
+    same = (epsilon, delta) == (Fraction(repr(method.epsilon)), Fraction(repr(method.delta)))
+    yield Check(same, f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config")
+    ends = None if method.label_range is None else tuple(method.label_range)
+    yield Check(
+        release.classes == classes and (release.label_range == ends or classes is not None),
+        "classes or range of the labels are those of the config",
+    )
+    yield Check(
+        release.users == rows.users,
+        "each label is protected on its own, as in the config"
+        if rows.users is None
+        else "all labels of a user are protected together, as in the config",
+    )
+    yield Check(
+        release.rows == len(rows.vectors) and release.vectors_sha256 == rows.sha256,
+        f"the features are those of the release ({release.rows:,} rows)",
+    )
+    if not _readable(release, rows):
+        yield Check(False, "the weights are for other features")
+        return
+    found = lengths(release.weights, rows.vectors, rows.owners, rows.shares)
+    yield Check(found.sha256 == release.rows_sha256, "the integer rows are those of the release")
+    yield Check(
+        found.longest <= release.longest,
+        f"a replaced label moves the sum by at most √{release.squared_sensitivity:,}, measured on "
+        "the integers",
+    )
+    proved = release.proved_delta()
+    yield Check(
+        proved <= delta,
+        f"discrete Gaussian noise of scale {release.sigma:,} gives δ ≤ {_up(proved)} at "
+        f"ε = {written(float(epsilon))}, proved in rationals",
+    )
+
+
+def _readable(release: Release, rows: Rows) -> bool:
+    return bool(release.weights.columns[-1] <= rows.vectors.shape[1])
+
+
+def _up(value: Fraction) -> str:
+    """Three digits, rounded up."""
+    if value == 0:
+        return "0"
+    exponent = 0
+    while value < 1:
+        value, exponent = value * 10, exponent + 1
+    digits = -(-value.numerator * 100 // value.denominator)
+    return f"{digits / 100:.2f}e-{exponent:02d}"

@@ -1,0 +1,127 @@
+"""From vectors and labels to a release: all that is decided, before the labels are looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int64
+
+from labeldp_trainer.config import OneRelease
+from labeldp_trainer.one_release.design import design
+from labeldp_trainer.one_release.draw import noisy, with_float
+from labeldp_trainer.one_release.gaussian import least_sigma
+from labeldp_trainer.one_release.lattice import (
+    STEPS,
+    UNIT,
+    class_sums,
+    lengths,
+    number_sums,
+    squared_sensitivity,
+)
+from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.one_release.targets import class_labels, label_steps
+from labeldp_trainer.randomize import exact
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Public vectors, and whose rows they are.
+
+    Attributes:
+        vectors: [n, p].
+        spectrum: [p] eigenvalues of the components that the columns are, if they are.
+        sha256: of the vectors.
+        owners: [n] numbers of the users, or None if a label is on its own.
+        users: what a release says of them.
+    """
+
+    vectors: Float32[np.ndarray, "n p"]
+    spectrum: Float64[np.ndarray, " p"] | None
+    sha256: str
+    owners: Int64[np.ndarray, " n"] | None = None
+    users: dict[str, Any] | None = None
+
+    @property
+    def shares(self) -> Float32[np.ndarray, " n"] | None:
+        """1/m for each of the m rows of a user."""
+        if self.owners is None:
+            return None
+        counts = np.bincount(self.owners)
+        shares: Float32[np.ndarray, " n"] = (1 / counts[self.owners]).astype(np.float32)
+        return shares
+
+
+def planned(rows: Rows, method: OneRelease, classes: tuple[int | str, ...] | None) -> Release:
+    """The release without a statistic: weights, noise and proof, from features alone.
+
+    Raises ValueError if no noise that is resolved is large enough.
+    """
+    n, p = rows.vectors.shape
+    width = 1 if classes is None else len(classes)
+    epsilon, delta = exact(method.epsilon), exact(method.delta)
+    unit = squared_sensitivity(UNIT * UNIT, classes=classes is not None)
+    noise = least_sigma(unit, epsilon, delta, (p + 1) * width) / UNIT
+    units = 1.0 if classes is not None else float(STEPS)
+    found = design(
+        rows.vectors, rows.spectrum, target_variance(classes) * units**2, noise, rows.shares
+    )
+    exactly = lengths(found.weights, rows.vectors, rows.owners, rows.shares)
+    squared = squared_sensitivity(exactly.longest, classes=classes is not None)
+    coordinates = found.weights.width * width
+    sigma = with_float(least_sigma(squared, epsilon, delta, coordinates))
+    planned_release = Release(
+        statistic=np.zeros((found.weights.width, width), np.int64),
+        weights=found.weights,
+        classes=classes,
+        label_range=None if classes is not None else _ends(method),
+        epsilon=written_exactly(method.epsilon),
+        delta=written_exactly(method.delta),
+        sigma=sigma,
+        longest=exactly.longest,
+        rows=n,
+        users=rows.users,
+        vectors_sha256=rows.sha256,
+        rows_sha256=exactly.sha256,
+        expected=found.expected / units**2,
+        gap=found.gap,
+    )
+    if planned_release.proved_delta() > delta:
+        raise AssertionError("the noise does not give the δ that it was chosen for")
+    return planned_release
+
+
+def drawn(plan: Release, rows: Rows, labels: Any, method: OneRelease) -> Release:
+    """The plan with its noisy statistic: the only place where labels are looked at."""
+    shares, weights = rows.shares, plan.weights
+    if plan.classes is not None:
+        default = method.default
+        assert not isinstance(default, float)
+        classes = class_labels(labels, plan.classes, default)
+        total = class_sums(weights, rows.vectors, classes, len(plan.classes), shares)
+    else:
+        low, high = _ends(method)
+        assert not isinstance(method.default, str)
+        steps = label_steps(labels, low, high, method.default)
+        total = number_sums(weights, rows.vectors, steps, shares)
+    return dataclasses.replace(plan, statistic=noisy(total, plan.sigma))
+
+
+def target_variance(classes: tuple[int | str, ...] | None) -> float:
+    """Of an entry of a one-hot label of equal classes, or of a uniform label in [−1, 1]."""
+    return 1 / 3 if classes is None else (1 - 1 / len(classes)) / len(classes)
+
+
+def written_exactly(value: float) -> str:
+    """The decimal that a config's number is written as."""
+    fraction = exact(value)
+    text = repr(value)
+    assert Fraction(text) == fraction
+    return text
+
+
+def _ends(method: OneRelease) -> tuple[float, float]:
+    assert method.label_range is not None
+    return method.label_range

@@ -1,0 +1,190 @@
+"""What is released: a noisy integer statistic, and all that proves what it costs (``release.npz``).
+
+It can be published. Whoever has the features can verify it and fit models to it, at no cost.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from labeldp_trainer.errors import TrainerError
+from labeldp_trainer.one_release.gaussian import delta
+from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
+
+FILE = "release.npz"
+FORMAT_VERSION = "1.0"
+_MOST_BYTES = 1 << 31
+_MOST_FACTS = 1 << 24
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A noisy statistic Σ q ⊗ t(y) + noise.
+
+    Attributes:
+        statistic: [d, k] in lattice steps; k classes, or 1 for numbers.
+        weights: from vectors to rows q.
+        classes: of the columns; None for numbers.
+        label_range: whose ends are ±STEPS; None for classes.
+        epsilon: as written in the config.
+        delta: as written in the config.
+        sigma: of the discrete Gaussian noise, in lattice steps.
+        longest: squared length of the longest row, or of a user's rows in all.
+        rows: n.
+        users: None, or {"column", "max_examples_per_user", "sha256"}.
+        vectors_sha256: of the features as vectors [n, p].
+        rows_sha256: of the integer rows.
+        expected: expected squared error of the coefficients, before any label was seen.
+        gap: by how much at most another shape of the noise would be better.
+    """
+
+    statistic: Int64[np.ndarray, "d k"]
+    weights: Weights
+    classes: tuple[int | str, ...] | None
+    label_range: tuple[float, float] | None
+    epsilon: str
+    delta: str
+    sigma: int
+    longest: int
+    rows: int
+    users: dict[str, Any] | None
+    vectors_sha256: str
+    rows_sha256: str
+    expected: float
+    gap: float
+
+    @property
+    def squared_sensitivity(self) -> int:
+        """Of the statistic, under a replaced label (or all of a user's), in squared steps."""
+        return squared_sensitivity(self.longest, classes=self.classes is not None)
+
+    def proved_delta(self) -> Fraction:
+        """An upper bound of δ at ε, by Theorem 13."""
+        return delta(
+            self.squared_sensitivity, self.sigma, Fraction(self.epsilon), self.statistic.size
+        )
+
+    def to_bytes(self) -> bytes:
+        """The contents of ``release.npz``; the same for the same release."""
+        facts = {
+            "format_version": FORMAT_VERSION,
+            "classes": None if self.classes is None else list(self.classes),
+            "label_range": None if self.label_range is None else list(self.label_range),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "noise": "discrete Gaussian",
+            "sigma": self.sigma,
+            "longest": self.longest,
+            "squared_sensitivity": self.squared_sensitivity,
+            "lattice": {"unit": UNIT, "label_steps": STEPS},
+            "floor": self.weights.floor,
+            "scale": self.weights.scale,
+            "rows": self.rows,
+            "users": self.users,
+            "vectors_sha256": self.vectors_sha256,
+            "rows_sha256": self.rows_sha256,
+            "expected_error": self.expected,
+            "gap": self.gap,
+        }
+        text = json.dumps(facts, ensure_ascii=False, allow_nan=False).encode()
+        file = io.BytesIO()
+        np.savez(
+            file,
+            statistic=self.statistic,
+            columns=self.weights.columns,
+            metric=self.weights.metric,
+            facts=np.frombuffer(text, np.uint8),
+        )
+        return file.getvalue()
+
+
+def read_release(path: Path) -> Release:
+    """Read a file that somebody else may have written. Raises TrainerError."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError("too large")
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in ("statistic", "columns", "metric", "facts")}
+        if arrays["facts"].size > _MOST_FACTS:
+            raise ValueError("too large")
+        return _parse(arrays, json.loads(arrays["facts"].astype(np.uint8).tobytes()))
+    except FileNotFoundError:
+        raise TrainerError(f"{path}: there is no such file") from None
+    except (*_DAMAGE, AttributeError, ArithmeticError, RecursionError):
+        raise TrainerError(f"{path}: is no release, or is damaged") from None
+
+
+def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
+    version = str(facts["format_version"])
+    if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        raise TrainerError(f"the release has format {version[:20]!a}: upgrade labeldp-trainer")
+    statistic, columns, metric = arrays["statistic"], arrays["columns"], arrays["metric"]
+    classes, ends = facts["classes"], facts["label_range"]
+    width = 1 if classes is None else len(classes)
+    _require(
+        statistic.dtype == np.int64
+        and columns.dtype == np.int64
+        and metric.dtype == np.float32
+        and statistic.shape == (len(columns), width)
+        and metric.shape == columns.shape
+        and len(columns) > 0
+        and (columns >= 0).all()
+        and (np.diff(columns) > 0).all()
+        and np.isfinite(metric).all()
+        and (metric > 0).all()
+    )
+    _require((classes is None) != (ends is None))
+    if classes is not None:
+        _require(all(type(c) in (int, str) for c in classes) and len(set(classes)) == width)
+    else:
+        _require(len(ends) == 2 and all(_finite(end) for end in ends) and ends[0] < ends[1])
+    for name in ("sigma", "longest", "rows", "squared_sensitivity"):
+        _require(type(facts[name]) is int and 0 < facts[name] < 1 << 200)
+    for name in ("floor", "scale"):
+        _require(_finite(facts[name]) and facts[name] > 0)
+    _require(facts["lattice"] == {"unit": UNIT, "label_steps": STEPS})
+    for name in ("epsilon", "delta"):
+        _require(type(facts[name]) is str and len(facts[name]) < 40)
+        _require(0 < Fraction(facts[name]) < 100)
+    for name in ("vectors_sha256", "rows_sha256"):
+        _require(type(facts[name]) is str)
+    users = facts["users"]
+    _require(users is None or (isinstance(users, dict) and type(users["sha256"]) is str))
+    found = Release(
+        statistic=statistic,
+        weights=Weights(columns, metric, float(facts["floor"]), float(facts["scale"])),
+        classes=None if classes is None else tuple(classes),
+        label_range=None if ends is None else (float(ends[0]), float(ends[1])),
+        epsilon=facts["epsilon"],
+        delta=facts["delta"],
+        sigma=facts["sigma"],
+        longest=facts["longest"],
+        rows=facts["rows"],
+        users=users,
+        vectors_sha256=facts["vectors_sha256"],
+        rows_sha256=facts["rows_sha256"],
+        expected=float(facts["expected_error"]),
+        gap=float(facts["gap"]),
+    )
+    _require(facts["squared_sensitivity"] == found.squared_sensitivity)
+    return found
+
+
+def _finite(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e300
+
+
+def _require(holds: Any) -> None:
+    if not holds:
+        raise ValueError("damaged")

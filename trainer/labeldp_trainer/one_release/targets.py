@@ -1,0 +1,46 @@
+"""True labels as whole numbers: classes, or lattice steps. No label is refused, or counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int32, Int64
+
+from labeldp_trainer.data.labels import Cells, as_numpy, places
+from labeldp_trainer.one_release.lattice import STEPS
+
+
+def class_labels(
+    values: Any, classes: tuple[int | str, ...], default: int | str | None
+) -> Int32[np.ndarray, " n"]:
+    """The place of each of n labels among the classes; that of the default for all others."""
+    found = places(values, classes)
+    other = 0 if default is None else classes.index(default)
+    return np.where(found < 0, other, found).astype(np.int32)
+
+
+def label_steps(
+    values: Any, low: float, high: float, default: float | None
+) -> Int64[np.ndarray, " n"]:
+    """n labels, moved into [low, high], in steps from its middle: −STEPS … STEPS.
+
+    What is no number becomes the default, or the middle.
+    """
+    numbers = _numbers(values)
+    other = (low + high) / 2 if default is None else default
+    with np.errstate(all="ignore"):
+        inside = np.clip(np.where(np.isnan(numbers), other, numbers), low, high)
+        share = (inside - low) / (high - low) * 2 - 1
+    steps = np.rint(share * STEPS).astype(np.int64)
+    return np.clip(steps, -STEPS, STEPS)
+
+
+def _numbers(values: Any) -> Float64[np.ndarray, " n"]:
+    if isinstance(values, Cells):
+        return values.numbers()
+    array = as_numpy(values)
+    if array.dtype.kind in "buif":
+        return array.astype(np.float64)
+    # a column without numbers, whatever its cells are: its type is public, and says so
+    return np.full(len(array), np.nan)

@@ -153,13 +153,15 @@ def _annotation(model: type[BaseModel], loc: tuple[int | str, ...]) -> Any:
     current: Any = model
     for part in loc:
         candidates = _models(current)
+        # Of several models the part says which, even where its name is also that of a key.
+        tagged = next((m for m in candidates if _is_tagged(m, str(part))), None)
         field = next(
             (m.model_fields[str(part)] for m in candidates if str(part) in m.model_fields), None
         )
-        if field is not None:
+        if tagged is not None and (field is None or len(candidates) > 1):
+            current = tagged
+        elif field is not None:
             current = field.annotation
-        else:
-            current = next((m for m in candidates if _is_tagged(m, str(part))), current)
     return current
 
 

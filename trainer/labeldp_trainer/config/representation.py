@@ -85,7 +85,7 @@ class Pca(_Learnt):
 
 
 class Splines(_Learnt):
-    """Tables: linear B-splines of each number, one-hot categories, pairs of columns."""
+    """Tables: splines of first degree of each number, one-hot categories, pairs of columns."""
 
     kind: Literal["splines"]
     knots: StrictInt = Field(

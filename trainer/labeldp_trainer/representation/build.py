@@ -124,7 +124,7 @@ def _learn(
     source = Source(loaded, inputs.shape, parts, facts["seed"], steps)
     learnt = KINDS[config.kind].learn(source)
     raw = _RawVectors(config.kind, learnt.arrays, steps)
-    found = moments(batch for part in parts for batch in raw.of(part))
+    found = moments(batch for part in parts for batch in raw.first(part))
     ends = fitted(found, config.components, whiten=config.whiten)
     if ends is None:
         raise loaded.error(
@@ -143,19 +143,15 @@ def _learn(
 
 
 class _RawVectors:
-    """Raw vectors of parts, in batches; computed again for a second look if there are too many."""
+    """Raw vectors of parts in batches, for two looks: they are kept, or computed again."""
 
     def __init__(self, kind: str, arrays: Arrays, steps: Steps) -> None:
         self._kind, self._arrays, self._steps = KINDS[kind], arrays, steps
         self._left = _KEPT_BYTES
         self._kept: dict[int, list[NDArray[np.float32]]] = {}
 
-    def of(self, part: Part) -> Iterator[NDArray[np.float32]]:
-        """Batches [b, raw width] of a part, in order."""
-        kept = self._kept.get(id(part))
-        if kept is not None:
-            yield from kept
-            return
+    def first(self, part: Part) -> Iterator[NDArray[np.float32]]:
+        """Batches [b, raw width] of a part, in order, which are kept if there is room."""
         found: list[NDArray[np.float32]] = []
         for batch in self._computed(part):
             self._left -= batch.nbytes
@@ -165,7 +161,16 @@ class _RawVectors:
                 found.clear()
             yield batch
         if self._left >= 0:
-            self._kept[id(part)] = found
+            self._kept[id(part)] = found[::-1]
+
+    def last(self, part: Part) -> Iterator[NDArray[np.float32]]:
+        """The same; they are let go of one by one."""
+        kept = self._kept.pop(id(part), None)
+        if kept is None:
+            yield from self._computed(part)
+            return
+        while kept:
+            yield kept.pop()
 
     def _computed(self, part: Part) -> Iterator[NDArray[np.float32]]:
         done, chunk = 0, self._kind.chunk
@@ -180,7 +185,7 @@ class _RawVectors:
         done = 0
         ends = {name: representation.arrays[name] for name in ENDS & set(representation.arrays)}
         placed = jax.device_put(ends)
-        for raw in self.of(part):
+        for raw in self.last(part):
             found[done : done + len(raw)] = _projected(placed, raw)
             done += len(raw)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,12 +19,13 @@ from labeldp_trainer.config.representation import DEFAULT_COMPONENTS
 Floats = NDArray[np.float64]
 ENDS = frozenset({"mean", "projection", "columns", "deviation"})
 """Arrays of ``projected``."""
+_ROWS = 4096
 _LEAST = 1e-7  # of the largest eigenvalue: what is below is rounding
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean [w] and covariance [w, w] of n rows, in float64."""
+    """Mean [w] and covariance [w, w] of n rows, in float64; only its upper half is filled."""
 
     rows: int
     mean: Floats
@@ -34,19 +35,32 @@ class Moments:
 def moments(batches: Iterable[NDArray[np.float32]]) -> Moments:
     """Those of all rows of batches [b, w], one after another."""
     rows = 0
-    for batch in batches:
+    for block in _blocks(batches):
         if not rows:
-            shift: Floats = batch[0].astype(np.float64)  # near the mean: nothing cancels
+            shift: Floats = block[0].astype(np.float64)  # near the mean: nothing cancels
             total = np.zeros_like(shift)
-            products: Floats = np.zeros((len(shift), len(shift)), order="F")
-        moved = batch.astype(np.float64) - shift[None, :]
-        rows += len(batch)
+            upper: Floats = np.zeros((len(shift), len(shift)), order="F")
+        moved = block.astype(np.float64)
+        moved -= shift[None, :]
+        rows += len(block)
         total += moved.sum(axis=0)
-        products = blas.dsyrk(1.0, moved.T, beta=1.0, c=products, overwrite_c=True)
+        upper = blas.dsyrk(1.0, moved.T, beta=1.0, c=upper, overwrite_c=True)
     mean = total / rows
-    upper = np.triu(products / rows)
-    whole = upper + np.triu(upper, 1).T
-    return Moments(rows, shift + mean, whole - np.outer(mean, mean))
+    upper /= rows
+    upper -= np.outer(mean, mean)
+    return Moments(rows, shift + mean, upper)
+
+
+def _blocks(batches: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    """The same rows, more at a time: products of large matrices take less time a row."""
+    waiting: list[NDArray[np.float32]] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _ROWS:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def fitted(
@@ -71,7 +85,11 @@ def fitted(
     width = len(found.mean)
     wanted = width if components == "all" else min(components or DEFAULT_COMPONENTS, width)
     values, directions = eigh(
-        found.covariance, subset_by_index=[width - wanted, width - 1], check_finite=False
+        found.covariance,
+        lower=False,
+        subset_by_index=[width - wanted, width - 1],
+        overwrite_a=True,
+        check_finite=False,
     )
     values, directions = values[::-1], directions[:, ::-1]
     kept = np.flatnonzero(values > _LEAST * values[0])

@@ -103,12 +103,14 @@ def _unit(source: Source) -> float:
 def _drawn(source: Source, size: int, random: np.random.Generator) -> Floats:
     """[n, size²·channels]: patches of random images at random places."""
     assert source.shape.image is not None
-    height, width, _ = source.shape.image
+    height, width, channels = source.shape.image
+    down, across = height - size + 1, width - size + 1
     bounds = np.cumsum([0, *(part.rows for part in source.parts)])
-    image = random.integers(bounds[-1], size=_DRAWN)
-    top = random.integers(height - size + 1, size=_DRAWN)
-    left = random.integers(width - size + 1, size=_DRAWN)
-    found = np.empty((_DRAWN, size, size, source.shape.image[2]), np.float32)
+    count = int(min(_DRAWN, bounds[-1] * down * across))
+    image = random.integers(bounds[-1], size=count)
+    top = random.integers(down, size=count)
+    left = random.integers(across, size=count)
+    found = np.empty((count, size, size, channels), np.float32)
     steps = np.arange(size)
     for part, start, end in zip(source.features, bounds[:-1], bounds[1:], strict=True):
         here = np.flatnonzero((image >= start) & (image < end))
@@ -117,7 +119,7 @@ def _drawn(source: Source, size: int, random: np.random.Generator) -> Floats:
             top[here][:, None, None] + steps[None, :, None],
             left[here][:, None, None] + steps[None, None, :],
         ]
-    return found.reshape(_DRAWN, -1)
+    return found.reshape(count, -1)
 
 
 def _normalised(patches: Floats, contrast: np.float32) -> Floats:

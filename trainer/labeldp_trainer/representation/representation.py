@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ KINDS: Mapping[str, Kind] = {
     "random_fourier": RANDOM_FOURIER,
     "file": FROM_FILE,
 }
+Raw = Callable[[Mapping[str, jax.Array], Any], jax.Array]
 _AT_ONCE = 1024  # examples for which a device is called once
 
 
@@ -76,7 +78,7 @@ class Representation:
 
 
 def in_batches(
-    function: Callable[[Mapping[str, jax.Array], Any], jax.Array],
+    function: Raw,
     arrays: Arrays,
     features: Features,
     rows: int,
@@ -90,20 +92,19 @@ def in_batches(
     if jax.default_backend() != "cpu":
         chunk = at_once
 
-    @jax.jit
-    def mapped(arrays: Mapping[str, jax.Array], x: Any) -> jax.Array:
-        if chunk == at_once:
-            return function(arrays, x)
-        split = jax.tree.map(lambda leaf: leaf.reshape(-1, chunk, *leaf.shape[1:]), x)
-        found = lax.map(lambda part: function(arrays, part), split)
-        whole: jax.Array = found.reshape(at_once, -1)
-        return whole
-
     placed = jax.device_put(dict(_floats(arrays)))
     for start in range(0, rows, at_once):
         size = min(at_once, rows - start)
         batch = jax.tree.map(lambda leaf: _padded(leaf[start : start + size], at_once), features)  # noqa: B023
-        yield np.asarray(mapped(placed, batch))[:size]
+        yield np.asarray(_mapped(function, chunk, placed, batch))[:size]
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _mapped(function: Raw, chunk: int, arrays: Mapping[str, jax.Array], x: Any) -> jax.Array:
+    split = jax.tree.map(lambda leaf: leaf.reshape(-1, chunk, *leaf.shape[1:]), x)
+    found = lax.map(lambda part: function(arrays, part), split)
+    whole: jax.Array = found.reshape(-1, found.shape[-1])
+    return whole
 
 
 def _padded(rows: NDArray[Any], size: int) -> NDArray[Any]:

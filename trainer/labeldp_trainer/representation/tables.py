@@ -1,7 +1,8 @@
 """Columns made of features: standardised numbers, splines, one-hot categories, crosses of columns.
 
-Splines are the linear B-splines of each number, which stand for any function that is linear between
-knots: between 0 and 1, so that a row far out does not take a principal component for itself.
+Splines are of first degree, made of ramps: min(max((x − k)/(k′ − k), 0), 1) for neighbouring knots
+k and k′. Sums of them are all continuous functions that are linear between knots. A ramp ends where
+the next one begins, so that a row far out does not take a principal component for itself.
 
 A batch is encoded by gathers, comparisons and sums. Which columns, knots and categories there are
 comes from the features that the representation is learnt from.
@@ -10,9 +11,9 @@ comes from the features that the representation is learnt from.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any
 
 import jax
@@ -25,7 +26,6 @@ from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import MOST_COLUMNS, Splines
 from labeldp_trainer.representation.kind import Kind, Learnt, Source
 
-_FAR = np.float32(1e30)
 _BINS = 4  # of a numeric column in a cross: its quartiles
 _MOST_ENTRIES = 1 << 24  # of the look-up tables of crosses
 Ints = NDArray[np.int32]
@@ -81,23 +81,15 @@ class _Numbers:
         return found
 
 
-def _splines(knots: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
-    """The column of each B-spline, and where it rises to 1 and falls to 0: start and slope."""
-    # Before the first knot and after the last the outer ones stay as they are.
-    slopes = [1 / np.diff(column) for column in knots]
-    far, one, none = [_FAR], [np.float32(1)], np.zeros(0, np.float32)
-
-    def joined(parts: Iterable[Sequence[Any]]) -> NDArray[np.float32]:
-        return np.concatenate([none, *chain.from_iterable(parts)]).astype(np.float32)
-
+def _ramps(knots: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
+    """The column of each ramp, where it starts to rise from 0 to 1, and how steeply."""
+    none = np.zeros(0, np.float32)
     return {
-        "spline_column": np.repeat(
-            np.arange(len(knots), dtype=np.int32), [len(column) for column in knots]
+        "ramp_column": np.repeat(
+            np.arange(len(knots), dtype=np.int32), [len(column) - 1 for column in knots]
         ),
-        "rise_start": joined(([-_FAR], column[:-1]) for column in knots),
-        "rise_slope": joined((one, slope) for slope in slopes),
-        "fall_start": joined((column[:-1], far) for column in knots),
-        "fall_slope": joined((slope, one) for slope in slopes),
+        "ramp_start": np.concatenate([none, *(column[:-1] for column in knots)]),
+        "ramp_slope": np.concatenate([none, *(1 / np.diff(column) for column in knots)]),
     }
 
 
@@ -138,15 +130,11 @@ def columns_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "
 
 
 def _splines_raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
-    """[b, w]: splines, one-hot categories and crosses."""
+    """[b, w]: ramps, one-hot categories and crosses."""
     numbers, codes = _encoded(arrays, x)
-    values = numbers[:, arrays["spline_column"]]
-
-    def ramp(edge: str) -> jax.Array:
-        moved = (values - arrays[f"{edge}_start"][None, :]) * arrays[f"{edge}_slope"][None, :]
-        return jnp.clip(moved, 0, 1)
-
-    parts = [ramp("rise") - ramp("fall"), _one_hot(arrays, codes)]
+    moved = numbers[:, arrays["ramp_column"]] - arrays["ramp_start"][None, :]
+    ramps = jnp.clip(moved * arrays["ramp_slope"][None, :], 0, 1)
+    parts = [ramps, _one_hot(arrays, codes)]
     if "cross_left" in arrays:
         parts.append(_crossed(arrays, numbers, codes))
     return jnp.concatenate(parts, axis=1)
@@ -198,8 +186,8 @@ def _learn_splines(source: Source) -> Learnt:
     config = source.loaded.config.representation
     assert isinstance(config, Splines)
     learnt, numbers, merged = _learn(source, min_count=config.min_count)
-    found = {**learnt.arrays, **_splines(numbers.quantiles(config.knots))}
-    width = len(found["spline_column"]) + len(found["one_hot_code"])
+    found = {**learnt.arrays, **_ramps(numbers.quantiles(config.knots))}
+    width = len(found["ramp_column"]) + len(found["one_hot_code"])
     if config.crosses:
         found |= _crosses(source, config, learnt.arrays, numbers, merged)
         width += len(found["cross_scale"])

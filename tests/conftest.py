@@ -1,6 +1,8 @@
 """Settings of all tests: behaviour is tested, never wall time, and the same cases in every run."""
 
+import ctypes
 import signal
+import sys
 from itertools import count
 
 import pytest
@@ -46,6 +48,16 @@ def pytest_configure() -> None:
     """A shell that starts the tests in the background has them ignore ^C, and their children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_is_given_back():
+    """What a file's tests freed, so that budgets of memory do not depend on what ran before."""
+    yield
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)  # of glibc; musl has none
 
 
 @pytest.fixture

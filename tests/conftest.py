@@ -1,6 +1,8 @@
 """Settings of all tests: behaviour is tested, never wall time, and the same cases in every run."""
 
+import ctypes
 import signal
+import sys
 from itertools import count
 
 import pytest
@@ -15,11 +17,47 @@ settings.register_profile(
 )
 settings.load_profile("labeldp")
 
+# One JVM for these files: they share a worker of pytest-xdist, and so the session of Spark.
+SPARK = tuple(f"tests/engines/test_spark{name}.py" for name in ("", "_secrets", "_connect"))
+# The longest come first, that no worker waits for the other in the end.
+FIRST = (*SPARK, "tests/engines/test_spark_cluster.py", "tests/test_wheels.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {file: place for place, file in enumerate(FIRST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.split("::")[0], len(FIRST)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With ``--dist loadfile``: in the order above, and the files of Spark as one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneSpark(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return SPARK[0] if file in SPARK else file
+
+    if config.option.dist != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # by the number of tests, which says little
+    return OneSpark(config, log)
+
 
 def pytest_configure() -> None:
     """A shell that starts the tests in the background has them ignore ^C, and their children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_is_given_back():
+    """What a file's tests freed, so that budgets of memory do not depend on what ran before."""
+    yield
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)  # of glibc; musl has none
 
 
 @pytest.fixture

@@ -142,11 +142,9 @@ class Cluster:
         return re.findall(pattern, log)
 
     def executors(self) -> list[int]:
-        """Process ids of the executors that run now."""
-        workers = [process.pid for name, process in self.processes.items() if name != "Master"]
-        found = [children(pid) for pid in workers]
-        # A child whose executor has not started yet is still a copy of the worker.
-        return [pid for each in found for pid, line in each.items() if "ExecutorBackend" in line]
+        """Process ids of the executors that run now, whoever of our children started them."""
+        # A child whose executor has not started yet is still a copy of its parent.
+        return [pid for pid, line in _descendants(os.getpid()) if "ExecutorBackend" in line]
 
     def kill_executor(self, which: int = 0) -> int:
         """Kill one of the executors; returns its process id."""
@@ -158,15 +156,15 @@ class Cluster:
     def stop(self) -> None:
         """Kill all that was started, executors and Python workers too."""
         for process in self.processes.values():
-            for pid in [*_descendants(process.pid), process.pid]:
+            for pid, _ in [*_descendants(process.pid), (process.pid, "")]:
                 _kill(pid)
             process.wait()
 
 
-def _descendants(pid: int) -> Iterator[int]:
-    for child in children(pid):
+def _descendants(pid: int) -> Iterator[tuple[int, str]]:
+    for child, line in children(pid).items():
         yield from _descendants(child)
-        yield child
+        yield child, line
 
 
 def _kill(pid: int) -> None:

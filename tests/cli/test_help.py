@@ -24,20 +24,24 @@ TRAINERS = ("train", "runs", "predict", "export")
 LOADED = """
 import json, sys
 from labeldp_compile.cli import main
-try:
-    main(prog_name="labeldp")
-except SystemExit:
-    pass
-print(json.dumps(sorted(set(sys.argv.pop().split()) & set(sys.modules))), file=sys.stderr)
+commands, candidates = map(json.loads, sys.argv[1:])
+for command in commands:
+    try:
+        main(command, prog_name="labeldp")
+    except SystemExit:
+        pass
+    print(json.dumps(sorted(set(candidates) & set(sys.modules))), file=sys.stderr)
 """
 
 
-def heavy_modules(*arguments, candidates=HEAVY):
-    """The heavy modules that a command leaves loaded."""
-    script = LOADED.replace("sys.argv.pop()", repr(" ".join(candidates)))
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stderr.splitlines()[-1])
+def heavy_modules(*commands, candidates=HEAVY):
+    """The heavy modules that are loaded after each command, one after the other in one process."""
+    words = [list(map(str, command)) for command in commands]
+    script = [sys.executable, "-c", LOADED, json.dumps(words), json.dumps(candidates)]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    loaded = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]
+    assert len(loaded) == len(commands)
+    return loaded
 
 
 def leaves(command, path):
@@ -62,22 +66,21 @@ def every_command():
 
 
 def test_the_list_of_commands_imports_none_of_them():
-    assert heavy_modules("--help") == []
-    assert heavy_modules("--version") == []
+    assert heavy_modules(["--help"], ["--version"]) == [[], []]
 
 
 def test_help_of_init_and_completion_imports_nothing_heavy():
-    assert heavy_modules("init", "--help") == ["yaml"]  # 10 ms
-    assert heavy_modules("completion", "bash") == []
+    commands = (["completion", "bash"], ["init", "--help"])
+    assert heavy_modules(*commands) == [[], ["yaml"]]  # 10 ms
 
 
 def test_nothing_loads_a_solver_that_it_does_not_use():
     solvers = ["scipy", "clarabel", "opendp", "matplotlib", "jax", "pydantic"]
-    for name in ("verify", "randomize", "inspect"):
-        assert heavy_modules(name, "--help", candidates=solvers) == [], name
+    commands = [[name, "--help"] for name in ("verify", "randomize", "inspect")]
+    assert heavy_modules(*commands, candidates=solvers) == [[], [], []]
     spec = ROOT / "specs" / "health-rating.yaml"
     solvers = ["scipy", "clarabel", "opendp", "matplotlib", "jax"]
-    assert heavy_modules("plan", spec, candidates=solvers) == []
+    assert heavy_modules(["plan", spec], candidates=solvers) == [[]]
 
 
 def test_help_of_train_and_a_wrong_config_wait_for_no_jax(tmp_path):
@@ -85,10 +88,8 @@ def test_help_of_train_and_a_wrong_config_wait_for_no_jax(tmp_path):
     wrong = tmp_path / "train.yaml"
     wrong.write_text("version: 1\n", encoding="utf-8")
     heavy = ["jax", "scipy", "optax", "onnxruntime", "pyarrow"]
-    for arguments in (("--help",), (wrong,)):
-        assert heavy_modules("train", *arguments, candidates=heavy) == []
-    for name in TRAINERS:
-        assert heavy_modules(name, "--help", candidates=heavy) == []
+    commands = (["train", "--help"], ["train", wrong], *([name, "--help"] for name in TRAINERS))
+    assert heavy_modules(*commands, candidates=heavy) == [[] for _ in commands]
 
 
 def test_a_table_of_runs_waits_for_no_jax(tmp_path):
@@ -96,8 +97,11 @@ def test_a_table_of_runs_waits_for_no_jax(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("{}", encoding="utf-8")
     heavy = ["jax", "scipy", "optax", "pyarrow", "orbax", "dp_accounting"]
-    for options in ((), ("--json",), ("--html", tmp_path / "page.html")):
-        assert heavy_modules("runs", tmp_path, *options, candidates=heavy) == []
+    commands = [
+        ["runs", tmp_path, *options]
+        for options in ((), ("--json",), ("--html", tmp_path / "p.html"))
+    ]
+    assert heavy_modules(*commands, candidates=heavy) == [[], [], []]
 
 
 def test_the_short_helps_are_those_of_the_commands():

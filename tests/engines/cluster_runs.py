@@ -1,7 +1,7 @@
 """Jobs on a cluster that loses an executor between two reduce tasks: one with a key, one without.
 
 A program, since a process has only one Spark: ``python -m tests.engines.cluster_runs FOLDER``
-prints a JSON object for each run.
+prints a JSON object for each run of FOLDER/x.onnx.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from labeldp_runtime import Key, Randomizer, ReplayWarning
 
-from benchmarks.shared.cluster import Cluster, cluster, outcome, session, wait_for
-from tests.engines.helpers import RESPONSE
+from benchmarks.shared.cluster import Cluster, outcome, session, wait_for
 
+# A master and two workers of one core and 1 GB in the driver's JVM; executors are processes.
+CLUSTER = "local-cluster[2,1,1024]"
 ROWS, MAP_TASKS, REDUCE_TASKS = 20_000, 4, 16
 BEFORE = 2  # reduce tasks with rows that end before the executor is killed
 Batches = Iterator[Any]
@@ -106,20 +107,19 @@ def run(it: Cluster, spark: Any, folder: Path, **options: Any) -> dict[str, Any]
 
 def main(place: Path) -> None:
     """Print the outcome of both runs; for the keyed one, whether its labels are the right ones."""
-    (place / "x.onnx").write_bytes(RESPONSE.model)
     key = Key.create(place / "labels.key")
-    with cluster(place) as it:
-        spark = session(it)
-        keyed = run(it, spark, place / "keyed", key=key, id_column="id", check_duplicates=False)
-        alone = Randomizer.load(place / "x.onnx", key=key, context="y")
-        ids = np.arange(ROWS)
-        keyed["same"] = np.array_equal(keyed.pop("labels", None), alone(ids % 10, ids=ids))
-        print(json.dumps(keyed), flush=True)  # noqa: T201
-        warnings.simplefilter("ignore", ReplayWarning)
-        fresh = run(it, spark, place / "fresh")
-        fresh.pop("labels", None)
-        print(json.dumps(fresh), flush=True)  # noqa: T201
-        spark.stop()
+    it = Cluster(place, CLUSTER)
+    spark = session(it)
+    keyed = run(it, spark, place / "keyed", key=key, id_column="id", check_duplicates=False)
+    alone = Randomizer.load(place / "x.onnx", key=key, context="y")
+    ids = np.arange(ROWS)
+    keyed["same"] = np.array_equal(keyed.pop("labels", None), alone(ids % 10, ids=ids))
+    print(json.dumps(keyed), flush=True)  # noqa: T201
+    warnings.simplefilter("ignore", ReplayWarning)
+    fresh = run(it, spark, place / "fresh")
+    fresh.pop("labels", None)
+    print(json.dumps(fresh), flush=True)  # noqa: T201
+    spark.stop()
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ def unavailable(reason):
     (pytest.fail if REQUIRED else pytest.skip)(f"Spark cannot be tested: {reason}")
 
 
-def run_program(name, folder, *modules):
+def run_program(name, folder, *arguments, modules=()):
     """The lines that a program of this folder prints, which has a Spark of its own."""
     if (reason := cluster.missing(*modules)) is not None:
         unavailable(reason)
     done = subprocess.run(
-        [sys.executable, "-m", f"tests.engines.{name}", str(folder)],
+        [sys.executable, "-m", f"tests.engines.{name}", str(folder), *arguments],
         cwd=cluster.ROOT,
         env=cluster.environment(),
         capture_output=True,
@@ -56,11 +56,12 @@ def spark(spark_folders):
     # Without a console the JVM would still greet: log4j is told before it starts.
     logging = spark_folders / "log4j2.properties"
     logging.write_text("rootLogger.level = off\n")
+    quiet = f"-Dlog4j2.configurationFile={logging}"
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        "spark.driver.extraJavaOptions": f"{cluster.QUICK_JVM} {quiet}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
@@ -73,6 +74,10 @@ def spark(spark_folders):
         "spark.eventLog.dir": str(spark_folders / "events"),
         "spark.eventLog.compress": "false",
         "spark.sql.session.timeZone": "UTC",
+        # The same JVM serves clients that have none.
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
     }
     builder = SparkSession.builder.master("local[2,3]").appName("labeldp tests")
     for name, value in settings.items():
@@ -80,3 +85,10 @@ def spark(spark_folders):
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(spark):
+    """Where that Spark answers to Spark Connect."""
+    service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    return f"sc://127.0.0.1:{getattr(service, 'MODULE$').server().getPort()}"

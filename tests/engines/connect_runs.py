@@ -1,13 +1,12 @@
 """The Spark helpers through Spark Connect, where this process has no JVM.
 
-A program, since a process has only one Spark: ``python -m tests.engines.connect_runs FOLDER``
-starts a server and prints a JSON object of what came out.
+A program, since a process has only one Spark: ``python -m tests.engines.connect_runs FOLDER URL``
+asks the server there to randomize with FOLDER/x.onnx, and prints a JSON object of what came out.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -25,37 +24,8 @@ from labeldp_runtime import (
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from benchmarks.shared.cluster import QUICK_JVM, Cluster, environment, wait_for
-from tests.engines.helpers import RESPONSE, found_under
-
 ROWS = 3000
 CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum.enabled"
-
-
-def serve(it: Cluster) -> str:
-    """Start a Connect server with a local Spark; its address."""
-    settings = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": "0",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": str(it.folder / "events"),
-        "spark.local.dir": str(it.folder / "local"),
-        "spark.python.authenticate.socketTimeout": "300s",
-        "spark.network.timeout": "1200s",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": f"{QUICK_JVM} {it.logging()}",
-    }
-    command = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    for name, value in settings.items():
-        command += ["--conf", f"{name}={value}"]
-    it.start_class("Connect", *command, "spark-internal", memory="700m")
-    port = wait_for(lambda: it.said("Connect", r"Connect server started at.*:(\d+)"), "the server")
-    return f"sc://127.0.0.1:{port[0]}"
 
 
 def refusal(call: Any, kind: type[Exception]) -> str:
@@ -72,12 +42,11 @@ def labels(private: Any) -> list[float]:
     return [row["y"] for row in private.sort("id").collect()]
 
 
-def facts(it: Cluster, spark: Any) -> dict[str, Any]:
+def facts(place: Path, spark: Any) -> dict[str, Any]:
     """What the helpers do here; the test says what they should do."""
     from labeldp_runtime.spark import label_counts, randomize
 
-    path, file = it.folder / "x.onnx", it.folder / "secret" / "labels.key"
-    path.write_bytes(RESPONSE.model)
+    path, file = place / "x.onnx", place / "secret" / "labels.key"
     file.parent.mkdir()
     key = Key.create(file)
     df = spark.range(0, ROWS, 1, 2).selectExpr("id", "id % 10 AS y")
@@ -85,7 +54,7 @@ def facts(it: Cluster, spark: Any) -> dict[str, Any]:
     ids = np.arange(ROWS)
     expected = Randomizer.load(path, key=key, context="y")(ids % 10, ids=ids).tolist()
     plan = private._plan.to_proto(spark.client).SerializeToString()
-    (it.folder / "plan").write_bytes(plan)
+    (place / "plan").write_bytes(plan)
     fetched = randomize(df, "y", path, key=lambda: Key(Key.load(file).secret), id_column="id")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ReplayWarning)
@@ -112,23 +81,15 @@ def facts(it: Cluster, spark: Any) -> dict[str, Any]:
     options = {"key": key, "id_column": "id", "check_duplicates": False}
     found["keyed_then"] = randomize(df, "y", path, **options).columns
     found["jvm"] = SparkContext._gateway is not None or SparkContext._jvm is not None
-    found["secret_in"] = [str(each) for each in found_under(it.folder, key.secret)]
-    found["events"] = [str(each) for each in (it.folder / "events").iterdir()]
     return found
 
 
-def main(place: Path) -> None:
+def main(place: Path, url: str) -> None:
     """Print the facts."""
-    os.environ.update(environment())
-    it = Cluster(place)
-    (place / "events").mkdir()
-    try:
-        spark = SparkSession.builder.remote(serve(it)).getOrCreate()
-        print(json.dumps(facts(it, spark)), flush=True)  # noqa: T201
-        spark.stop()
-    finally:
-        it.stop()
+    spark = SparkSession.builder.remote(url).getOrCreate()
+    print(json.dumps(facts(place, spark)), flush=True)  # noqa: T201
+    spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

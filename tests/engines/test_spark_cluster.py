@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.engines.conftest import run_program
+from tests.engines.helpers import RESPONSE
 
 ROWS = 20_000
 
@@ -12,7 +13,9 @@ ROWS = 20_000
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """What came of a keyed and of an unkeyed job, each of which lost an executor."""
-    lines = run_program("cluster_runs", tmp_path_factory.mktemp("cluster"))
+    folder = tmp_path_factory.mktemp("cluster")
+    (folder / "x.onnx").write_bytes(RESPONSE.model)
+    lines = run_program("cluster_runs", folder)
     keyed, fresh = map(json.loads, lines[-2:])
     return keyed, fresh
 

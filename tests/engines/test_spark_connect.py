@@ -3,14 +3,28 @@
 import json
 
 import pytest
+from labeldp_runtime import Key
 
 from tests.engines.conftest import run_program
+from tests.engines.helpers import RESPONSE, found_under
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning", "ignore::FutureWarning:pyspark"
+)
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("connect")
-    return json.loads(run_program("connect_runs", folder, "grpc", "grpc_status")[-1])
+    (folder / "x.onnx").write_bytes(RESPONSE.model)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(connect, place):
+    return json.loads(
+        run_program("connect_runs", place, connect, modules=("grpc", "grpc_status"))[-1]
+    )
 
 
 def test_labels_with_a_key_are_those_of_one_process(found):
@@ -18,9 +32,12 @@ def test_labels_with_a_key_are_those_of_one_process(found):
     assert found["keyed"] and found["fetched"]
 
 
-def test_the_key_does_not_travel(found):
-    assert found["in_plan"] and found["events"]
-    assert [file.split("/")[-2:] for file in found["secret_in"]] == [["secret", "labels.key"]]
+def test_the_key_does_not_travel(found, place, spark, spark_folders):
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(300_000)  # ms; all is written
+    assert found["in_plan"] and list((spark_folders / "events").iterdir())
+    file = place / "secret" / "labels.key"
+    secret = Key.load(file).secret
+    assert found_under(place, secret) == [file] and not found_under(spark_folders, secret)
 
 
 def test_without_a_key_it_is_warned_of_and_drawn_for_each_action(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.labels import as_numpy
-from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.method import Setting, Solved
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
 from labeldp_trainer.methods.users import (
@@ -21,8 +22,10 @@ from labeldp_trainer.methods.users import (
     user_column,
 )
 from labeldp_trainer.models import Params
+from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.fit import fitted
 from labeldp_trainer.one_release.heads import Head
+from labeldp_trainer.one_release.lattice import MOST_ROWS
 from labeldp_trainer.one_release.make import Rows, drawn, planned
 from labeldp_trainer.one_release.release import FILE, Release
 
@@ -55,7 +58,13 @@ class OneReleaseBuilder:
         head = method.head or _HEADS[self._loaded.config.loss]
 
         def solve() -> Params:
-            found = fitted(release, rows, head)
+            try:
+                found = fitted(release, rows, head)
+            except ValueError:  # of linear algebra, on weights that this program does not choose
+                raise TrainerError(
+                    f"{self._loaded.source}: the release cannot be fitted: its weights are of very "
+                    "different sizes"
+                ) from None
             return {
                 "categories": np.zeros((0, found.w.shape[1]), np.float32),
                 "w": found.w,
@@ -75,12 +84,12 @@ class OneReleaseBuilder:
             raise self._loaded.error(("method", "epsilon"), str(error)) from None
 
     def _require_fit(self, release: Release, rows: Rows, setting: Setting) -> None:
-        source, method = self._loaded.source, self._method
-        ends = None if release.label_range is None else tuple(release.label_range)
-        if release.classes != setting.loss.task.classes or ends != method.label_range:
-            raise RunFolderError(f"{source}: the release is of other classes or labels")
-        if (release.rows, release.vectors_sha256) != (len(rows.vectors), rows.sha256):
-            raise RunFolderError(f"{source}: the release was made with other features")
+        """What the statement promises of a release must hold of it. Raises RunFolderError."""
+        for check in checks(release, rows, self._method, setting.loss.task.classes):
+            if not check.ok:
+                raise RunFolderError(
+                    f"{self._loaded.source}: the release does not fit: expected that {check.words}"
+                )
 
     def _statement(self, setting: Setting, release: Release) -> Statement:
         method = self._method
@@ -101,7 +110,7 @@ class OneReleaseBuilder:
                 "sigma": release.sigma,
                 "squared_sensitivity": release.squared_sensitivity,
                 "coordinates": d * k,
-                "proved_delta": float(release.proved_delta()),
+                "proved_delta": math.nextafter(float(release.proved_delta()), 1.0),
                 "gap_to_the_best_noise_shape": release.gap,
                 "rows_sha256": release.rows_sha256,
                 "users": release.users,
@@ -113,12 +122,19 @@ class OneReleaseBuilder:
 
 
 def public_rows(setting: Setting) -> Rows:
-    """The vectors of the training part, and whose rows they are. Raises ConfigError."""
+    """The vectors of the training part, and whose rows they are. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
     vectors = train.features
     if isinstance(vectors, dict) or vectors.ndim != 2:
         raise loaded.error(("representation",), "this key is missing: say which vectors to use")
     method = loaded.config.method
+    if len(vectors) > MOST_ROWS:
+        raise DataError(f"{train.source}: more than {MOST_ROWS:,} rows: use fewer")
+    if not np.isfinite(vectors).all():
+        raise DataError(
+            f"{train.source}: some features are so large that their vectors are infinite: rescale "
+            "them"
+        )
     found = Rows(
         np.asarray(vectors, np.float32), setting.spectrum, array_digest(np.asarray(vectors))
     )

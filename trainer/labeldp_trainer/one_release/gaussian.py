@@ -15,6 +15,8 @@ from labeldp_verify.analysis.bounds import exp_bounds, exp_upper
 
 _PI_LOW = Fraction(Decimal("3.14159265358979323846264338327950288419716939937510582097494459"))
 _PI_HIGH = _PI_LOW + Fraction(1, 10**62)
+LEAST_SIGMA = 64
+"""In lattice steps, from which on Theorem 13 speaks of a scale."""
 _SERIES_UP_TO = 5
 _FRACTION_DEPTH = 60
 _FURTHEST = Fraction(400)  # standard deviations; nothing is resolved beyond
@@ -56,22 +58,26 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
 
     1/(45·σ²) for each: Theorem 13 (c).
     """
-    if sigma < 64:
+    if sigma < LEAST_SIGMA:
         raise ValueError("the bound holds from σ = 64 on")
     return Fraction(coordinates, 45 * sigma * sigma)
 
 
 def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: int) -> Fraction:
-    """An upper bound of δ(ε) of discrete Gaussian noise of scale σ on an integer vector.
+    """An upper bound of δ(ε) of discrete Gaussian noise of scale σ on an integer vector; 1 says
+    nothing, as of a σ for which nothing is proved.
 
     ``squared_sensitivity`` bounds the squared L2 distance of the vectors of neighbours, which have
     so many coordinates.
     """
+    if sigma < LEAST_SIGMA:
+        return Fraction(1)
     distance = rounding_distance(sigma, coordinates)
     ratio = _root_up(Fraction(squared_sensitivity, sigma * sigma))
     if ratio == 0:
         return Fraction(0)
-    return continuous_delta(ratio, epsilon) + (1 + exp_upper(epsilon)) * distance
+    proved = continuous_delta(ratio, epsilon) + (1 + exp_upper(epsilon)) * distance
+    return min(proved, Fraction(1))
 
 
 def least_sigma(
@@ -87,7 +93,7 @@ def least_sigma(
     def holds(sigma: int) -> bool:
         return delta(squared_sensitivity, sigma, epsilon, coordinates) <= stated_delta
 
-    low, high = 64, 128
+    low, high = LEAST_SIGMA, 2 * LEAST_SIGMA
     while not holds(high):
         low, high = high, 2 * high
         if high > 1 << 60:

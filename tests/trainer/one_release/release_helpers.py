@@ -30,7 +30,7 @@ def rows(vectors, owners=None):
     return Rows(np.asarray(vectors, np.float32), None, "of vectors", owners, users)
 
 
-def write_archives(directory, count=300, columns=5):
+def write_archives(directory, count=1200, columns=5):
     """Labels that depend on the features: y in 0, 1, 2; number between −6 and 6, mostly."""
     slopes = np.random.default_rng(7).normal(size=(columns, 3))
     for name, n, seed in (("train", count, 0), ("test", 200, 1)):

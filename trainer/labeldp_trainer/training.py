@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,8 @@ def train(
     released = _released(loaded, folder, release)
     builder = open_method(loaded)
     model_from = "config" if model is None else "python"
-    dataset, representation, loss = prepared(loaded, builder, output, steps)
+    labels = ("train", "test") if released is None else ("test",)
+    dataset, representation, loss = prepared(loaded, builder, output, steps, labels=labels)
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
     devices = Devices.for_batch(loaded.config.training.batch_size)
     stored = None if folder is None else folder.stored()
@@ -146,10 +147,18 @@ def _require_repeatable(folder: RunFolder, devices: Devices) -> None:
 
 
 def prepared(
-    loaded: LoadedConfig, builder: MethodBuilder, output: Path, steps: Steps = silent
+    loaded: LoadedConfig,
+    builder: MethodBuilder,
+    output: Path,
+    steps: Steps = silent,
+    *,
+    labels: Collection[str] = ("train", "test"),
 ) -> tuple[Dataset, Representation | None, Loss]:
-    """What a model sees of the data of a config, and its loss. Raises InputError."""
-    dataset = _data(loaded, builder)
+    """What a model sees of the data of a config, and its loss. Raises InputError.
+
+    ``labels`` names the parts whose label column is read; in the others it need not be there.
+    """
+    dataset = _data(loaded, builder, labels)
     loss = Loss(loaded.config.loss, _task(loaded, builder))
     if loaded.config.representation is None:
         return dataset, None, loss
@@ -185,12 +194,20 @@ def _released(loaded: LoadedConfig, folder: RunFolder | None, given: Path | None
             raise loaded.error(("method", "kind"), "a release is fitted by method one_release")
         return None
     if folder is not None:
+        if given is not None:
+            raise RunFolderError(f"{folder.path}: has a release: leave --from-release out")
         return read_release(folder.path / FILE)
     return None if given is None else read_release(given)
 
 
-def _data(loaded: LoadedConfig, builder: MethodBuilder) -> Dataset:
-    dataset = load_data(loaded, builder.columns, (loaded.config.data.label,))
+def _data(loaded: LoadedConfig, builder: MethodBuilder, labels: Collection[str]) -> Dataset:
+    label = loaded.config.data.label
+    others = tuple(name for name in builder.columns if name != label)
+    dataset = load_data(
+        loaded,
+        builder.columns if "train" in labels else others,
+        (label,) if "test" in labels else (),
+    )
     batch = loaded.config.training.batch_size
     if batch > dataset.train.rows:
         reason = f"is larger than the {dataset.train.rows:,} examples of the training data"

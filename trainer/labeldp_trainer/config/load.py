@@ -141,7 +141,9 @@ def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:
             yield key, "is for regression: the labels of cross_entropy are classes"
         if config.data.class_list is None:
             yield ("data", "classes"), "cross_entropy needs the classes: a list, or K"
-        elif method.default is not None and method.default not in config.data.class_list:
+        elif method.default is not None and (
+            isinstance(method.default, float) or method.default not in config.data.class_list
+        ):
             yield ("method", "default"), "is none of the classes"
     elif method.label_range is None:
         yield key, "this key is missing: give the two ends of the labels, [low, high]"

@@ -9,6 +9,9 @@ from pydantic import Field, StrictInt, StrictStr, model_validator
 from labeldp_trainer.config.base import Number, UserLevel
 from labeldp_trainer.config.central import SMALLEST_DELTA, LabelRange
 
+LARGEST_END = 1e30
+"""Models are of float32."""
+
 
 class OneRelease(UserLevel):
     """One noisy statistic Σ w·x ⊗ t(y) of public features x; models are fitted to it alone."""
@@ -34,4 +37,6 @@ class OneRelease(UserLevel):
             raise ValueError(f"delta: the least that is resolved is {SMALLEST_DELTA:g}; raise it")
         if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
             raise ValueError("label_range: the first end must be less than the second")
+        if self.label_range is not None and max(map(abs, self.label_range)) > LARGEST_END:
+            raise ValueError(f"label_range: goes to {LARGEST_END:g} at most: rescale the labels")
         return self

@@ -34,7 +34,7 @@ def load_data(
         return load_table(data, directory, train_columns, test_columns)
     if isinstance(data, NpzData):
         return load_npz(data, directory, train_columns, test_columns)
-    return load_idx(data, directory)
+    return load_idx(data, directory, train_columns, test_columns)
 
 
 def load_features(loaded: LoadedConfig, path: Path) -> Part:

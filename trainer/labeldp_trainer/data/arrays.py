@@ -41,17 +41,25 @@ def _npz_part(config: NpzData, path: Path, columns: Sequence[str], rows: int | N
     return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
 
 
-def load_idx(config: IdxData, directory: Path) -> Dataset:
-    """The idx files of a config; pixels become [0, 1]. Raises DataError."""
+def load_idx(
+    config: IdxData, directory: Path, train_columns: Sequence[str], test_columns: Sequence[str]
+) -> Dataset:
+    """The idx files of a config; pixels become [0, 1]. Labels are read of parts that need columns.
 
-    def part(files: IdxFiles, rows: int | None) -> Part:
-        path, labels = directory / files.images, read_idx(directory / files.labels)
+    Raises DataError.
+    """
+
+    def part(files: IdxFiles, columns: Sequence[str], rows: int | None) -> Part:
+        path = directory / files.images
+        if not columns:
+            return _part(_images(path), {}, path, rows)
+        labels = read_idx(directory / files.labels)
         if labels.ndim != 1:
             raise DataError(f"{directory / files.labels}: expected labels of 1 dimension")
         return _part(_images(path), {config.label: labels}, path, rows)
 
-    train = part(config.train, config.rows)
-    return _dataset(train, None if config.test is None else part(config.test, None))
+    train = part(config.train, train_columns, config.rows)
+    return _dataset(train, None if config.test is None else part(config.test, test_columns, None))
 
 
 def load_unlabelled_arrays(config: NpzData | IdxData, directory: Path, name: str) -> Part:

@@ -104,7 +104,21 @@ def places(values: Any, known: Sequence[int | str | float]) -> NDArray[np.int64]
     place = {value: index for index, value in enumerate(known)}
     if isinstance(values, Cells):
         return values.read(_finder(place))
-    return np.array([place.get(value, -1) for value in as_numpy(values).tolist()], np.int64)
+    return np.array([place.get(value, -1) for value in _items(values)], np.int64)
+
+
+def _items(values: Any) -> list[Any]:
+    """Each value alone: a null elsewhere must not make floats of large integers."""
+    if isinstance(values, pa.Array | pa.ChunkedArray) and pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    kind = getattr(values, "type", None)
+    if kind is not None and pa.types.is_nested(kind):
+        return [None] * len(values)  # lists are no classes, and cannot be looked up
+    if kind is not None and pa.types.is_integer(kind):
+        found: list[Any] = values.to_pylist()
+        return found
+    items: list[Any] = as_numpy(values).tolist()
+    return items
 
 
 def _finder(place: Mapping[int | str | float, int]) -> Callable[[bytes], int]:

@@ -203,19 +203,19 @@ def _declared_texts(column: pa.ChunkedArray, name: str, path: Path) -> pa.Array:
 def load_table(
     config: TableData, directory: Path, train_columns: Sequence[str], test_columns: Sequence[str]
 ) -> Dataset:
-    """The tables of a config, with the columns that each part needs, the label first.
+    """The tables of a config, with the columns that each part needs, the label first, or none.
 
     Raises DataError.
     """
     path = directory / config.train
-    train = read_columns(path, config, train_columns, config.rows)
+    train = read_columns(path, config, train_columns or _first(config), config.rows)
     require_finite(train, config, path)
     encoder = TableEncoder.of(train, config.numeric, config.categorical, path)
     train_part = encoder.part(train, path)
     if config.test is None:
         return Dataset(encoder.shape, train_part, None, encoder=encoder)
     path = directory / config.test
-    test = read_columns(path, config, test_columns)
+    test = read_columns(path, config, test_columns or _first(config))
     require_finite(test, config, path)
     return Dataset(encoder.shape, train_part, encoder.part(test, path), encoder=encoder)
 
@@ -228,9 +228,14 @@ def load_unlabelled_table(
     Raises DataError.
     """
     path = directory / name
-    found = read_columns(path, config, (*config.numeric, *config.categorical)[:1])
+    found = read_columns(path, config, _first(config))
     require_finite(found, config, path)
     return encoder.part(found, path)
+
+
+def _first(config: TableData) -> tuple[str, ...]:
+    """A feature, where no label is read."""
+    return (*config.numeric, *config.categorical)[:1]
 
 
 def require_finite(found: Columns, config: TableData, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.labels import as_numpy
-from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.method import Setting, Solved
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
@@ -22,7 +23,9 @@ from labeldp_trainer.methods.users import (
     user_column,
 )
 from labeldp_trainer.models import Params
+from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.fit import fitted_release
+from labeldp_trainer.one_release.lattice import MOST_ROWS
 from labeldp_trainer.one_release.make import Rows, drawn, planned
 from labeldp_trainer.one_release.release import FILE, Release
 
@@ -54,7 +57,14 @@ class OneReleaseBuilder:
         ends = release.label_range
 
         def solve() -> Params:
-            return linear_params(self._loaded, *fitted_release(release, rows, head), ends)
+            try:
+                found = fitted_release(release, rows, head)
+            except ValueError:  # of linear algebra, on weights that this program does not choose
+                raise TrainerError(
+                    f"{self._loaded.source}: the release cannot be fitted: its weights are of very "
+                    "different sizes"
+                ) from None
+            return linear_params(self._loaded, *found, ends)
 
         return Solved(
             solve=solve,
@@ -69,12 +79,12 @@ class OneReleaseBuilder:
             raise self._loaded.error(("method", "epsilon"), str(error)) from None
 
     def _require_fit(self, release: Release, rows: Rows, setting: Setting) -> None:
-        source, method = self._loaded.source, self._method
-        ends = None if release.label_range is None else tuple(release.label_range)
-        if release.classes != setting.loss.task.classes or ends != method.label_range:
-            raise RunFolderError(f"{source}: the release is of other classes or labels")
-        if (release.rows, release.vectors_sha256) != (len(rows.vectors), rows.sha256):
-            raise RunFolderError(f"{source}: the release was made with other features")
+        """What the statement promises of a release must hold of it. Raises RunFolderError."""
+        for check in checks(release, rows, self._method, setting.loss.task.classes):
+            if not check.ok:
+                raise RunFolderError(
+                    f"{self._loaded.source}: the release does not fit: expected that {check.words}"
+                )
 
     def _statement(self, setting: Setting, release: Release) -> Statement:
         method = self._method
@@ -95,7 +105,7 @@ class OneReleaseBuilder:
                 "sigma": release.sigma,
                 "squared_sensitivity": release.squared_sensitivity,
                 "coordinates": d * k,
-                "proved_delta": float(release.proved_delta()),
+                "proved_delta": math.nextafter(float(release.proved_delta()), 1.0),
                 "gap_to_the_best_noise_shape": release.gap,
                 "rows_sha256": release.rows_sha256,
                 "users": release.users,
@@ -109,9 +119,16 @@ class OneReleaseBuilder:
 
 
 def public_rows(setting: Setting) -> Rows:
-    """The vectors of the training part, and whose rows they are. Raises ConfigError."""
+    """The vectors of the training part, and whose rows they are. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
     vectors, method = vectors_of(setting), loaded.config.method
+    if len(vectors) > MOST_ROWS:
+        raise DataError(f"{train.source}: more than {MOST_ROWS:,} rows: use fewer")
+    if not np.isfinite(vectors).all():
+        raise DataError(
+            f"{train.source}: some features are so large that their vectors are infinite: rescale "
+            "them"
+        )
     found = Rows(vectors, setting.spectrum, array_digest(vectors))
     column = user_column(loaded)
     if column is None or not isinstance(method, UserLevel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
@@ -71,11 +72,13 @@ def _readable(release: Release, rows: Rows) -> bool:
 
 
 def _up(value: Fraction) -> str:
-    """Three digits, rounded up."""
+    """Three digits, rounded up, of a number of at most 1."""
     if value == 0:
         return "0"
     exponent = 0
     while value < 1:
-        value, exponent = value * 10, exponent + 1
-    digits = -(-value.numerator * 100 // value.denominator)
-    return f"{digits / 100:.2f}e-{exponent:02d}"
+        value, exponent = value * 10, exponent - 1
+    digits = math.ceil(value * 100)
+    if digits == 1000:
+        digits, exponent = 100, exponent + 1
+    return f"{digits // 100}.{digits % 100:02d}e{exponent:+03d}"

@@ -15,9 +15,12 @@ from labeldp_verify.analysis.bounds import exp_bounds, exp_upper
 
 _PI_LOW = Fraction(Decimal("3.14159265358979323846264338327950288419716939937510582097494459"))
 _PI_HIGH = _PI_LOW + Fraction(1, 10**62)
+LEAST_SIGMA = 64
+"""In lattice steps, from which on Theorem 13 speaks of a scale."""
+_SMALLER = tuple(map(Fraction, (8, 12, 16, 24)))
 _SERIES_UP_TO = 5
 _FRACTION_DEPTH = 60
-_FURTHEST = Fraction(400)  # standard deviations; nothing is resolved beyond
+_FURTHEST = Fraction(100)  # standard deviations; nothing is resolved beyond
 _DENOMINATOR = 10**40
 
 
@@ -56,22 +59,28 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
 
     1/(45·σ²) for each: Theorem 13 (c).
     """
-    if sigma < 64:
+    if sigma < LEAST_SIGMA:
         raise ValueError("the bound holds from σ = 64 on")
     return Fraction(coordinates, 45 * sigma * sigma)
 
 
 def delta(squared_sensitivity: int, sigma: int, epsilon: Fraction, coordinates: int) -> Fraction:
-    """An upper bound of δ(ε) of discrete Gaussian noise of scale σ on an integer vector.
+    """An upper bound of δ(ε) of discrete Gaussian noise of scale σ on an integer vector; 1 says
+    nothing, as of a σ for which nothing is proved.
 
     ``squared_sensitivity`` bounds the squared L2 distance of the vectors of neighbours, which have
     so many coordinates.
     """
+    if sigma < LEAST_SIGMA:
+        return Fraction(1)
     distance = rounding_distance(sigma, coordinates)
     ratio = _root_up(Fraction(squared_sensitivity, sigma * sigma))
     if ratio == 0:
         return Fraction(0)
-    return continuous_delta(ratio, epsilon) + (1 + exp_upper(epsilon)) * distance
+    # What holds at a smaller ε holds at this one, whose e^ε makes much of the distance.
+    tried = (epsilon, *(less for less in _SMALLER if less < epsilon))
+    proved = (continuous_delta(ratio, e) + (1 + exp_upper(e)) * distance for e in tried)
+    return min(Fraction(1), *proved)
 
 
 def least_sigma(
@@ -87,11 +96,15 @@ def least_sigma(
     def holds(sigma: int) -> bool:
         return delta(squared_sensitivity, sigma, epsilon, coordinates) <= stated_delta
 
-    low, high = 64, 128
+    high = max(math.isqrt(squared_sensitivity), 2 * LEAST_SIGMA)
     while not holds(high):
-        low, high = high, 2 * high
+        high *= 2
         if high > 1 << 60:
             raise ValueError("ε or δ is too small for any noise that is resolved")
+    low = high // 2
+    while low > LEAST_SIGMA and holds(low):
+        low, high = low // 2, low
+    low = max(low, LEAST_SIGMA)
     while high - low > max(low >> 20, 1):
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -124,10 +137,10 @@ def _mills(t: Fraction) -> tuple[Fraction, Fraction]:
     """Around (1 − Φ(t))/φ(t) = 1/(t + 1/(t + 2/(t + 3/(t + …)))): convergents alternate."""
     found = []
     for depth in (_FRACTION_DEPTH, _FRACTION_DEPTH + 1):
-        value = t
+        top, bottom = t.numerator, t.denominator  # not reduced on the way, which takes long
         for k in range(depth, 0, -1):
-            value = t + k / value
-        found.append(1 / value)
+            top, bottom = t.numerator * top + k * t.denominator * bottom, t.denominator * top
+        found.append(Fraction(bottom, top))
     low, high = min(found), max(found)
     return _short(low, -1), _short(high, 1)
 

@@ -14,7 +14,10 @@ UNIT = 1 << 24
 """Lattice steps in the length of the longest row."""
 STEPS = 1 << 12
 """Lattice steps from the centre of a range of labels to either end."""
+MOST_ROWS = (1 << 62) // (2 * UNIT * STEPS)
+"""Whose sum fits an int64 by far."""
 _CHUNK = 4096  # rows
+_MOST_SQUARED = 4.0 * UNIT * UNIT
 _ROOT = 1 << 10  # a user's rows: their lengths are rounded up to 1/_ROOT
 
 
@@ -70,7 +73,9 @@ class Weights:
     def _factors(
         self, moved: Float64[np.ndarray, "b d"], shares: Float32[np.ndarray, " b"] | None
     ) -> Float64[np.ndarray, " b"]:
-        lengths = np.sqrt(np.square(moved).sum(axis=1))
+        # numpy adds in another order in another layout: rows one after another, whatever came in
+        squares = np.square(np.ascontiguousarray(moved))
+        lengths = np.sqrt(squares.sum(axis=1))
         factor: Float64[np.ndarray, " b"] = self.scale / np.maximum(lengths, self.floor)
         return factor if shares is None else factor * shares
 
@@ -100,12 +105,19 @@ def lengths(
     owners: Int64[np.ndarray, " n"] | None,
     shares: Float32[np.ndarray, " n"] | None,
 ) -> Lengths:
-    """Measure the rows of n vectors; ``owners`` number the users whose rows they are."""
+    """Measure the rows of n vectors; ``owners`` number the users whose rows they are.
+
+    Raises ValueError for rows that are no rows of weights of scale UNIT and of finite vectors: the
+    squares of others might not fit an int64.
+    """
     total = hashlib.sha256()
     squares = np.zeros(len(vectors), np.int64)
     for rows, _, integers in weights.chunks(vectors, shares):
         total.update(np.ascontiguousarray(integers, "<i4").tobytes())
-        squares[rows] = np.square(integers.astype(np.int64)).sum(axis=1)
+        wide = integers.astype(np.int64)
+        if np.square(wide.astype(np.float64)).sum(axis=1).max() > _MOST_SQUARED:
+            raise ValueError("a row is longer than any release has")
+        squares[rows] = np.square(wide).sum(axis=1)
     if owners is None:
         longest = int(squares.max())
     else:
@@ -146,7 +158,7 @@ def number_sums(
     shares: Float32[np.ndarray, " n"] | None,
 ) -> Int64[np.ndarray, "d 1"]:
     """Σ q·t, exactly, of labels in lattice steps from the centre."""
-    if len(vectors) > (1 << 62) // (2 * UNIT * STEPS):
+    if len(vectors) > MOST_ROWS:
         raise ValueError("more rows than an int64 sum can hold")
     total = np.zeros((weights.width, 1), np.int64)
     for rows, _, integers in weights.chunks(vectors, shares):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
-import zlib
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,9 +23,24 @@ from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_se
 
 FILE = "release.npz"
 FORMAT_VERSION = "1.0"
+_ARRAYS = ("statistic", "columns", "metric", "facts")
 _MOST_BYTES = 1 << 31
 _MOST_FACTS = 1 << 24
-_DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
+_LEAST_FLOOR = 1e-9  # no zero row is divided by less
+_DECIMAL = re.compile(r"[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?")  # as Python writes floats
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    MemoryError,
+    RecursionError,
+    RuntimeError,
+    zipfile.BadZipFile,
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,7 @@ class Release:
         return squared_sensitivity(self.longest, classes=self.classes is not None)
 
     def proved_delta(self) -> Fraction:
-        """An upper bound of δ at ε, by Theorem 13."""
+        """An upper bound of δ at ε, by Theorem 13; 1 if nothing is proved."""
         return delta(
             self.squared_sensitivity, self.sigma, Fraction(self.epsilon), self.statistic.size
         )
@@ -112,23 +127,37 @@ class Release:
 def read_release(path: Path) -> Release:
     """Read a file that somebody else may have written. Raises TrainerError."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ValueError("too large")
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in ("statistic", "columns", "metric", "facts")}
-        if arrays["facts"].size > _MOST_FACTS:
-            raise ValueError("too large")
-        return _parse(arrays, json.loads(arrays["facts"].astype(np.uint8).tobytes()))
+        arrays = _stored(path)
+        _require(arrays["facts"].dtype == np.uint8 and arrays["facts"].size <= _MOST_FACTS)
+        facts = json.loads(arrays["facts"].tobytes())
+        version = str(facts["format_version"])
+        known = version.partition(".")[0] == FORMAT_VERSION.partition(".")[0]
+        found = _parse(arrays, facts) if known else None
     except FileNotFoundError:
         raise TrainerError(f"{path}: there is no such file") from None
-    except (*_DAMAGE, AttributeError, ArithmeticError, RecursionError):
+    except _DAMAGE:
         raise TrainerError(f"{path}: is no release, or is damaged") from None
+    if found is None:
+        raise TrainerError(f"{path}: has format {version[:20]!a}: upgrade labeldp-trainer")
+    return found
+
+
+def _stored(path: Path) -> dict[str, Any]:
+    """The arrays of an archive that is not compressed: none takes more memory than the file has."""
+    with path.open("rb") as file:
+        _require(path.is_file() and path.stat().st_size <= _MOST_BYTES)
+        with zipfile.ZipFile(file) as archive:
+            found = {}
+            for name in _ARRAYS:
+                info = archive.getinfo(f"{name}.npy")
+                _require(info.compress_type == zipfile.ZIP_STORED)
+                _require(info.file_size == info.compress_size <= _MOST_BYTES)
+                data = io.BytesIO(archive.read(info))
+                found[name] = np.load(data, allow_pickle=False)
+    return found
 
 
 def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
-    version = str(facts["format_version"])
-    if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
-        raise TrainerError(f"the release has format {version[:20]!a}: upgrade labeldp-trainer")
     statistic, columns, metric = arrays["statistic"], arrays["columns"], arrays["metric"]
     classes, ends = facts["classes"], facts["label_range"]
     width = 1 if classes is None else len(classes)
@@ -151,12 +180,13 @@ def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
         _require(len(ends) == 2 and all(_finite(end) for end in ends) and ends[0] < ends[1])
     for name in ("sigma", "longest", "rows", "squared_sensitivity"):
         _require(type(facts[name]) is int and 0 < facts[name] < 1 << 200)
-    for name in ("floor", "scale"):
-        _require(_finite(facts[name]) and facts[name] > 0)
+    for name in ("floor", "scale", "expected_error", "gap"):
+        _require(_finite(facts[name]))
+    _require(facts["floor"] >= _LEAST_FLOOR and 0 < facts["scale"] <= UNIT)
     _require(facts["lattice"] == {"unit": UNIT, "label_steps": STEPS})
     for name in ("epsilon", "delta"):
-        _require(type(facts[name]) is str and len(facts[name]) < 40)
-        _require(0 < Fraction(facts[name]) < 100)
+        _require(type(facts[name]) is str and _DECIMAL.fullmatch(facts[name]))
+        _require(0 < Fraction(facts[name]) < {"epsilon": 100, "delta": 1}[name])
     for name in ("vectors_sha256", "rows_sha256"):
         _require(type(facts[name]) is str)
     users = facts["users"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from jaxtyping import Float64, Int32, Int64
 
 from labeldp_trainer.data.labels import Cells, as_numpy, places
@@ -39,6 +40,10 @@ def label_steps(
 def _numbers(values: Any) -> Float64[np.ndarray, " n"]:
     if isinstance(values, Cells):
         return values.numbers()
+    if isinstance(values, pa.Array | pa.ChunkedArray) and pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if isinstance(values, pa.Array | pa.ChunkedArray) and pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())  # with a null among them, they would be objects
     array = as_numpy(values)
     if array.dtype.kind in "buif":
         return array.astype(np.float64)

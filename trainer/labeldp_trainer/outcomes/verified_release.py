@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from labeldp_trainer.config import LoadedConfig, OneRelease
@@ -20,13 +21,18 @@ from labeldp_trainer.training import prepared
 
 
 def verify_release(loaded: LoadedConfig, path: Path, steps: Steps = silent) -> list[Check]:
-    """All checks of a release; the representation is computed again. Raises InputError."""
+    """All checks of a release; the representation is computed again, and no label is read.
+
+    Raises InputError.
+    """
     method = loaded.config.method
     if not isinstance(method, OneRelease):
         raise loaded.error(("method", "kind"), "expected one_release: releases are its alone")
     release = read_release(path)
-    nowhere = path.parent / f".{path.name}.no-run" / "run"  # no vectors of a run are believed
-    dataset, representation, loss = prepared(loaded, open_method(loaded), nowhere, steps)
+    with TemporaryDirectory() as empty:  # no run lies there whose vectors might be believed
+        nowhere = Path(empty) / "run"
+        builder = open_method(loaded)
+        dataset, representation, loss = prepared(loaded, builder, nowhere, steps, labels=())
     spectrum = None if representation is None else representation.spectrum
     setting = limited_to_users(_setting(loaded, dataset, loss, spectrum))
     return list(checks(release, public_rows(setting), method, loss.task.classes))

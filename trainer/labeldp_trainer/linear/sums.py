@@ -78,7 +78,7 @@ def _head(sums: Sums, head: Head, found: Posterior) -> Float64[np.ndarray, "d k"
         if head == "poisson":
             strength = penalty(found.unexplained)
             return canonical("poisson", sums.used(), sums.factors(), clean, strength)
-        solved = found.mean
+        solved = found.mean.copy()
         if sums.constant:
             solved[0] += sums.base
         return solved
@@ -86,16 +86,5 @@ def _head(sums: Sums, head: Head, found: Posterior) -> Float64[np.ndarray, "d k"
     used, factors = sums.used(), sums.factors()
     if head == "softmax":
         scores = canonical("softmax", used, factors, clean, penalty(found.unexplained))
-    guesses = _guesses(sums, found, used)
     outputs = (used @ scores).astype(np.float32)
-    agreement = float((factors * (outputs * guesses).sum(axis=1)).sum())
-    return scores * temperature(outputs, factors, agreement)
-
-
-def _guesses(
-    sums: Sums, found: Posterior, used: Float32[np.ndarray, "n d"]
-) -> Float32[np.ndarray, "n k"]:
-    """Probabilities of classes by the posterior mean, which need not be such before."""
-    linear = used @ found.mean.astype(np.float32) + sums.base.astype(np.float32)[None, :]
-    inside = np.clip(linear, 0, 1)
-    return inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-6)
+    return scores * temperature(outputs, factors, float((scores * clean).sum()))

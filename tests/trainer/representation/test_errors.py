@@ -62,6 +62,7 @@ def test_unlabelled_test_needs_a_test_part(tmp_path):
     [
         ("{kind: patches, size: 7}", "representation.size: 7 is more than a side of the images"),
         ("{kind: patches, size: 5, pool: 3}", "representation.pool: 3 is more than the 2 places"),
+        ("{kind: self_supervised}", "needs images of at least 8 × 8 pixels"),
         ("{kind: pca, unlabelled: [gone.npz]}", "gone.npz: there is no such file"),
         ("{kind: file, train: short.npz, test: test.npz}", "a row for each row of the data"),
         ("{kind: file, train: nan.npz, test: test.npz}", "are NaN, infinite or beyond float32"),

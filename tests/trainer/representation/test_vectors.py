@@ -87,6 +87,21 @@ def test_a_seed_of_its_own(tmp_path):
     assert np.abs(first.train.features - other.train.features).max() > 0.1
 
 
+NETWORK = "{kind: self_supervised, epochs: 2, batch: 20, width: 4, flips: true}"
+
+
+def test_a_network_without_labels(tmp_path):
+    write_images(tmp_path, rows=60, side=8)
+    before, first, learnt = vectors(tmp_path, NETWORK)
+    x, _ = images(60, 0, side=8)
+    np.savez(tmp_path / "train.npz", x=x, y=np.zeros(60, int))
+    _, second, _ = vectors(tmp_path, NETWORK)
+    np.testing.assert_array_equal(first.train.features, second.train.features)
+    found = learnt.apply(before.test.features[:5])
+    np.testing.assert_allclose(found, first.test.features[:5], atol=5e-3)
+    assert learnt.arrays["conv2"].shape == (3, 3, 4, 8)
+
+
 def test_answers_of_patches_by_hand(tmp_path):
     """Raw vectors from the definition: normalise, project, ReLU, pool, square root; colours."""
     write_images(tmp_path, rows=60, channels=3)

@@ -177,8 +177,8 @@ def _representation_misfits(config: Config) -> Iterator[Misfit]:
     if found is None:
         return
     key = ("representation",)
-    if isinstance(data, TableData) and found.kind == "patches":
-        yield (*key, "kind"), "patches is for images: for tables there are splines"
+    if isinstance(data, TableData) and found.kind in ("patches", "self_supervised"):
+        yield (*key, "kind"), f"{found.kind} is for images: for tables there are splines"
     if not isinstance(data, TableData) and found.kind == "splines":
         yield (*key, "kind"), f"splines is for tables, not for data of kind {data.kind}"
     if isinstance(found, FromFile):

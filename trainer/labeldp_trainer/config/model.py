@@ -26,12 +26,6 @@ class LinearConfig(_Model):
     """A linear function of the features; a categorical column has one weight a category."""
 
     kind: Literal["linear"]
-    link: Literal["identity", "log"] = Field(
-        "identity", description="log, for loss: poisson: predictions are exp(linear function)"
-    )
-    clamp: tuple[Number, Number] | None = Field(
-        None, description="outputs beyond these two ends are moved to them"
-    )
 
 
 class MlpConfig(_Model):

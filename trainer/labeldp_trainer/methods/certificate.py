@@ -41,6 +41,7 @@ class Certificate:
         epsilon_total: their sum.
         largest_bias: the largest distance of E[output | label] from the label; None for categories.
         classes: the labels, where they are few enough to be classes.
+        ends: of the labels, if they are numbers.
         source: names the file.
         sha256: of the file.
         verified: True of an artifact; None of a certificate without one, which is believed.
@@ -54,6 +55,7 @@ class Certificate:
     epsilon_total: float
     largest_bias: float | None
     classes: tuple[int | str, ...] | None
+    ends: tuple[float, float] | None
     source: str
     sha256: str
     verified: Literal[True] | None
@@ -110,6 +112,7 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
             epsilon_total=stated.privacy.epsilon_total,
             largest_bias=stated.utility.largest_bias,
             classes=_classes(stated.label.domain),
+            ends=_ends(stated.label.domain),
             source=str(path),
             sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
             verified=verified,
@@ -119,6 +122,14 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
     if stated.insecure is not None:
         raise ArtifactError(f"{path}: {stated.insecure!r}: compile it again without a test seed")
     return certificate
+
+
+def _ends(domain: dict[str, Any]) -> tuple[float, float] | None:
+    if domain["kind"] == "categorical":
+        return None
+    if "values" in domain:
+        return float(min(domain["values"])), float(max(domain["values"]))
+    return float(domain["min"]), float(domain["max"])
 
 
 def _classes(domain: dict[str, Any]) -> tuple[int | str, ...] | None:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.evaluation import mean_metrics
-from labeldp_trainer.methods.method import Method, Metrics, Setting
+from labeldp_trainer.methods.closed_form import solve_labels
+from labeldp_trainer.methods.method import Method, Metrics, Setting, Solved
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Params
 
@@ -99,12 +100,18 @@ class NoneBuilder:
     def __init__(self, loaded: LoadedConfig) -> None:
         """Keep the config."""
         self._label = loaded.config.data.label
+        self._closed_form = loaded.config.closed_form
         self.columns: tuple[str, ...] = (self._label,)
         self.classes: tuple[int | str, ...] | None = None
 
-    def build(self, setting: Setting) -> Method:
-        """Plain minibatches. Raises DataError if a label is missing or unknown."""
+    def build(self, setting: Setting) -> Method | Solved:
+        """Plain minibatches, or the closed form. Raises DataError if a label cannot be used."""
         train = setting.dataset.train
         values = train.columns[self._label]
         targets = setting.loss.task.targets(values, train.source, self._label)
+        if self._closed_form:
+            ends = None
+            if setting.loss.task.classes is None:
+                ends = float(targets.min()), float(targets.max())
+            return Solved(lambda: solve_labels(setting, targets, ends), STATEMENT)
         return minibatch_method(setting, targets, STATEMENT)

@@ -13,6 +13,7 @@ from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
+from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.method import Setting, Solved
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
 from labeldp_trainer.methods.users import (
@@ -23,14 +24,10 @@ from labeldp_trainer.methods.users import (
 )
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.check import checks
-from labeldp_trainer.one_release.fit import fitted
-from labeldp_trainer.one_release.heads import Head
+from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import MOST_ROWS
 from labeldp_trainer.one_release.make import Rows, drawn, planned
 from labeldp_trainer.one_release.release import FILE, Release
-
-_HEADS: dict[str, Head] = {"cross_entropy": "softmax", "poisson": "poisson", "squared": "ridge"}
-_LARGE_GAP = 0.25
 
 
 class OneReleaseBuilder:
@@ -55,21 +52,19 @@ class OneReleaseBuilder:
             release = drawn(plan, rows, setting.dataset.train.columns[self.columns[0]], method)
         else:
             self._require_fit(release, rows, setting)
-        head = method.head or _HEADS[self._loaded.config.loss]
+        head = method.head or default_head(self._loaded)
+
+        ends = release.label_range
 
         def solve() -> Params:
             try:
-                found = fitted(release, rows, head)
+                found = fitted_release(release, rows, head)
             except ValueError:  # of linear algebra, on weights that this program does not choose
                 raise TrainerError(
                     f"{self._loaded.source}: the release cannot be fitted: its weights are of very "
                     "different sizes"
                 ) from None
-            return {
-                "categories": np.zeros((0, found.w.shape[1]), np.float32),
-                "w": found.w,
-                "b": found.b,
-            }
+            return linear_params(self._loaded, *found, ends)
 
         return Solved(
             solve=solve,
@@ -114,6 +109,8 @@ class OneReleaseBuilder:
                 "gap_to_the_best_noise_shape": release.gap,
                 "rows_sha256": release.rows_sha256,
                 "users": release.users,
+                "unit": "label" if most is None else "user",
+                "max_examples_per_user": most,
             },
             released=(f"{FILE} and all that is computed from it and from features: every fit",),
             not_covered=tests,
@@ -124,10 +121,7 @@ class OneReleaseBuilder:
 def public_rows(setting: Setting) -> Rows:
     """The vectors of the training part, and whose rows they are. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
-    vectors = train.features
-    if isinstance(vectors, dict) or vectors.ndim != 2:
-        raise loaded.error(("representation",), "this key is missing: say which vectors to use")
-    method = loaded.config.method
+    vectors, method = vectors_of(setting), loaded.config.method
     if len(vectors) > MOST_ROWS:
         raise DataError(f"{train.source}: more than {MOST_ROWS:,} rows: use fewer")
     if not np.isfinite(vectors).all():
@@ -135,9 +129,7 @@ def public_rows(setting: Setting) -> Rows:
             f"{train.source}: some features are so large that their vectors are infinite: rescale "
             "them"
         )
-    found = Rows(
-        np.asarray(vectors, np.float32), setting.spectrum, array_digest(np.asarray(vectors))
-    )
+    found = Rows(vectors, setting.spectrum, array_digest(vectors))
     column = user_column(loaded)
     if column is None or not isinstance(method, UserLevel):
         return found

@@ -23,8 +23,9 @@ from labeldp_trainer.methods.certificate import (
     labels_of,
     load_randomizer,
 )
+from labeldp_trainer.methods.closed_form import solve_labels
 from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
-from labeldp_trainer.methods.method import Method, Setting
+from labeldp_trainer.methods.method import Method, Setting, Solved
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import limited_to_users, user_adjacency
@@ -55,8 +56,8 @@ class PrivatizedBuilder:
             raise loaded.error(("method", "user_column"), f"{reason}: compile with another prior")
         self.classes = self._certificate.classes
 
-    def build(self, setting: Setting) -> Method:
-        """Plain minibatches on private labels. Raises InputError."""
+    def build(self, setting: Setting) -> Method | Solved:
+        """Plain minibatches, or the closed form, on private labels. Raises InputError."""
         whole = setting.dataset.train.rows
         setting = limited_to_users(setting)
         self._require_same_source(setting)
@@ -65,13 +66,15 @@ class PrivatizedBuilder:
         targets = self._targets(setting, private)
         randomized_here = self._method.private_column is None
         source = {SOURCE: np.array(self._certificate.sha256)}
-        return minibatch_method(
-            setting,
-            targets,
-            self._statement(setting, len(private), whole),
-            keep=source | {KEPT: as_numpy(private)} if randomized_here else source,
-            notes=self._notes(regression=setting.loss.task.classes is None),
-        )
+        keep = source | {KEPT: as_numpy(private)} if randomized_here else source
+        statement = self._statement(setting, len(private), whole)
+        notes = self._notes(regression=setting.loss.task.classes is None)
+        if self._loaded.config.closed_form:
+            ends = self._certificate.ends
+            return Solved(
+                lambda: solve_labels(setting, targets, ends), statement, keep=keep, notes=notes
+            )
+        return minibatch_method(setting, targets, statement, keep=keep, notes=notes)
 
     def _require_same_source(self, setting: Setting) -> None:
         """The statement and the debiasing weights are those of the file that labels went through.
@@ -123,7 +126,7 @@ class PrivatizedBuilder:
 
     def _targets(self, setting: Setting, private: NDArray[Any] | Cells) -> NDArray[Any]:
         source = setting.dataset.train.source
-        if not self._method.debiased:
+        if not (self._method.debiased or self._undoes_bias):
             return setting.loss.task.targets(private, source, self._column)
         path = self._loaded.path(str(self._method.artifact))
         matrix, outputs = probability_matrix(path)
@@ -137,6 +140,13 @@ class PrivatizedBuilder:
         if soft is None:
             raise DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
         return soft
+
+    @property
+    def _undoes_bias(self) -> bool:
+        """Sums of labels can be debiased wherever the artifact has an inverse."""
+        if not (self._loaded.config.closed_form and self._method.artifact is not None):
+            return False
+        return self._loaded.config.loss == "cross_entropy"
 
     def _statement(self, setting: Setting, labels: int, whole: int) -> Statement:
         certificate, method = self._certificate, self._method
@@ -192,7 +202,7 @@ class PrivatizedBuilder:
             "largest_bias": certificate.largest_bias,
             "randomized_here": here,
             "keyed": method.key is not None,
-            "debiased": method.debiased,
+            "debiased": method.debiased or self._undoes_bias,
             "labels": labels,
             "unit": "label" if most is None else "user",
             "max_examples_per_user": most,

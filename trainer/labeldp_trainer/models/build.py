@@ -10,15 +10,15 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, PRNGKeyArray, PyTree, Shaped
 
-from labeldp_trainer.config import LoadedConfig, OneRelease
+from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.model import CnnConfig, LinearConfig, MlpConfig, ModelConfig
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.models.cnn import CifarCnn, MnistCnn, ResNet18
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
 
-_LARGEST_LOG = 30.0
-LEAST_OVER_FLOOR = 1e-6
+LARGEST_LOG = 30.0
+LEAST_OVER_FLOOR = 1e-3
 _LEAST_SIDE = {"mnist": 4, "cifar": 8}  # pixels, so that something is left after pooling
 
 
@@ -43,21 +43,20 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Clamped:
-    """A model whose outputs are moved into a public range."""
+    """A model whose outputs are moved into a range of numbers, which its parameters hold."""
 
     model: Model
-    low: float
-    high: float
 
     def init(self, key: PRNGKeyArray) -> Params:
-        """Those of the inner model."""
-        return self.model.init(key)
+        """Those of the inner model, and two infinite ends."""
+        return {"model": self.model.init(key), "ends": jnp.array([-jnp.inf, jnp.inf])}
 
     def apply(
         self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Those of the inner model, between the two ends."""
-        return jnp.clip(self.model.apply(params, x, key), self.low, self.high)
+        outputs = self.model.apply(params["model"], x, key)
+        return jnp.clip(outputs, params["ends"][0], params["ends"][1])
 
 
 @dataclass(frozen=True)
@@ -76,35 +75,30 @@ class LogLink:
         self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """softplus⁻¹(exp(model) − floor)."""
-        o = jnp.clip(self.model.apply(params, x, key), -_LARGEST_LOG, _LARGEST_LOG)
+        o = jnp.clip(self.model.apply(params, x, key), -LARGEST_LOG, LARGEST_LOG)
         y = jnp.maximum(jnp.exp(o) - POISSON_FLOOR, LEAST_OVER_FLOOR)
         return y + jnp.log(-jnp.expm1(-y))
 
 
 def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Model:
     """The model that a config asks for. Raises ConfigError if it does not fit the data."""
-    config = model_config(loaded)
-    model = _build(loaded, config, shape, outputs)
-    if config.scale != 1 or config.offset != 0:
-        model = Scaled(model, config.scale, config.offset)
-    if isinstance(config, LinearConfig) and config.link == "log":
-        model = LogLink(model)
-    if isinstance(config, LinearConfig) and config.clamp is not None:
-        model = Clamped(model, *config.clamp)
-    return model
-
-
-def model_config(loaded: LoadedConfig) -> ModelConfig:
-    """That of the config, or the linear model of a closed form. Raises ConfigError."""
-    config, method = loaded.config.model, loaded.config.method
-    if config is not None:
-        return config
-    if not loaded.config.closed_form:
+    config = loaded.config.model
+    if config is None and loaded.config.closed_form:
+        return closed_form_model(loaded.config.loss, shape, outputs)
+    if config is None:
         raise loaded.error(("model",), "this key is missing (from Python, give train a model)")
-    if loaded.config.loss == "poisson":
-        return LinearConfig.model_validate({"kind": "linear", "link": "log"})
-    ends = method.label_range if isinstance(method, OneRelease) else None
-    return LinearConfig.model_validate({"kind": "linear", "clamp": ends})
+    model = _build(loaded, config, shape, outputs)
+    if config.scale == 1 and config.offset == 0:
+        return model
+    return Scaled(model, config.scale, config.offset)
+
+
+def closed_form_model(loss: str, shape: FeatureShape, outputs: int) -> Clamped | LogLink | Linear:
+    """The model whose parameters sums over all rows give, without steps."""
+    linear = Linear(shape, outputs)
+    if loss == "cross_entropy":
+        return linear
+    return LogLink(linear) if loss == "poisson" else Clamped(linear)
 
 
 def _build(loaded: LoadedConfig, config: ModelConfig, shape: FeatureShape, outputs: int) -> Model:

@@ -2,100 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32
 
+from labeldp_trainer.linear.heads import Head
+from labeldp_trainer.linear.sums import Sums, fitted
 from labeldp_trainer.one_release.design import SIGNAL_SHARE, restored_design
-from labeldp_trainer.one_release.evidence import Posterior, posterior
-from labeldp_trainer.one_release.heads import Head, canonical, penalty, temperature
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
 from labeldp_trainer.one_release.make import Rows, target_variance
 from labeldp_trainer.one_release.release import Release
 
 
-@dataclass(frozen=True)
-class LinearFit:
-    """A linear function of vectors [p].
-
-    Attributes:
-        w: [p, k].
-        b: [k].
-        unexplained: the share of the prior variance that the noise left.
-        columns: how many columns were used.
-    """
-
-    w: Float32[np.ndarray, "p k"]
-    b: Float32[np.ndarray, " k"]
-    unexplained: float
-    columns: int
+def fitted_release(
+    release: Release, rows: Rows, head: Head
+) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
+    """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means."""
+    sums = _sums(release, rows)
+    solved = fitted(sums, head)
+    full = np.zeros((rows.vectors.shape[1] + 1, solved.shape[1]))
+    full[release.weights.columns] = solved
+    return full[1:].astype(np.float32), full[0].astype(np.float32)
 
 
-def fitted(release: Release, rows: Rows, head: Head) -> LinearFit:
-    """The model of a release on the features that it was made with.
-
-    Outputs are logits, numbers in the label's unit, or logarithms of means (Poisson).
-    """
-    weights, vectors = release.weights, rows.vectors
-    moments = restored_design(weights, vectors, rows.spectrum, rows.shares)
-    units = float(UNIT) if release.classes is not None else float(UNIT) * STEPS
-    noise = release.sigma / units
-    statistic = release.statistic / units
-    targets = statistic.shape[1]
+def _sums(release: Release, rows: Rows) -> Sums:
+    weights = release.weights
+    moments = restored_design(weights, rows.vectors, rows.spectrum, rows.shares)
     variance = target_variance(release.classes)
-    base = np.zeros(1)
     if release.classes is not None:
+        noise, statistic = release.sigma / UNIT, release.statistic / UNIT
         # the entries of a one-hot label have the sum 1, so the row sums are public
+        targets = statistic.shape[1]
         statistic = statistic - (statistic.sum(axis=1) - moments.total)[:, None] / targets
         base = np.full(targets, 1 / targets)
-    sampling = (1 - SIGNAL_SHARE) * variance * moments.gram
-    found = posterior(
-        statistic - moments.total[:, None] * base[None, :],
-        moments.cross,
-        noise**2 * np.eye(weights.width) + sampling,
-        moments.spectrum,
-        label_variance=variance,
-        constant=bool(weights.columns[0] == 0),
-        targets=max(targets - 1, 1),
-    )
-    solved = _head(release, rows, head, found, moments.cross, moments.total, base)
-    full = np.zeros((vectors.shape[1] + 1, targets))
-    full[weights.columns] = solved
-    return LinearFit(
-        full[1:].astype(np.float32),
-        full[0].astype(np.float32),
-        found.unexplained,
-        weights.width,
-    )
-
-
-def _head(
-    release: Release,
-    rows: Rows,
-    head: Head,
-    found: Posterior,
-    cross: Float64[np.ndarray, "d d"],
-    total: Float64[np.ndarray, " d"],
-    base: Float64[np.ndarray, " k"],
-) -> Float64[np.ndarray, "d k"]:
-    """[d, k] of the used columns, in the units of the outputs."""
-    weights, has_constant = release.weights, release.weights.columns[0] == 0
-    if release.label_range is not None:
+    else:
+        assert release.label_range is not None
         low, high = release.label_range
         middle, half = (low + high) / 2, (high - low) / 2
-        if head == "ridge":
-            solved = half * found.mean
-            if has_constant:
-                solved[0] += middle
-            return solved
-        counts = (half * (cross @ found.mean) + middle * total[:, None]) / weights.metric[:, None]
-        used, factors = weights.used(rows.vectors), weights.factors(rows.vectors, rows.shares)
-        return canonical("poisson", used, factors, counts, penalty(found.unexplained))
-    used, factors = weights.used(rows.vectors), weights.factors(rows.vectors, rows.shares)
-    sums = (cross @ found.mean + total[:, None] * base[None, :]) / weights.metric[:, None]
-    scores = found.mean
-    if head == "softmax":
-        scores = canonical("softmax", used, factors, sums, penalty(found.unexplained))
-    agreement = float((scores * sums).sum())
-    return scores * temperature((used @ scores).astype(np.float32), factors, agreement)
+        # from steps around the middle to labels
+        noise = release.sigma / UNIT / STEPS * half
+        statistic = release.statistic / UNIT / STEPS * half + middle * moments.total[:, None]
+        variance, base = variance * half**2, np.full(1, middle)
+    return Sums(
+        statistic=statistic,
+        cross=moments.cross,
+        total=moments.total,
+        noise=noise**2 * np.eye(weights.width) + (1 - SIGNAL_SHARE) * variance * moments.gram,
+        spectrum=moments.spectrum,
+        metric=weights.metric.astype(np.float64),
+        constant=bool(weights.columns[0] == 0),
+        variance=variance,
+        base=base,
+        classes=release.classes is not None,
+        used=lambda: weights.used(rows.vectors),
+        factors=lambda: weights.factors(rows.vectors, rows.shares),
+    )

@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.models import CifarCnn, Linear, Mlp, MnistCnn, Model, ResNet18, Scaled
+from labeldp_trainer.losses import POISSON_FLOOR
+from labeldp_trainer.models import (
+    CifarCnn,
+    Clamped,
+    Linear,
+    LogLink,
+    Mlp,
+    MnistCnn,
+    Model,
+    ResNet18,
+    Scaled,
+)
+from labeldp_trainer.models.build import LARGEST_LOG, LEAST_OVER_FLOOR
 from labeldp_trainer.models.cnn import BLOCKS_PER_STAGE, STRIDES
 from labeldp_trainer.onnx_export.features import Encoded, looked_up
 from labeldp_trainer.onnx_export.graph import Graph, Value
@@ -31,9 +43,24 @@ def outputs(graph: Graph, model: Model, params: Any, x: Encoded) -> Value:
         inner = outputs(graph, model.model, params, x)
         scaled = graph.node("Mul", inner, graph.floats(model.scale))
         return graph.node("Add", scaled, graph.floats(model.offset))
+    if isinstance(model, Clamped):
+        low, high = (graph.floats(end) for end in np.asarray(params["ends"], np.float32))
+        return graph.node("Clip", outputs(graph, model.model, params["model"], x), low, high)
+    if isinstance(model, LogLink):
+        return _log_link(graph, outputs(graph, model.model, params, x))
     if type(model) not in _WRITERS:
         raise DataError(f"a model of type {type(model).__name__} has no form in ONNX here")
     return _WRITERS[type(model)](graph, model, params, x)
+
+
+def _log_link(graph: Graph, x: Value) -> Value:
+    """y + log(1 − e^(−y)) with y = e^x − floor: what softplus makes y again."""
+    most = graph.floats(LARGEST_LOG)
+    mean = graph.node("Exp", graph.node("Clip", x, graph.node("Neg", most), most))
+    y = graph.node("Sub", mean, graph.floats(POISSON_FLOOR))
+    y = graph.node("Max", y, graph.floats(LEAST_OVER_FLOOR))
+    rest = graph.node("Sub", graph.floats(1), graph.node("Exp", graph.node("Neg", y)))
+    return graph.node("Add", y, graph.node("Log", rest))
 
 
 def _linear(graph: Graph, model: Linear, params: Any, x: Encoded) -> Value:

@@ -68,25 +68,19 @@ def _columns(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
 
 
 def _splines(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
-    """Linear B-splines, one-hot categories and crosses."""
+    """Ramps, one-hot categories and crosses."""
     numbers, codes = _fields(graph, arrays, x)
     parts = []
     if numbers is not None:
-        of = graph.node("Gather", numbers, graph.whole(arrays["spline_column"]), axis=1)
-        rise, fall = (_ramp(graph, arrays, edge, of) for edge in ("rise", "fall"))
-        parts.append(graph.node("Sub", rise, fall))
+        of = graph.node("Gather", numbers, graph.whole(arrays["ramp_column"]), axis=1)
+        moved = graph.node("Sub", of, graph.floats(arrays["ramp_start"]))
+        sloped = graph.node("Mul", moved, graph.floats(arrays["ramp_slope"]))
+        parts.append(graph.node("Clip", sloped, graph.floats(0), graph.floats(1)))
     if codes is not None:
         parts.append(_one_hot(graph, arrays, codes))
     if "cross_left" in arrays:
         parts.append(_crossed(graph, arrays, numbers, codes))
     return graph.node("Concat", *parts, axis=1)
-
-
-def _ramp(graph: Graph, arrays: Arrays, edge: str, values: Value) -> Value:
-    """From 0 to 1, beginning at ``edge``_start."""
-    moved = graph.node("Sub", values, graph.floats(arrays[f"{edge}_start"]))
-    sloped = graph.node("Mul", moved, graph.floats(arrays[f"{edge}_slope"]))
-    return graph.node("Clip", sloped, graph.floats(0), graph.floats(1))
 
 
 def _one_hot(graph: Graph, arrays: Arrays, codes: Value) -> Value:

@@ -20,7 +20,7 @@ from labeldp_trainer.data.encoder import Encoder, encoder_of
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import CHUNK
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.models import Linear, Model, Params, build_model
+from labeldp_trainer.models import Model, Params, build_model
 from labeldp_trainer.representation import Representation, restored
 from labeldp_trainer.representation.representation import KINDS
 from labeldp_trainer.run import RunFolder
@@ -137,10 +137,7 @@ def open_trained(path: Path) -> Trained:
         if representation.shape != shape:
             raise RunFolderError(f"{path}: encoder.json and representation do not fit: train again")
         shape = FeatureShape(numeric=representation.width)
-    if loaded.config.model is None:  # a method that fits a linear function by itself
-        model: Model = Linear(shape, task.outputs)
-    else:
-        model = build_model(loaded, shape, task.outputs)
+    model = build_model(loaded, shape, task.outputs)
     params = load_params(folder.params, jax.eval_shape(model.init, jax.random.key(0)))
     return Trained(folder, loaded, encoder, loss, representation, model, params)
 

@@ -14,8 +14,9 @@ from jaxtyping import Float64
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-_START = (0.0, 0.8)
-_MOST_EVALUATIONS = 80
+_SHARES, _POWERS = (-2.5, -0.7), (0.4, 0.8, 1.4)
+_MOST_EVALUATIONS = 60
+_LARGEST_POWER, _RANGE = 4.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,11 @@ class Posterior:
 
     Attributes:
         mean: [d, k].
-        unexplained: of the prior variance, the share that the posterior still has.
-        power: p.
-        signal: the sum of prior variances of all columns but the constant.
+        unexplained: of the prior variance of all but the constant, the share that is left.
     """
 
     mean: Float64[np.ndarray, "d k"]
     unexplained: float
-    power: float
-    signal: float
 
 
 def posterior(
@@ -47,15 +44,16 @@ def posterior(
 ) -> Posterior:
     """The posterior of θ with the likeliest prior.
 
-    ``noise`` is the covariance of the noise of each column of S, sampling of labels included;
-    ``constant`` says whether the first column is the 1, whose prior variance is that of a label;
-    ``targets`` how many of the k columns are independent.
+    ``noise`` is the covariance of the noise of each column of S; ``constant`` says whether the
+    first column is the 1, whose prior variance is that of a label; ``targets`` how many of the k
+    columns are independent.
     """
-    scale = label_variance / len(spectrum)
+    signal = slice(int(constant), None)
 
     def prior(point: Float64[np.ndarray, " 2"]) -> Float64[np.ndarray, " d"]:
-        power = min(max(point[1], 0.0), 4.0)
-        variances = scale * math.exp(min(max(point[0], -30.0), 10.0)) * spectrum**power
+        shape = spectrum ** min(max(point[1], 0.0), _LARGEST_POWER)
+        share = math.exp(min(max(point[0], -_RANGE), _RANGE))
+        variances = label_variance * share * shape / max(shape[signal].sum(), 1e-300)
         if constant:
             variances[0] = label_variance
         return np.asarray(np.maximum(variances, 1e-300))
@@ -66,20 +64,22 @@ def posterior(
         logs = float(np.log(np.diag(factor[0])).sum())
         return float(0.5 * fit * targets / statistic.shape[1] + targets * logs)
 
-    found = minimize(
-        surprise,
-        np.array(_START),
-        method="Nelder-Mead",
-        options={"maxfev": _MOST_EVALUATIONS, "xatol": 0.01, "fatol": 0.1},
-    ).x
+    start = min(((x, p) for x in _SHARES for p in _POWERS), key=lambda q: surprise(np.array(q)))
+    options = {"maxfev": _MOST_EVALUATIONS, "xatol": 0.01, "fatol": 0.1}
+    found = minimize(surprise, np.array(start), method="Nelder-Mead", options=options).x
     variances = prior(found)
+    mean, left = _conditioned(statistic, cross, noise, variances)
+    return Posterior(mean, min(float(left[signal].sum() / variances[signal].sum()), 1.0))
+
+
+def _conditioned(
+    statistic: Float64[np.ndarray, "d k"],
+    cross: Float64[np.ndarray, "d d"],
+    noise: Float64[np.ndarray, "d d"],
+    variances: Float64[np.ndarray, " d"],
+) -> tuple[Float64[np.ndarray, "d k"], Float64[np.ndarray, " d"]]:
+    """Mean and variances of θ, given S."""
     factor = cho_factor((cross * variances[None, :]) @ cross.T + noise, lower=True)
     gain = variances[:, None] * cho_solve(factor, cross).T
     left = variances - (gain * (cross * variances[None, :]).T).sum(axis=1)
-    signal = float(variances[int(constant) :].sum())
-    return Posterior(
-        gain @ statistic,
-        min(float(left.sum() / variances.sum()), 1.0),
-        float(min(max(found[1], 0.0), 4.0)),
-        signal,
-    )
+    return gain @ statistic, np.maximum(left, 0)

@@ -1,0 +1,1 @@
+"""Linear models out of sums over all rows, without steps."""

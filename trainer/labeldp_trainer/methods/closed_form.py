@@ -1,0 +1,58 @@
+"""What all methods share that fit a linear model to sums over all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float32, Real
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.linear.heads import Head
+from labeldp_trainer.linear.labels import fitted_labels
+from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.models import Params
+
+_HEADS: dict[str, Head] = {"cross_entropy": "softmax", "poisson": "poisson", "squared": "ridge"}
+_VECTORS = 2  # dimensions
+
+
+def default_head(loaded: LoadedConfig) -> Head:
+    """The canonical one of the loss."""
+    return _HEADS[loaded.config.loss]
+
+
+def vectors_of(setting: Setting) -> Float32[np.ndarray, "n p"]:
+    """The features of the training part as vectors. Raises ConfigError."""
+    vectors = setting.dataset.train.features
+    if isinstance(vectors, dict) or vectors.ndim != _VECTORS:
+        reason = "this key is missing: say which vectors to use"
+        raise setting.loaded.error(("representation",), reason)
+    return np.asarray(vectors, np.float32)
+
+
+def solve_labels(
+    setting: Setting, targets: Real[np.ndarray, "n ..."], ends: tuple[float, float] | None
+) -> Params:
+    """The model of labels that may be looked at: numbers or classes [n], or soft labels [n, k]."""
+    classes = setting.loss.task.classes
+    values = np.asarray(targets, np.float64)
+    if classes is not None and values.ndim == 1:
+        values = np.eye(len(classes))[values.astype(np.int64)]
+    elif values.ndim == 1:
+        values = values[:, None]
+    vectors, head = vectors_of(setting), default_head(setting.loaded)
+    found = fitted_labels(vectors, setting.spectrum, values, head, classes=classes is not None)
+    return linear_params(setting.loaded, *found, ends)
+
+
+def linear_params(
+    loaded: LoadedConfig,
+    w: Float32[np.ndarray, "p k"],
+    b: Float32[np.ndarray, " k"],
+    ends: tuple[float, float] | None,
+) -> Params:
+    """The parameters of ``models.build.closed_form_model``."""
+    linear = {"categories": np.zeros((0, w.shape[1]), np.float32), "w": w, "b": b}
+    if loaded.config.loss != "squared":
+        return linear
+    low, high = (-np.inf, np.inf) if ends is None else ends
+    return {"model": linear, "ends": np.array([low, high], np.float32)}

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer.methods import one_release
 from labeldp_trainer.one_release import make
-from labeldp_trainer.one_release.fit import LinearFit
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
 
 from labeldp_compile.cli import main
@@ -74,9 +73,9 @@ def quick_fit(monkeypatch):
 
     def fitted(release, rows, head):
         k, p = release.statistic.shape[1], rows.vectors.shape[1]
-        return LinearFit(np.ones((p, k), np.float32), np.ones(k, np.float32), 0.5, p)
+        return np.ones((p, k), np.float32), np.ones(k, np.float32)
 
-    monkeypatch.setattr(one_release, "fitted", fitted)
+    monkeypatch.setattr(one_release, "fitted_release", fitted)
     monkeypatch.setattr(make, "least_sigma", LEAST_SIGMA)
 
 

@@ -136,7 +136,7 @@ def never(*arguments):
     Path(sys.argv[1]).parent.joinpath("fitting").touch()
     time.sleep(10_000)
 
-one_release.fitted = never
+one_release.fitted_release = never
 from labeldp_trainer.cli import train_command
 
 train_command()
@@ -168,7 +168,7 @@ def test_an_error_in_the_fit_leaves_the_release(place, tmp_path, monkeypatch):
     def fails(*arguments):
         raise np.linalg.LinAlgError("singular")
 
-    monkeypatch.setattr(method_module, "fitted", fails)
+    monkeypatch.setattr(method_module, "fitted_release", fails)
     folder = tmp_path / "run"
     assert "cannot be fitted" in labeldp(place / "classes.yaml", "-o", folder, code=2)
     data = (folder / "release.npz").read_bytes()

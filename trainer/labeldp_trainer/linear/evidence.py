@@ -69,7 +69,8 @@ def posterior(
     found = minimize(surprise, np.array(start), method="Nelder-Mead", options=options).x
     variances = prior(found)
     mean, left = _conditioned(statistic, cross, noise, variances)
-    return Posterior(mean, min(float(left[signal].sum() / variances[signal].sum()), 1.0))
+    whole = float(variances[signal].sum())  # 0 if noise leaves nothing but the constant
+    return Posterior(mean, min(float(left[signal].sum()) / whole, 1.0) if whole > 0 else 1.0)
 
 
 def _conditioned(

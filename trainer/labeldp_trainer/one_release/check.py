@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.methods.statement import written
 from labeldp_trainer.one_release.lattice import lengths
 from labeldp_trainer.one_release.make import Rows
 from labeldp_trainer.one_release.release import Release
@@ -63,7 +62,7 @@ def checks(
     yield Check(
         proved <= delta,
         f"discrete Gaussian noise of scale {release.sigma:,} gives δ ≤ {_up(proved)} at "
-        f"ε = {written(float(epsilon))}, proved in rationals",
+        f"ε = {float(epsilon)!r}, proved in rationals",
     )
 
 

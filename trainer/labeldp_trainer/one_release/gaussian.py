@@ -17,11 +17,13 @@ _PI_LOW = Fraction(Decimal("3.14159265358979323846264338327950288419716939937510
 _PI_HIGH = _PI_LOW + Fraction(1, 10**62)
 LEAST_SIGMA = 64
 """In lattice steps, from which on Theorem 13 speaks of a scale."""
+_MOST_SIGMA = 1 << 60
 _SMALLER = tuple(map(Fraction, (8, 12, 16, 24)))
 _SERIES_UP_TO = 5
 _FRACTION_DEPTH = 60
 _FURTHEST = Fraction(100)  # standard deviations; nothing is resolved beyond
 _DENOMINATOR = 10**40
+_SCALE = 10**80
 
 
 def tail_bounds(t: Fraction) -> tuple[Fraction, Fraction]:
@@ -97,10 +99,10 @@ def least_sigma(
         return delta(squared_sensitivity, sigma, epsilon, coordinates) <= stated_delta
 
     high = max(math.isqrt(squared_sensitivity), 2 * LEAST_SIGMA)
+    if high > _MOST_SIGMA or not holds(_MOST_SIGMA):
+        raise ValueError("ε or δ is too small for any noise that is resolved")
     while not holds(high):
-        high *= 2
-        if high > 1 << 60:
-            raise ValueError("ε or δ is too small for any noise that is resolved")
+        high = min(2 * high, _MOST_SIGMA)
     low = high // 2
     while low > LEAST_SIGMA and holds(low):
         low, high = low // 2, low
@@ -122,15 +124,17 @@ def _density(t: Fraction) -> tuple[Fraction, Fraction]:
 
 def _series(t: Fraction) -> tuple[Fraction, Fraction]:
     """Around Σ t^(2n+1)/(2n+1)!!, which is (Φ(t) − ½)/φ(t); all terms are positive."""
-    square, total, term, n = t * t, Fraction(0), t, 0
+    # Whole numbers of 1/_SCALE: every term is rounded up, which grows less than 10⁶-fold after.
+    top, bottom = t.numerator**2, t.denominator**2
+    total, term, n = 0, math.ceil(t * _SCALE), 0
     while True:
         total += term
         n += 1
-        term = _short(term * square / (2 * n + 1), 1)
-        shrinks = square / (2 * n + 3)
-        if 2 * shrinks < 1 and term < Fraction(1, 10**60):
-            # each term was rounded up by less than 10⁻⁷⁰ of itself
-            return max(total - Fraction(n, 10**64), Fraction(0)), total + 2 * term
+        term = -(-term * top // (bottom * (2 * n + 1)))
+        shrinks = 2 * top < bottom * (2 * n + 3)  # each further term is less than half of the last
+        if shrinks and term < _SCALE // 10**60:
+            low = Fraction(total, _SCALE) - Fraction(n, 10**64)
+            return max(low, Fraction(0)), Fraction(total + 2 * term, _SCALE)
 
 
 def _mills(t: Fraction) -> tuple[Fraction, Fraction]:

@@ -56,7 +56,12 @@ class _Numbers:
         varies = (numbers != numbers[:1]).any(axis=0)
         kept = np.flatnonzero(varies & (deviations > 0)).astype(np.int32)
         means, deviations = (a[kept].astype(np.float32) for a in (means, deviations))
-        values = (numbers[:, kept] - means[None, :]) / deviations[None, :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = (numbers[:, kept] - means[None, :]) / deviations[None, :]
+        if not np.isfinite(values).all():
+            raise source.loaded.error(
+                ("representation",), "vectors of some features are infinite: rescale the features"
+            )
         data = source.loaded.config.data
         named = data.numeric if isinstance(data, TableData) else None
         names = named or [str(j) for j in range(numbers.shape[1])]
@@ -281,6 +286,10 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _require_width(source: Source, width: int) -> None:
+    if width == 0:
+        raise source.loaded.error(
+            ("representation",), "every column that it makes is constant: nothing is left"
+        )
     if width > MOST_COLUMNS:
         raise source.loaded.error(
             ("representation",),

@@ -16,13 +16,27 @@ from jaxtyping import Float32, Float64
 
 from labeldp_trainer.one_release.lattice import UNIT, Weights
 
-# Fixed by looking at the first 50,000 training rows of Fashion-MNIST and at no test row.
-SIGNAL_POWER = 0.6
-"""Of the spectrum, to which the prior variances of coefficients are proportional."""
 SIGNAL_SHARE = 0.7
-"""Of the variance of a label, what features explain."""
-FLOOR_QUANTILE = 0.25
-"""Rows shorter than this quantile of the lengths are not made longer."""
+"""Of the variance of a label, what features explain, roughly."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is expected of labels before any is seen.
+
+    Fixed on training rows that were held out, and no test row: for classes the last 10,000 of
+    Fashion-MNIST, for numbers 15,000 of the first 50,000 of weeks worked (docs/training.md).
+
+    Attributes:
+        power: of the spectrum, to which the prior variances of coefficients are proportional.
+        quantile: rows shorter than this quantile of the lengths are not made longer.
+    """
+
+    power: float
+    quantile: float
+
+
+CLASSES, NUMBERS = Expectation(0.7, 0.25), Expectation(1.2, 0.5)
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,7 @@ def design(
     spectrum: Float64[np.ndarray, " p"] | None,
     label_variance: float,
     noise: float,
+    expectation: Expectation,
     shares: Float32[np.ndarray, " n"] | None = None,
 ) -> Design:
     """The design for n whitened vectors.
@@ -63,12 +78,13 @@ def design(
     n, p = vectors.shape
     relative = np.ones(p) if spectrum is None else np.maximum(spectrum / spectrum.max(), 1e-12)
     relative = np.concatenate([[1.0], relative])
-    prior = prior_variances(relative, label_variance)
+    prior = prior_variances(relative, label_variance, expectation.power)
     precision = water_filling(prior, (n / noise) ** 2)
     columns = np.flatnonzero(precision > 0)
     metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
     weights = Weights(columns, metric, 0.0, 1.0)
-    weights = Weights(columns, metric, _floor(weights, vectors), UNIT - UNIT / 1024)
+    floor = _floor(weights, vectors, expectation.quantile)
+    weights = Weights(columns, metric, floor, UNIT - UNIT / 1024)
     cross, gram, total = moments(weights, vectors, shares)
     expected, gap = certified(cross, gram, n, prior[columns], noise)
     return Design(weights, cross, gram, total, relative[columns], expected, gap)
@@ -89,10 +105,10 @@ def restored_design(
 
 
 def prior_variances(
-    relative: Float64[np.ndarray, " d"], label_variance: float
+    relative: Float64[np.ndarray, " d"], label_variance: float, power: float
 ) -> Float64[np.ndarray, " d"]:
     """[d] of the constant, which comes first, and of whitened columns."""
-    signal = relative[1:] ** SIGNAL_POWER
+    signal = relative[1:] ** power
     share = SIGNAL_SHARE * label_variance / max(signal.sum(), 1e-300)
     return np.concatenate([[label_variance], share * signal])
 
@@ -146,9 +162,9 @@ def certified(
     return expected, max(expected / least - 1, 0.0)
 
 
-def _floor(weights: Weights, vectors: Float32[np.ndarray, "n p"]) -> float:
+def _floor(weights: Weights, vectors: Float32[np.ndarray, "n p"], quantile: float) -> float:
     found = []
     for start in range(0, len(vectors), 4096):
         moved = weights.used(vectors[start : start + 4096]) * weights.metric
         found.append(np.sqrt(np.square(moved, dtype=np.float64).sum(axis=1)))
-    return float(max(np.quantile(np.concatenate(found), FLOOR_QUANTILE), 1e-6))
+    return float(max(np.quantile(np.concatenate(found), quantile), 1e-6))

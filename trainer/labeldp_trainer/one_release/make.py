@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.one_release.design import design
+from labeldp_trainer.one_release.design import CLASSES, NUMBERS, design
 from labeldp_trainer.one_release.draw import noisy, with_float
 from labeldp_trainer.one_release.gaussian import least_sigma
 from labeldp_trainer.one_release.lattice import (
@@ -66,7 +66,12 @@ def planned(rows: Rows, method: OneRelease, classes: tuple[int | str, ...] | Non
     noise = least_sigma(unit, epsilon, delta, (p + 1) * width) / UNIT
     units = 1.0 if classes is not None else float(STEPS)
     found = design(
-        rows.vectors, rows.spectrum, target_variance(classes) * units**2, noise, rows.shares
+        rows.vectors,
+        rows.spectrum,
+        target_variance(classes) * units**2,
+        noise,
+        NUMBERS if classes is None else CLASSES,
+        rows.shares,
     )
     exactly = lengths(found.weights, rows.vectors, rows.owners, rows.shares)
     squared = squared_sensitivity(exactly.longest, classes=classes is not None)

@@ -4,16 +4,22 @@
     LABELDP_DATA=folder python benchmarks/training.py images fashion-mnist --epsilons 0.1,0.5
     python benchmarks/training.py steps
 
-``tables``: test loss of regressions on privatized labels over ε. ``images``: test accuracy of every
-method of classification. ``steps``: seconds a step. Each has ``--help``.
+``features``: one release on public features, and private labels, over ε. ``tables``: test loss of
+regressions on privatized labels over ε. ``images``: test accuracy of every method of
+classification. ``steps``: seconds a step. Each has ``--help``.
 """
 
 import os
 import sys
 
-from training_studies import images, steps, tables
+from training_studies import features, images, steps, tables
 
-STUDIES = {"tables": tables.main, "images": images.main, "steps": steps.main}
+STUDIES = {
+    "features": features.main,
+    "tables": tables.main,
+    "images": images.main,
+    "steps": steps.main,
+}
 
 
 def main():
@@ -22,6 +28,7 @@ def main():
         # `make bench` runs every script without arguments.
         steps.main([])
         if "LABELDP_DATA" in os.environ:
+            features.main([])
             tables.main([])
             images.main([])
         else:

@@ -78,11 +78,14 @@ def check(directory, result, *, amplified):
     if not amplified:
         allowed |= {"seconds", "examples_per_second", "noisy_gradient_norm"}
         allowed |= {"projection_distance", "projection_certified"}
-    for line in [*lines_of(folder), json.loads((folder / "result.json").read_text())]:
+    outcome = json.loads((folder / "result.json").read_text())
+    assert {f"test_{name}" for name in outcome.get("test", {})} <= allowed
+    for line in [*lines_of(folder), outcome]:
         assert set(line) <= allowed | {
             "format_version",
             "epochs",
             "epoch_of_parameters",
+            "test",
             "baselines",
         }
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))

@@ -192,8 +192,9 @@ def enforced(budget: Budget) -> Iterator[None]:
 
 
 def _limit_memory(budget: Budget, limits: tuple[int, int]) -> None:
-    """Allow private memory to grow by what the budget leaves beside that which is resident now.
+    """Allow private memory to grow by what the budget leaves beside the program itself.
 
+    A process that holds more already, for other work, may grow by as much as a fresh one.
     Threads of numerical libraries reserve memory that they never touch, so that a limit on all
     memory of the process would depend on the number of cores.
     """
@@ -205,6 +206,6 @@ def _limit_memory(budget: Budget, limits: tuple[int, int]) -> None:
         int(re.search(rf"^{name}:\s+([0-9]+) kB$", status, re.MULTILINE)[1]) * 1024  # type: ignore[index]
         for name in ("VmData", "VmRSS")
     )
-    soft = data + max(budget.bytes - resident, 0)
+    soft = data + max(budget.bytes - min(resident, _PROGRAM_BYTES), 0)
     if limits[1] == resource.RLIM_INFINITY or soft <= limits[1]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, limits[1]))

@@ -33,9 +33,12 @@ lint: $(STAMP)
 
 # JAX has threads, and the tests of forks must not share a process with them.
 JAX_TESTS := tests/trainer tests/docs/test_tutorial.py
+# Processes that are killed and resumed compile the same programs: what one has compiled, the next one reads.
+JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 \
+	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 unit: $(STAMP)
 	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages $(addprefix --ignore=,$(JAX_TESTS))
-	@$(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)
+	@$(JAX_CACHE) $(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)
 
 # Node, Chromium and C++, as far as they can be had: what is left out is named, and with
 # LABELDP_ALL=1 it is a failure.

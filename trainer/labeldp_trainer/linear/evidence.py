@@ -32,6 +32,15 @@ class Posterior:
     unexplained: float
 
 
+def with_constant(
+    spectrum: Float64[np.ndarray, " p"] | None, columns: int
+) -> Float64[np.ndarray, " p+1"]:
+    """A spectrum relative to its largest value, behind the 1 of the constant column."""
+    if spectrum is None:
+        return np.ones(columns + 1)
+    return np.concatenate([[1.0], np.maximum(spectrum / spectrum.max(), 1e-12)])
+
+
 def posterior(
     statistic: Float64[np.ndarray, "d k"],
     cross: Float64[np.ndarray, "d d"],

@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.linear.heads import Head
 from labeldp_trainer.linear.sums import Sums, fitted, signal
 
@@ -29,7 +30,6 @@ def fitted_labels(
     """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means."""
     n, p = vectors.shape
     k = targets.shape[1]
-    relative = np.ones(p) if spectrum is None else np.maximum(spectrum / spectrum.max(), 1e-12)
     gram, total = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
     statistic = np.zeros((p + 1, k))
     for start in range(0, n, _CHUNK):
@@ -44,7 +44,7 @@ def fitted_labels(
         cross=gram,
         total=total,
         noise=variance * gram,
-        spectrum=np.concatenate([[1.0], relative]),
+        spectrum=with_constant(spectrum, p),
         metric=np.ones(p + 1),
         constant=True,
         variance=variance,

@@ -11,6 +11,7 @@ from labeldp_trainer.config import OneRelease
 from labeldp_trainer.one_release.lattice import lengths
 from labeldp_trainer.one_release.make import Rows
 from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.randomize import exact
 
 
 class Check(NamedTuple):
@@ -31,7 +32,7 @@ def checks(
     That the sum was taken over these rows, and the noise drawn as stated, no file can prove.
     """
     epsilon, delta = Fraction(release.epsilon), Fraction(release.delta)
-    same = (epsilon, delta) == (Fraction(repr(method.epsilon)), Fraction(repr(method.delta)))
+    same = (epsilon, delta) == (exact(method.epsilon), exact(method.delta))
     yield Check(same, f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config")
     ends = None if method.label_range is None else tuple(method.label_range)
     yield Check(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.one_release.lattice import UNIT, Weights
 
 SIGNAL_SHARE = 0.7
@@ -45,21 +46,28 @@ class Design:
 
     Attributes:
         weights: of the rows.
-        cross: [d, d] Σ q·x of integer rows and used columns.
-        gram: [d, d] Σ q·q.
-        total: [d] Σ q.
-        spectrum: [d] of the used columns, the largest being 1; the constant has 1.
         expected: sum of the expected squared errors of coefficients under the prior.
         gap: by how much at most that exceeds the least of any noise shape for these rows.
     """
 
     weights: Weights
+    expected: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over all rows, in units of the lattice's UNIT.
+
+    Attributes:
+        cross: [d, d] Σ q·xᵀ of integer rows and used columns.
+        gram: [d, d] Σ q·qᵀ.
+        total: [d] Σ q.
+    """
+
     cross: Float64[np.ndarray, "d d"]
     gram: Float64[np.ndarray, "d d"]
     total: Float64[np.ndarray, " d"]
-    spectrum: Float64[np.ndarray, " d"]
-    expected: float
-    gap: float
 
 
 def design(
@@ -76,32 +84,16 @@ def design(
     on a sum of rows of length 1.
     """
     n, p = vectors.shape
-    relative = np.ones(p) if spectrum is None else np.maximum(spectrum / spectrum.max(), 1e-12)
-    relative = np.concatenate([[1.0], relative])
-    prior = prior_variances(relative, label_variance, expectation.power)
+    prior = prior_variances(with_constant(spectrum, p), label_variance, expectation.power)
     precision = water_filling(prior, (n / noise) ** 2)
     columns = np.flatnonzero(precision > 0)
     metric = np.sqrt(precision[columns] / precision.max()).astype(np.float32)
     weights = Weights(columns, metric, 0.0, 1.0)
     floor = _floor(weights, vectors, expectation.quantile)
     weights = Weights(columns, metric, floor, UNIT - UNIT / 1024)
-    cross, gram, total = moments(weights, vectors, shares)
-    expected, gap = certified(cross, gram, n, prior[columns], noise)
-    return Design(weights, cross, gram, total, relative[columns], expected, gap)
-
-
-def restored_design(
-    weights: Weights,
-    vectors: Float32[np.ndarray, "n p"],
-    spectrum: Float64[np.ndarray, " p"] | None,
-    shares: Float32[np.ndarray, " n"] | None,
-) -> Design:
-    """The same of weights that were chosen before."""
-    p = vectors.shape[1]
-    relative = np.ones(p) if spectrum is None else np.maximum(spectrum / spectrum.max(), 1e-12)
-    relative = np.concatenate([[1.0], relative])[weights.columns]
-    cross, gram, total = moments(weights, vectors, shares)
-    return Design(weights, cross, gram, total, relative, float("nan"), float("nan"))
+    found = moments(weights, vectors, shares)
+    expected, gap = certified(found.cross, found.gram, n, prior[columns], noise)
+    return Design(weights, expected, gap)
 
 
 def prior_variances(
@@ -128,8 +120,8 @@ def moments(
     weights: Weights,
     vectors: Float32[np.ndarray, "n p"],
     shares: Float32[np.ndarray, " n"] | None,
-) -> tuple[Float64[np.ndarray, "d d"], Float64[np.ndarray, "d d"], Float64[np.ndarray, " d"]]:
-    """Σ q·xᵀ, Σ q·qᵀ and Σ q, in units of the lattice's UNIT."""
+) -> Moments:
+    """Those of n vectors."""
     d = weights.width
     cross, gram, total = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
     for _, used, integers in weights.chunks(vectors, shares):
@@ -137,7 +129,7 @@ def moments(
         cross += rows.T @ used
         gram += rows.T @ rows
         total += rows.sum(axis=0, dtype=np.float64)
-    return cross, gram, total
+    return Moments(cross, gram, total)
 
 
 def certified(

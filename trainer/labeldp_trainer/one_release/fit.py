@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float32
 
+from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.linear.heads import Head
 from labeldp_trainer.linear.sums import Sums, fitted
-from labeldp_trainer.one_release.design import SIGNAL_SHARE, restored_design
+from labeldp_trainer.one_release.design import SIGNAL_SHARE, moments
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
 from labeldp_trainer.one_release.make import Rows, target_variance
 from labeldp_trainer.one_release.release import Release
@@ -26,13 +27,13 @@ def fitted_release(
 
 def _sums(release: Release, rows: Rows) -> Sums:
     weights = release.weights
-    moments = restored_design(weights, rows.vectors, rows.spectrum, rows.shares)
+    found = moments(weights, rows.vectors, rows.shares)
     variance = target_variance(release.classes)
     if release.classes is not None:
         noise, statistic = release.sigma / UNIT, release.statistic / UNIT
         # the entries of a one-hot label have the sum 1, so the row sums are public
         targets = statistic.shape[1]
-        statistic = statistic - (statistic.sum(axis=1) - moments.total)[:, None] / targets
+        statistic = statistic - (statistic.sum(axis=1) - found.total)[:, None] / targets
         base = np.full(targets, 1 / targets)
     else:
         assert release.label_range is not None
@@ -40,14 +41,14 @@ def _sums(release: Release, rows: Rows) -> Sums:
         middle, half = (low + high) / 2, (high - low) / 2
         # from steps around the middle to labels
         noise = release.sigma / UNIT / STEPS * half
-        statistic = release.statistic / UNIT / STEPS * half + middle * moments.total[:, None]
+        statistic = release.statistic / UNIT / STEPS * half + middle * found.total[:, None]
         variance, base = variance * half**2, np.full(1, middle)
     return Sums(
         statistic=statistic,
-        cross=moments.cross,
-        total=moments.total,
-        noise=noise**2 * np.eye(weights.width) + (1 - SIGNAL_SHARE) * variance * moments.gram,
-        spectrum=moments.spectrum,
+        cross=found.cross,
+        total=found.total,
+        noise=noise**2 * np.eye(weights.width) + (1 - SIGNAL_SHARE) * variance * found.gram,
+        spectrum=with_constant(rows.spectrum, rows.vectors.shape[1])[weights.columns],
         metric=weights.metric.astype(np.float64),
         constant=bool(weights.columns[0] == 0),
         variance=variance,

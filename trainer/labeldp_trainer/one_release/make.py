@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -82,8 +81,8 @@ def planned(rows: Rows, method: OneRelease, classes: tuple[int | str, ...] | Non
         weights=found.weights,
         classes=classes,
         label_range=None if classes is not None else _ends(method),
-        epsilon=written_exactly(method.epsilon),
-        delta=written_exactly(method.delta),
+        epsilon=repr(method.epsilon),
+        delta=repr(method.delta),
         sigma=sigma,
         longest=exactly.longest,
         rows=n,
@@ -117,14 +116,6 @@ def drawn(plan: Release, rows: Rows, labels: Any, method: OneRelease) -> Release
 def target_variance(classes: tuple[int | str, ...] | None) -> float:
     """Of an entry of a one-hot label of equal classes, or of a uniform label in [−1, 1]."""
     return 1 / 3 if classes is None else (1 - 1 / len(classes)) / len(classes)
-
-
-def written_exactly(value: float) -> str:
-    """The decimal that a config's number is written as."""
-    fraction = exact(value)
-    text = repr(value)
-    assert Fraction(text) == fraction
-    return text
 
 
 def _ends(method: OneRelease) -> tuple[float, float]:

@@ -58,6 +58,12 @@ WRONG = {
     "one class": (given(CLASSES, "classes: 3", "classes: [a]"), ":4: data.classes"),
     "a head for classes": (given(NUMBERS, "epsilon", "head: softmax, epsilon"), "method.head"),
     "a head for counts": (given(CLASSES, "epsilon", "head: poisson, epsilon"), "method.head"),
+    "a head of means for logarithms": (
+        given(POISSON, "epsilon", "head: ridge, epsilon").replace(
+            "label_range: [-6, 6]", "label_range: [0, 9]"
+        ),
+        "method.head",
+    ),
     "an unknown head": (given(CLASSES, "epsilon", "head: best, epsilon"), "method.head"),
     "no delta": (given(CLASSES, ", delta: 1e-5", ""), ":6: method.delta"),
     "delta 0": (given(CLASSES, "1e-5", "0"), ":6: method.delta"),

@@ -14,7 +14,7 @@ from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.method import Privatized
 from labeldp_trainer.config.model import CLOSED_FORMS, Config
-from labeldp_trainer.config.one_release import OneRelease
+from labeldp_trainer.config.one_release import HEADS, OneRelease
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
 
@@ -130,8 +130,7 @@ def _form_misfits(config: Config) -> Iterator[Misfit]:
 
 def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:
     key = ("method", "label_range")
-    heads = {"squared": ("ridge",), "poisson": ("poisson", "ridge")}
-    fit = heads.get(config.loss, ("softmax", "ridge"))
+    fit = HEADS.get(config.loss, ())
     if config.loss == "absolute":
         yield ("loss",), "absolute has no closed form: use squared, poisson or cross_entropy"
     elif method.head is not None and method.head not in fit:

@@ -13,6 +13,15 @@ LARGEST_END = 1e30
 """Models are of float32."""
 
 
+Head = Literal["ridge", "softmax", "poisson"]
+HEADS: dict[str, tuple[Head, ...]] = {
+    "cross_entropy": ("softmax", "ridge"),
+    "squared": ("ridge",),
+    "poisson": ("poisson",),
+}
+"""Those that fit a loss, its default first."""
+
+
 class OneRelease(UserLevel):
     """One noisy statistic Σ w·x ⊗ t(y) of public features x; models are fitted to it alone."""
 
@@ -27,7 +36,7 @@ class OneRelease(UserLevel):
         description="what a missing or unknown label counts as; default: the first class, or the "
         "middle of label_range",
     )
-    head: Literal["ridge", "softmax", "poisson"] | None = Field(
+    head: Head | None = Field(
         None, description="default: softmax for classes, poisson for loss: poisson, else ridge"
     )
 

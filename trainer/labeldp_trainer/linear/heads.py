@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Float64
 from scipy.optimize import minimize
 
-Head = Literal["ridge", "softmax", "poisson"]
 LEAST_PENALTY, PENALTY_OF_NOISE, MOST_PENALTY = 0.02, 2.5, 1e3
 """Fixed by looking at the first 50,000 training rows of Fashion-MNIST and at no test row."""
 _ITERATIONS = 200

@@ -11,8 +11,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from labeldp_trainer.config.one_release import Head
 from labeldp_trainer.linear.evidence import with_constant
-from labeldp_trainer.linear.heads import Head
 from labeldp_trainer.linear.sums import Sums, fitted, signal
 
 _CHUNK = 8192

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from labeldp_trainer.config.one_release import Head
 from labeldp_trainer.linear.evidence import Posterior, posterior
-from labeldp_trainer.linear.heads import Head, canonical, penalty, temperature
+from labeldp_trainer.linear.heads import canonical, penalty, temperature
 
 
 @dataclass(frozen=True)

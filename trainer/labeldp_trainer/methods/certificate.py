@@ -127,8 +127,6 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
 def _ends(domain: dict[str, Any]) -> tuple[float, float] | None:
     if domain["kind"] == "categorical":
         return None
-    if "values" in domain:
-        return float(min(domain["values"])), float(max(domain["values"]))
     return float(domain["min"]), float(domain["max"])
 
 

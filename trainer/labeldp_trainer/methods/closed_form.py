@@ -6,18 +6,17 @@ import numpy as np
 from jaxtyping import Float32, Real
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.linear.heads import Head
+from labeldp_trainer.config.one_release import HEADS, Head
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import Params
 
-_HEADS: dict[str, Head] = {"cross_entropy": "softmax", "poisson": "poisson", "squared": "ridge"}
 _VECTORS = 2  # dimensions
 
 
 def default_head(loaded: LoadedConfig) -> Head:
     """The canonical one of the loss."""
-    return _HEADS[loaded.config.loss]
+    return HEADS[loaded.config.loss][0]
 
 
 def vectors_of(setting: Setting) -> Float32[np.ndarray, "n p"]:

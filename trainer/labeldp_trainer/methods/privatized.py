@@ -25,6 +25,7 @@ from labeldp_trainer.methods.certificate import (
 )
 from labeldp_trainer.methods.closed_form import solve_labels
 from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
+from labeldp_trainer.methods.debiased_numbers import debiased_numbers
 from labeldp_trainer.methods.method import Method, Setting, Solved
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
@@ -33,6 +34,7 @@ from labeldp_trainer.randomize import exact
 
 KEPT, SOURCE = "private_labels", "certificate_sha256"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
+_MOST_BIAS_LEFT = 0.05  # of the labels' standard deviation
 
 
 class PrivatizedBuilder:
@@ -63,12 +65,13 @@ class PrivatizedBuilder:
         self._require_same_source(setting)
         self._require_noted(setting)
         private = self._private(setting)
-        targets = self._targets(setting, private)
+        targets, left = self._targets(setting, private)
         randomized_here = self._method.private_column is None
         source = {SOURCE: np.array(self._certificate.sha256)}
         keep = source | {KEPT: as_numpy(private)} if randomized_here else source
-        statement = self._statement(setting, len(private), whole)
-        notes = self._notes(regression=setting.loss.task.classes is None)
+        debiased = self._method.debiased or left is not None
+        statement = self._statement(setting, len(private), whole, debiased=debiased)
+        notes = self._notes(left, regression=setting.loss.task.classes is None)
         if self._loaded.config.closed_form:
             ends = self._certificate.ends
             return Solved(
@@ -124,31 +127,40 @@ class PrivatizedBuilder:
         except (LabelError, IdError) as error:
             raise DataError(f"{train.source}: {self._column!r}: {error}") from None
 
-    def _targets(self, setting: Setting, private: NDArray[Any] | Cells) -> NDArray[Any]:
+    def _targets(
+        self, setting: Setting, private: NDArray[Any] | Cells
+    ) -> tuple[NDArray[Any], float | None]:
+        """What stands for the true labels, and the bias that is left if it was undone."""
         source = setting.dataset.train.source
         if not (self._method.debiased or self._undoes_bias):
-            return setting.loss.task.targets(private, source, self._column)
+            return setting.loss.task.targets(private, source, self._column), None
         path = self._loaded.path(str(self._method.artifact))
+        strange = DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
+        if setting.loss.task.classes is None:
+            try:
+                found = debiased_numbers(path, private)
+            except ValueError:
+                raise strange from None
+            if found is None:
+                return setting.loss.task.targets(private, source, self._column), None
+            return found.values, found.bias
         matrix, outputs = probability_matrix(path)
         weights = debiasing_weights(matrix, str(path))
         # Columns of W stand for the labels of the artifact; the model's outputs for the classes.
         assert self.classes is not None
         classes = setting.loss.task.classes
-        assert classes is not None
         order = [self.classes.index(value) for value in classes]
         soft = soft_labels(outputs, weights[:, order], private)
         if soft is None:
-            raise DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
-        return soft
+            raise strange
+        return soft, 0.0
 
     @property
     def _undoes_bias(self) -> bool:
-        """Sums of labels can be debiased wherever the artifact has an inverse."""
-        if not (self._loaded.config.closed_form and self._method.artifact is not None):
-            return False
-        return self._loaded.config.loss == "cross_entropy"
+        """Sums of labels can be debiased wherever the artifact is there."""
+        return self._loaded.config.closed_form and self._method.artifact is not None
 
-    def _statement(self, setting: Setting, labels: int, whole: int) -> Statement:
+    def _statement(self, setting: Setting, labels: int, whole: int, *, debiased: bool) -> Statement:
         certificate, method = self._certificate, self._method
         here = method.private_column is None
         where = f"randomized once with {certificate.mechanism} ({certificate.name})"
@@ -202,7 +214,7 @@ class PrivatizedBuilder:
             "largest_bias": certificate.largest_bias,
             "randomized_here": here,
             "keyed": method.key is not None,
-            "debiased": method.debiased or self._undoes_bias,
+            "debiased": debiased,
             "labels": labels,
             "unit": "label" if most is None else "user",
             "max_examples_per_user": most,
@@ -220,7 +232,7 @@ class PrivatizedBuilder:
             adjacency=ADJACENCY if most is None else user_adjacency(most),
         )
 
-    def _notes(self, *, regression: bool) -> tuple[str, ...]:
+    def _notes(self, left: float | None, *, regression: bool) -> tuple[str, ...]:
         certificate, method, notes = self._certificate, self._method, []
         chosen = method.column is not None or method.private_column is not None
         if not chosen and certificate.column != self._column:
@@ -229,7 +241,14 @@ class PrivatizedBuilder:
                 f"randomizes {self._column!r}: is it the artifact of this label?"
             )
         bias = certificate.largest_bias
-        if regression and bias is not None and bias > _NEGLIGIBLE_BIAS:
+        if left is not None and left > _MOST_BIAS_LEFT:
+            notes.append(
+                f"{certificate.name}: {certificate.mechanism} gives different labels nearly the "
+                f"same outputs, and training cannot average that out: predictions of private "
+                f"labels are off by {left:.0%} of the labels' standard deviation; goal: training "
+                "in the spec avoids that"
+            )
+        elif regression and left is None and bias is not None and bias > _NEGLIGIBLE_BIAS:
             notes.append(
                 f"{certificate.name}: {certificate.mechanism} is biased by up to {bias:.4g}, "
                 "which training cannot average out; goal: training in the spec avoids that"

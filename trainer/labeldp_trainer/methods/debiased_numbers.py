@@ -1,0 +1,95 @@
+"""Numbers in the place of private ones whose mean under a label is that label, if that can be.
+
+An output o of an artifact with Pr[output | label] = P stands for v(o). With the shares p of the
+labels, v minimises Σ_y p_y·(Σ_o P[y, o]·v(o) − y)² + λ·Σ_y p_y·Var[v | y]: λ = 1 gives the mean of
+the labels behind an output, which draws every prediction to the middle; a fit to sums over n rows
+averages variance out and keeps bias, so that λ is of the order of 1/n. Labels with the same outputs
+stand for their mean. p is the likeliest one, given the private labels. All of it post-processes
+private labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from labeldp_verify import VerificationError
+from labeldp_verify.analysis import probabilities
+
+from labeldp_compile.tools.inspection import decode_artifact, label_at
+from labeldp_trainer.data.labels import places
+from labeldp_trainer.errors import ArtifactError
+
+_MOST_ENTRIES = 1 << 24
+_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class DebiasedNumbers:
+    """Numbers for private ones.
+
+    Attributes:
+        values: [n].
+        bias: √(Σ p_y·(E[v | y] − y)²) over the standard deviation of the labels: what no choice of
+            v takes away.
+    """
+
+    values: Float64[np.ndarray, " n"]
+    bias: float
+
+
+def debiased_numbers(path: Path, private: Any) -> DebiasedNumbers | None:
+    """The numbers for private labels [n] of an artifact, or None if it has too many outputs.
+
+    Raises InputError; ValueError if the artifact never outputs one of them.
+    """
+    try:
+        decoded = decode_artifact(path)
+    except VerificationError as error:
+        raise ArtifactError(f"{path}: does not verify: {error}") from None
+    randomizer, size = decoded.randomizer, decoded.domain.size
+    if size * randomizer.outputs > _MOST_ENTRIES:
+        return None
+    matrix = probabilities.matrix(randomizer, range(size))
+    labels = np.array([label_at(decoded.domain, index) for index in range(size)], np.float64)
+    rows = places(private, [probabilities.value(randomizer, o) for o in range(len(matrix.T))])
+    if (rows < 0).any():
+        raise ValueError("holds labels that the artifact never outputs")
+    shares = likeliest_shares(matrix, np.bincount(rows, minlength=matrix.shape[1]))
+    values = debiased_values(matrix, labels, shares, 1 / max(len(rows), 1))
+    left, spread = matrix @ values - labels, labels - shares @ labels
+    bias = np.sqrt(shares @ left**2 / max(shares @ spread**2, 1e-300))
+    return DebiasedNumbers(values[rows], float(bias))
+
+
+def likeliest_shares(matrix: Float64[np.ndarray, "k m"], counts: Any) -> Float64[np.ndarray, " k"]:
+    """[k] shares of the labels under which the outputs [m] that were seen are likeliest, about.
+
+    Expectation and maximisation from equal shares: the likelihood never falls.
+    """
+    shares = np.full(len(matrix), 1 / len(matrix))
+    seen = np.asarray(counts) / max(np.sum(counts), 1)
+    for _ in range(_STEPS):
+        shares *= matrix @ (seen / np.maximum(shares @ matrix, 1e-300))
+    return np.asarray(shares / shares.sum())
+
+
+def debiased_values(
+    matrix: Float64[np.ndarray, "k m"],
+    labels: Float64[np.ndarray, " k"],
+    shares: Float64[np.ndarray, " k"],
+    variance_weight: float,
+) -> Float64[np.ndarray, " m"]:
+    """v [m] as above, for λ = ``variance_weight`` in (0, 1]; 0 for outputs that no label has."""
+    likely = shares @ matrix
+    scale = np.sqrt(np.maximum(likely, 1e-300))
+    # in u = √q·v the penalty is a multiple of the identity, however rare an output is
+    scaled = matrix * np.sqrt(shares)[:, None] / scale[None, :]
+    values, directions = np.linalg.eigh(scaled.T @ scaled)
+    values = np.clip(values, 0.0, 1.0)
+    goal = directions.T @ (scaled.T @ (np.sqrt(shares) * labels))
+    solved = directions @ (goal / ((1 - variance_weight) * values + variance_weight))
+    return np.asarray(np.where(likely > 1e-15, solved / scale, 0.0))

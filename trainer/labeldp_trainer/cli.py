@@ -38,6 +38,12 @@ from labeldp_trainer.config import load_config
     help="Train nothing; check a release.npz against the features of CONFIG. Exit code 1: a check "
     "fails.",
 )
+@click.option(
+    "--vectors",
+    type=click.Path(path_type=Path),
+    help="With --verify-release: a run folder whose representation/ came with the release, for "
+    "processors that compute other bits.",
+)
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
 def train_command(
     config: Path,
@@ -45,6 +51,7 @@ def train_command(
     resume: bool,
     from_release: Path | None,
     verify_release: Path | None,
+    vectors: Path | None,
     quiet: bool,
 ) -> None:
     """Train the model that CONFIG describes and leave a run folder.
@@ -55,8 +62,10 @@ def train_command(
     if verify_release is not None:
         if output is not None or resume or from_release is not None:
             raise click.UsageError("--verify-release trains nothing: leave the other options out")
-        _verify_release(config, verify_release, quiet=quiet)
+        _verify_release(config, verify_release, vectors, quiet=quiet)
         return
+    if vectors is not None:
+        raise click.UsageError("--vectors is for --verify-release")
     if output is not None and not resume:
         _require_new(output)
     loaded = load_config(config)
@@ -86,12 +95,12 @@ def train_command(
     say(*result.statement.text().splitlines())
 
 
-def _verify_release(config: Path, file: Path, *, quiet: bool) -> None:
+def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bool) -> None:
     loaded = load_config(config)
     from labeldp_trainer.outcomes.verified_release import verify_release  # noqa: PLC0415
     from labeldp_trainer.progress import step_progress  # noqa: PLC0415
 
-    found = verify_release(loaded, file, step_progress(quiet=quiet))
+    found = verify_release(loaded, file, step_progress(quiet=quiet), published=vectors)
     holds = all(check.ok for check in found)
     if not quiet:
         for check in found:

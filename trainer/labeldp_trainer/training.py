@@ -158,7 +158,7 @@ def prepared(
 
     ``labels`` names the parts whose label column is read; in the others it need not be there.
     """
-    dataset = _data(loaded, builder, labels)
+    dataset = read_data(loaded, builder, labels)
     loss = Loss(loaded.config.loss, _task(loaded, builder))
     if loaded.config.representation is None:
         return dataset, None, loss
@@ -200,7 +200,8 @@ def _released(loaded: LoadedConfig, folder: RunFolder | None, given: Path | None
     return None if given is None else read_release(given)
 
 
-def _data(loaded: LoadedConfig, builder: MethodBuilder, labels: Collection[str]) -> Dataset:
+def read_data(loaded: LoadedConfig, builder: MethodBuilder, labels: Collection[str]) -> Dataset:
+    """Features as they are encoded, and the label columns of the parts named. Raises InputError."""
     label = loaded.config.data.label
     others = tuple(name for name in builder.columns if name != label)
     dataset = load_data(

@@ -323,26 +323,57 @@ def test_damaged_files_are_one_message(place, tmp_path):
     labeldp(place / "classes.yaml", "--verify-release", "/dev/null", code=2)
 
 
+def with_other_vectors(source, folder, factor):
+    """A copy of a run folder whose vectors were computed differently."""
+    shutil.copytree(source, folder)
+    vectors = folder / "representation" / "train.npy"
+    rows = np.load(vectors)
+    vectors.unlink()
+    np.save(vectors, rows * np.float32(factor))
+    facts = vectors.parent / "facts.json"
+    document = json.loads(facts.read_text())
+    document["files"]["train.npy"] = hashlib.sha256(vectors.read_bytes()).hexdigest()
+    facts.unlink()
+    facts.write_text(json.dumps(document))
+
+
 def test_vectors_that_lie_beside_a_release_are_not_believed(place, tmp_path):
     """Another's folders might hold vectors of their own making."""
     path = tmp_path / "release.npz"
     shutil.copy(place / "runs" / "classes" / "release.npz", path)
     for name in ("run", ".release.npz.no-run/other"):
-        shutil.copytree(place / "runs" / "classes", tmp_path / name)
-        vectors = tmp_path / name / "representation" / "train.npy"
-        rows = np.load(vectors)
-        vectors.unlink()
-        np.save(vectors, rows * 2)
-        facts = vectors.parent / "facts.json"
-        document = json.loads(facts.read_text())
-        document["files"]["train.npy"] = hashlib.sha256(vectors.read_bytes()).hexdigest()
-        facts.unlink()
-        facts.write_text(json.dumps(document))
+        with_other_vectors(place / "runs" / "classes", tmp_path / name, 2)
     labeldp(place / "classes.yaml", "--verify-release", path)
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1 + 1e-6, 0), (2, 1)])
+def test_vectors_of_another_processor_are_verified_with_those_published(
+    place, tmp_path, factor, code
+):
+    """Its last bits differ; what its map gives for the features here does not."""
+    config, runs = tmp_path / "classes.yaml", tmp_path / "runs"
+    for name in ("train.npz", "test.npz", config.name):
+        shutil.copy(place / name, tmp_path)
+    with_other_vectors(place / "runs" / "classes", runs / "before", factor)
+    labeldp(config, "-o", runs / "run")  # takes the vectors beside it
+    release = runs / "run" / "release.npz"
+    said = labeldp(config, "--verify-release", release, code=1)
+    assert "FAILED the features are those of the release" in said
+    said = labeldp(config, "--verify-release", release, "--vectors", runs / "run", code=code)
+    assert ("FAILED" in said) == bool(code) and "published vectors" in said
+    other = config.read_text().replace("method", "representation: {kind: pca, seed: 5}\nmethod")
+    (tmp_path / "other.yaml").write_text(other, encoding="utf-8")
+    options = ("--verify-release", release, "--vectors", runs / "run")
+    said = labeldp(tmp_path / "other.yaml", *options, code=1)
+    assert "FAILED the published vectors were made from these features" in said
+    labeldp(config, "--verify-release", release, "--vectors", tmp_path, code=2)
 
 
 def test_options_that_exclude_each_other(place, tmp_path):
     release = place / "runs" / "classes" / "release.npz"
+    arguments = ["train", str(place / "classes.yaml"), "--vectors", str(tmp_path)]
+    result = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "x")])
+    assert result.exit_code == 2 and "is for --verify-release" in result.stderr
     for options in (("-o", tmp_path / "x"), ("--resume",), ("--from-release", release)):
         config, *rest = map(str, (place / "classes.yaml", *options))
         arguments = ["train", config, "--verify-release", str(release), *rest]

@@ -6,36 +6,74 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.data import Dataset
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.methods import Setting, open_method
+from labeldp_trainer.methods import MethodBuilder, Setting, open_method
 from labeldp_trainer.methods.one_release import public_rows
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.check import Check, checks
 from labeldp_trainer.one_release.release import read_release
+from labeldp_trainer.representation import FOLDER, Representation, reproduced, restored
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.sharding import Devices
-from labeldp_trainer.training import prepared
+from labeldp_trainer.training import prepared, read_data
+
+_MOST_APART = 1e-2  # far more than rounding, far less than another row
 
 
-def verify_release(loaded: LoadedConfig, path: Path, steps: Steps = silent) -> list[Check]:
-    """All checks of a release; the representation is computed again, and no label is read.
+def verify_release(
+    loaded: LoadedConfig, path: Path, steps: Steps = silent, *, published: Path | None = None
+) -> list[Check]:
+    """All checks of a release; no label is read. Raises InputError.
 
-    Raises InputError.
+    The representation is learnt again, which gives the same bits only on the same kind of
+    processor. Elsewhere, ``published`` is a run folder whose ``representation/`` came with the
+    release: the checks are of its vectors, bit for bit, and of these that its map gives them for
+    the features, as nearly as arithmetic allows.
     """
     method = loaded.config.method
     if not isinstance(method, OneRelease):
         raise loaded.error(("method", "kind"), "expected one_release: releases are its alone")
     release = read_release(path)
+    if published is not None:
+        restored(published)  # before a long computation: is there one?
+    builder = open_method(loaded)
     with TemporaryDirectory() as empty:  # no run lies there whose vectors might be believed
-        nowhere = Path(empty) / "run"
-        builder = open_method(loaded)
-        dataset, representation, loss = prepared(loaded, builder, nowhere, steps, labels=())
+        output = published or Path(empty) / "run"
+        dataset, representation, loss = prepared(loaded, builder, output, steps, labels=())
     spectrum = None if representation is None else representation.spectrum
+    found: list[Check] = []
+    if published is not None:
+        found.append(_check_published(loaded, builder, published, dataset, representation, steps))
     setting = limited_to_users(_setting(loaded, dataset, loss, spectrum))
-    return list(checks(release, public_rows(setting), method, loss.task.classes))
+    found += checks(release, public_rows(setting), method, loss.task.classes)
+    return found
+
+
+def _check_published(
+    loaded: LoadedConfig,
+    builder: MethodBuilder,
+    run: Path,
+    dataset: Dataset,
+    representation: Representation | None,
+    steps: Steps,
+) -> Check:
+    """Whether vectors that were not computed here are what their map makes of the features."""
+    if representation is None or representation.stored != run / FOLDER:
+        return Check(False, "the published vectors were made from these features, as in the config")
+    again = reproduced(loaded, read_data(loaded, builder, ()), representation, steps)
+    vectors = np.asarray(dataset.train.features)
+    size = max(float(np.sqrt(np.square(vectors, dtype=np.float64).mean())), 1e-300)
+    apart = float(np.abs(again - vectors).max()) / size
+    return Check(
+        apart <= _MOST_APART,
+        f"the published vectors are what their map gives for the features here, to {apart:.1e} of "
+        f"their size (at most {_MOST_APART:g}); that it was learnt without labels was not repeated",
+    )
 
 
 def _setting(loaded: LoadedConfig, dataset: Dataset, loss: Loss, spectrum: Any) -> Setting:

@@ -57,6 +57,15 @@ def represented(
     ), representation
 
 
+def reproduced(
+    loaded: LoadedConfig, dataset: Dataset, representation: Representation, steps: Steps = silent
+) -> NDArray[np.float32]:
+    """[n, width] what a map that was learnt elsewhere makes of the training features here."""
+    part = _with_embeddings(loaded, dataset).train
+    raw = _RawVectors(representation.kind, representation.arrays, steps)
+    return raw.projected(representation, part)
+
+
 def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
     """Embeddings from files in the place of features, if the config names some."""
     config = loaded.config.representation

@@ -26,6 +26,7 @@ from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
 TEXT = with_method(
     "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, centre_units: 8"
 ).replace("epochs: 2", "epochs: 60, checkpoint_every: 7")
+TEXT += "representation: {kind: random_fourier, features: 8}\n"  # taken up again, too
 
 DEVICES = """
 import json, sys

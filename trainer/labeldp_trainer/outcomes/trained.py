@@ -22,7 +22,7 @@ from labeldp_trainer.evaluation import CHUNK
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params, build_model
 from labeldp_trainer.representation import Representation, restored
-from labeldp_trainer.representation.representation import KINDS
+from labeldp_trainer.representation.representation import KINDS, in_chunks
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.checkpoints import load_params
 from labeldp_trainer.run.folder import ENCODER
@@ -74,7 +74,7 @@ class Trained:
         found = self.representation
         if found is not None:
             rows = jax.tree.leaves(x)[0].shape[0]
-            split = jax.tree.map(lambda leaf: leaf.reshape(-1, self._few, *leaf.shape[1:]), x)
+            split = jax.tree.map(partial(in_chunks, chunk=self._few), x)
             x = jax.lax.map(found.apply, split).reshape(rows, -1)
         return self.model.apply(params, x)
 

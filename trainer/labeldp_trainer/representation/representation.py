@@ -103,10 +103,15 @@ def in_batches(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _mapped(function: Raw, chunk: int, arrays: Mapping[str, jax.Array], x: Any) -> jax.Array:
-    split = jax.tree.map(lambda leaf: leaf.reshape(-1, chunk, *leaf.shape[1:]), x)
+    split = jax.tree.map(partial(in_chunks, chunk=chunk), x)
     found = lax.map(lambda part: function(arrays, part), split)
     whole: jax.Array = found.reshape(-1, found.shape[-1])
     return whole
+
+
+def in_chunks(leaf: jax.Array, *, chunk: int) -> jax.Array:
+    """[n, …] as [n/chunk, chunk, …]; there may be no columns."""
+    return leaf.reshape(leaf.shape[0] // chunk, chunk, *leaf.shape[1:])
 
 
 def _padded(rows: NDArray[Any], size: int) -> NDArray[Any]:

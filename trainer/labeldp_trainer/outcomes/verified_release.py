@@ -17,7 +17,7 @@ from labeldp_trainer.one_release.check import Check, checks
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.sharding import Devices
-from labeldp_trainer.training import prepared
+from labeldp_trainer.training import read, seen
 
 
 def verify_release(loaded: LoadedConfig, path: Path, steps: Steps = silent) -> list[Check]:
@@ -32,7 +32,8 @@ def verify_release(loaded: LoadedConfig, path: Path, steps: Steps = silent) -> l
     with TemporaryDirectory() as empty:  # no run lies there whose vectors might be believed
         nowhere = Path(empty) / "run"
         builder = open_method(loaded)
-        dataset, representation, loss = prepared(loaded, builder, nowhere, steps, labels=())
+        features, loss = read(loaded, builder, labels=())
+        dataset, representation = seen(loaded, features, nowhere, steps)
     spectrum = None if representation is None else representation.spectrum
     setting = limited_to_users(_setting(loaded, dataset, loss, spectrum))
     return list(checks(release, public_rows(setting), method, loss.task.classes))

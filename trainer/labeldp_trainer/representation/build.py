@@ -57,6 +57,14 @@ def represented(
     ), representation
 
 
+def vectors_of_part(
+    representation: Representation, part: Part, steps: Steps = silent
+) -> NDArray[np.float32]:
+    """[n, width] the vectors of further rows, in batches."""
+    raw = _RawVectors(representation.kind, representation.arrays, steps)
+    return raw.projected(representation, part)
+
+
 def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
     """Embeddings from files in the place of features, if the config names some."""
     config = loaded.config.representation

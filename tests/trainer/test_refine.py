@@ -8,10 +8,15 @@ import sys
 import jax
 import numpy as np
 import onnxruntime
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from labeldp_trainer import parse_config
 from labeldp_trainer.augment import flipped, shifted
+from labeldp_trainer.methods import one_release
+from labeldp_trainer.methods.minibatch import STATEMENT
 from labeldp_trainer.one_release import make
+from labeldp_trainer.refine import refined_statement
 
 from labeldp_compile.cli import main
 from tests.trainer.kills import HOLD, TRAIN, kill_behind
@@ -121,7 +126,7 @@ def test_the_final_model_is_the_network(place):
         assert all(set(json.loads(line)) == known for line in lines)
 
 
-def test_the_statement_says_that_it_costs_nothing(place, tmp_path):
+def test_the_statement_says_that_it_costs_nothing(place):
     for name in ("images", "table"):
         folder = place / "runs" / name
         stated = document(folder, "privacy")
@@ -130,8 +135,7 @@ def test_the_statement_says_that_it_costs_nothing(place, tmp_path):
         assert stated["statement"].count(sentence) == 1
         assert " ".join((folder / "privacy.txt").read_text().split()).count(sentence) == 1
     text = TABLE.replace("one_release, epsilon: 8, delta: 1e-5, label_range: [1, 8]", "none")
-    labeldp("train", written(place, text), "-o", tmp_path / "none")
-    said = document(tmp_path / "none", "privacy")["statement"]
+    said = refined_statement(parse_config(text), STATEMENT).paragraph()
     assert f"{SENTENCE}." in said and "costs no" not in said
 
 
@@ -166,18 +170,15 @@ def test_runs_names_the_network_and_compares_it(place):
 
 
 def test_no_label_is_read(place, tmp_path, monkeypatch):
-    """The same release with other training labels, or none at all, gives the same network."""
+    """The same release without training labels gives the same network."""
     monkeypatch.setattr(make, "noisy", None)  # nothing is drawn
-    for name in ("test.npz", "more.npz"):
-        shutil.copy(place / name, tmp_path)
-    config = written(tmp_path, IMAGES)
-    release = place / "runs" / "images" / "release.npz"
-    train = arrays(place / "train.npz")
-    expected = arrays(place / "runs" / "images" / "params.npz")
-    for name, labels in (("other", {"y": 2 - train["y"]}), ("none", {})):
-        np.savez(tmp_path / "train.npz", x=train["x"], **labels)
-        labeldp("train", config, "-o", tmp_path / name, "--from-release", release)
-        assert_same(arrays(tmp_path / name / "params.npz"), expected)
+    train = pq.read_table(place / "train.parquet")
+    pq.write_table(train.drop_columns(["y", "colour"]), tmp_path / "train.parquet")
+    shutil.copy(place / "test.parquet", tmp_path)
+    run = place / "runs" / "table"
+    config, options = written(tmp_path, TABLE), ("--from-release", run / "release.npz")
+    labeldp("train", config, "-o", tmp_path / "run", *options)
+    assert_same(arrays(tmp_path / "run" / "params.npz"), arrays(run / "params.npz"))
 
 
 def test_further_rows_are_learnt_from_if_the_representation_was_allowed_to(place, tmp_path):
@@ -186,7 +187,7 @@ def test_further_rows_are_learnt_from_if_the_representation_was_allowed_to(place
     sources = {"[]": 200, "[more.npz]": 240, "[test]": 280, "[more.npz, test]": 320}
     for number, (listed, rows) in enumerate(sources.items()):
         text = f"{IMAGES}representation: {{kind: pca, unlabelled: {listed}}}\n"
-        text = text.replace("epochs: 4", "epochs: 1")
+        text = text.replace("epochs: 4", "epochs: 1").replace("cnn, variant: mnist", "mlp")
         small, large = (text.replace("size: 40", f"size: {n}") for n in (rows, rows + 1))
         said = labeldp("train", written(tmp_path, large), "-o", tmp_path / "no", code=2)
         assert f"refine.training.batch_size: {rows + 1} is larger than the {rows} exam" in said
@@ -198,6 +199,8 @@ def test_further_rows_are_learnt_from_if_the_representation_was_allowed_to(place
 def test_counts_and_private_labels(place, tmp_path):
     counts = TABLE.replace("squared", "poisson").replace("[1, 8]", "[0, 9]")
     labeldp("train", written(place, counts), "-o", tmp_path / "counts")
+    onnx = tmp_path / "counts.onnx"
+    labeldp("export", tmp_path / "counts", "-o", onnx, "--data", place / "test.parquet")
     write_artifact(place)
     text = TABLE.replace(
         "one_release, epsilon: 8, delta: 1e-5, label_range: [1, 8]",
@@ -208,27 +211,24 @@ def test_counts_and_private_labels(place, tmp_path):
         result = document(tmp_path / name)
         before, after = result["before_refining"][metric], result["test"][metric]
         assert abs(after - before) < 0.3 * (result["baselines"]["constant"][metric] - before)
-        out = tmp_path / f"{name}.onnx"
-        labeldp("export", tmp_path / name, "-o", out, "--data", place / "test.parquet")
         assert f"{SENTENCE}; it saw no label" in document(tmp_path / name, "privacy")["statement"]
 
 
 def test_kill_and_resume(place, tmp_path, monkeypatch):
-    for name in ("train.npz", "test.npz"):
+    for name in ("train.parquet", "test.parquet"):
         shutil.copy(place / name, tmp_path)
-    config, cut = written(tmp_path, IMAGES), tmp_path / "cut"
-    release = place / "runs" / "images" / "release.npz"
-    options = ["-o", str(cut), "--quiet", "--from-release", str(release)]
+    config, cut, whole = written(tmp_path, TABLE), tmp_path / "cut", place / "runs" / "table"
+    options = ["-o", str(cut), "--quiet", "--from-release", str(whole / "release.npz")]
     held = [sys.executable, "-c", f"{HOLD}hold('cut', 2){TRAIN}", str(config), *options]
     kill_behind(2, cut / "metrics.jsonl", held, env=os.environ | {"JAX_PLATFORMS": "cpu"})
     kept = {name: (cut / name).read_bytes() for name in ("release.npz", "fitted.npz")}
     assert not (cut / "result.json").exists()
     monkeypatch.setattr(make, "noisy", None)  # nothing is drawn or fitted again
-    monkeypatch.setattr("labeldp_trainer.methods.one_release.fitted_release", None)
+    monkeypatch.setattr(one_release, "fitted_release", None)
     labeldp("train", config, "-o", cut, "--resume", "--quiet")
     assert kept == {name: (cut / name).read_bytes() for name in kept}
-    assert_same(arrays(cut / "params.npz"), arrays(place / "runs" / "images" / "params.npz"))
-    assert document(cut) == document(place / "runs" / "images")
+    assert_same(arrays(cut / "params.npz"), arrays(whole / "params.npz"))
+    assert document(cut) == document(whole)
 
 
 def given(text, old, new):

@@ -31,7 +31,6 @@ from labeldp_trainer.representation.kind import Steps
 from labeldp_trainer.sharding import Devices
 
 Outputs = Float32[np.ndarray, "n k"]
-TEMPERATURE = 1.0
 _NETWORK = (
     "The final model is a network that was trained on the fitted model's predictions for public "
     "features (refine)"
@@ -87,7 +86,7 @@ class Refinement:
         if self.loss.task.classes is None:
             targets = self.loss.predictions(jnp.asarray(outputs))
         else:
-            targets = jax.nn.softmax(jnp.asarray(outputs) / TEMPERATURE, axis=-1)
+            targets = jax.nn.softmax(jnp.asarray(outputs), axis=-1)
         return minibatch_method(setting, np.asarray(targets), statement, augment=self.augment)
 
     def start(self, outputs: Outputs, fitted: Params) -> Params:

@@ -73,10 +73,9 @@ def _conv_by_pieces(w: Array, x: Array, stride: int) -> Array:
     patches = size * size * inputs * math.prod(-(-side // stride) for side in x.shape[1:3])
     one = jax.checkpoint(partial(_conv_as_product, stride=stride))
     rows = max(_PATCHES // patches, 1)
-    if len(x) <= rows:
-        whole: Array = one(w, x)
-        return whole
-    return lax.map(lambda image: one(w, image[None])[0], x, batch_size=rows)
+    few = len(x) <= rows
+    y: Array = one(w, x) if few else lax.map(lambda z: one(w, z[None])[0], x, batch_size=rows)
+    return y
 
 
 def _conv_as_product(w: Array, x: Array, stride: int) -> Array:

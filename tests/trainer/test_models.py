@@ -13,6 +13,7 @@ from labeldp_trainer.models import (
     ResNet18,
     build_model,
     count_parameters,
+    layers,
 )
 from labeldp_trainer.models.layers import conv, conv_init, pool_average, pool_max
 
@@ -125,3 +126,31 @@ def test_scale_and_offset():
     assert model.apply(params, features(TABLE, 1)).tolist() == [[4.5]]
     params["layers"][0]["b"] = jnp.ones(1)
     assert model.apply(params, features(TABLE, 1)).tolist() == [[7.5]]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_a_convolution_by_pieces_is_one(monkeypatch, stride, size):
+    """On a CPU it is a product with patches, of a few examples at a time."""
+    keys = jax.random.split(jax.random.key(0), 2)
+    layer = conv_init(keys[0], size, 3, 4)
+    x = jax.random.normal(keys[1], (5, 7, 6, 3))
+
+    def whole(w, x):
+        y = jax.lax.conv_general_dilated(
+            x, w, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        return jnp.square(y).sum(), y
+
+    def by_pieces(w, x):
+        y = conv({"w": w, "b": layer["b"]}, x, stride)
+        return jnp.square(y).sum(), y
+
+    expected, found = (
+        jax.grad(function, (0, 1), has_aux=True)(layer["w"], x) for function in (whole, by_pieces)
+    )
+    monkeypatch.setattr(layers, "_PATCHES", 2 * 42 * size**2 * 3)
+    few = jax.grad(by_pieces, (0, 1), has_aux=True)(layer["w"], x)
+    for a, b, c in zip(*map(jax.tree.leaves, (expected, found, few)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(a, c, rtol=1e-4, atol=1e-4)

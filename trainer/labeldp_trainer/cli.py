@@ -77,7 +77,7 @@ def train_command(
     from labeldp_trainer.progress import epoch_progress, step_progress  # noqa: PLC0415
     from labeldp_trainer.training import train  # noqa: PLC0415
 
-    progress = epoch_progress(loaded.config.training.epochs, quiet=quiet)
+    progress = epoch_progress(loaded.final.config.training.epochs, quiet=quiet)
     steps = step_progress(quiet=quiet)
     result = train(
         loaded, output, resume=resume, progress=progress, steps=steps, release=from_release

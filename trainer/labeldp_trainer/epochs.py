@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import jax
 
-from labeldp_trainer.config import Config
+from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.errors import DivergedError
 from labeldp_trainer.loop import State, make_epoch, start
 from labeldp_trainer.losses import build_optimizer
@@ -36,7 +36,7 @@ class Run:
     """One run over its epochs, new or resumed.
 
     Attributes:
-        config: of the run.
+        loaded: the config of the model that is trained.
         method: built.
         folder: where metrics and checkpoints go.
         devices: to use.
@@ -44,7 +44,7 @@ class Run:
         progress: called with the metrics of every epoch.
     """
 
-    config: Config
+    loaded: LoadedConfig
     method: Method
     folder: RunFolder
     devices: Devices
@@ -56,10 +56,10 @@ class Run:
 
         Raises DivergedError if parameters are no longer finite and none before are to be kept.
         """
-        training = self.config.training
+        config, training = self.loaded.config, self.loaded.config.training
         stopping = training.early_stopping is not None
         steps = training.epochs * self.method.steps_per_epoch
-        optimizer = build_optimizer(self.config.optimizer, steps)
+        optimizer = build_optimizer(config.optimizer, steps)
         run_epoch = make_epoch(self.method, optimizer, keep_best=stopping)
         state, key = self.devices.everywhere((start(params, optimizer), key))
         with Checkpoints(self.folder.checkpoints) as checkpoints:
@@ -81,9 +81,10 @@ class Run:
         return state.params, int(state.epoch), lines
 
     def _diverged(self, epoch: int) -> DivergedError:
-        advice = "lower optimizer.learning_rate"
+        part = "".join(f"{key}." for key in self.loaded.within)
+        advice = f"lower {part}optimizer.learning_rate"
         if self.method.training_loss is not None:
-            advice += ", or set training.early_stopping"
+            advice += f", or set {part}training.early_stopping"
         said = f"{self.folder.path}: training diverged in epoch {epoch}: {advice}"
         if self.method.statement.epsilon is None:
             return DivergedError(f"{said}; this folder may go")
@@ -105,7 +106,7 @@ class Run:
         return written
 
     def _finished(self, state: State) -> bool:
-        training = self.config.training
+        training = self.loaded.config.training
         stopping = training.early_stopping
         patience = None if stopping is None else stopping.patience
         waited = int(state.epoch) - int(state.best_epoch)

@@ -7,11 +7,13 @@ import importlib.metadata
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float32
 
 from labeldp_trainer.baselines import constant_metrics
 from labeldp_trainer.config import LoadedConfig
@@ -24,20 +26,23 @@ from labeldp_trainer.evaluation import make_evaluation
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Method, MethodBuilder, Setting, Solved, Statement, open_method
 from labeldp_trainer.methods.users import user_column, users_digest
-from labeldp_trainer.models import Model, Params, build_model
+from labeldp_trainer.models import Model, Params, build_model, fresh_params
 from labeldp_trainer.one_release.release import FILE, Release, read_release
+from labeldp_trainer.refine import Refinement, open_refinement, refined_statement, require_batch
 from labeldp_trainer.representation import Representation, represented, save
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.representation.store import vectors_digest
 from labeldp_trainer.run import RunFolder, create_run, find_run
-from labeldp_trainer.run.checkpoints import describe, save_params
-from labeldp_trainer.run.folder import ENCODER, FORMAT_VERSION, write_bytes, write_json
+from labeldp_trainer.run.checkpoints import describe, load_params, save_params
+from labeldp_trainer.run.folder import ENCODER, FITTED, FORMAT_VERSION, write_bytes, write_json
 from labeldp_trainer.run.metrics import Line, draw_curve, for_json
 from labeldp_trainer.run.program import environment, program_digest, repeats_bits
 from labeldp_trainer.sharding import Devices
 
 _PACKAGES = ("jax", "jaxlib", "labeldp", "labeldp-runtime", "labeldp-trainer", "numpy", "optax")
 _TEST = "test_"
+Tests = tuple[Any, Any] | None
+"""Features of the test part as a model sees them, and targets."""
 
 
 @dataclass(frozen=True)
@@ -87,22 +92,23 @@ def train(
     builder = open_method(loaded)
     model_from = "config" if model is None else "python"
     labels = ("train", "test") if released is None else ("test",)
-    dataset, representation, loss = prepared(loaded, builder, output, steps, labels=labels)
+    dataset, loss = read(loaded, builder, labels)
+    refinement = open_refinement(loaded, dataset, loss)
+    dataset, representation = seen(loaded, dataset, output, steps)
     model = model or build_model(loaded, dataset.shape, loss.task.outputs)
-    devices = Devices.for_batch(loaded.config.training.batch_size)
-    stored = None if folder is None else folder.stored()
-    seed_key = jax.random.key(loaded.config.training.seed)
-    params = jax.jit(model.init)(jax.random.fold_in(seed_key, 0))
+    devices = Devices.for_batch(loaded.final.config.training.batch_size)
+    params = fresh_params(loaded, model)
     _check_outputs(loaded, model, params, dataset, loss)
     tests = _test_arrays(dataset, loss, loaded, devices)
+    stored = None if folder is None else folder.stored()
     spectrum = None if representation is None else representation.spectrum
     setting = Setting(loaded, dataset, model, loss, devices, stored, spectrum, released)
     method = builder.build(setting)
-    if isinstance(method, Method):
-        _check_early_stopping(loaded, method)
+    _check_early_stopping(loaded, method)
     repeats_noise = isinstance(method, Method) and method.repeats_noise
+    statement = refined_statement(loaded, method.statement)
     facts = _facts(loaded, dataset, representation, params, devices)
-    encoder = _encoder(loaded, dataset, representation, loss, output, model_from)
+    encoder = _encoder(loaded.final, dataset, representation, loss, output, model_from)
     if repeats_noise:
         digest = program_digest(model, params, dataset.train.features)
         facts |= {"environment": environment(), "program_sha256": digest}
@@ -116,29 +122,73 @@ def train(
             write_bytes(part / name, data)
 
     if folder is None:
-        folder = create_run(output, loaded.text, facts, method.statement, method.keep, also)
+        folder = create_run(output, loaded.text, facts, statement, method.keep, also)
     else:
-        folder.require_same(facts, machine=repeats_noise)
-        if repeats_noise:
-            _require_repeatable(folder, devices)
+        _require_same(folder, facts, devices, repeats_noise=repeats_noise)
         also(folder.path)
-    test = _tester(model, loss, tests)
-    if isinstance(method, Solved):
+    notes = (*(() if representation is None else representation.notes), *method.notes)
+    by_steps = partial(_by_steps, folder, progress)
+    if isinstance(method, Method):
+        params, metrics = by_steps(setting, method, params, tests)
+    elif refinement is None:
         params = method.solve()
-        metrics: Line = test(params)
+        metrics = _tester(setting, tests)(params)
     else:
-        run = Run(loaded.config, method, folder, devices, test, progress)
-        params, epoch, lines = run_stages(run, model, params, seed_key)
-        metrics = {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
-        draw_curve(folder.path / "learning_curve.png", lines)
+        params, model = _fitted(folder, model, method), refinement.model
+        outputs = refinement.outputs(setting.model, params, dataset, representation, steps)
+        params, metrics = _refined(refinement, outputs, setting, params, statement, tests, by_steps)
     save_params(folder.params, params)
     write_json(folder.result, _result(metrics, loss, tests))
-    notes = (*(() if representation is None else representation.notes), *method.notes)
-    return Result(params, metrics, model, method.statement, output, notes)
+    return Result(params, metrics, model, statement, output, notes)
 
 
-def _require_repeatable(folder: RunFolder, devices: Devices) -> None:
-    if not repeats_bits(devices.kind) and folder.metrics.exists():
+def _refined(
+    refinement: Refinement,
+    outputs: Float32[np.ndarray, "n k"],
+    setting: Setting,
+    fitted: Params,
+    statement: Statement,
+    tests: Tests,
+    by_steps: Callable[[Setting, Method, Params, Tests], tuple[Params, Line]],
+) -> tuple[Params, Line]:
+    """The network that has learnt these outputs of a fitted model, and metrics of both."""
+    before = _of_test(for_json(_tester(setting, tests)(fitted)))
+    own = refinement.setting(setting.devices)
+    method, params = refinement.method(own, outputs, statement), refinement.start(outputs, fitted)
+    params, metrics = by_steps(own, method, params, refinement.tests(tests, setting.devices))
+    return params, {"before_refining": before, **metrics}
+
+
+def _by_steps(
+    folder: RunFolder,
+    progress: Callable[[Line], None],
+    setting: Setting,
+    method: Method,
+    params: Params,
+    tests: Tests,
+) -> tuple[Params, Line]:
+    """All epochs that are left: the parameters to keep, and the metrics."""
+    test = _tester(setting, tests)
+    run = Run(setting.loaded, method, folder, setting.devices, test, progress)
+    seed_key = jax.random.key(setting.loaded.config.training.seed)
+    params, epoch, lines = run_stages(run, setting.model, params, seed_key)
+    draw_curve(folder.path / "learning_curve.png", lines)
+    return params, {"epochs": len(lines), "epoch_of_parameters": epoch, **test(params)}
+
+
+def _fitted(folder: RunFolder, model: Model, method: Solved) -> Params:
+    """The model that is refined: of the run before it was interrupted, or fitted now."""
+    path = folder.path / FITTED
+    if not path.exists():
+        save_params(path, method.solve())
+    return load_params(path, jax.eval_shape(model.init, jax.random.key(0)))
+
+
+def _require_same(
+    folder: RunFolder, facts: dict[str, Any], devices: Devices, *, repeats_noise: bool
+) -> None:
+    folder.require_same(facts, machine=repeats_noise)
+    if repeats_noise and not repeats_bits(devices.kind) and folder.metrics.exists():
         raise RunFolderError(
             f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
             "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
@@ -146,28 +196,27 @@ def _require_repeatable(folder: RunFolder, devices: Devices) -> None:
         )
 
 
-def prepared(
-    loaded: LoadedConfig,
-    builder: MethodBuilder,
-    output: Path,
-    steps: Steps = silent,
-    *,
-    labels: Collection[str] = ("train", "test"),
-) -> tuple[Dataset, Representation | None, Loss]:
-    """What a model sees of the data of a config, and its loss. Raises InputError.
+def read(
+    loaded: LoadedConfig, builder: MethodBuilder, labels: Collection[str] = ("train", "test")
+) -> tuple[Dataset, Loss]:
+    """The data of a config, and its loss. Raises InputError.
 
     ``labels`` names the parts whose label column is read; in the others it need not be there.
     """
-    dataset = read_data(loaded, builder, labels)
-    loss = Loss(loaded.config.loss, _task(loaded, builder))
+    return _data(loaded, builder, labels), Loss(loaded.config.loss, _task(loaded, builder))
+
+
+def seen(
+    loaded: LoadedConfig, dataset: Dataset, output: Path, steps: Steps = silent
+) -> tuple[Dataset, Representation | None]:
+    """The data as a model sees them. Raises InputError."""
     if loaded.config.representation is None:
-        return dataset, None, loss
-    dataset, representation = represented(loaded, dataset, output, steps)
-    return dataset, representation, loss
+        return dataset, None
+    return represented(loaded, dataset, output, steps)
 
 
-def _tester(model: Model, loss: Loss, tests: tuple[Any, Any] | None) -> Callable[[Params], Line]:
-    evaluate = make_evaluation(model, loss)
+def _tester(setting: Setting, tests: Tests) -> Callable[[Params], Line]:
+    evaluate = make_evaluation(setting.model, setting.loss)
 
     def test(params: Params) -> Line:
         means = {} if tests is None else evaluate(params, *tests)
@@ -176,15 +225,19 @@ def _tester(model: Model, loss: Loss, tests: tuple[Any, Any] | None) -> Callable
     return test
 
 
-def _result(metrics: Line, loss: Loss, tests: tuple[Any, Any] | None) -> Line:
+def _result(metrics: Line, loss: Loss, tests: Tests) -> Line:
     """The contents of ``result.json``."""
     line = for_json(metrics)
-    tested = {n.removeprefix(_TEST): v for n, v in line.items() if n.startswith(_TEST)}
+    tested = _of_test(line)
     constant = {} if tests is None else for_json(constant_metrics(loss, np.asarray(tests[1])))
     more: Line = {"test": tested} if tested else {}
     if constant:
         more["baselines"] = {"constant": constant}
     return {"format_version": "1.0", **line, **more}
+
+
+def _of_test(line: Line) -> Line:
+    return {n.removeprefix(_TEST): v for n, v in line.items() if n.startswith(_TEST)}
 
 
 def _released(loaded: LoadedConfig, folder: RunFolder | None, given: Path | None) -> Release | None:
@@ -200,8 +253,7 @@ def _released(loaded: LoadedConfig, folder: RunFolder | None, given: Path | None
     return None if given is None else read_release(given)
 
 
-def read_data(loaded: LoadedConfig, builder: MethodBuilder, labels: Collection[str]) -> Dataset:
-    """Features as they are encoded, and the label columns of the parts named. Raises InputError."""
+def _data(loaded: LoadedConfig, builder: MethodBuilder, labels: Collection[str]) -> Dataset:
     label = loaded.config.data.label
     others = tuple(name for name in builder.columns if name != label)
     dataset = load_data(
@@ -209,10 +261,7 @@ def read_data(loaded: LoadedConfig, builder: MethodBuilder, labels: Collection[s
         builder.columns if "train" in labels else others,
         (label,) if "test" in labels else (),
     )
-    batch = loaded.config.training.batch_size
-    if batch > dataset.train.rows:
-        reason = f"is larger than the {dataset.train.rows:,} examples of the training data"
-        raise loaded.error(("training", "batch_size"), f"{batch:,} {reason}")
+    require_batch(loaded, dataset.train.rows)
     return dataset
 
 
@@ -240,15 +289,15 @@ def _check_outputs(
         raise loaded.error(("model",), f"{reason}, expected {list(expected)}")
 
 
-def _check_early_stopping(loaded: LoadedConfig, method: Method) -> None:
-    if loaded.config.training.early_stopping is not None and method.training_loss is None:
+def _check_early_stopping(loaded: LoadedConfig, method: Method | Solved) -> None:
+    if loaded.config.training.early_stopping is None or isinstance(method, Solved):
+        return
+    if method.training_loss is None:
         reason = f"method {loaded.config.method.kind} has no training loss that may be looked at"
         raise loaded.error(("training", "early_stopping"), reason)
 
 
-def _test_arrays(
-    dataset: Dataset, loss: Loss, loaded: LoadedConfig, devices: Devices
-) -> tuple[Any, Any] | None:
+def _test_arrays(dataset: Dataset, loss: Loss, loaded: LoadedConfig, devices: Devices) -> Tests:
     part, label = dataset.test, loaded.config.data.label
     if part is None:
         return None

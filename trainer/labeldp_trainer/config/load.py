@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labeldp_compile.yaml_model import Document
@@ -13,7 +13,7 @@ from labeldp_compile.yaml_tree import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.method import Privatized
-from labeldp_trainer.config.model import CLOSED_FORMS, Config
+from labeldp_trainer.config.model import CLOSED_FORMS, Config, Refine
 from labeldp_trainer.config.one_release import HEADS, OneRelease
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
@@ -32,6 +32,7 @@ class LoadedConfig:
         source: names the text in messages.
         directory: what relative paths in it start from.
         yaml: the lines of its keys.
+        within: the part whose keys ``config`` has at its top, in ``final``.
     """
 
     config: Config
@@ -39,6 +40,19 @@ class LoadedConfig:
     source: str
     directory: Path
     yaml: YamlSource
+    within: KeyPath = ()
+
+    @property
+    def final(self) -> LoadedConfig:
+        """The same for the model that a run ends with: with ``refine``, that part's network, which
+        sees features and no representation of them.
+        """
+        refine = self.config.refine
+        if refine is None:
+            return self
+        own = {"model": refine.model, "optimizer": refine.optimizer, "training": refine.training}
+        config = self.config.model_copy(update={**own, "representation": None})
+        return replace(self, config=config, within=("refine",))
 
     @property
     def digest(self) -> str:
@@ -55,7 +69,8 @@ class LoadedConfig:
 
     def errors(self, found: Sequence[tuple[KeyPath, str]]) -> ConfigError:
         """The same of several keys: the first is the message, the others are its notes."""
-        problems = [Problem(key, f"{'.'.join(map(str, key))}: {reason}") for key, reason in found]
+        whole = [((*self.within, *key), reason) for key, reason in found]
+        problems = [Problem(key, f"{'.'.join(map(str, key))}: {reason}") for key, reason in whole]
         return refusal(ConfigError, self.source, self.yaml, problems)
 
 
@@ -102,6 +117,8 @@ def _misfits(config: Config) -> Iterator[Misfit]:
     yield from _label_misfits(config)
     yield from _representation_misfits(config)
     yield from _form_misfits(config)
+    if config.refine is not None:
+        yield from _refine_misfits(config, config.refine)
     if isinstance(config.method, DpSgd | LabelDpPro):
         if config.training.early_stopping is not None:
             reason = f"method {config.method.kind} has no training loss that may be looked at"
@@ -126,6 +143,21 @@ def _form_misfits(config: Config) -> Iterator[Misfit]:
         yield ("loss",), "absolute has no closed form: give model, optimizer and training"
     if config.closed_form and config.representation and not config.representation.whiten:
         yield ("representation", "whiten"), "a closed form needs whitened vectors: leave it out"
+
+
+def _refine_misfits(config: Config, refine: Refine) -> Iterator[Misfit]:
+    """Only predictions of a closed form are refined."""
+    if config.method.kind not in CLOSED_FORMS:
+        yield ("refine",), "refines what one_release, privatized or none fit: leave it out"
+    elif not config.closed_form:
+        yield (
+            ("refine",),
+            "refines a closed form: leave out model, optimizer and training beside it",
+        )
+    for key in ("scale", "offset"):
+        if config.loss != "cross_entropy" and key in refine.model.model_fields_set:
+            reason = "is taken from the predictions that are refined: leave it out"
+            yield ("refine", "model", key), reason
 
 
 def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from labeldp_trainer.config.base import Number, Strict
 from labeldp_trainer.config.data import DataConfig
@@ -83,6 +83,27 @@ class TrainingConfig(Strict):
     checkpoint_every: StrictInt = Field(1, ge=1, description="epochs")
 
 
+class RefineTraining(TrainingConfig):
+    """As ``training``, with defaults."""
+
+    epochs: StrictInt = Field(10, ge=1)
+    batch_size: StrictInt = Field(256, ge=1)
+
+
+class Refine(Strict):
+    """A network on features, trained on what the fitted linear model predicts for all of them."""
+
+    model: ModelConfig
+    optimizer: OptimizerConfig = OptimizerConfig.model_validate(
+        {"kind": "adam", "learning_rate": 1e-3, "schedule": "cosine"}
+    )
+    training: RefineTraining = RefineTraining.model_validate({})
+    shift: StrictInt | None = Field(
+        None, ge=0, description="images are moved by up to so many pixels; default: 2"
+    )
+    flip: StrictBool = Field(False, description="a mirrored image shows the same thing")
+
+
 CLOSED_FORMS = ("one_release", "privatized", "none")
 _REPRESENTATIONS = {"table": "splines", "idx": "patches", "npz": "pca"}
 
@@ -106,6 +127,9 @@ class Config(Strict):
     training: TrainingConfig = Field(
         TrainingConfig.model_validate({"epochs": 1, "batch_size": 1}),
         description="of methods that train step by step",
+    )
+    refine: Refine | None = Field(
+        None, description="train a network on the predictions of the closed form's model"
     )
 
     @property

@@ -17,6 +17,8 @@ from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Params
 
 PerExample = Callable[[jax.Array, jax.Array], jax.Array]
+Augment = Callable[[jax.Array, Any], Any]
+"""(key, features of a batch) → others that should look the same to the model."""
 
 
 def minibatch_method(
@@ -26,6 +28,7 @@ def minibatch_method(
     *,
     per_example: PerExample | None = None,
     mixup: float | None = None,
+    augment: Augment | None = None,
     keep: dict[str, NDArray[Any]] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Method:
@@ -34,7 +37,7 @@ def minibatch_method(
     ``targets`` are [n], or soft labels [n, k]; ``per_example`` takes the place of the loss on
     outputs and targets of a batch. With ``mixup`` = α, features are x' = λx + (1 − λ)x₂ and the
     loss is that for both targets, weighed alike, with λ ~ Beta(α, α) for each batch (Zhang et al.,
-    *mixup*, 2018).
+    *mixup*, 2018). ``augment`` changes the features of each batch first.
     """
     model, devices = setting.model, setting.devices
     per_example = per_example or setting.loss.per_example
@@ -62,6 +65,9 @@ def minibatch_method(
     ) -> tuple[Params, Metrics]:
         del step
         x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays)
+        if augment is not None:
+            key, augment_key = jax.random.split(key)
+            x = augment(augment_key, x)
         loss = batch_loss if mixup is None else mixed_loss
         value, estimate = jax.value_and_grad(loss)(params, key, x, y)
         return estimate, {"batch_loss": value}

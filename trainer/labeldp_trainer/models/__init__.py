@@ -3,9 +3,11 @@
 from labeldp_trainer.models.build import (
     Clamped,
     LogLink,
+    Rescaled,
     Scaled,
     build_model,
     count_parameters,
+    fresh_params,
 )
 from labeldp_trainer.models.cnn import CifarCnn, MnistCnn, ResNet18
 from labeldp_trainer.models.dense import Linear, Mlp, Model, Params
@@ -20,7 +22,9 @@ __all__ = [
     "Model",
     "Params",
     "ResNet18",
+    "Rescaled",
     "Scaled",
     "build_model",
     "count_parameters",
+    "fresh_params",
 ]

@@ -42,8 +42,30 @@ class Scaled:
 
 
 @dataclass(frozen=True)
+class Rescaled:
+    """offset + scale · model with numbers that the parameters hold and no step changes."""
+
+    model: Model
+
+    def init(self, key: PRNGKeyArray) -> Params:
+        """Those of the inner model, and numbers that change nothing."""
+        return {"model": self.model.init(key), "scale": jnp.ones(()), "offset": jnp.zeros(())}
+
+    def apply(
+        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
+    ) -> Float[Array, "b k"]:
+        """Those of the inner model, scaled and moved."""
+        scale, offset = jax.lax.stop_gradient((params["scale"], params["offset"]))
+        outputs: Array = offset + scale * self.model.apply(params["model"], x, key)
+        return outputs
+
+
+@dataclass(frozen=True)
 class Clamped:
-    """A model whose outputs are moved into a range of numbers, which its parameters hold."""
+    """A model whose outputs are moved into a range of numbers, which its parameters hold.
+
+    In training they are not: behind an end there would be no slope.
+    """
 
     model: Model
 
@@ -56,7 +78,9 @@ class Clamped:
     ) -> Float[Array, "b k"]:
         """Those of the inner model, between the two ends."""
         outputs = self.model.apply(params["model"], x, key)
-        return jnp.clip(outputs, params["ends"][0], params["ends"][1])
+        return (
+            outputs if key is not None else jnp.clip(outputs, params["ends"][0], params["ends"][1])
+        )
 
 
 @dataclass(frozen=True)
@@ -88,9 +112,17 @@ def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Mode
     if config is None:
         raise loaded.error(("model",), "this key is missing (from Python, give train a model)")
     model = _build(loaded, config, shape, outputs)
-    if config.scale == 1 and config.offset == 0:
+    if config.scale != 1 or config.offset != 0:
+        model = Scaled(model, config.scale, config.offset)
+    if loaded.config.refine is None or loaded.config.loss == "cross_entropy":
         return model
-    return Scaled(model, config.scale, config.offset)
+    return Rescaled(model) if loaded.config.loss == "poisson" else Clamped(Rescaled(model))
+
+
+def fresh_params(loaded: LoadedConfig, model: Model) -> Params:
+    """Those that training with the config's seed starts from."""
+    key = jax.random.key(loaded.config.training.seed)
+    return jax.jit(model.init)(jax.random.fold_in(key, 0))
 
 
 def closed_form_model(loss: str, shape: FeatureShape, outputs: int) -> Clamped | LogLink | Linear:

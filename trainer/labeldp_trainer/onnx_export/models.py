@@ -17,6 +17,7 @@ from labeldp_trainer.models import (
     Mlp,
     MnistCnn,
     Model,
+    Rescaled,
     ResNet18,
     Scaled,
 )
@@ -43,6 +44,10 @@ def outputs(graph: Graph, model: Model, params: Any, x: Encoded) -> Value:
         inner = outputs(graph, model.model, params, x)
         scaled = graph.node("Mul", inner, graph.floats(model.scale))
         return graph.node("Add", scaled, graph.floats(model.offset))
+    if isinstance(model, Rescaled):
+        inner = outputs(graph, model.model, params["model"], x)
+        scaled = graph.node("Mul", inner, graph.floats(params["scale"]))
+        return graph.node("Add", scaled, graph.floats(params["offset"]))
     if isinstance(model, Clamped):
         low, high = (graph.floats(end) for end in np.asarray(params["ends"], np.float32))
         return graph.node("Clip", outputs(graph, model.model, params["model"], x), low, high)

@@ -169,14 +169,14 @@ def _whole(path: Path) -> Run:
 
 
 def _of_config(path: Path, loaded: LoadedConfig) -> Run:
-    config = loaded.config
+    config, model = loaded.config, loaded.final.config.model
     return Run(
         str(path),
         "done",
         name=config.name,
         method=config.method.kind,
         representation=None if config.representation is None else config.representation.kind,
-        model=None if config.model is None else config.model.kind,
+        model=None if model is None else model.kind,
         label=config.data.label,
         loss=config.loss,
         metric=_METRIC.get(config.loss, "loss"),

@@ -50,7 +50,7 @@ class Trained:
 
     Attributes:
         folder: of the run.
-        loaded: its config; relative paths start where they did.
+        loaded: its config, for the model that it ended with; relative paths start where they did.
         encoder: from the features of a file to those of the model.
         loss: with its task.
         representation: what the model sees instead of features; None: features.
@@ -121,7 +121,7 @@ def open_trained(path: Path) -> Trained:
     """The finished run in a folder. Raises InputError if it cannot predict."""
     folder = RunFolder(path)
     facts, stated = folder.facts(), _stated(folder)
-    loaded = stored_config(folder, facts, stated.get("data_directory"))
+    loaded = stored_config(folder, facts, stated.get("data_directory")).final
     encoder, task = _encoder(folder, stated)
     if stated.get("model_from") != "config":
         raise RunFolderError(

@@ -7,20 +7,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float32
 
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.data import Dataset
 from labeldp_trainer.losses import Loss
-from labeldp_trainer.methods import MethodBuilder, Setting, open_method
+from labeldp_trainer.methods import Setting, open_method
 from labeldp_trainer.methods.one_release import public_rows
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import build_model
 from labeldp_trainer.one_release.check import Check, checks
 from labeldp_trainer.one_release.release import read_release
-from labeldp_trainer.representation import FOLDER, Representation, reproduced, restored
+from labeldp_trainer.representation import FOLDER, reproduced, restored
 from labeldp_trainer.representation.kind import Steps, silent
 from labeldp_trainer.sharding import Devices
-from labeldp_trainer.training import prepared, read_data
+from labeldp_trainer.training import read, seen
 
 _MOST_APART = 1e-2  # far more than rounding, far less than another row
 
@@ -44,29 +45,26 @@ def verify_release(
     builder = open_method(loaded)
     with TemporaryDirectory() as empty:  # no run lies there whose vectors might be believed
         output = published or Path(empty) / "run"
-        dataset, representation, loss = prepared(loaded, builder, output, steps, labels=())
+        features, loss = read(loaded, builder, labels=())
+        dataset, representation = seen(loaded, features, output, steps)
     spectrum = None if representation is None else representation.spectrum
     found: list[Check] = []
     if published is not None:
-        found.append(_check_published(loaded, builder, published, dataset, representation, steps))
+        again = None  # of the published map
+        if representation is not None and representation.stored == published / FOLDER:
+            again = reproduced(loaded, features, representation, steps)
+        found.append(_check_published(again, np.asarray(dataset.train.features)))
     setting = limited_to_users(_setting(loaded, dataset, loss, spectrum))
     found += checks(release, public_rows(setting), method, loss.task.classes)
     return found
 
 
 def _check_published(
-    loaded: LoadedConfig,
-    builder: MethodBuilder,
-    run: Path,
-    dataset: Dataset,
-    representation: Representation | None,
-    steps: Steps,
+    again: Float32[np.ndarray, "n p"] | None, vectors: Float32[np.ndarray, "n p"]
 ) -> Check:
     """Whether vectors that were not computed here are what their map makes of the features."""
-    if representation is None or representation.stored != run / FOLDER:
+    if again is None:
         return Check(False, "the published vectors were made from these features, as in the config")
-    again = reproduced(loaded, read_data(loaded, builder, ()), representation, steps)
-    vectors = np.asarray(dataset.train.features)
     size = max(float(np.sqrt(np.square(vectors, dtype=np.float64).mean())), 1e-300)
     apart = float(np.abs(again - vectors).max()) / size
     return Check(

@@ -61,7 +61,13 @@ def reproduced(
     loaded: LoadedConfig, dataset: Dataset, representation: Representation, steps: Steps = silent
 ) -> NDArray[np.float32]:
     """[n, width] what a map that was learnt elsewhere makes of the training features here."""
-    part = _with_embeddings(loaded, dataset).train
+    return vectors_of_part(representation, _with_embeddings(loaded, dataset).train, steps)
+
+
+def vectors_of_part(
+    representation: Representation, part: Part, steps: Steps = silent
+) -> NDArray[np.float32]:
+    """[n, width] the vectors of further rows, in batches."""
     raw = _RawVectors(representation.kind, representation.arrays, steps)
     return raw.projected(representation, part)
 

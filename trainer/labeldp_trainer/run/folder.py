@@ -11,6 +11,7 @@ metrics.jsonl        one line an epoch
 stages/1, 2, …       of a training in stages: kept.npz, metrics.jsonl, checkpoints of each
 learning_curve.png
 checkpoints/         of orbax
+fitted.npz           of a run that is refined: the parameters before
 params.npz           the final parameters
 result.json          the last file to appear
 """
@@ -87,7 +88,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 FORMAT_VERSION = "1.0"
-ENCODER = "encoder.json"
+ENCODER, FITTED = "encoder.json", "fitted.npz"
 IDENTITY = (
     "config_sha256",
     "features_sha256",

@@ -43,6 +43,7 @@ GRADIENTS = (
     "LP-2ST",
     "ALIBI",
 )
+CENTRAL_RATES, LABEL_RATES = (0.5, 2.0, 8.0), (0.1, 0.5, 2.0)
 EPSILONS = {True: ["0.1", "0.2", "0.5", "1", "2"], False: ["0.1", "0.2", "0.5", "1", "2", "4"]}
 PART = "{{images: {0}/{1}-images-idx3-ubyte.gz, labels: {0}/{1}-labels-idx1-ubyte.gz}}"
 SPEC = """
@@ -143,7 +144,7 @@ class Runs:
 
     def best_rate(self, method, epsilon):
         """The cell of the best rate for the first seed."""
-        rates = TRAINED[method].rates
+        rates = CENTRAL_RATES if TRAINED[method].central else LABEL_RATES
 
         def value(rate):
             return self.run(Cell(method, epsilon, rate), 0)[self.task.metric]

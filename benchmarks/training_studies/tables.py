@@ -1,6 +1,7 @@
 """Test loss of models trained on privatized labels, over ε, as a markdown table.
 
     LABELDP_DATA=folder python benchmarks/training.py tables weeks --rows 50000 --seeds 3
+    LABELDP_DATA=folder python benchmarks/training.py tables weeks --rows 50000 --closed-form
 
 The tasks: ``weeks`` (weeks_worked_in_year, census_kdd_train/test.parquet) and ``hours``
 (hours_per_week, adult_train/test.parquet) with the squared loss, ``visits`` (mdvis,
@@ -64,9 +65,13 @@ data:
   label: {label}
   numeric: [{numeric}]
   categorical: [{categorical}]
-model: {{kind: mlp, hidden: [128, 64], embedding: 8, scale: {scale}, offset: {offset}}}
 loss: {loss}
 method: {method}
+"""
+
+CLOSED_FORM = "representation: {{kind: splines}}\n"
+NETWORK = """
+model: {{kind: mlp, hidden: [128, 64], embedding: 8, scale: {scale}, offset: {offset}}}
 optimizer: {{kind: rmsprop, learning_rate: {rate}, schedule: cosine, l2: 0.0001}}
 training:
   {{epochs: {epochs}, batch_size: {batch}, seed: {seed}, checkpoint_every: 1000,
@@ -150,7 +155,7 @@ class Runs:
     def losses(self, method):
         """The test losses over the seeds, for the best learning rate; and which rate that is."""
         found = []
-        for rate in self.arguments.rates:
+        for rate in [None] if self.arguments.closed_form else self.arguments.rates:
             losses = [self.one(method, rate, seed) for seed in range(self.arguments.seeds)]
             found.append((mean(losses), losses, rate))
         return min(found)
@@ -158,7 +163,8 @@ class Runs:
     def one(self, method, rate, seed):
         """The test loss of one run; infinite if it diverged."""
         task, squared = self.task, self.task.loss == "squared"
-        text = CONFIG.format(
+        model = CLOSED_FORM if self.arguments.closed_form else NETWORK
+        text = (CONFIG + model).format(
             label=task.label,
             numeric=", ".join(self.numeric),
             categorical=", ".join(self.categorical),
@@ -203,7 +209,8 @@ def cell(found, best):
     center, losses, rate = found
     spread = f" ± {stdev(losses):.3g}" if len(losses) > 1 else ""
     number = f"{center:.4g}"
-    return f"{f'**{number}**' if found is best else number}{spread} ({rate:g})"
+    tried = "" if rate is None else f" ({rate:g})"
+    return f"{f'**{number}**' if found is best else number}{spread}{tried}"
 
 
 def compare(name, arguments):
@@ -222,10 +229,12 @@ def compare(name, arguments):
             columns.append(column)
         metric = "Poisson loss" if task.loss == "poisson" else "MSE"
         device = jax.devices()[0].device_kind
+        how = f" (learning rate); {arguments.epochs} epochs, batch {arguments.batch}"
+        if arguments.closed_form:
+            how = "; closed form on splines"
         print(
-            f"{task.label}: test {metric}, mean ± sd over {arguments.seeds} seeds (learning rate); "
-            f"{runs.rows:,} rows, {arguments.epochs} epochs, batch {arguments.batch}, {device}, "
-            f"{time.monotonic() - began:.0f} s\n"
+            f"{task.label}: test {metric}, mean ± sd over {arguments.seeds} seeds{how}; "
+            f"{runs.rows:,} rows, {device}, {time.monotonic() - began:.0f} s\n"
         )
         print("| mechanism | " + " | ".join(f"ε = {e}" for e in arguments.epsilons) + " |")
         print("|---" + "|---:" * len(columns) + "|")
@@ -249,6 +258,9 @@ def main(given=None):
     parser.add_argument("--rates", type=lambda t: [float(x) for x in numbers(t)], default=[1e-3])
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument(
+        "--closed-form", action="store_true", help="a linear model on splines, not a network"
+    )
     arguments = parser.parse_args(given)
     unknown = set(arguments.tasks) - set(TASKS)
     if unknown:

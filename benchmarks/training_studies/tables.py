@@ -14,6 +14,7 @@ unbiased randomizers: with several rates, that is a choice made on test labels.
 """
 
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -30,6 +31,7 @@ import pyarrow.parquet as pq
 from labeldp_trainer import TrainerError, parse_config, train
 from shared.tables import ADULT, CENSUS, HOUSING, VISITS
 
+from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import compile_spec
 
 MECHANISMS = {
@@ -187,7 +189,7 @@ class Runs:
         return result.metrics[task.metric]
 
     def artifact(self, name, epsilon):
-        """Compile a mechanism for the task into artifact.onnx."""
+        """Compile a mechanism for the task into artifact.onnx; whether it tells labels apart."""
         mechanism, prior = MECHANISMS[name]
         path = self.directory / "spec.yaml"
         path.write_text(
@@ -202,11 +204,18 @@ class Runs:
             ),
             encoding="utf-8",
         )
-        compile_spec(path).write(self.directory, overwrite=True)
+        try:
+            compile_spec(path).write(self.directory, overwrite=True)
+        except InputError as error:
+            print(f"  {error}", file=sys.stderr)
+            return False
+        return True
 
 
 def cell(found, best):
     center, losses, rate = found
+    if center == math.inf:
+        return "refused, or diverged"
     spread = f" ± {stdev(losses):.3g}" if len(losses) > 1 else ""
     number = f"{center:.4g}"
     tried = "" if rate is None else f" ({rate:g})"
@@ -222,7 +231,9 @@ def compare(name, arguments):
         for epsilon in arguments.epsilons:
             column = {}
             for mechanism in arguments.mechanisms:
-                runs.artifact(mechanism, epsilon)
+                if not runs.artifact(mechanism, epsilon):
+                    column[mechanism] = (math.inf, [math.inf], None)
+                    continue
                 column[mechanism] = runs.losses("{kind: privatized, artifact: artifact.onnx}")
                 line = f"  ε = {epsilon} {mechanism}: {cell(column[mechanism], None)}"
                 print(line, file=sys.stderr, flush=True)

@@ -4,8 +4,8 @@ An output o of an artifact with Pr[output | label] = P stands for v(o). With the
 labels, v minimises Σ_y p_y·(Σ_o P[y, o]·v(o) − y)² + λ·Σ_y p_y·Var[v | y]: λ = 1 gives the mean of
 the labels behind an output, which draws every prediction to the middle; a fit to sums over n rows
 averages variance out and keeps bias, so that λ is of the order of 1/n. Labels with the same outputs
-stand for their mean. p is the likeliest one, given the private labels. All of it post-processes
-private labels.
+stand for their mean. p is the likeliest one, given the private labels; what these leave open is as
+in the artifact's prior. All of it post-processes private labels.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from labeldp_trainer.errors import ArtifactError
 
 _MOST_ENTRIES = 1 << 24
 _STEPS = 1000
+_FROM_UNIFORM = 0.01  # a share that starts at 0 stays there
 
 
 @dataclass(frozen=True)
@@ -58,19 +59,24 @@ def debiased_numbers(path: Path, private: Any) -> DebiasedNumbers | None:
     rows = places(private, [probabilities.value(randomizer, o) for o in range(len(matrix.T))])
     if (rows < 0).any():
         raise ValueError("holds labels that the artifact never outputs")
-    shares = likeliest_shares(matrix, np.bincount(rows, minlength=matrix.shape[1]))
+    weights = np.array([float(w) for w in decoded.certificate.prior.weights])
+    start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / size
+    shares = likeliest_shares(matrix, np.bincount(rows, minlength=matrix.shape[1]), start)
     values = debiased_values(matrix, labels, shares, 1 / max(len(rows), 1))
     left, spread = matrix @ values - labels, labels - shares @ labels
     bias = np.sqrt(shares @ left**2 / max(shares @ spread**2, 1e-300))
     return DebiasedNumbers(values[rows], float(bias))
 
 
-def likeliest_shares(matrix: Float64[np.ndarray, "k m"], counts: Any) -> Float64[np.ndarray, " k"]:
+def likeliest_shares(
+    matrix: Float64[np.ndarray, "k m"], counts: Any, start: Float64[np.ndarray, " k"]
+) -> Float64[np.ndarray, " k"]:
     """[k] shares of the labels under which the outputs [m] that were seen are likeliest, about.
 
-    Expectation and maximisation from equal shares: the likelihood never falls.
+    Expectation and maximisation from ``start``: the likelihood never falls, and labels with the
+    same outputs keep their proportion.
     """
-    shares = np.full(len(matrix), 1 / len(matrix))
+    shares = start.copy()
     seen = np.asarray(counts) / max(np.sum(counts), 1)
     for _ in range(_STEPS):
         shares *= matrix @ (seen / np.maximum(shares @ matrix, 1e-300))

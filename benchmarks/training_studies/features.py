@@ -70,7 +70,7 @@ class Images:
         self.kind = "patches"
         self.spec = {
             "label": "label",
-            "domain": "{kind: categorical, values: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]}",
+            "domain": "{kind: integer, min: 0, max: 9}",
             "loss": "zero_one",
             "mechanism": "{kind: randomized_response}",
         }

@@ -21,6 +21,7 @@ from tests.trainer.central_helpers import (
     with_method,
     write_tables,
 )
+from tests.trainer.compilation import with_flags
 from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
 
 TEXT = with_method(
@@ -142,7 +143,7 @@ def test_two_devices(tmp_path):
     write_tables(tmp_path)
     method = "kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition, microbatch: 15"
     (tmp_path / "t.yaml").write_text(with_method(method))
-    devices = environment(XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    devices = environment(XLA_FLAGS=with_flags("--xla_force_host_platform_device_count=2"))
     subprocess.run(
         [sys.executable, "-c", DEVICES, str(tmp_path)], env=devices, check=True, timeout=PATIENCE
     )

@@ -26,7 +26,7 @@ from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
 
 TEXT = with_method(
     "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, centre_units: 8"
-).replace("epochs: 2", "epochs: 60, checkpoint_every: 7")
+).replace("epochs: 2", "epochs: 30, checkpoint_every: 7")
 
 DEVICES = """
 import json, sys

@@ -15,7 +15,7 @@ TEXT = (
     CONFIG.replace(
         "{kind: none}", "{kind: privatized, artifact: numbers.onnx, key: k, id_column: id}"
     )
-    .replace("epochs: 3", "epochs: 60, early_stopping: {}, checkpoint_every: 2")
+    .replace("epochs: 3", "epochs: 30, early_stopping: {}, checkpoint_every: 2")
     .replace("adam, learning_rate: 0.02", "momentum, learning_rate: 0.02, schedule: cosine")
 )
 

@@ -20,7 +20,17 @@ settings.load_profile("labeldp")
 # One JVM for these files: they share a worker of pytest-xdist, and so the session of Spark.
 SPARK = tuple(f"tests/engines/test_spark{name}.py" for name in ("", "_secrets", "_connect"))
 # The longest come first, that no worker waits for the other in the end.
-FIRST = (*SPARK, "tests/engines/test_spark_cluster.py", "tests/test_wheels.py")
+FIRST = (
+    *SPARK,
+    "tests/engines/test_spark_cluster.py",
+    "tests/test_wheels.py",
+    "tests/trainer/test_train.py",
+    "tests/trainer/test_step.py",
+    "tests/trainer/test_central_resume.py",
+    "tests/trainer/test_central_runs.py",
+    "tests/trainer/test_projection.py",
+    "tests/trainer/test_lp_mst.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
 
+# The tests start hundreds of processes: what one of them has compiled of Python, the next one reads.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install demo test lint unit languages docs wheels bench schema clean
 
 $(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml trainer/pyproject.toml

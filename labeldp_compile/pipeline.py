@@ -7,7 +7,7 @@ import importlib.metadata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -287,6 +287,9 @@ def problem_of(
     )
 
 
+_version = cache(importlib.metadata.version)  # which reads a file
+
+
 def _certified(
     spec: Spec,
     domain: Domain,
@@ -306,7 +309,7 @@ def _certified(
         prior=prior.statement,
         spec_digest=spec_digest,
         auto=spec.auto_reason,
-        tools={name: importlib.metadata.version(name) for name in tools},
+        tools={name: _version(name) for name in tools},
         insecure=insecure,
         labels_per_user=labels_per_user,
     )

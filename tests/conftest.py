@@ -19,8 +19,20 @@ settings.load_profile("labeldp")
 
 # One JVM for these files: they share a worker of pytest-xdist, and so the session of Spark.
 SPARK = tuple(f"tests/engines/test_spark{name}.py" for name in ("", "_secrets", "_connect"))
+# One site for these: it is built once.
+SITE = tuple(f"tests/docs/test_{name}.py" for name in ("examples", "links", "site"))
 # The longest come first, that no worker waits for the other in the end.
-FIRST = (*SPARK, "tests/engines/test_spark_cluster.py", "tests/test_wheels.py")
+FIRST = (
+    *SPARK,
+    "tests/engines/test_spark_cluster.py",
+    "tests/test_wheels.py",
+    "tests/trainer/test_train.py",
+    "tests/trainer/test_step.py",
+    "tests/trainer/test_central_resume.py",
+    "tests/trainer/test_central_runs.py",
+    "tests/trainer/test_projection.py",
+    "tests/trainer/test_lp_mst.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,18 +42,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With ``--dist loadfile``: in the order above, and the files of Spark as one."""
+    """With ``--dist loadfile``: in the order above, and files that share something dear as one."""
     from xdist.scheduler import LoadFileScheduling
 
-    class OneSpark(LoadFileScheduling):
+    class Together(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return SPARK[0] if file in SPARK else file
+            return next((group[0] for group in (SPARK, SITE) if file in group), file)
 
     if config.option.dist != "loadfile":
         return None
     config.option.loadscopereorder = False  # by the number of tests, which says little
-    return OneSpark(config, log)
+    return Together(config, log)
 
 
 def pytest_configure() -> None:

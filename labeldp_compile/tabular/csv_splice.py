@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 
 from labeldp_compile.tabular.csv_rows import RowForm
 
-_EMPTY = pa.scalar(b"", pa.large_binary())
-
 
 def spliced(
     block: bytes, rows: RowForm, columns: int, place: int | None, private: pa.Array
@@ -27,16 +25,14 @@ def spliced(
     cells = _cells(private, rows)
     if place is None:
         spans[:, 0] = spans[:, 1]
-        mark = pa.scalar(rows.delimiter, pa.large_binary())
-        cells = pc.binary_join_element_wise(mark, cells, _EMPTY)
+        cells = _joined(pa.scalar(rows.delimiter, pa.large_binary()), cells)
     # What stands between labels, and the labels, take turns in one array over the block's bytes.
     ends = np.concatenate([[0], spans.ravel(), [len(block)]]).astype(np.int64)
     turns = pa.Array.from_buffers(
         pa.large_binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(block)]
     )
     rest = turns.take(pa.array(np.arange(0, len(turns), 2)))
-    joined = pc.binary_join_element_wise(rest[:-1], cells, _EMPTY)
-    return [_bytes_of(joined), _bytes_of(rest[-1:])]
+    return [_bytes_of(_joined(rest[:-1], cells)), _bytes_of(rest[-1:])]
 
 
 def header_with(header: bytes, rows: RowForm, name: str | None) -> bytes:
@@ -52,6 +48,12 @@ def quoted(text: str, rows: RowForm) -> bytes:
     if not any(mark in cell for mark in (rows.delimiter, b'"', b"\r", b"\n")):
         return cell
     return b'"' + cell.replace(b'"', b'""') + b'"'
+
+
+def _joined(left: pa.Array | pa.Scalar, right: pa.Array) -> pa.Array:
+    """Two of large_binary, side by side."""
+    # No constant of the module: Arrow imports pandas, where there is one, to make any scalar.
+    return pc.binary_join_element_wise(left, right, pa.scalar(b"", pa.large_binary()))
 
 
 def _cells(private: pa.Array, rows: RowForm) -> pa.Array:

@@ -8,8 +8,11 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.trainer.compilation import quick_flags
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # for the children of tests, too
+os.environ.setdefault("XLA_FLAGS", quick_flags())
 
 _MISSING = [name for name in ("jax", "dp_accounting", "labeldp_trainer") if find_spec(name) is None]
 if _MISSING:

@@ -64,6 +64,7 @@ def slow_clip(vector, bound):
     return vector if size <= bound else vector * (bound / size)
 
 
+@functools.cache  # one function a kind, which is compiled once
 def adversary(kind):
     """Return a loss whose gradient in params depends wildly on the label (0, 1, 2 or more)."""
 

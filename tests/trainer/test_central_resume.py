@@ -21,11 +21,12 @@ from tests.trainer.central_helpers import (
     with_method,
     write_tables,
 )
+from tests.trainer.compilation import with_flags
 from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
 
 TEXT = with_method(
     "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, centre_units: 8"
-).replace("epochs: 2", "epochs: 60, checkpoint_every: 7")
+).replace("epochs: 2", "epochs: 30, checkpoint_every: 7")
 TEXT += "representation: {kind: random_fourier, features: 8}\n"  # taken up again, too
 
 DEVICES = """
@@ -143,7 +144,7 @@ def test_two_devices(tmp_path):
     write_tables(tmp_path)
     method = "kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition, microbatch: 15"
     (tmp_path / "t.yaml").write_text(with_method(method))
-    devices = environment(XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    devices = environment(XLA_FLAGS=with_flags("--xla_force_host_platform_device_count=2"))
     subprocess.run(
         [sys.executable, "-c", DEVICES, str(tmp_path)], env=devices, check=True, timeout=PATIENCE
     )

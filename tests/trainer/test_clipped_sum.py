@@ -10,6 +10,7 @@ from labeldp_trainer.dp_gradient.sampling import group_by_user, per_user
 from labeldp_trainer.dp_gradient.tree import clip, norm
 from scipy import stats
 
+from tests.trainer.compilation import as_in_training
 from tests.trainer.models import (
     ADVERSARIES,
     adversary,
@@ -21,7 +22,12 @@ from tests.trainer.models import (
     slow_gradient,
 )
 
-SUM = jax.jit(clipped_sum, static_argnums=0, static_argnames=("microbatch",))
+SUM = jax.jit(
+    clipped_sum,
+    static_argnums=0,
+    static_argnames=("microbatch",),
+    compiler_options=as_in_training(),
+)
 
 
 @pytest.mark.parametrize("microbatch", [1, 3, 4, 10, 99])

@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 
+import jax
 import numpy as np
+from labeldp_trainer import load_config, train
 
+from tests.trainer.compilation import with_flags
 from tests.trainer.trainer_helpers import write_config, write_tables
 
 SCRIPT = """
@@ -41,12 +44,14 @@ assert placed and all(s.shard_shape((50, 2)) == (25, 2) for s in placed), placed
 def test_two_devices(tmp_path):
     write_tables(tmp_path)
     write_config(tmp_path)
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    one = [sys.executable, "-m", "labeldp_trainer", str(tmp_path / "train.yaml"), "--quiet"]
-    subprocess.run([*one, "-o", str(tmp_path / "one")], env=environment, check=True, timeout=600)
-    environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    assert jax.local_device_count() == 1
+    train(load_config(tmp_path / "train.yaml"), tmp_path / "one")
+    flags = with_flags("--xla_force_host_platform_device_count=2")
     subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], env=environment, check=True, timeout=600
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        env=os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags},
+        check=True,
+        timeout=600,
     )
     a, b = (np.load(tmp_path / run / "params.npz") for run in ("one", "two"))
     for name in a.files:

@@ -2,26 +2,31 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import numpy as np
+from click.testing import CliRunner
+from labeldp_trainer.cli import train_command
 
-from tests.trainer.kills import HOLD, PATIENCE, TRAIN, kill_behind
+from tests.trainer.kills import HOLD, TRAIN, kill_behind
 from tests.trainer.trainer_helpers import CONFIG, write_artifact, write_config, write_tables
 
 TEXT = (
     CONFIG.replace(
         "{kind: none}", "{kind: privatized, artifact: numbers.onnx, key: k, id_column: id}"
     )
-    .replace("epochs: 3", "epochs: 60, early_stopping: {}, checkpoint_every: 2")
+    .replace("epochs: 3", "epochs: 30, early_stopping: {}, checkpoint_every: 2")
     .replace("adam, learning_rate: 0.02", "momentum, learning_rate: 0.02, schedule: cosine")
 )
 
 
-def command(directory, output, *options):
-    arguments = [str(directory / "train.yaml"), "-o", str(directory / output), "--quiet", *options]
-    return [sys.executable, "-m", "labeldp_trainer", *arguments]
+def arguments(directory, output, *options):
+    return [str(directory / "train.yaml"), "-o", str(directory / output), "--quiet", *options]
+
+
+def in_this_process(words):
+    result = CliRunner().invoke(train_command, words)
+    assert result.exit_code == 0, result.output
 
 
 def parameters(folder):
@@ -36,16 +41,14 @@ def test_kill_and_resume(tmp_path):
     write_artifact(tmp_path)
     Key.create(tmp_path / "k")  # so that both runs have the same private labels
     write_config(tmp_path, TEXT)
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    subprocess.run(command(tmp_path, "whole"), env=environment, check=True, timeout=PATIENCE)
+    in_this_process(arguments(tmp_path, "whole"))
     metrics = tmp_path / "cut" / "metrics.jsonl"
-    held = [sys.executable, "-c", f"{HOLD}hold('cut', 20){TRAIN}", *command(tmp_path, "cut")[3:]]
-    kill_behind(8, metrics, held, env=environment)
+    held = [sys.executable, "-c", f"{HOLD}hold('cut', 20){TRAIN}", *arguments(tmp_path, "cut")]
+    kill_behind(8, metrics, held, env=os.environ | {"JAX_PLATFORMS": "cpu"})
     assert not (tmp_path / "cut" / "result.json").exists()
     with metrics.open("a") as file:
         file.write('{"epoch": 9')  # as a kill in the middle of a line leaves it
-    resumed = command(tmp_path, "cut", "--resume")
-    subprocess.run(resumed, env=environment, check=True, timeout=PATIENCE)
+    in_this_process(arguments(tmp_path, "cut", "--resume"))
     whole, cut = parameters(tmp_path / "whole"), parameters(tmp_path / "cut")
     assert whole.keys() == cut.keys()
     for name, leaf in whole.items():

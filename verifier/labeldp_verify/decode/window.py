@@ -128,23 +128,26 @@ def _boundaries(entries: list[int], grid: BucketGrid, T: int, end: int) -> list[
         stretches.append((start, stop, shift, size - (start >> shift)))
         size += ((stop - 1) >> shift) + 1 - (start >> shift)
     demand(len(entries) == size, "the size of the grid")
-    boundaries, segment = [0], 0
+    boundaries, segment, segment_shift = [0], 0, grid.segment_shift
     for start, stop, shift, at in stretches:
         if start:
             demand(boundaries[-1] < start, "the grid")
             boundaries.append(start)
             segment += 1
         for bucket in range(start >> shift, ((stop - 1) >> shift) + 1):
-            low, high = max(bucket << shift, start), min(((bucket + 1) << shift) - 1, stop - 1)
             q = entries[bucket + at]
-            demand(low + q >= 0, "the grid")
-            at_low, at_high = ((t + q) >> grid.segment_shift for t in (low, high))
+            low, high = bucket << shift, ((bucket + 1) << shift) - 1
+            if low < start or high >= stop:
+                low, high = max(low, start), min(high, stop - 1)
+            at_low, at_high = (low + q) >> segment_shift, (high + q) >> segment_shift
+            if at_low == at_high == segment:  # most buckets lie inside a segment
+                continue
             if at_low == segment + 1:
                 boundaries.append(low)
                 segment += 1
             demand(at_low == segment and at_high in (segment, segment + 1), "the grid")
             if at_high == segment + 1:
-                cut = (at_high << grid.segment_shift) - q
+                cut = (at_high << segment_shift) - q
                 demand(low < cut <= high, "the grid")
                 boundaries.append(cut)
                 segment += 1

@@ -1,0 +1,36 @@
+"""How XLA compiles in tests: quickly, but for what must be compiled as it is in training."""
+
+import mmap
+import os
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+FUSIONS = "xla_cpu_use_fusion_emitters"  # without them it compiles in a third of the time
+
+
+@cache
+def _known(flag: str) -> bool:
+    """Whether this XLA has a flag: one that it does not know is its end."""
+    spec = find_spec("jaxlib")
+    folder = None if spec is None or spec.origin is None else Path(spec.origin).parent
+    for library in () if folder is None else sorted(folder.glob("libjax_common.*")):
+        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as it:
+            if it.find(flag.encode()) >= 0:
+                return True
+    return False
+
+
+def quick_flags() -> str:
+    """For the variable XLA_FLAGS."""
+    return f"--{FUSIONS}=false" if _known(FUSIONS) else ""
+
+
+def with_flags(flags: str) -> str:
+    """XLA_FLAGS with more flags, for the children of tests."""
+    return f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
+
+
+def as_in_training() -> dict[str, bool]:
+    """Options of ``jax.jit`` that undo the quick flags."""
+    return {FUSIONS: True} if _known(FUSIONS) else {}

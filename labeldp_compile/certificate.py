@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,19 +23,27 @@ from labeldp_verify.analysis.lower_bound import (
     unbiased_tolerance,
 )
 from labeldp_verify.analysis.strays import strays
-from labeldp_verify.artifact import FORMAT_VERSION, tables_digest
+from labeldp_verify.artifact import FORMAT_VERSION, format_version, tables_digest
 from labeldp_verify.certificate import (
+    ASSIGNMENT,
     Certificate,
     Digests,
     ExactClaims,
+    ExactTableClaims,
     FieldLists,
+    GroupsClaims,
     LabelClaims,
     Optimality,
     PrivacyClaims,
+    TableClaims,
     UtilityClaims,
+    rational,
     read_prior,
 )
-from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
+from labeldp_verify.forms import CategoricalDomain, Domain, GroupedWindows, Randomizer
+from labeldp_verify.forms.groups import check_groups
+from labeldp_verify.group_claims import relative_gap, total_bound, weighted
+from labeldp_verify.optimality import penalised
 
 from labeldp_compile.composition import composition_statement
 from labeldp_compile.mechanisms.problem import DualBound
@@ -150,6 +158,128 @@ def build_certificate(
         fields=FieldLists.of(composition=composition is not None),
         composition=composition,
     )
+
+
+@dataclass(frozen=True)
+class TableProvenance:
+    """What the file cannot prove about the table of one group.
+
+    Attributes:
+        size: the public number of rows in the group.
+        prior: as in ``Provenance``, of the group's labels.
+        dual: a witness of a bound on the table's loss, if there is one.
+    """
+
+    size: int
+    prior: dict[str, Any]
+    dual: DualBound | None = None
+
+
+def build_grouped_certificate(
+    domain: Domain,
+    randomizer: GroupedWindows,
+    loss: Loss,
+    provenance: Provenance,
+    column: str,
+    tables: Sequence[TableProvenance],
+) -> Certificate:
+    """The certificate of tables by group: each as in a file of its own, and all together.
+
+    ``provenance`` holds the prior of the last of the ``tables`` [G + 1], which all groups have that
+    are not listed; ``column`` names the groups.
+
+    Raises ValueError if a table is not ε₂-DP, or if the parts do not fit together.
+    """
+    check_groups(randomizer)
+    if len(tables) != randomizer.groups.tables or sum(table.size for table in tables) <= 0:
+        raise ValueError("every table needs a size and a prior, and some group must have rows")
+    if column == provenance.column:
+        raise ValueError("the group cannot be the label: its table would tell the label")
+    if provenance.labels_per_user is not None:
+        raise ValueError("labels_per_user is not there for groups yet")
+    if provenance.prior != tables[-1].prior:
+        raise ValueError("the prior must be that of the last table")
+    own = [
+        build_certificate(domain, window, loss, replace(provenance, prior=table.prior), table.dual)
+        for window, table in zip(randomizer.windows, tables, strict=True)
+    ]
+    claims = [
+        TableClaims(
+            size=table.size,
+            outputs=one.outputs,
+            epsilon_label_bound=one.privacy.epsilon_label_bound,
+            utility=one.utility,
+            optimality=one.optimality,
+            prior=one.prior,
+            exact=ExactTableClaims(
+                one.exact.epsilon_label_bound,
+                one.exact.realised_ratio,
+                one.exact.noisy_label_loss,
+                one.exact.largest_bias,
+                one.exact.loss_lower_bound,
+            ),
+        )
+        for one, table in zip(own, tables, strict=True)
+    ]
+    groups = GroupsClaims(column, ASSIGNMENT, randomizer.groups.to_json(), claims)
+    worst = max(own, key=lambda one: rational(one.exact.realised_ratio))
+    return replace(
+        worst,
+        format_version=format_version(groups=True),
+        form=randomizer.form,
+        outputs=randomizer.outputs,
+        **_together(domain, randomizer, loss, worst, groups),
+        optimality=None,
+        prior=claims[-1].prior,
+        digests=Digests(provenance.spec_digest, tables_digest(domain, randomizer)),
+        fields=FieldLists.of(composition=False, groups=True),
+        groups=groups,
+    )
+
+
+def _together(
+    domain: Domain,
+    randomizer: GroupedWindows,
+    loss: Loss,
+    worst: Certificate,
+    groups: GroupsClaims,
+) -> dict[str, Any]:
+    """``utility`` and ``exact`` of all tables together; ``worst`` is that of the largest ratio."""
+    sizes = [table.size for table in groups.tables]
+    labels, astray = domain.labels(), strays(domain)
+    squares, largest, lows, highs, objectives = [], [], [], [], []
+    for table, window in zip(groups.tables, randomizer.windows, strict=True):
+        analysis, weights = analyse(window), table.prior.weights
+        low, high = analysis.expected_loss(labels, weights, loss, astray)
+        bias = []
+        if not isinstance(domain, CategoricalDomain):
+            bias = analysis.biases(domain.labels(), astray)
+            largest.append(max(map(abs, bias)))
+        square = mean_square(bias, weights) if bias else Fraction(0)
+        lows.append(low)
+        highs.append(high)
+        squares.append(square)
+        objectives.append(penalised(table.optimality, low, square))
+    low, high = weighted(sizes, lows), weighted(sizes, highs)
+    bound, most = total_bound(groups), max(largest, default=None)
+    gap = None if bound is None else relative_gap(weighted(sizes, objectives), bound)
+    utility = UtilityClaims(
+        loss=loss,
+        noisy_label_loss=_common_float(low, high),
+        largest_bias=None if most is None else float(most),
+        rms_bias=None if most is None else math.sqrt(weighted(sizes, squares)),
+        biases=None,
+        output_rounding=0.0,
+        loss_lower_bound=None if bound is None else float(bound),
+        certified_gap=gap,
+    )
+    exact = replace(
+        worst.exact,
+        noisy_label_loss=None if loss == "poisson" else str(low),
+        largest_bias=None if most is None else str(most),
+        loss_lower_bound=None if bound is None else str(bound),
+    )
+    return {"utility": utility, "exact": exact}
 
 
 def _belongs(dual: DualBound, labels: Labels, bias: list[Fraction] | None) -> bool:

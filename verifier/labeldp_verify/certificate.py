@@ -69,6 +69,22 @@ COMPOSITION_PROVED = (
     "composition.epsilon_at_delta",
 )
 COMPOSITION_DECLARED = ("composition.labels_per_user", "composition.epsilon_prior")
+# Of a certificate of tables by group.
+GROUPS_PROVED = (
+    "groups.values",
+    "groups.tables.outputs",
+    "groups.tables.epsilon_label_bound",
+    "groups.tables.utility",
+    "groups.tables.optimality",
+    "groups.tables.exact",
+)
+GROUPS_DECLARED = (
+    "groups.column",
+    "groups.assignment",
+    "groups.tables.size",
+    "groups.tables.prior",
+)
+ASSIGNMENT = "public, and fixed before any label was seen"
 
 
 @dataclass(frozen=True)
@@ -165,12 +181,14 @@ class FieldLists:
     declared: list[Any]
 
     @classmethod
-    def of(cls, *, composition: bool) -> FieldLists:
-        """Those of format 1.0."""
-        return cls(
-            [*PROVED, *(COMPOSITION_PROVED if composition else ())],
-            [*DECLARED, *(COMPOSITION_DECLARED if composition else ())],
-        )
+    def of(cls, *, composition: bool, groups: bool = False) -> FieldLists:
+        """Those of a certificate with these optional parts."""
+        proved, declared = [*PROVED], [*DECLARED]
+        if composition:
+            proved, declared = [*proved, *COMPOSITION_PROVED], [*declared, *COMPOSITION_DECLARED]
+        if groups:
+            proved, declared = [*proved, *GROUPS_PROVED], [*declared, *GROUPS_DECLARED]
+        return cls(proved, declared)
 
 
 @dataclass(frozen=True)
@@ -193,11 +211,47 @@ class CompositionClaims:
 
 
 @dataclass(frozen=True)
+class ExactTableClaims:
+    """Rational numbers "p/q" of one group's table, as in ``ExactClaims``."""
+
+    epsilon_label_bound: str
+    realised_ratio: str
+    noisy_label_loss: str | None
+    largest_bias: str | None
+    loss_lower_bound: str | None
+
+
+@dataclass(frozen=True)
+class TableClaims:
+    """What is claimed of the table of one group; ``size`` is its public number of rows."""
+
+    size: int
+    outputs: int
+    epsilon_label_bound: float
+    utility: UtilityClaims
+    optimality: Optimality | None
+    prior: PriorClaims | PrivatePriorClaims
+    exact: ExactTableClaims
+
+
+@dataclass(frozen=True)
+class GroupsClaims:
+    """The listed groups [G], and the tables [G + 1]: theirs, and the one of all other groups."""
+
+    column: str
+    assignment: str
+    values: list[Any]
+    tables: list[TableClaims]
+
+
+@dataclass(frozen=True)
 class Certificate:
     """All claims of one artifact.
 
     ``insecure`` says why the artifact must not be used, ``auto`` why ``mechanism: auto`` chose the
-    mechanism; ``composition`` is there only if the spec states the labels of a user.
+    mechanism; ``composition`` is there only if the spec states the labels of a user, ``groups``
+    only if tables differ by group. Then ε, ratio and bias are the largest of all tables, losses and
+    their bounds are weighted with the sizes, and the prior is that of the table of other groups.
     """
 
     format_version: str
@@ -218,6 +272,23 @@ class Certificate:
     insecure: str | None
     fields: FieldLists
     composition: CompositionClaims | None = None
+    groups: GroupsClaims | None = None
+
+    def of_table(self, table: int) -> Certificate:
+        """The certificate that a file with nothing but the table of one group would have."""
+        assert self.groups is not None
+        own = self.groups.tables[table]
+        return dataclasses.replace(
+            self,
+            outputs=own.outputs,
+            privacy=dataclasses.replace(self.privacy, epsilon_label_bound=own.epsilon_label_bound),
+            utility=own.utility,
+            optimality=own.optimality,
+            prior=own.prior,
+            exact=dataclasses.replace(self.exact, **_plain(own.exact)),
+            groups=None,
+            composition=None,
+        )
 
     @property
     def goal(self) -> str | None:
@@ -228,16 +299,20 @@ class Certificate:
     @classmethod
     def from_json(cls, value: Any) -> Certificate:
         """From parsed JSON; raises ShapeError unless fields and types are exactly the format's."""
-        if isinstance(value, dict) and "composition" not in value:
-            return _read(cls, {**value, "composition": None}, "certificate")
+        if isinstance(value, dict):
+            value = {**dict.fromkeys(_OPTIONAL), **value}
         return _read(cls, value, "certificate")
 
     def to_json(self) -> dict[str, Any]:
         """The JSON that ``from_json`` reads."""
         value: dict[str, Any] = _plain(self)
-        if self.composition is None:
-            del value["composition"]
+        for part in _OPTIONAL:
+            if value[part] is None:
+                del value[part]
         return value
+
+
+_OPTIONAL = ("composition", "groups")  # parts that are left out, and never null
 
 
 class ShapeError(ValueError):
@@ -318,6 +393,6 @@ def _field(hint: Any, value: Any, where: str) -> Any:
     if hint == dict[str, str]:
         texts: Any = value
         return {key: _field(str, text, f"{where}.{key}") for key, text in texts.items()}
-    if hint == list[EpsilonAtDelta]:
-        return [_read(EpsilonAtDelta, row, where) for row in value]
+    if plain is list and dataclasses.is_dataclass(record := get_args(hint)[0]):
+        return [_read(record, row, where) for row in value]  # type: ignore[arg-type]
     return value

@@ -25,7 +25,7 @@ _OTHER_LABEL, _LABEL_BYTES = 200e-6, 3000.0
 _REAL_LABEL = 120e-6  # more
 _DUAL = {"squared": 220e-6, "absolute": 180e-6, "zero_one": 40e-6}
 # Of the entries of constants, by form: segments are fractions, most others are integers.
-_ENTRY = {"window": 2.5e-6, "table": 3e-6, "additive": 5e-6}
+_ENTRY = {"window": 2.5e-6, "grouped_window": 2.5e-6, "table": 3e-6, "additive": 5e-6}
 _SEGMENT = 20e-6
 _ENTRY_BYTES, _TEXT_BYTES = 220.0, 300.0
 _PLAIN_BITS = 256  # numbers up to so many bits cost what is stated above
@@ -57,14 +57,19 @@ def charge_json(text: str) -> None:
 
 def charge_labels(certificate: Certificate) -> None:
     """Everything that is done once for each label, but for numbers of unusual length."""
-    domain = certificate.label.domain
-    k = claimed_labels(domain)
+    domain, groups = certificate.label.domain, certificate.groups
+    tables = 1 if groups is None else len(groups.tables)
+    k = claimed_labels(domain) * tables
     loss = certificate.utility.loss
     each = _LABEL.get(loss, _OTHER_LABEL) + (_REAL_LABEL if domain.get("kind") == "real" else 0)
-    if certificate.optimality is not None:
+    duals = certificate.optimality is not None
+    if groups is not None:
+        duals = any(table.optimality is not None for table in groups.tables)
+    if duals:
         each += _DUAL.get(loss, 0)
     bits = max((_bits(domain.get(key)) for key in ("min", "max")), default=0)
-    charge(f"{k:,} labels", seconds=k * each * _longer(bits), bytes=k * (_LABEL_BYTES + 2 * bits))
+    what = f"{k:,} labels" if groups is None else f"{k:,} labels of {tables:,} groups"
+    charge(what, seconds=k * each * _longer(bits), bytes=k * (_LABEL_BYTES + 2 * bits))
     if certificate.composition is not None:
         charge("what a user pays for several labels", seconds=_COMPOSITION)
     charge("the running graph", seconds=_EXECUTION)

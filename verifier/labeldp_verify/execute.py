@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labeldp_verify.analysis.strays import up_words
 from labeldp_verify.decode.file import FileForm, Words
-from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
+from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain, RealDomain
 from labeldp_verify.report import demand
 
 _WORDS_OUTSIDE = 8  # words tried on every label outside the domain
@@ -42,11 +42,12 @@ def run_trials(data: bytes, domain: Domain, form: FileForm) -> list[int]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Labels [n], the words of each [n, w], and the outputs [n] that the integers demand."""
+    """Labels [n], words [n, w], the outputs [n] that the integers demand, and any groups [n]."""
 
     labels: NDArray[Any]
     words: Words
     outputs: NDArray[Any]
+    groups: NDArray[Any] | None = None
 
 
 def _open_session(data: bytes, optimised: bool) -> onnxruntime.InferenceSession:
@@ -63,29 +64,36 @@ def _wrong_outputs(session: onnxruntime.InferenceSession, trial: _Trial) -> int:
     words = trial.words
     entropy = words[:, 0] if words.shape[1] == 1 else words
     inputs = {"label": trial.labels, "entropy": np.ascontiguousarray(entropy)}
+    if trial.groups is not None:
+        inputs["group"] = trial.groups
     got = np.asarray(session.run(None, inputs)[0])
     return int(np.count_nonzero(got != trial.outputs))
 
 
 def _trials(domain: Domain, form: FileForm) -> list[_Trial]:
-    rows, words = form.critical_words()
+    at, words = form.critical_words()
+    tables, rows = np.divmod(at, domain.size)
     second = np.random.default_rng(0).integers(0, 2**64, len(rows), np.uint64)
     inputs, reached = _inputs_for_rows(domain, rows, second)
-    tried = [_trial(domain, form, inputs, reached, words, second)]
+    tried = [_trial(domain, form, inputs, (tables, reached), words, second)]
 
-    labels, at = _outside(domain)
+    labels, outside = _outside(domain)
     spread = np.linspace(0, len(words) - 1, _WORDS_OUTSIDE).astype(np.int64)
-    some = np.tile(words[spread], (len(at), 1))
+    some = np.tile(words[spread], (len(outside), 1))
     zeros = np.zeros(len(some), np.uint64)
-    labels, at = np.repeat(labels, _WORDS_OUTSIDE), np.repeat(at, _WORDS_OUTSIDE)
-    tried.append(_trial(domain, form, labels, at, some, zeros))
+    labels, outside = (np.repeat(part, _WORDS_OUTSIDE) for part in (labels, outside))
+    elsewhere = np.tile(tables[spread], len(outside) // _WORDS_OUTSIDE)
+    tried.append(_trial(domain, form, labels, (elsewhere, outside), some, zeros))
 
     if isinstance(domain, RealDomain):
         labels, second = rounding_thresholds(domain)
         pairs = zip(labels.tolist(), second.tolist(), strict=True)
-        at = np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
-        for telling in _telling_words(form, rows, words, at, domain.size - 1):
-            tried.append(_trial(domain, form, labels, at, telling, second))
+        reached = np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
+        first = tables == 0  # any table would do: rounding comes before it
+        telling_of = rows[first], words[first], reached
+        where = np.zeros(len(reached), np.int64)
+        for telling in _telling_words(form, *telling_of, domain.size - 1):
+            tried.append(_trial(domain, form, labels, (where, reached), telling, second))
     return tried
 
 
@@ -93,14 +101,28 @@ def _trial(
     domain: Domain,
     form: FileForm,
     labels: NDArray[Any],
-    rows: NDArray[np.int64],
+    at: tuple[NDArray[np.int64], NDArray[np.int64]],
     words: Words,
     second: NDArray[np.uint64],
 ) -> _Trial:
-    outputs = form.outputs_of(rows, words)
+    """``at`` is (tables [n], rows [n]); without groups there is one table, 0."""
+    tables, rows = at
+    outputs = form.outputs_of(tables * domain.size + rows, words)
     if domain.words_per_label == 2:
         words = np.column_stack([words, second])
-    return _Trial(labels, words, outputs)
+    groups = None if form.groups is None else _groups_for_tables(form.groups, tables)
+    return _Trial(labels, words, outputs, groups)
+
+
+def _groups_for_tables(groups: Groups, tables: NDArray[np.int64]) -> NDArray[Any]:
+    """Groups that stand for the tables; all kinds of unlisted ones for the last."""
+    unlisted = groups.unlisted()
+    kind = object if groups.is_text else np.int64
+    values = np.array([*groups.values, *unlisted], dtype=kind)
+    last = len(groups.values)
+    turn = np.arange(len(tables)) % len(unlisted)
+    chosen: NDArray[Any] = values[np.where(tables == last, last + turn, tables)]
+    return chosen
 
 
 def rounding_thresholds(domain: RealDomain) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:

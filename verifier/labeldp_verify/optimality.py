@@ -15,7 +15,7 @@ from labeldp_verify.analysis.lower_bound import (
     dual_is_feasible,
     unbiased_tolerance,
 )
-from labeldp_verify.certificate import Certificate, decimal, rational
+from labeldp_verify.certificate import Certificate, Optimality, decimal, rational
 from labeldp_verify.cost import charge_duals
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.report import agree, demand
@@ -69,13 +69,20 @@ def check_optimality(
     agree(certificate, "utility.loss_lower_bound", float(bound))
     objective = rational(certificate.exact.noisy_label_loss or "")
     if rule.kind == "penalty":
-        objective += rule.amount * _mean_square(biases or [], weights)
+        objective = penalised(stated, objective, _mean_square(biases or [], weights))
     # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
     hair = sum(abs(b * d) for b, d in zip(beta, biases or [], strict=not categories))
     demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
     gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
     agree(certificate, "utility.certified_gap", gap)
     return f"within {gap:.2g} (relatively) of the least possible {OVER[rule.kind]}"
+
+
+def penalised(stated: Optimality | None, loss: Fraction, mean_square: Fraction) -> Fraction:
+    """What a bound over the stated class is a bound of: the loss, or loss plus penalty."""
+    if stated is None or stated.over != "penalty":
+        return loss
+    return loss + rational(stated.amount) * mean_square
 
 
 def _demand_in_class(rule: BiasRule, labels: list[Fraction], biases: list[Fraction] | None) -> None:

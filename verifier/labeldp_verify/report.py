@@ -10,7 +10,7 @@ from typing import Any
 from labeldp_verify.artifact import canonical_json
 from labeldp_verify.certificate import Certificate, FieldLists
 from labeldp_verify.printable import one_line
-from labeldp_verify.verified import Decoded
+from labeldp_verify.verified import Decoded, DecodedGroups
 
 REPORT_FORMAT_VERSION = "1.0"
 LIMITS = "limits"  # the name of the only check that is not about the file itself
@@ -47,13 +47,15 @@ class Report:
     """All checks performed on one file.
 
     ``certificate`` is the file's own, and may only be believed as far as the checks hold;
-    ``decoded`` is what the file holds, None unless all of them do. ``sha256`` is of the whole file.
+    ``decoded`` is what the file holds, None unless all of them do. Of a file with tables by group
+    it is None, too: there it is ``grouped``. ``sha256`` is of the whole file.
     """
 
     checks: tuple[Check, ...]
     certificate: Certificate | None = field(repr=False)
     decoded: Decoded | None = field(default=None, repr=False)
     sha256: str = ""
+    grouped: DecodedGroups | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -97,6 +99,8 @@ class Report:
 
     def use_in_words(self) -> list[str]:
         """What the labels are good for, and warnings; nothing unless all checks hold."""
+        if self.grouped is not None:
+            return [f"warning: {shortcoming.text}" for shortcoming in self.grouped.shortcomings]
         if self.decoded is None:
             return []
         found = self.decoded
@@ -115,14 +119,19 @@ class Report:
         }
 
     def _fields(self) -> FieldLists:
-        stated = self.certificate is not None and self.certificate.composition is not None
-        return FieldLists.of(composition=stated)
+        stated = self.certificate
+        return FieldLists.of(
+            composition=stated is not None and stated.composition is not None,
+            groups=stated is not None and stated.groups is not None,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, ok, sha256, name, epsilon, checks: [{name, ok, detail}], proved,
-        declared, usefulness, warnings}``; name, ε and the last two are null unless all checks hold.
+        declared, usefulness, warnings}``; name, ε and the last two are null unless all checks hold;
+        usefulness is null for tables by group, too.
         """
         fields, found = self._fields(), self.decoded
+        holder = found or self.grouped
         return {
             "format_version": REPORT_FORMAT_VERSION,
             "ok": self.ok,
@@ -136,7 +145,7 @@ class Report:
             "proved": fields.proved if self.ok else [],
             "declared": fields.declared,
             "usefulness": None if found is None else found.usefulness.to_json(found.rows),
-            "warnings": None if found is None else [asdict(part) for part in found.shortcomings],
+            "warnings": None if holder is None else [asdict(part) for part in holder.shortcomings],
         }
 
 

@@ -23,18 +23,13 @@ step 10.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import onnx
 
-from labeldp_verify.analysis import Analysis, TooMuchWorkError, analyse
-from labeldp_verify.analysis.bounds import exp_bounds, least_log_bound
-from labeldp_verify.analysis.strays import strays
-from labeldp_verify.artifact import FORMAT_VERSION, tables_digest
+from labeldp_verify.analysis import TooMuchWorkError
+from labeldp_verify.artifact import tables_digest
 from labeldp_verify.budget import (
     DEFAULT_BUDGET,
     Budget,
@@ -44,21 +39,23 @@ from labeldp_verify.budget import (
 )
 from labeldp_verify.certificate import ADJACENCY, Certificate, FieldLists, rational
 from labeldp_verify.composition import check_composition
-from labeldp_verify.cost import charge_labels, charge_outputs, charge_tables, claimed_labels
+from labeldp_verify.cost import charge_labels, charge_tables, claimed_labels
 from labeldp_verify.decode import (
     DecodeError,
     FileForm,
     read_certificate,
     read_domain,
     read_form,
+    read_groups,
     read_model,
 )
 from labeldp_verify.decode.file import MAX_LABELS
 from labeldp_verify.errors import InputError
 from labeldp_verify.execute import run_trials
-from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.forms import Domain, GroupedWindows
+from labeldp_verify.forms.groups import MAX_TABLES
+from labeldp_verify.group_claims import GroupClaims
 from labeldp_verify.limits import Limits
-from labeldp_verify.optimality import check_optimality
 from labeldp_verify.report import (
     LIMITS,
     Check,
@@ -67,14 +64,12 @@ from labeldp_verify.report import (
     agree,
     demand,
     short,
-    up_to,
 )
 from labeldp_verify.signature import Signed
-from labeldp_verify.verified import Decoded
+from labeldp_verify.table_claims import TableClaims
+from labeldp_verify.verified import Decoded, DecodedGroups
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-MAX_EPSILON = 60
-LOSSES = ("squared", "absolute", "poisson", "zero_one")
 SpecCheck = Callable[[Certificate], Sequence[str]]
 """From a certificate to what in it does not fit a spec, in plain words."""
 
@@ -172,8 +167,10 @@ def _report(verification: _Verification) -> Report:
             break
         check_deadline()
     certificate = getattr(verification, "certificate", None)
-    decoded = verification.decoded() if checks[-1].ok else None
-    return Report(tuple(checks), certificate, decoded, verification.digest)
+    found = verification.decoded() if checks[-1].ok else None
+    grouped = found if isinstance(found, DecodedGroups) else None
+    decoded = found if isinstance(found, Decoded) else None
+    return Report(tuple(checks), certificate, decoded, verification.digest, grouped)
 
 
 class _Verification:
@@ -183,7 +180,7 @@ class _Verification:
     certificate: Certificate
     domain: Domain
     form: FileForm
-    analysis: Analysis[Any]
+    claims: TableClaims | GroupClaims
 
     def __init__(
         self,
@@ -216,9 +213,12 @@ class _Verification:
         if self.limits is not None:
             yield LIMITS, self.check_limits
 
-    def decoded(self) -> Decoded:
+    def decoded(self) -> Decoded | DecodedGroups:
         """For a file that has passed every check."""
-        return Decoded(self.domain, self.form.randomizer, self.certificate, self.digest)
+        randomizer = self.form.randomizer
+        if isinstance(randomizer, GroupedWindows):
+            return DecodedGroups(self.domain, randomizer, self.certificate, self.digest)
+        return Decoded(self.domain, randomizer, self.certificate, self.digest)
 
     def check_model(self) -> str:  # 1
         demand(len(self.data) <= MAX_FILE_BYTES, "the file is larger than 64 MiB")
@@ -229,78 +229,41 @@ class _Verification:
         self.certificate = read_certificate(self.model)
         claimed = claimed_labels(self.certificate.label.domain)
         demand(claimed <= MAX_LABELS, "there are more labels than an artifact can have")
+        tables = 0 if self.certificate.groups is None else len(self.certificate.groups.tables)
+        demand(tables <= MAX_TABLES, "there are more groups than an artifact can have")
         charge_labels(self.certificate)
         self.domain = read_domain(self.certificate.label.domain)
-        demand(self.certificate.format_version == FORMAT_VERSION, "unknown format of certificate")
-        return f"one certificate, canonical, format {FORMAT_VERSION}"
+        return f"one certificate, canonical, format {self.certificate.format_version}"
 
     def check_tables(self) -> str:  # 3
-        demand(self.certificate.labels == self.domain.size, "the number of labels is misstated")
-        charge_tables(self.model, self.certificate.form)
-        self.form = read_form(self.certificate.form, self.model, self.domain)
-        self.analysis = analyse(self.form.randomizer)
-        return f"the graph's constants decode to {self.analysis.description()}"
+        certificate, domain = self.certificate, self.domain
+        demand(certificate.labels == domain.size, "the number of labels is misstated")
+        charge_tables(self.model, certificate.form)
+        groups = None if certificate.groups is None else read_groups(certificate.groups.values)
+        self.form = read_form(certificate.form, self.model, domain, groups)
+        randomizer = self.form.randomizer
+        if isinstance(randomizer, GroupedWindows):
+            self.claims = GroupClaims(certificate, domain, randomizer)
+        else:
+            self.claims = TableClaims(certificate, domain, randomizer)
+        return self.claims.tables()
 
     def check_rows(self) -> str:  # 4
-        reason = self.analysis.why_not_distributions()
-        demand(reason is None, str(reason))
-        r = self.form.randomizer
-        bits = r.word_bits * r.words_per_label
-        return f"every label's probabilities are whole counts that sum to exactly 2^{bits}"
+        return self.claims.rows()
 
     def check_privacy(self) -> str:  # 5
-        ratio = self._ratio = self.analysis.worst_ratio()
-        epsilon = rational(self.certificate.exact.epsilon_label)
-        demand(0 <= epsilon <= MAX_EPSILON, f"ε must lie in 0 … {MAX_EPSILON}")
-        demand(
-            ratio <= exp_bounds(epsilon)[0],
-            f"an output can be {float(ratio):.6g} times as probable under one label as under "
-            f"another, more than e^{float(epsilon):g}",
-        )
-        agree(self.certificate, "exact.realised_ratio", str(ratio))
-        bound = least_log_bound(ratio)
-        agree(self.certificate, "exact.epsilon_label_bound", str(bound))
-        agree(self.certificate, "privacy.epsilon_label_bound", float(bound))
-        return (
-            f"whatever the two labels, no output is more than {up_to(ratio)} times as probable: "
-            f"ε ≤ {_decimals(bound)}, declared {float(epsilon):.12g}"
-        )
+        return self.claims.privacy()
 
     def check_utility(self) -> str:  # 6
-        domain, loss = self.domain, self.certificate.utility.loss
-        weights = self.certificate.prior.weights
-        counts = all(type(w) is int and 0 <= w < 2**200 for w in weights)
-        demand(counts and len(weights) == domain.size and sum(weights) > 0, "the prior is wrong")
-        uniform = self.certificate.prior.kind == "uniform"
-        demand(not uniform or len(set(weights)) == 1, "the prior is not uniform, as it claims")
-        demand(loss in LOSSES, f"the loss {short(loss)} is unknown")
-        charge_outputs(self.form.randomizer, domain.size)
-        biases: list[Fraction] | None = None
-        square, astray = Fraction(0), strays(domain)
-        if not isinstance(domain, CategoricalDomain):
-            biases = self.analysis.biases(domain.labels(), astray)
-            pairs = zip(weights, biases, strict=True)
-            square = sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)
-        largest = None if biases is None else max(map(abs, biases))
-        agree(self.certificate, "exact.largest_bias", None if largest is None else str(largest))
-        agree(self.certificate, "utility.largest_bias", None if largest is None else float(largest))
-        agree(self.certificate, "utility.rms_bias", None if biases is None else math.sqrt(square))
-        if self.certificate.utility.biases is not None:
-            agree(self.certificate, "utility.biases", [float(b) for b in biases or []])
-        agree(self.certificate, "utility.output_rounding", float(self.analysis.output_rounding()))
-        low, high = self.analysis.expected_loss(domain.labels(), weights, loss, astray)
-        demand(float(low) == float(high), "the loss cannot be bounded tightly")
-        agree(self.certificate, "exact.noisy_label_loss", None if loss == "poisson" else str(low))
-        agree(self.certificate, "utility.noisy_label_loss", float(low))
-        self._biases = biases
-        stated = "" if largest is None else f"; the largest bias is {float(largest):.6g}"
-        return f"the noisy label loss under the stated prior is {float(low):.12g} ({loss}){stated}"
+        return self.claims.utility()
 
     def check_optimality(self) -> str:  # 7
-        return check_optimality(self.certificate, self.domain, self._biases)
+        return self.claims.optimality()
 
     def check_composition(self) -> str:  # 8
-        return check_composition(self.certificate, self.form.randomizer, self._ratio)
+        randomizer = self.form.randomizer
+        assert not isinstance(randomizer, GroupedWindows)  # which state none
+        return check_composition(self.certificate, randomizer, self.claims.ratio)
 
     def check_claims(self) -> str:  # 9
         exact = self.certificate.exact
@@ -309,7 +272,10 @@ class _Verification:
         digest = tables_digest(self.domain, self.form.randomizer)
         agree(self.certificate, "digests.tables", digest)
         agree(self.certificate, "privacy.adjacency", ADJACENCY)
-        lists = FieldLists.of(composition=self.certificate.composition is not None)
+        lists = FieldLists.of(
+            composition=self.certificate.composition is not None,
+            groups=self.certificate.groups is not None,
+        )
         agree(self.certificate, "fields.proved", lists.proved)
         agree(self.certificate, "fields.declared", lists.declared)
         label, prior = rational(exact.epsilon_label), rational(exact.epsilon_prior)
@@ -331,10 +297,11 @@ class _Verification:
     def check_execution(self) -> str:  # 11
         thresholds, outside, *rounding = run_trials(self.data, self.domain, self.form)
         real = f", for {sum(rounding):,} where a real label's row changes" if rounding else ""
+        groups = "" if self.form.groups is None else ", in every group and in unlisted ones"
         return (
             f"the running graph gave the integers' output for {thresholds:,} labels and words on "
-            f"both sides of the thresholds{real}, and for {outside:,} labels outside the domain, "
-            "with onnxruntime's optimisations and without"
+            f"both sides of the thresholds{real}, and for {outside:,} labels outside the domain"
+            f"{groups}, with onnxruntime's optimisations and without"
         )
 
     def check_secure(self) -> str:  # 12
@@ -378,9 +345,3 @@ def read_artifact(path: Path) -> bytes:
             return file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def _decimals(bound: Fraction) -> str:
-    """A multiple of 10^-12 in full."""
-    whole, part = divmod(int(bound * 10**12), 10**12)
-    return f"{whole}.{part:012d}".rstrip("0").rstrip(".")

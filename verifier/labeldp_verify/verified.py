@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -11,9 +11,12 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import least_log_bound
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, PrivatePriorClaims, rational
-from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
-from labeldp_verify.shortcomings import Shortcoming, find_shortcomings
+from labeldp_verify.forms import CategoricalDomain, Domain, GroupedWindows, Randomizer
+from labeldp_verify.printable import clipped, one_line
+from labeldp_verify.shortcomings import Shortcoming, find_shortcomings, says_nothing
 from labeldp_verify.usefulness import Usefulness, usefulness
+
+_NAMED, _COLUMNS = 10, 40  # groups in warnings, and characters of their names
 
 
 def assess(
@@ -68,3 +71,36 @@ class Decoded:
         """n of a private prior, where it is stated."""
         prior = self.certificate.prior
         return prior.rows if isinstance(prior, PrivatePriorClaims) else None
+
+
+@dataclass(frozen=True)
+class DecodedGroups:
+    """A verified artifact with tables by group."""
+
+    domain: Domain
+    randomizer: GroupedWindows
+    certificate: Certificate
+    sha256: str = ""
+
+    def table(self, table: int) -> Decoded:
+        """One group's table, as if the file had no other."""
+        window = self.randomizer.windows[table]
+        return Decoded(self.domain, window, self.certificate.of_table(table), self.sha256)
+
+    @cached_property
+    def shortcomings(self) -> list[Shortcoming]:
+        """The groups whose labels all become alike."""
+        tables, groups = self.certificate.groups, self.randomizer.groups
+        assert tables is not None
+        found = []
+        for i, (claims, window) in enumerate(
+            zip(tables.tables, self.randomizer.windows, strict=True)
+        ):
+            nothing = says_nothing(window, rational(claims.exact.epsilon_label_bound))
+            if nothing is not None:
+                name = clipped(one_line(groups.name(i)), _COLUMNS)
+                found.append(replace(nothing, text=f"group {name}: {nothing.text}"))
+        if len(found) > _NAMED:
+            more = f"{len(found):,} of {groups.tables:,} groups: their private labels say nothing"
+            return [replace(found[0], text=more), *found[:_NAMED]]
+        return found

@@ -6,13 +6,21 @@ compiler writes with it; the verifier rebuilds with it and compares whole files.
 
 from labeldp_verify.artifact.bucket_grid import BucketGrid, choose_grid, grid_entries
 from labeldp_verify.artifact.canonical import canonical_json, tables_digest
-from labeldp_verify.artifact.model import FORMAT_VERSION, write_index_model, write_model
+from labeldp_verify.artifact.model import (
+    FORMAT_VERSION,
+    FORMAT_VERSIONS,
+    format_version,
+    write_index_model,
+    write_model,
+)
 
 __all__ = [
     "FORMAT_VERSION",
+    "FORMAT_VERSIONS",
     "BucketGrid",
     "canonical_json",
     "choose_grid",
+    "format_version",
     "grid_entries",
     "tables_digest",
     "write_index_model",

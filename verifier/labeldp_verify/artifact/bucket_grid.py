@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,29 @@ MAX_ENTRIES = 1 << 22
 COMFORTABLE_ENTRIES = 1 << 20  # 8 MB; more than that only where a mechanism has no choice
 
 _ENTRY = 8  # bytes
+
+
+class TwoLines(Protocol):
+    """A base line and an extra line behind it, cut into segments."""
+
+    @property
+    def base(self) -> Sequence[Any]:
+        """The segments of the base line."""
+
+    @property
+    def extra(self) -> Sequence[Any]:
+        """The segments of the extra line."""
+
+    @property
+    def base_total(self) -> int:
+        """The length of the base line."""
+
+    @property
+    def extra_total(self) -> int:
+        """The length of the extra line."""
+
+    def boundaries(self) -> list[int]:
+        """The ends of all segments on the common line, from 0."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +79,9 @@ class BucketGrid:
         """Bits below the segment number in t + q."""
         return max(self.base_shift, self.extra_shift, self.far_shift or 0)
 
-    def stretches(self, randomizer: WindowRandomizer) -> list[tuple[int, int, int]]:
+    def stretches(self, lines: TwoLines) -> list[tuple[int, int, int]]:
         """(first point, point behind the last, width) of each grid, in the order of the table."""
-        T, end = randomizer.base_total, randomizer.base_total + randomizer.extra_total
+        T, end = lines.base_total, lines.base_total + lines.extra_total
         if self.is_single:
             return [(0, end, self.base_shift)]
         if self.far_shift is None:
@@ -65,18 +89,18 @@ class BucketGrid:
         far = (self.far_start, end, self.far_shift)
         return [(0, T, self.base_shift), (T, self.far_start, self.extra_shift), far]
 
-    def starts(self, randomizer: WindowRandomizer) -> list[int]:
+    def starts(self, lines: TwoLines) -> list[int]:
         """Table index minus bucket number (point >> width) for each of the stretches."""
-        counts = [_buckets(*stretch) for stretch in self.stretches(randomizer)]
+        counts = [_buckets(*stretch) for stretch in self.stretches(lines)]
         before = accumulate(counts, initial=0)
-        stretches = zip(self.stretches(randomizer), before, strict=False)
+        stretches = zip(self.stretches(lines), before, strict=False)
         return [behind - (first >> shift) for (first, _, shift), behind in stretches]
 
 
-def choose_grid(randomizer: WindowRandomizer, max_entries: int | None = None) -> BucketGrid | None:
+def choose_grid(lines: TwoLines, max_entries: int | None = None) -> BucketGrid | None:
     """The grid that the compiler uses, or None where it needs more entries (``MAX_ENTRIES``)."""
-    boundaries = np.array(randomizer.boundaries(), dtype=np.int64)
-    m = len(randomizer.base)
+    boundaries = np.array(lines.boundaries(), dtype=np.int64)
+    m = len(lines.base)
     widest = 62 - len(boundaries).bit_length()  # keeps (segment << shift) below 2^63
     single = _widest_shift(boundaries[1:-1], widest)
     base = _widest_shift(boundaries[1:m], widest)
@@ -84,28 +108,28 @@ def choose_grid(randomizer: WindowRandomizer, max_entries: int | None = None) ->
     one = BucketGrid(single, single)
     # Equal widths would mean one grid; narrower buckets are always right.
     two = BucketGrid(base - 1 if base == extra else base, extra)
-    size_one, size_two = _size(one, randomizer), _size(two, randomizer)
+    size_one, size_two = _size(one, lines), _size(two, lines)
     best = two
-    if not randomizer.extra or size_one <= max(SINGLE_GRID_ENTRIES, size_two):
+    if not lines.extra or size_one <= max(SINGLE_GRID_ENTRIES, size_two):
         best = one
-    elif size_two > SINGLE_GRID_ENTRIES and len(randomizer.extra) > 1:
+    elif size_two > SINGLE_GRID_ENTRIES and len(lines.extra) > 1:
         three = _three_grids(boundaries, m, base, widest)
-        if 2 * _size(three, randomizer) < size_two:
+        if 2 * _size(three, lines) < size_two:
             best = three
     limit = MAX_ENTRIES if max_entries is None else max_entries
-    return best if _size(best, randomizer) <= limit else None
+    return best if _size(best, lines) <= limit else None
 
 
-def grid_entries(randomizer: WindowRandomizer, grid: BucketGrid) -> list[int]:
+def grid_entries(lines: TwoLines, grid: BucketGrid) -> list[int]:
     """The table of q values: buckets of the base line, then of the extra line.
 
     Raises ValueError if a bucket holds two boundaries or a value could leave 63 bits.
     """
-    boundaries = randomizer.boundaries()
+    boundaries = lines.boundaries()
     if len(boundaries) << grid.segment_shift >= 1 << 63:
         raise ValueError("the segment numbers do not fit above the bucket width")
     table: list[int] = []
-    for first, stop, shift in grid.stretches(randomizer):
+    for first, stop, shift in grid.stretches(lines):
         i, j = bisect_left(boundaries, first), bisect_left(boundaries, stop)
         if boundaries[i] != first or boundaries[j] != stop:
             raise ValueError("a grid must begin and end at a segment boundary")
@@ -134,8 +158,8 @@ def _three_grids(boundaries: NDArray[np.int64], m: int, base: int, widest: int) 
     return BucketGrid(base, near_shift, far_shift, int(line[cut]))
 
 
-def _size(grid: BucketGrid, randomizer: WindowRandomizer) -> int:
-    return sum(_buckets(*stretch) for stretch in grid.stretches(randomizer))
+def _size(grid: BucketGrid, lines: TwoLines) -> int:
+    return sum(_buckets(*stretch) for stretch in grid.stretches(lines))
 
 
 def _buckets(first: int, stop: int, shift: int) -> int:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from labeldp_verify.forms import Domain, Randomizer
+from labeldp_verify.forms import Domain, GroupedWindows, Randomizer
 
 
 def canonical_json(value: Any) -> str:
@@ -16,7 +16,7 @@ def canonical_json(value: Any) -> str:
     )
 
 
-def tables_digest(domain: Domain, randomizer: Randomizer) -> str:
+def tables_digest(domain: Domain, randomizer: Randomizer | GroupedWindows) -> str:
     """SHA-256 (hex) over the domain and the randomizer's integers and values.
 
     It does not depend on the certificate, on tool versions or on how the lookup tables are laid

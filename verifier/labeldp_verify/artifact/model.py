@@ -1,7 +1,8 @@
 """Whole models: a randomizer of any form as an ONNX file, and the label part alone.
 
     label ──► row ─┐
-    entropy ───────┴► the graph of the form ──► private_label
+    entropy ───────┼► the graph of the form ──► private_label
+    group ─► table ┘  (only where tables differ by group)
 
 There is no random operator: the caller brings uniform uint64 words, one a label (two for additive
 noise, and one more where the domain rounds unbiasedly). The words are reshaped to the labels' own
@@ -16,22 +17,40 @@ from typing import Any
 from labeldp_verify.artifact.bucket_grid import BucketGrid, choose_grid
 from labeldp_verify.artifact.canonical import canonical_json
 from labeldp_verify.artifact.graph import INT64, UINT64, Graph
-from labeldp_verify.artifact.label_graph import add_label_to_index, label_type
-from labeldp_verify.artifact.randomizer_graph import add_additive, add_table, add_window
+from labeldp_verify.artifact.label_graph import (
+    add_group_to_index,
+    add_label_to_index,
+    group_type,
+    label_type,
+)
+from labeldp_verify.artifact.randomizer_graph import (
+    add_additive,
+    add_grouped_window,
+    add_table,
+    add_window,
+)
 from labeldp_verify.artifact.self_test import self_test_vectors
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     Domain,
+    GroupedWindows,
     Randomizer,
     TableRandomizer,
 )
 
 FORMAT_VERSION = "1.0"
+GROUPS_FORMAT_VERSION = "1.1"  # of files with groups, which 1.0 does not have
+FORMAT_VERSIONS = (FORMAT_VERSION, GROUPS_FORMAT_VERSION)
+
+
+def format_version(*, groups: bool) -> str:
+    """The format that a file is written in: the lowest that knows what is in it."""
+    return GROUPS_FORMAT_VERSION if groups else FORMAT_VERSION
 
 
 def write_model(
     domain: Domain,
-    randomizer: Randomizer,
+    randomizer: Randomizer | GroupedWindows,
     certificate: dict[str, Any],
     grid: BucketGrid | None = None,
 ) -> bytes:
@@ -49,6 +68,13 @@ def write_model(
         add_additive(graph, row, words[0], words[1], randomizer)
     elif isinstance(randomizer, TableRandomizer):
         add_table(graph, row, words[0], randomizer)
+    elif isinstance(randomizer, GroupedWindows):
+        grid = grid or choose_grid(randomizer.lines)
+        if grid is None:
+            raise ValueError("the lookup tables would be too large; use fewer groups or labels")
+        group = graph.input("group", group_type(randomizer.groups), ["N"])
+        table = add_group_to_index(graph, randomizer.groups, group, "label_shape")
+        add_grouped_window(graph, row, table, words[0], randomizer, grid)
     else:
         grid = grid or choose_grid(randomizer)
         if grid is None:
@@ -56,7 +82,7 @@ def write_model(
         add_window(graph, row, words[0], randomizer, grid)
     metadata = {
         "labeldp.certificate": canonical_json(certificate),
-        "labeldp.format_version": FORMAT_VERSION,
+        "labeldp.format_version": format_version(groups=isinstance(randomizer, GroupedWindows)),
         "labeldp.self_test": canonical_json(self_test_vectors(domain, randomizer)),
     }
     # A checksum over everything else: an accident in a declared field is found, too.

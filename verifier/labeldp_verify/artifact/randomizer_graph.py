@@ -10,15 +10,23 @@ comparisons are missing before 1.21.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from labeldp_verify.artifact.alias_table import (
     add_alias_sample,
     add_word_bits,
     alias_entries,
     column_bits,
 )
-from labeldp_verify.artifact.bucket_grid import BucketGrid, grid_entries
+from labeldp_verify.artifact.bucket_grid import BucketGrid, TwoLines, grid_entries
 from labeldp_verify.artifact.graph import DOUBLE, INT64, UINT64, Graph, output_type
-from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer, WindowRandomizer
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    GroupedWindows,
+    TableRandomizer,
+    WindowRandomizer,
+)
+from labeldp_verify.forms.window import Output
 
 
 def add_window(
@@ -36,14 +44,51 @@ def add_window(
     moved = graph.node("Add", [u, offset], "u_moved")
     t = graph.node("Where", [in_extra, moved, u], "t")
 
-    bucket = _bucket(graph, t, in_extra, randomizer, grid)
-    entries = graph.vector("grid", INT64, grid_entries(randomizer, grid))
+    values = [randomizer.values[i] for i in randomizer.segment_outputs()]
+    _add_lookup(graph, t, in_extra, randomizer, grid, values)
+
+
+def add_grouped_window(
+    graph: Graph, row: str, group: str, word: str, randomizer: GroupedWindows, grid: BucketGrid
+) -> None:
+    """Add the nodes from row and table indices [N] (int64) and a word [N] to ``private_label``.
+
+    The table that is gathered from with the row says at once where the group's own lines lie.
+    """
+    graph.output("private_label", output_type(randomizer.windows[0].values[0]), ["N"])
+
+    u = _uniform(graph, word, randomizer.word_bits)
+    totals = [window.base_total for window in randomizer.windows]
+    base_totals = graph.vector("base_totals", INT64, totals)
+    base_total = graph.node("GatherElements", [base_totals, group], "base_total", axis=0)
+    in_extra = graph.node("GreaterOrEqual", [u, base_total], "in_extra")
+    width = graph.scalar("moves_per_group", INT64, 2 * randomizer.labels)
+    first = graph.node("Mul", [group, width], "group_moves")
+    twice = graph.node("Add", [row, row], "row_moves")
+    place = graph.node("Add", [first, twice], "base_move")
+    step = graph.node("Cast", [in_extra], "extra_step", to=INT64)
+    chosen = graph.node("Add", [place, step], "chosen_move")
+    moves = graph.vector("moves", INT64, randomizer.moves())
+    move = graph.node("GatherElements", [moves, chosen], "move", axis=0)
+    t = graph.node("Add", [u, move], "t")
+    _add_lookup(graph, t, in_extra, randomizer.lines, grid, randomizer.segment_values)
+
+
+def _add_lookup(
+    graph: Graph,
+    t: str,
+    in_extra: str,
+    lines: TwoLines,
+    grid: BucketGrid,
+    values: Sequence[Output],
+) -> None:
+    """From points t [N] of the lines to the ``values`` of their segments."""
+    bucket = _bucket(graph, t, in_extra, lines, grid)
+    entries = graph.vector("grid", INT64, grid_entries(lines, grid))
     entry = graph.node("GatherElements", [entries, bucket], "grid_entry", axis=0)
     raised = graph.node("Add", [t, entry], "t_raised")
     segment = _shift(graph, raised, "segment_shift", grid.segment_shift, "segment")
-
-    values = [randomizer.values[i] for i in randomizer.segment_outputs()]
-    segment_values = graph.vector("segment_values", private, values)
+    segment_values = graph.vector("segment_values", output_type(values[0]), values)
     graph.node("GatherElements", [segment_values, segment], "private_label", axis=0)
 
 
@@ -53,12 +98,10 @@ def _uniform(graph: Graph, word: str, word_bits: int) -> str:
     return graph.node("Cast", [high], "u", to=INT64)
 
 
-def _bucket(
-    graph: Graph, t: str, in_extra: str, randomizer: WindowRandomizer, grid: BucketGrid
-) -> str:
+def _bucket(graph: Graph, t: str, in_extra: str, lines: TwoLines, grid: BucketGrid) -> str:
     if grid.is_single:
         return _shift(graph, t, "bucket_shift", grid.base_shift, "bucket")
-    starts = grid.starts(randomizer)
+    starts = grid.starts(lines)
     base = _shift(graph, t, "base_bucket_shift", grid.base_shift, "base_bucket")
     extra = _shift(graph, t, "extra_bucket_shift", grid.extra_shift, "extra_bucket")
     start = graph.scalar("extra_start", INT64, starts[1])

@@ -19,6 +19,7 @@ from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
     Domain,
+    GroupedWindows,
     IntegerDomain,
     Randomizer,
     TableRandomizer,
@@ -145,12 +146,17 @@ MAX_LABELS = 24
 _INT64_EDGES = (-(2**63), -(2**31) - 1, -(2**31), 2**31 - 1, 2**31, 2**63 - 1)
 
 
-def self_test_vectors(domain: Domain, randomizer: Randomizer) -> dict[str, Any]:
-    """``{"labels": [text], "words": [[hex]], "outputs": [text]}``.
+MAX_TABLES, MAX_VECTORS = 12, 80  # of a file with groups, and vectors of one of its tables
+
+
+def self_test_vectors(domain: Domain, randomizer: Randomizer | GroupedWindows) -> dict[str, Any]:
+    """``{"labels": [text], "words": [[hex]], "outputs": [text]}``, and ``"groups"`` if it has them.
 
     Numbers are text, because readers in JavaScript round integers above 2^53; ``NaN`` and
     ``Infinity`` are written as JavaScript does, which Python reads too.
     """
+    if isinstance(randomizer, GroupedWindows):
+        return _by_group(domain, randomizer)
     tries, answer = critical_words(randomizer)
     words = [group for row, group in tries if row is None]
     labels = _labels(domain)
@@ -164,6 +170,20 @@ def self_test_vectors(domain: Domain, randomizer: Randomizer) -> dict[str, Any]:
         "words": [[f"{w:016x}" for w in (*group, *([r] if two else []))] for _, group, r in rows],
         "outputs": [_text(answer(row_of(domain, label, r), group)) for label, group, r in rows],
     }
+
+
+def _by_group(domain: Domain, randomizer: GroupedWindows) -> dict[str, Any]:
+    """Some vectors of some tables, the first and the last included."""
+    groups, found = randomizer.groups, cycle(randomizer.groups.unlisted())
+    vectors: dict[str, Any] = {"labels": [], "words": [], "outputs": [], "groups": []}
+    for table in sampled(range(groups.tables), MAX_TABLES):
+        own = self_test_vectors(domain, randomizer.windows[table])
+        for i in sampled(range(len(own["labels"])), MAX_VECTORS):
+            for part in ("labels", "words", "outputs"):
+                vectors[part].append(own[part][i])
+            other = table == len(groups.values)
+            vectors["groups"].append(_text(next(found) if other else groups.values[table]))
+    return vectors
 
 
 def row_of(domain: Domain, label: Category | float, rounding_word: int) -> int:

@@ -17,7 +17,12 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact import FORMAT_VERSION, canonical_json, write_model
+from labeldp_verify.artifact import (
+    FORMAT_VERSIONS,
+    canonical_json,
+    format_version,
+    write_model,
+)
 from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64, is_taken_for, vanishes
 from labeldp_verify.budget import TooLargeError
 from labeldp_verify.certificate import Certificate, ShapeError
@@ -25,6 +30,8 @@ from labeldp_verify.cost import charge_fields, charge_json
 from labeldp_verify.forms import (
     CategoricalDomain,
     Domain,
+    GroupedWindows,
+    Groups,
     IntegerDomain,
     Randomizer,
     RealDomain,
@@ -71,10 +78,10 @@ def read_certificate(model: onnx.ModelProto) -> Certificate:
         raise DecodeError(f"the metadata must hold exactly {', '.join(METADATA_KEYS)}")
     metadata = {prop.key: prop.value for prop in model.metadata_props}
     version = metadata["labeldp.format_version"]
-    if version != FORMAT_VERSION:
+    if version not in FORMAT_VERSIONS:
         raise DecodeError(
-            f"the file has format {short(version)}, this labeldp verifies {FORMAT_VERSION!r}: "
-            "use the labeldp release that wrote it"
+            f"the file has format {short(version)}, this labeldp verifies "
+            f"{' and '.join(map(repr, FORMAT_VERSIONS))}: use the labeldp release that wrote it"
         )
     text = metadata["labeldp.certificate"]
     charge_json(text)
@@ -82,11 +89,16 @@ def read_certificate(model: onnx.ModelProto) -> Certificate:
     if not isinstance(certificate, dict) or canonical_json(certificate) != text:
         raise DecodeError("the certificate is not canonical JSON")
     try:
-        return Certificate.from_json(certificate)
+        read = Certificate.from_json(certificate)
     except ShapeError as error:
         raise DecodeError(
-            f"the certificate has another shape than format {FORMAT_VERSION}: {error}"
+            f"the certificate has another shape than format {version}: {error}"
         ) from None
+    demand(
+        version == read.format_version == format_version(groups=read.groups is not None),
+        "its format is not that of its certificate",
+    )
+    return read
 
 
 def read_domain(stated: dict[str, Any]) -> Domain:
@@ -226,7 +238,12 @@ MAX_PAIRS = 1 << 18
 class FileForm(ABC):
     """A randomizer as decoded from the constants of a graph."""
 
-    randomizer: Randomizer
+    randomizer: Randomizer | GroupedWindows
+
+    @property
+    def groups(self) -> Groups | None:
+        """The groups that have tables of their own, whose rows are table · k + row."""
+        return None
 
     @abstractmethod
     def critical_words(self) -> tuple[Rows, Words]:

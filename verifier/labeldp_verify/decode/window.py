@@ -75,9 +75,9 @@ def read_window(model: onnx.ModelProto, domain: Domain) -> tuple[WindowRandomize
     end = T + X + max(offsets)
     demand(end < 2**63, "the length of the lines")
 
-    grid = _read_grid(constants)
+    grid = read_grid(constants)
     entries = constants.integers("grid", INT64, 1)
-    boundaries = _boundaries(entries, grid, T, end)
+    boundaries = read_boundaries(entries, grid, T, end)
     demand(T in boundaries, "the end of the base line")
     m = boundaries.index(T)
     lengths = [b - a for a, b in pairwise(boundaries)]
@@ -95,7 +95,8 @@ def read_window(model: onnx.ModelProto, domain: Domain) -> tuple[WindowRandomize
     return randomizer, grid
 
 
-def _read_grid(constants: Constants) -> BucketGrid:
+def read_grid(constants: Constants) -> BucketGrid:
+    """The widths of the buckets, and where the far ones begin."""
     if constants.has("bucket_shift"):
         (shift,) = constants.integers("bucket_shift", UINT64, 0)
         grid = BucketGrid(shift, shift)
@@ -112,7 +113,7 @@ def _read_grid(constants: Constants) -> BucketGrid:
     return grid
 
 
-def _boundaries(entries: list[int], grid: BucketGrid, T: int, end: int) -> list[int]:
+def read_boundaries(entries: list[int], grid: BucketGrid, T: int, end: int) -> list[int]:
     """The ends of all segments, found by asking the table at both ends of every bucket."""
     if grid.is_single:
         lines = [(0, end, grid.base_shift)]
@@ -168,15 +169,20 @@ def _outputs_of(
     return np.array(randomizer.values, dtype=None if numeric else object)[owners]
 
 
-def boundary_pairs(randomizer: WindowRandomizer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row indices and words u on both sides of every cut."""
+def boundary_pairs(
+    randomizer: WindowRandomizer, most: int = MAX_PAIRS
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row indices and words u on both sides of every cut, or of fewer where that is above ``most``.
+
+    One of many tables has few pairs to itself: of those they are ``most``, evenly spread.
+    """
     T, X, last = randomizer.base_total, randomizer.window, randomizer.words - 1
     boundaries = np.array(randomizer.boundaries(), dtype=np.int64)
     base_cuts = boundaries[: len(randomizer.base) + 1]
     extra_cuts = boundaries[len(randomizer.base) :]
     offsets = np.array(randomizer.offsets, dtype=np.int64)
     k = len(offsets)
-    if k * 2 * len(boundaries) <= MAX_PAIRS:
+    if k * 2 * len(boundaries) <= most:
         pairs = [(np.full(len(base_cuts), y), base_cuts) for y in range(k)]
         for y, s in enumerate(offsets):
             inside = extra_cuts[(extra_cuts >= T + s) & (extra_cuts <= T + s + X)]
@@ -194,5 +200,7 @@ def boundary_pairs(randomizer: WindowRandomizer) -> tuple[NDArray[np.int64], NDA
         pairs.append((rows, extra_cuts - offsets[rows]))
     rows = np.concatenate([r for r, _ in pairs for _ in range(2)])
     cuts = np.concatenate([c - d for _, c in pairs for d in (1, 0)])
-    keep = (cuts >= 0) & (cuts <= last)
+    keep = np.flatnonzero((cuts >= 0) & (cuts <= last))
+    if most < MAX_PAIRS and len(keep) > most:
+        keep = keep[np.linspace(0, len(keep) - 1, most).astype(np.int64)]
     return rows[keep].astype(np.int64), cuts[keep]

@@ -7,6 +7,7 @@ from labeldp_verify.forms.domain import (
     IntegerDomain,
     RealDomain,
 )
+from labeldp_verify.forms.groups import GroupedWindows, Groups
 from labeldp_verify.forms.table import TableRandomizer
 from labeldp_verify.forms.window import WindowRandomizer
 
@@ -16,6 +17,8 @@ __all__ = [
     "AdditiveRandomizer",
     "CategoricalDomain",
     "Domain",
+    "GroupedWindows",
+    "Groups",
     "IntegerDomain",
     "Randomizer",
     "RealDomain",

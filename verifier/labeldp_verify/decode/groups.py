@@ -1,0 +1,152 @@
+"""Window randomizers by group in the constants of a graph.
+
+The lookup is that of one long line, on which the tables lie one behind the other; where each lies
+follows from the numbers that the graph adds to its words, and every one of them is demanded to be
+what the others imply. So no table can reach into another.
+
+Rows here are those of all tables: table · k + row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from labeldp_verify.artifact import BucketGrid, write_model
+from labeldp_verify.artifact.graph import INT64, UINT64
+from labeldp_verify.decode.file import (
+    MAX_PAIRS,
+    Constants,
+    FileForm,
+    Rows,
+    Words,
+    check_outputs,
+    demand,
+)
+from labeldp_verify.decode.window import boundary_pairs, read_boundaries, read_grid
+from labeldp_verify.forms import Domain, GroupedWindows, Groups, WindowRandomizer
+from labeldp_verify.forms.groups import check_values
+from labeldp_verify.forms.window import Segment
+
+
+def read_groups(values: list[Any]) -> Groups:
+    """The groups that the certificate lists; the rebuilt graph proves them."""
+    try:
+        check_values(tuple(values))
+    except ValueError as error:
+        demand(False, str(error))
+    return Groups(tuple(values))
+
+
+class GroupedFile(FileForm):
+    """Window randomizers by group and the layout of their lookup grid."""
+
+    randomizer: GroupedWindows
+
+    def __init__(self, randomizer: GroupedWindows, grid: BucketGrid) -> None:
+        """What ``read`` decoded."""
+        self.randomizer = randomizer
+        self.grid = grid
+
+    @property
+    def groups(self) -> Groups:
+        """The listed groups."""
+        return self.randomizer.groups
+
+    @classmethod
+    def read(cls, model: onnx.ModelProto, domain: Domain, groups: Groups) -> GroupedFile:
+        """Decode the constants of the graph."""
+        return cls(*read_grouped(model, domain, groups))
+
+    def critical_words(self) -> tuple[Rows, Words]:
+        """Rows [n] and words [n, 1] on both sides of the boundaries of every table."""
+        r, k = self.randomizer, self.randomizer.labels
+        share = max(MAX_PAIRS // len(r.windows), 1)
+        rows, words = [], []
+        for table, window in enumerate(r.windows):
+            at, u = boundary_pairs(window, share)
+            rows.append(at + table * k)
+            words.append(u)
+        low = np.uint64(64 - r.word_bits)
+        full = np.concatenate(words).astype(np.uint64) << low
+        full[1::2] |= (np.uint64(1) << low) - np.uint64(1)  # bits below u must not matter
+        return np.concatenate(rows), full[:, None]
+
+    def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
+        """[n] what the integers demand for rows [n] of all tables and words [n, 1]."""
+        r = self.randomizer
+        u = (words[:, 0] >> np.uint64(64 - r.word_bits)).astype(np.int64)
+        totals = np.array([window.base_total for window in r.windows], dtype=np.int64)
+        moves = np.array(r.moves(), dtype=np.int64).reshape(-1, 2)
+        t = u + moves[rows, (u >= totals[rows // r.labels]).astype(np.int64)]
+        ends = np.array(r.lines.boundaries(), dtype=np.int64)
+        kind = object if isinstance(r.segment_values[0], str) else None
+        values = np.array(r.segment_values, dtype=kind)
+        return values[np.searchsorted(ends, t, side="right") - 1]
+
+    def rebuild(self, domain: Domain, certificate: dict[str, Any]) -> bytes:
+        """The file that these integers and this grid define."""
+        return write_model(domain, self.randomizer, certificate, self.grid)
+
+
+def read_grouped(
+    model: onnx.ModelProto, domain: Domain, groups: Groups
+) -> tuple[GroupedWindows, BucketGrid]:
+    """The tables that the graph's constants describe, and how their lookup grid is laid out."""
+    constants = Constants(model)
+    (word_shift,) = constants.integers("word_shift", UINT64, 0)
+    totals = constants.integers("base_totals", INT64, 1)
+    moves = constants.integers("moves", INT64, 1)
+    demand(2 <= word_shift <= 63, "the word size")
+    demand(len(totals) == groups.tables, "the number of tables")
+    demand(len(moves) == 2 * domain.size * groups.tables, "the number of moves")
+    word_bits = 64 - word_shift
+    demand(all(1 <= T <= 2**word_bits for T in totals), "the base lines")
+
+    starts, offsets, end = _places(totals, moves, domain.size, word_bits)
+    grid = read_grid(constants)
+    entries = constants.integers("grid", INT64, 1)
+    boundaries = read_boundaries(entries, grid, sum(totals), end)
+    values = constants.values("segment_values")
+    demand(len(values) == len(boundaries) - 1, "the number of segments")
+
+    def segments(start: int, stop: int) -> tuple[list[int], list[Any]]:
+        """Lengths and values of the segments between two points, which must be boundaries."""
+        i, j = bisect_left(boundaries, start), bisect_left(boundaries, stop)
+        demand(boundaries[i] == start and boundaries[j] == stop, "where the tables begin")
+        return [b - a for a, b in pairwise(boundaries[i : j + 1])], values[i:j]
+
+    windows = []
+    for own, (base, T, extra, length) in zip(offsets, starts, strict=True):
+        lengths, outputs = segments(base, base + T)
+        check_outputs(outputs, domain)
+        extra_lengths, owners = segments(extra, extra + length)
+        index = {value: i for i, value in enumerate(outputs)}
+        demand(all(v in index for v in owners), "the outputs of the extra line")
+        behind = tuple(Segment(n, index[v]) for n, v in zip(extra_lengths, owners, strict=True))
+        windows.append(WindowRandomizer(word_bits, tuple(lengths), behind, own, tuple(outputs)))
+    return GroupedWindows(groups, tuple(windows)), grid
+
+
+def _places(
+    totals: list[int], moves: list[int], k: int, word_bits: int
+) -> tuple[list[tuple[int, int, int, int]], list[tuple[int, ...]], int]:
+    """Of each table (base start, T, extra start, extra length) and offsets; and where all end."""
+    base, extra = 0, sum(totals)
+    places, offsets = [], []
+    for table, T in enumerate(totals):
+        own = moves[2 * k * table : 2 * k * (table + 1)]
+        demand(all(move == base for move in own[::2]), "the moves along the base lines")
+        shifts = tuple(move - (extra - T) for move in own[1::2])
+        demand(min(shifts) >= 0, "the offsets")
+        length = 2**word_bits - T + max(shifts)
+        places.append((base, T, extra, length))
+        offsets.append(shifts)
+        base, extra = base + T, extra + length
+        demand(extra < 2**63, "the length of the lines")
+    return places, offsets, extra

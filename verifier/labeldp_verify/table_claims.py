@@ -1,0 +1,145 @@
+"""What a certificate claims of one table, held against its integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import exp_bounds, least_log_bound
+from labeldp_verify.analysis.strays import strays
+from labeldp_verify.certificate import Certificate, rational
+from labeldp_verify.cost import charge_outputs
+from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
+from labeldp_verify.optimality import check_optimality
+from labeldp_verify.report import agree, demand, short, up_to
+
+MAX_EPSILON = 60
+LOSSES = ("squared", "absolute", "poisson", "zero_one")
+
+
+@dataclass(frozen=True)
+class Use:
+    """Bias and loss of a table under its prior.
+
+    Attributes:
+        loss: bounds of the noisy label loss; equal, but for the Poisson loss.
+        biases: [k], None for categories.
+        mean_square: of the biases, under the prior.
+    """
+
+    loss: tuple[Fraction, Fraction]
+    biases: list[Fraction] | None
+    mean_square: Fraction
+
+    @property
+    def largest_bias(self) -> Fraction | None:
+        """Max |bias|."""
+        return None if self.biases is None else max(map(abs, self.biases))
+
+
+class TableClaims:
+    """The steps rows to optimality for a certificate of one table.
+
+    Each raises CheckFailedError, or says what was found in words; ``ratio`` and ``use`` are there
+    after the steps privacy and utility.
+    """
+
+    ratio: Fraction
+    use: Use
+
+    def __init__(self, certificate: Certificate, domain: Domain, randomizer: Randomizer) -> None:
+        """Nothing is checked yet."""
+        self.certificate, self.domain, self.randomizer = certificate, domain, randomizer
+        self.analysis: Any = analyse(randomizer)
+
+    def tables(self) -> str:
+        """What the integers are."""
+        return f"the graph's constants decode to {self.analysis.description()}"
+
+    def rows(self) -> str:
+        """The integers are one distribution a row."""
+        reason = self.analysis.why_not_distributions()
+        demand(reason is None, str(reason))
+        bits = self.randomizer.word_bits * self.randomizer.words_per_label
+        return f"every label's probabilities are whole counts that sum to exactly 2^{bits}"
+
+    def privacy(self) -> str:
+        """No output is more than e^ε₂ times as probable under one label as under another."""
+        certificate = self.certificate
+        ratio = self.ratio = self.analysis.worst_ratio()
+        epsilon = rational(certificate.exact.epsilon_label)
+        demand(0 <= epsilon <= MAX_EPSILON, f"ε must lie in 0 … {MAX_EPSILON}")
+        demand(
+            ratio <= exp_bounds(epsilon)[0],
+            f"an output can be {float(ratio):.6g} times as probable under one label as under "
+            f"another, more than e^{float(epsilon):g}",
+        )
+        bound = agree_on_ratio(certificate, ratio)
+        return (
+            f"whatever the two labels, no output is more than {up_to(ratio)} times as probable: "
+            f"ε ≤ {decimals(bound)}, declared {float(epsilon):.12g}"
+        )
+
+    def utility(self) -> str:
+        """Bias and loss under the stated prior."""
+        certificate, domain, loss = self.certificate, self.domain, self.certificate.utility.loss
+        weights = certificate.prior.weights
+        counts = all(type(w) is int and 0 <= w < 2**200 for w in weights)
+        demand(counts and len(weights) == domain.size and sum(weights) > 0, "the prior is wrong")
+        uniform = certificate.prior.kind == "uniform"
+        demand(not uniform or len(set(weights)) == 1, "the prior is not uniform, as it claims")
+        demand(loss in LOSSES, f"the loss {short(loss)} is unknown")
+        charge_outputs(self.randomizer, domain.size)
+        biases: list[Fraction] | None = None
+        square, astray = Fraction(0), strays(domain)
+        if not isinstance(domain, CategoricalDomain):
+            biases = self.analysis.biases(domain.labels(), astray)
+            pairs = zip(weights, biases, strict=True)
+            square = sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)
+        if certificate.utility.biases is not None:
+            agree(certificate, "utility.biases", [float(b) for b in biases or []])
+        agree(certificate, "utility.output_rounding", float(self.analysis.output_rounding()))
+        bounds = self.analysis.expected_loss(domain.labels(), weights, loss, astray)
+        self.use = Use(bounds, biases, square)
+        return agree_on_use(certificate, bounds, self.use.largest_bias, square)
+
+    def optimality(self) -> str:
+        """The dual values prove the lower bound."""
+        return check_optimality(self.certificate, self.domain, self.use.biases)
+
+
+def agree_on_ratio(certificate: Certificate, ratio: Fraction) -> Fraction:
+    """Demand that the fields of privacy state what follows from a ratio; returns the ε."""
+    agree(certificate, "exact.realised_ratio", str(ratio))
+    bound = least_log_bound(ratio)
+    agree(certificate, "exact.epsilon_label_bound", str(bound))
+    agree(certificate, "privacy.epsilon_label_bound", float(bound))
+    return bound
+
+
+def agree_on_use(
+    certificate: Certificate,
+    bounds: tuple[Fraction, Fraction],
+    largest: Fraction | None,
+    mean_square: Fraction,
+) -> str:
+    """Demand that the fields of utility state these numbers; in words."""
+    low, high = bounds
+    loss = certificate.utility.loss
+    agree(certificate, "exact.largest_bias", None if largest is None else str(largest))
+    agree(certificate, "utility.largest_bias", None if largest is None else float(largest))
+    agree(certificate, "utility.rms_bias", None if largest is None else math.sqrt(mean_square))
+    demand(float(low) == float(high), "the loss cannot be bounded tightly")
+    agree(certificate, "exact.noisy_label_loss", None if loss == "poisson" else str(low))
+    agree(certificate, "utility.noisy_label_loss", float(low))
+    stated = "" if largest is None else f"; the largest bias is {float(largest):.6g}"
+    return f"the noisy label loss under the stated prior is {float(low):.12g} ({loss}){stated}"
+
+
+def decimals(bound: Fraction) -> str:
+    """A multiple of 10^-12 in full."""
+    whole, part = divmod(int(bound * 10**12), 10**12)
+    return f"{whole}.{part:012d}".rstrip("0").rstrip(".")

@@ -18,7 +18,7 @@ from labeldp_compile.tabular import open_table, require_rewritten, rewrite_table
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.inspection.facts import has_whole_outputs
+from labeldp_compile.tools.inspection.facts import has_whole_outputs, the_table
 
 _EXAMPLE = """\b
 Example:
@@ -99,8 +99,7 @@ def randomize_command(
     try:
         data = read_artifact(artifact)
         # Its owner is about to give it true labels: a large file is no attack here.
-        decoded = check_bytes(data, budget=OWN_FILES).require().decoded
-        assert decoded is not None
+        decoded = the_table(check_bytes(data, budget=OWN_FILES).require(), artifact)
         certificate = decoded.certificate
         column = column or str(certificate.label.column)
         context = None if key is None else context or add_as or column

@@ -39,7 +39,7 @@ def canonical_labels(domain: dict[str, Any]) -> Canonical:
     if domain["kind"] == "real" and domain["rounding"] == "unbiased":
         return lambda labels: (_confined(labels, domain, default) + 0.0).view(np.uint64)
     if domain["kind"] == "categorical":
-        return _categories(domain["values"], domain["values"].index(default))
+        return category_rows(domain["values"], domain["values"].index(default))
     raise ValueError(f"unknown kind of domain {domain['kind']!r}")
 
 
@@ -65,7 +65,8 @@ def _nearest_points(domain: dict[str, Any], default: Any) -> Canonical:
     return points
 
 
-def _categories(values: list[Any], default_row: int) -> Canonical:
+def category_rows(values: list[Any], default_row: int) -> Canonical:
+    """The function from categories [n] to their indices; what is not listed has ``default_row``."""
     rows = {value: row for row, value in enumerate(values)}
 
     def text_rows(labels: NDArray[Any]) -> NDArray[np.uint64]:

@@ -56,6 +56,7 @@ def register(
         version: of the labels; labels that changed need a new one, and pay ε again.
     """
     version = check_version(version)
+    randomizer.refuse_groups("labeldp_runtime.duckdb")
     if not randomizer.is_keyed:
         if id_type is not None or version != 0:
             raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")

@@ -39,6 +39,10 @@ class LabelError(OneLine, ValueError):
     """The labels have a shape or type that the artifact does not take."""
 
 
+class GroupError(OneLine, ValueError):
+    """The groups are missing, of another type than the artifact's, or not one a label."""
+
+
 class IdError(OneLine, ValueError):
     """The ids are missing, null, of an unusable type, or not one a label."""
 

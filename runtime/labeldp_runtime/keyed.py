@@ -8,6 +8,10 @@
     message of an integer:       id ‖ label                            one block of 16 bytes
     message of text and binary:  len(id) ‖ id ‖ zeros to a whole block ‖ label ‖ 8 zeros
 
+With tables by group, whose digest no other artifact has, the index of the group's table ends each
+message: the last 8 zeros give way to it, and the message of an integer has a second block, of the
+index and 8 zeros.
+
 All numbers are little-endian and of 8 bytes, the kind and j of one byte. The messages of one kind
 are prefix-free, for which CBC-MAC is a pseudorandom function if AES is a pseudorandom permutation
 (Petrank and Rackoff, *CBC MAC for Real-Time Data Sources*, 2000); docs/replays.md has the proof and
@@ -61,10 +65,20 @@ class KeyedWords:
             raise ValueError("a tables digest is a SHA-256")
         self._prefix = _TAG + _number(len(name)) + name + digest
 
-    def __call__(self, ids: Ids, labels: NDArray[np.uint64], version: int) -> NDArray[np.uint64]:
-        """Words [n], or [n, w] for w > 1, for ids [n] and canonical labels [n]."""
+    def __call__(
+        self,
+        ids: Ids,
+        labels: NDArray[np.uint64],
+        version: int,
+        groups: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.uint64]:
+        """Words [n], or [n, w] for w > 1, for ids [n] and canonical labels [n].
+
+        ``groups`` [n] are the indices of their tables, where tables differ by group.
+        """
         blocks = [
-            self._blocks(ids, labels, version, index) for index in range((self._words + 1) // 2)
+            self._blocks(ids, labels, groups, version, index)
+            for index in range((self._words + 1) // 2)
         ]
         if self._words == 1:
             return np.ascontiguousarray(blocks[0][:, 0])
@@ -73,25 +87,39 @@ class KeyedWords:
         return np.ascontiguousarray(np.concatenate(blocks, axis=1)[:, : self._words])
 
     def _blocks(
-        self, ids: Ids, labels: NDArray[np.uint64], version: int, index: int
+        self,
+        ids: Ids,
+        labels: NDArray[np.uint64],
+        groups: NDArray[np.uint64] | None,
+        version: int,
+        index: int,
     ) -> NDArray[np.uint64]:
         if isinstance(ids, ByteIds):
-            return _cbc_mac(self._encryptor(version, ids.kind, index), ids, labels)
-        return self._of_integers(ids, labels, version, index)
-
-    def _of_integers(
-        self, ids: IntegerIds, labels: NDArray[np.uint64], version: int, index: int
-    ) -> NDArray[np.uint64]:
-        state = np.empty((len(ids), 2), dtype=np.uint64)
-        bits = ids.values.view(np.uint64)
-        state[:, 0], state[:, 1] = bits, labels
-        result = _encrypted(self._encryptor(version, "int64", index), state)
+            return _cbc_mac(self._encryptor(version, ids.kind, index), ids, labels, groups)
+        result = self._of_integers(ids, labels, groups, self._encryptor(version, "int64", index))
         if ids.values.dtype == np.uint64:
-            large = bits >= _TOP_BIT  # these bits stand for negative numbers in int64
+            # These bits stand for negative numbers in int64.
+            large = ids.values.view(np.uint64) >= _TOP_BIT
             if large.any():
-                others = _encrypted(self._encryptor(version, "uint64", index), state)
+                cipher = self._encryptor(version, "uint64", index)
+                others = self._of_integers(ids, labels, groups, cipher)
                 np.copyto(result, others, where=large[:, None])
         return result
+
+    def _of_integers(
+        self,
+        ids: IntegerIds,
+        labels: NDArray[np.uint64],
+        groups: NDArray[np.uint64] | None,
+        cipher: Any,
+    ) -> NDArray[np.uint64]:
+        state = np.empty((len(ids), 2), dtype=np.uint64)
+        state[:, 0], state[:, 1] = ids.values.view(np.uint64), labels
+        state = _encrypted(cipher, state)
+        if groups is None:
+            return state
+        state[:, 0] ^= groups
+        return _encrypted(cipher, state)
 
     def _encryptor(self, version: int, kind: str, index: int) -> Any:
         message = self._prefix + _number(version) + _KINDS[kind] + bytes([index])
@@ -106,7 +134,9 @@ def check_version(version: int) -> int:
     return int(version)
 
 
-def _cbc_mac(cipher: Any, ids: ByteIds, labels: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _cbc_mac(
+    cipher: Any, ids: ByteIds, labels: NDArray[np.uint64], groups: NDArray[np.uint64] | None
+) -> NDArray[np.uint64]:
     pieces = Pieces(ids)
     state = np.empty((len(ids), 2), dtype=np.uint64)
     state[:, 0], state[:, 1] = pieces.lengths.view(np.uint64), pieces.take(0, len(ids))
@@ -120,6 +150,8 @@ def _cbc_mac(cipher: Any, ids: ByteIds, labels: NDArray[np.uint64]) -> NDArray[n
         else:
             state[:count] = _encrypted(cipher, state[:count])
     state[:, 0] ^= pieces.sort(labels)
+    if groups is not None:
+        state[:, 1] ^= pieces.sort(groups)
     return pieces.restore(_encrypted(cipher, state))
 
 

@@ -28,7 +28,7 @@ def as_label_array(values: Any, element_type: str, missing: str | int | float) -
     objects that are no number (no text). Raises LabelError for an array of another shape or type,
     and for what is no ordered container; never because of a label.
     """
-    array = _declared(values)
+    array = declared(values)
     if array is None:
         labels = from_objects(values, element_type, missing)
     elif array.dtype == object:
@@ -60,7 +60,7 @@ def from_objects(
     return np.fromiter(map(elements.int64_or(int(missing)), values), np.int64)
 
 
-def _declared(values: Any) -> NDArray[Any] | None:
+def declared(values: Any) -> NDArray[Any] | None:
     """The array [n] of a container that declares a type; None for a Python sequence."""
     if isinstance(values, list | tuple):
         return None

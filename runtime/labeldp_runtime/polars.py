@@ -56,6 +56,7 @@ def randomize(
     lazy = isinstance(frame, pl.LazyFrame)
     schema = dict(frame.collect_schema())
     version = check_version(version)
+    randomizer.refuse_groups("labeldp_runtime.polars")
     _check_columns(schema, column, randomizer, ids, version, add_as)
     name = column if add_as is None else add_as
 

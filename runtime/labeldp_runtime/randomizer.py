@@ -15,18 +15,25 @@ from numpy.typing import NDArray
 
 from labeldp_runtime.artifact_file import check_bytes, read_bytes
 from labeldp_runtime.canonical import canonical_labels
-from labeldp_runtime.columns import read_ids, read_labels, refuse_misalignment
+from labeldp_runtime.columns import (
+    read_ids,
+    read_labels,
+    refuse_misaligned_groups,
+    refuse_misalignment,
+)
 from labeldp_runtime.duplicates import refuse_duplicates
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.errors import (
     ArtifactError,
     DamagedArtifactError,
+    GroupError,
     IdError,
     InsecureArtifactError,
     LabelError,
     PlatformError,
     UnsupportedFormatError,
 )
+from labeldp_runtime.groups import Groups, refuse_groups
 from labeldp_runtime.ids import Ids
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
@@ -129,13 +136,25 @@ class Randomizer:
 
     @overload
     def __call__(
-        self, labels: ColumnLike, *, ids: Labels | Column | None = None, version: int = 0
+        self,
+        labels: ColumnLike,
+        *,
+        groups: Labels | Column | None = None,
+        ids: Labels | Column | None = None,
+        version: int = 0,
     ) -> ColumnLike: ...
     @overload
     def __call__(
-        self, labels: Labels, *, ids: Labels | Column | None = None, version: int = 0
+        self,
+        labels: Labels,
+        *,
+        groups: Labels | Column | None = None,
+        ids: Labels | Column | None = None,
+        version: int = 0,
     ) -> NDArray[np.generic]: ...
-    def __call__(self, labels: object, *, ids: object = None, version: int = 0) -> object:
+    def __call__(
+        self, labels: object, *, groups: object = None, ids: object = None, version: int = 0
+    ) -> object:
         """Private labels [n] for labels [n], in the same kind of column.
 
         numpy arrays, lists and other sequences give numpy arrays (float64, int64 or str objects);
@@ -144,6 +163,10 @@ class Randomizer:
         and never raise; nor does anything in a list or a column of objects, where what is no number
         (no text) counts as missing. Raises LabelError for another shape or container, or a declared
         type that cannot hold the labels.
+
+        An artifact with tables by group takes ``groups`` [n], the public group of each label:
+        integers or text, as the certificate lists them. Nulls and groups that are not listed have
+        the table of all others. Raises GroupError.
 
         With a key, ``ids`` [n] name the labels: integers, text, bytes or UUIDs, none null and none
         twice. A label that has changed needs a new ``version``, and spends its ε again. Raises
@@ -159,14 +182,16 @@ class Randomizer:
         (dtype('float64'), np.True_)
         """
         array, like = read_labels(labels, self._element_type, self._missing)
+        refuse_misaligned_groups(labels, groups)
+        group = self._read_groups(groups, len(array))
         if self._keyed is None:
             if ids is not None or version != 0:
                 raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
             words: _Words = self._fresh_words
         else:
             refuse_misalignment(labels, ids)
-            words = self._words_of(array, ids, version)
-        private = self._chunked(array, words)
+            words = self._words_of(array, group, ids, version)
+        private = self._chunked(array, words, group)
         return private if like is None else like(private)
 
     @property
@@ -178,6 +203,11 @@ class Randomizer:
     def output_type(self) -> str:
         """What a private label is: int64, float64 or string."""
         return _ELEMENT_TYPES[self._session.get_outputs()[0].type]
+
+    @property
+    def group_column(self) -> str | None:
+        """The column that the groups are declared to come from; None if it takes no groups."""
+        return None if self._groups is None else self._groups.column
 
     @property
     def certificate(self) -> dict[str, Json]:
@@ -200,8 +230,15 @@ class Randomizer:
             f"sha256 {self._sha256[:12]}…, {'keyed' if self.is_keyed else 'no key'}>"
         )
 
+    def refuse_groups(self, where: str) -> None:
+        """Raise GroupError for an artifact with groups, where none can be given."""
+        refuse_groups(self._groups, where)
+
     def apply_words(
-        self, labels: Labels | Column, words: NDArray[np.uint64]
+        self,
+        labels: Labels | Column,
+        words: NDArray[np.uint64],
+        groups: Labels | Column | None = None,
     ) -> NDArray[np.generic]:
         """Private labels for words [n] (or [n, w]) that the caller brings.
 
@@ -211,7 +248,8 @@ class Randomizer:
         array, _ = read_labels(labels, self._element_type, self._missing)
         if words.dtype != np.uint64 or words.shape != self._words_shape(len(array)):
             raise LabelError(f"expected uint64 words of shape {self._words_shape(len(array))}")
-        return self._chunked(array, lambda start, stop: words[start:stop])
+        group = self._read_groups(groups, len(array))
+        return self._chunked(array, lambda start, stop: words[start:stop], group)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the paths of artifact and key and their digests, never a secret."""
@@ -233,8 +271,9 @@ class Randomizer:
             domain = stated["label"]["domain"]
             rule = domain["out_of_domain"]
             self._missing = domain["min"] if rule == "clamp" else rule["default"]
-            label, entropy = self._session.get_inputs()
+            label, entropy, *group = self._session.get_inputs()
             self._element_type = _ELEMENT_TYPES[label.type]
+            self._groups = _groups_of(stated, group)
             self._words_per_label = int(entropy.shape[1]) if len(entropy.shape) == 2 else 1
             vectors = json.loads(metadata["labeldp.self_test"])
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
@@ -250,6 +289,7 @@ class Randomizer:
             self._element_type,
             self._words_per_label,
             domain,
+            None if self._groups is None else self._groups.element_type,
         ):
             raise PlatformError(
                 f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "
@@ -266,9 +306,19 @@ class Randomizer:
                 f"{source}: has labels that this labeldp-runtime cannot key: upgrade it"
             ) from error
 
-    def _words_of(self, labels: NDArray[Any], values: Any, version: int) -> _Words:
+    def _read_groups(self, values: Any, labels: int) -> NDArray[Any] | None:
+        """Groups [n] as the graph takes them; None for a graph without."""
+        if self._groups is not None:
+            return self._groups.read(values, labels)
+        if values is not None:
+            raise GroupError("this artifact has one table for all labels: it takes no groups")
+        return None
+
+    def _words_of(
+        self, labels: NDArray[Any], groups: NDArray[Any] | None, values: Any, version: int
+    ) -> _Words:
         """The words of ids; every id is checked before the first label is randomized."""
-        keyed, canonical = self._keyed, self._canonical
+        keyed, canonical, known = self._keyed, self._canonical, self._groups
         assert keyed is not None
         if values is None:
             raise IdError(
@@ -281,21 +331,29 @@ class Randomizer:
 
         def words(start: int, stop: int) -> NDArray[np.uint64]:
             part: Ids = ids[start:stop]
-            return keyed(part, canonical(labels[start:stop]), version)
+            tables = None
+            if known is not None and groups is not None:
+                tables = known.canonical(groups[start:stop])
+            return keyed(part, canonical(labels[start:stop]), version, tables)
 
         return words
 
-    def _chunked(self, labels: NDArray[Any], words: _Words) -> NDArray[Any]:
+    def _chunked(
+        self, labels: NDArray[Any], words: _Words, groups: NDArray[Any] | None
+    ) -> NDArray[Any]:
         if len(labels) <= CHUNK:
-            return self._run(labels, words(0, len(labels)))
-        cuts = range(0, len(labels), CHUNK)
-        parts = [
-            self._run(labels[a : a + CHUNK], words(a, min(a + CHUNK, len(labels)))) for a in cuts
-        ]
+            return self._run(labels, words(0, len(labels)), groups)
+        parts = []
+        for a in range(0, len(labels), CHUNK):
+            b = min(a + CHUNK, len(labels))
+            group = None if groups is None else groups[a:b]
+            parts.append(self._run(labels[a:b], words(a, b), group))
         return np.concatenate(parts)
 
-    def _run(self, labels: NDArray[Any], words: NDArray[np.uint64]) -> NDArray[Any]:
-        return _run(self._session, labels, words)
+    def _run(
+        self, labels: NDArray[Any], words: NDArray[np.uint64], groups: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        return _run(self._session, labels, words, groups)
 
     def _fresh_words(self, start: int, stop: int) -> NDArray[np.uint64]:
         return random_words(*self._words_shape(stop - start))
@@ -305,10 +363,25 @@ class Randomizer:
 
 
 def _run(
-    session: onnxruntime.InferenceSession, labels: NDArray[Any], words: NDArray[np.uint64]
+    session: onnxruntime.InferenceSession,
+    labels: NDArray[Any],
+    words: NDArray[np.uint64],
+    groups: NDArray[Any] | None,
 ) -> NDArray[Any]:
-    outputs = session.run(None, {"label": labels, "entropy": words})
-    return np.asarray(outputs[0])
+    feed = {"label": labels, "entropy": words}
+    if groups is not None:
+        feed["group"] = groups
+    return np.asarray(session.run(None, feed)[0])
+
+
+def _groups_of(stated: dict[str, Any], inputs: list[Any]) -> Groups | None:
+    """The groups of a certificate, if the graph takes any; ValueError if the two differ."""
+    if bool(inputs) != ("groups" in stated):
+        raise ValueError("the graph's inputs are not those of the certificate")
+    if not inputs:
+        return None
+    (group,) = inputs
+    return Groups(stated["groups"], _ELEMENT_TYPES[group.type])
 
 
 def _is_name(context: Any) -> bool:

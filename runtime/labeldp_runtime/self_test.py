@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-Run = Callable[[NDArray[Any], NDArray[np.uint64]], NDArray[Any]]
+Run = Callable[[NDArray[Any], NDArray[np.uint64], NDArray[Any] | None], NDArray[Any]]
 _GRID_POINTS = 64  # of a real domain, around which its rounding is tried
 
 
@@ -35,33 +35,39 @@ def run_self_test(
     element_type: str,
     words: int,
     domain: dict[str, Any],
+    group_type: str | None = None,
 ) -> bool:
     """True if both ways to run give every expected output, to the last bit, and agree elsewhere.
 
-    ``run`` and ``plain`` take labels [n] and words [n] or [n, words]; ``domain`` is the
-    certificate's.
+    ``run`` and ``plain`` take labels [n], words [n] or [n, words], and groups [n] if the graph
+    takes them, of the ``group_type``; ``domain`` is the certificate's.
     """
-    labels: NDArray[Any]
     try:
-        texts, expected = vectors["labels"], vectors["outputs"]
-        if element_type == "string":
-            labels = np.array(texts, dtype=object)
-        else:
-            parse = int if element_type == "int64" else float
-            labels = np.array([parse(text) for text in texts], dtype=element_type)
+        expected = vectors["outputs"]
+        labels = _parsed(vectors["labels"], element_type)
+        groups = None if group_type is None else _parsed(vectors["groups"], group_type)
         entropy = np.array([[int(w, 16) for w in row] for row in vectors["words"]], np.uint64)
         entropy = entropy[:, 0] if words == 1 else entropy
         for way in (run, plain):
-            got = way(labels, entropy).tolist()
+            got = way(labels, entropy, groups).tolist()
             if [repr(v) if isinstance(v, float) else str(v) for v in got] != expected:
                 return False
         if element_type == "float64":
             labels, entropy = _around_roundings(domain, entropy)
-            if run(labels, entropy).tobytes() != plain(labels, entropy).tobytes():
+            if groups is not None:
+                groups = groups[np.arange(len(labels)) * 7 % len(groups)]
+            if run(labels, entropy, groups).tobytes() != plain(labels, entropy, groups).tobytes():
                 return False
     except Exception:  # vectors of another shape; onnxruntime raises types of its own
         return False
     return len(expected) > 0
+
+
+def _parsed(texts: list[str], element_type: str) -> NDArray[Any]:
+    if element_type == "string":
+        return np.array(texts, dtype=object)
+    parse = int if element_type == "int64" else float
+    return np.array([parse(text) for text in texts], dtype=element_type)
 
 
 def _around_roundings(

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 
-from labeldp_verify import DEFAULT_BUDGET, Budget, check_bytes, read_artifact
+from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import (
     columns,
@@ -44,13 +44,27 @@ def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
     """The artifact of a file.
 
     Raises InputError if the file cannot be read (TooLargeError if verifying it would exceed the
-    budget), and VerificationError if a check fails.
+    budget) or has tables by group, and VerificationError if a check fails.
     """
     data = read_artifact(path)
     with naming(path):
-        decoded = check_bytes(data, budget=budget).require().decoded
-    assert decoded is not None
-    return decoded
+        return the_table(check_bytes(data, budget=budget).require(), path)
+
+
+def the_table(report: Report, path: Path) -> Decoded:
+    """What a file that verifies holds; InputError if it has tables by group."""
+    refuse_groups(report, path)
+    assert report.decoded is not None
+    return report.decoded
+
+
+def refuse_groups(report: Report, path: Path) -> None:
+    """Raise InputError if a file has tables by group, which only some commands take."""
+    if report.grouped is not None:
+        raise InputError(
+            f"{path}: has a table for each group, which this command does not take: labeldp verify "
+            "checks it, and labeldp_runtime.Randomizer randomizes with it (groups=…)"
+        )
 
 
 def has_whole_outputs(randomizer: Randomizer) -> bool:

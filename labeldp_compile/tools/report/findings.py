@@ -11,6 +11,7 @@ from labeldp_verify.signature import Signed
 
 from labeldp_compile.spec_match import spec_check
 from labeldp_compile.tools.inspection import Decoded
+from labeldp_compile.tools.inspection.facts import refuse_groups
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,14 @@ def examine(
 ) -> Findings:
     """Verify a file, against a spec and a signature if they are given, and decode it.
 
-    Raises InputError if the file or the spec cannot be read, or if verifying the file would exceed
-    the budget; a failed check is a finding.
+    Raises InputError if the file or the spec cannot be read, if the file has tables by group, or if
+    verifying it would exceed the budget; a failed check is a finding.
     """
     data = read_artifact(path)
     source = None if spec is None else read_artifact(spec)
     with naming(path):
         report = check_bytes(data, None if source is None else spec_check(source), signed, budget)
+    refuse_groups(report, path)
     return Findings(
         file=path.name,
         report=report,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_runtime.columns import plain
-from labeldp_runtime.errors import IdError
+from labeldp_runtime.errors import GroupError, IdError
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
 from labeldp_runtime.labels import as_label_array
 
@@ -38,6 +38,21 @@ def read_labels(
     )
 
 
+def read_group_column(values: Any, element_type: str, missing: str | int) -> NDArray[Any]:
+    """Groups [n] as ``int64`` or ``string``; ``missing`` stands in for nulls, and for what is no
+    integer of 64 bits (no text).
+
+    Raises LabelError for a column that declares another type.
+    """
+    library = _library(values)
+    if element_type == "string":
+        found, _ = read_labels(values, element_type, missing)
+        return found
+    reader = plain if library is None else library
+    integers: NDArray[np.int64] = reader.integers(values, int(missing))
+    return integers
+
+
 def read_ids(values: Any) -> Ids:
     """Ids [n] of a column: integers of 64 bits, text, bytes or UUIDs, without nulls.
 
@@ -51,10 +66,20 @@ def read_ids(values: Any) -> Ids:
 
 def refuse_misalignment(labels: Any, ids: Any) -> None:
     """Raise IdError if both are pandas Series whose indexes differ."""
+    if not _are_aligned(labels, ids):
+        raise IdError("labels and ids have different indexes: take both from the same frame")
+
+
+def refuse_misaligned_groups(labels: Any, groups: Any) -> None:
+    """Raise GroupError if both are pandas Series whose indexes differ."""
+    if not _are_aligned(labels, groups):
+        raise GroupError("labels and groups have different indexes: take both from the same frame")
+
+
+def _are_aligned(labels: Any, others: Any) -> bool:
     library = _library(labels)
     aligned = getattr(library, "aligned", None)
-    if aligned is not None and library is _library(ids) and not aligned(labels, ids):
-        raise IdError("labels and ids have different indexes: take both from the same frame")
+    return aligned is None or library is not _library(others) or aligned(labels, others)
 
 
 def _library(values: Any) -> Any:

@@ -43,6 +43,29 @@ def like(values: Any, private: NDArray[Any]) -> Any:
     return pa.chunked_array(parts, type=kind)
 
 
+def integers(values: Any, missing: int) -> NDArray[np.int64]:
+    """Integers [n]; ``missing`` for nulls, and for what is beyond int64."""
+    kind = values.type
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (pa.types.is_integer(value) or pa.types.is_null(value)):
+        raise LabelError(f"expected integers as labels, got {kind}")
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    parts = [_integers_of_chunk(chunk, missing) for chunk in chunks]
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+
+
+def _integers_of_chunk(values: Any, missing: int) -> NDArray[np.int64]:
+    if pa.types.is_null(values.type):
+        return np.full(len(values), missing, dtype=np.int64)
+    if pa.types.is_dictionary(values.type):
+        entries = _integers_of_chunk(values.dictionary, missing)
+        found: NDArray[np.int64] = by_entries(values, np.append(entries, np.int64(missing)))
+        return found
+    array = plain.integers(_whatever_is_null(values), missing)
+    array[values.is_null().to_numpy(zero_copy_only=False)] = missing
+    return array
+
+
 def ids(values: Any) -> Ids:
     """Ids [n]."""
     if values.null_count:

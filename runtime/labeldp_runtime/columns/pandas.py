@@ -70,6 +70,31 @@ def like(values: Any, private: NDArray[Any]) -> Any:
     return pd.Series(data, index=values.index, name=values.name, dtype=kind)
 
 
+def integers(values: Any, missing: int) -> NDArray[np.int64]:
+    """Integers [n]; ``missing`` for nulls, and for what is beyond int64."""
+    if isinstance(values, pd.MultiIndex):
+        raise LabelError("expected labels of one dimension, got an index of several levels")
+    values = _series(values)
+    kind = values.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        # The code of nulls is −1, which takes the last entry.
+        entries = np.append(integers(pd.Series(kind.categories), missing), np.int64(missing))
+        found: NDArray[np.int64] = entries[values.cat.codes.to_numpy()]
+        return found
+    if _in_arrow(kind):
+        from labeldp_runtime.columns import arrow  # noqa: PLC0415
+
+        return arrow.integers(_arrow_array(values), missing)
+    if isinstance(kind, np.dtype):
+        return plain.integers(values.to_numpy(), missing)
+    number = getattr(kind, "numpy_dtype", None)
+    if number is None or number.kind not in "iu":
+        raise LabelError(f"expected integers as labels, got {kind}")
+    array = plain.integers(values.to_numpy(number, na_value=0), missing)
+    array[values.isna().to_numpy()] = missing
+    return array
+
+
 def ids(values: Any) -> Ids:
     """Ids [n]."""
     values = _series(values)

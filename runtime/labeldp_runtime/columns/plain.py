@@ -1,4 +1,4 @@
-"""Ids in numpy arrays and Python lists."""
+"""Ids and groups in numpy arrays and Python lists."""
 
 from __future__ import annotations
 
@@ -10,13 +10,53 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_runtime.errors import IdError
+from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
+from labeldp_runtime.labels import declared
 
 WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
 # The order of a dict is that of its insertions, whatever the seed of the hashes.
 _ORDERED: Any = (Sequence, type({}.keys()), type({}.values()))
+_INT64_MAX = 2**63 - 1
+_NUMPY_INTEGERS = frozenset(np.dtype(letter).type for letter in "bBhHiIlLqQ")
 _ONE_VALUE = (str, bytes, bytearray, memoryview)
+
+
+def integers(values: Any, missing: int) -> NDArray[np.int64]:
+    """Integers [n] as they are; ``missing`` for masked ones, and for what is no int64.
+
+    Raises LabelError for an array that declares another type.
+    """
+    array = declared(values)
+    if array is None:
+        return _integers_of_objects(values, missing)
+    if array.dtype == object:
+        found = _integers_of_objects(array.tolist(), missing)
+    elif array.dtype.kind == "u":
+        fits = array <= np.uint64(_INT64_MAX)
+        found = np.where(fits, array, np.uint64(0)).astype(np.int64)
+        found[~fits] = missing
+    elif array.dtype.kind == "i":
+        found = array.astype(np.int64)
+    else:
+        raise LabelError(f"expected integers as labels, got {array.dtype}")
+    if isinstance(values, np.ma.MaskedArray):
+        found[np.ma.getmaskarray(values)] = missing
+    return found
+
+
+def _integers_of_objects(values: Any, missing: int) -> NDArray[np.int64]:
+    def integer(value: Any) -> int:
+        kind = type(value)
+        if issubclass(kind, int) and not issubclass(kind, bool):
+            number = int.__int__(value)
+        elif kind in _NUMPY_INTEGERS:
+            number = int(value)
+        else:
+            return missing
+        return number if -_INT64_MAX - 1 <= number <= _INT64_MAX else missing
+
+    return np.fromiter(map(integer, values), np.int64, len(values))
 
 
 def null_id() -> IdError:

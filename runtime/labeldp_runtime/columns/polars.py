@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -50,6 +51,18 @@ def like(values: Any, private: NDArray[Any]) -> Any:
     if private.dtype.kind in "if":
         return pl.Series(values.name, private)
     return pl.Series(values.name, private.tolist(), dtype=pl.String)
+
+
+def integers(values: Any, missing: int) -> NDArray[np.int64]:
+    """Integers [n]; ``missing`` for nulls, and for what is beyond int64."""
+    kind = values.dtype
+    if not (kind.is_integer() or kind in (pl.Null, pl.Object)):
+        raise LabelError(f"expected integers as labels, got {kind}")
+    if kind not in _NUMPY_INTEGERS:  # objects, and integers of 128 bits
+        return plain.integers(values.to_list(), missing)
+    array = plain.integers(values.fill_null(0).to_numpy(), missing)
+    array[values.is_null().to_numpy()] = missing
+    return array
 
 
 def ids(values: Any) -> Ids:

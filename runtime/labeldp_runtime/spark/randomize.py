@@ -96,6 +96,7 @@ def randomize(
         if id_index == label_index:
             raise IdError(f"{column!r} cannot be both the label and its id")
         keyed = KeyedTask(key, secret.fingerprint, context, id_index, version)
+    randomizer.refuse_groups("labeldp_runtime.spark")
     refuse_label_type(df.schema[column].dataType, randomizer.label_type)
     schema = _schema(df, label_index, name, add_as, output_type(randomizer))
     digest = hashlib.sha256(data).hexdigest()

@@ -1,0 +1,221 @@
+"""Tables by group: the graph gives exactly their counts, for every word, label and group."""
+
+from fractions import Fraction
+
+import numpy as np
+import onnxruntime
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import BucketGrid, choose_grid, tables_digest
+from labeldp_verify.decode import read_certificate, read_domain, read_form, read_groups, read_model
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    GroupedWindows,
+    Groups,
+    IntegerDomain,
+    RealDomain,
+    WindowRandomizer,
+)
+from labeldp_verify.forms.groups import check_groups
+
+from labeldp_compile.mechanisms.problem import label_values
+from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
+from tests.group_helpers import (
+    DOMAIN,
+    assert_exact,
+    group_array,
+    grouped,
+    run,
+    some_windows,
+    write_grouped,
+)
+from tests.helpers import plain_counts, session_of
+
+UNLISTED = {int: (-(2**63), 2**63 - 1, -1, 3, 2**31, 2**32), str: ("", "A", "e\u0301", "other")}
+
+
+@pytest.mark.parametrize(
+    "values", [(7, -2, 2**40), (0, 1, 2), (2, 1, 0), (2**63 - 1, -(2**63), 0), ("a", "ü", "b c")]
+)
+def test_every_word_of_every_label_in_every_group(values):
+    randomizer = grouped(values)
+    model = write_grouped(randomizer)
+    assert check_bytes(model).ok
+    unlisted = [v for v in UNLISTED[type(values[0])] if v not in values]
+    assert_exact(model, randomizer, range(10, 14), unlisted)
+
+
+def test_all_grids_agree():
+    randomizer = grouped()
+    lines = randomizer.lines
+    far = lines.base_total + sum(segment.length for segment in randomizer.windows[0].extra)
+    for grid in (
+        choose_grid(lines),
+        BucketGrid(0, 0),
+        BucketGrid(3, 4),
+        BucketGrid(0, 5),
+        BucketGrid(2, 4, 3, far),
+    ):
+        model = write_grouped(randomizer, grid=grid)
+        assert check_bytes(model).ok
+        assert_exact(model, randomizer, range(10, 14), [0])
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        IntegerDomain(0, 3),
+        IntegerDomain(-2, 1, 0),
+        RealDomain(0.1, 0.7, 4),
+        RealDomain(0.1, 0.7, 4, "unbiased"),
+        CategoricalDomain(("a", "b", "", "d"), "b"),
+        CategoricalDomain((7, -20, 0, 2**60), -20),
+    ],
+)
+@pytest.mark.parametrize("bits", [1, 12, 50])
+def test_every_kind_of_domain_and_size_of_word(domain, bits):
+    values, epsilon = label_values(domain), Fraction(3)
+    coarse = bits == 1  # one bit: a constant is all there is
+    windows = [
+        randomized_response(values[:1], [0] * 4, epsilon, bits),
+        *(
+            [randomized_response(values[-1:], [0] * 4, epsilon, bits)]
+            if coarse
+            else [
+                randomized_response(values, range(4), epsilon, bits),
+                rr_top_k(values, [0, 2], epsilon, bits),
+            ]
+        ),
+    ]
+    randomizer = GroupedWindows(
+        Groups(tuple(f"g{i}" for i in range(len(windows) - 1))), tuple(windows)
+    )
+    loss = "zero_one" if isinstance(domain, CategoricalDomain) else "absolute"
+    model = write_grouped(randomizer, domain, epsilon, loss)
+    assert check_bytes(model).ok
+    if bits == 12 and not isinstance(domain, RealDomain):
+        labels = domain.labels()
+        labels = [int(y) if isinstance(domain, IntegerDomain) else y for y in labels]
+        assert_exact(model, randomizer, labels, ["?"])
+
+
+def test_a_batch_that_mixes_groups_is_what_each_group_alone_gives():
+    generator = np.random.default_rng(5)
+    randomizer = grouped(("x", "y", "z"), word_bits=40)
+    model = write_grouped(randomizer)
+    n = 5000
+    words = generator.integers(0, 2**64, n, np.uint64)
+    labels = generator.integers(5, 20, n)
+    groups = np.array(["x", "y", "z", "?", ""], dtype=object)[generator.integers(0, 5, n)]
+    together = np.array(run(model, labels, words, groups))
+    for value in set(groups.tolist()):
+        here = groups == value
+        alone = run(model, labels[here], words[here], groups[here])
+        assert together[here].tolist() == alone
+
+
+def test_onnxruntime_gives_the_same_without_its_optimisations():
+    randomizer = grouped((5, 6, 2**62), word_bits=52)
+    model = write_grouped(randomizer)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    plain = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    generator = np.random.default_rng(1)
+    feed = {
+        "label": generator.integers(8, 16, 20_000),
+        "entropy": generator.integers(0, 2**64, 20_000, np.uint64),
+        "group": np.array([5, 6, 2**62, 0, -(2**63)])[generator.integers(0, 5, 20_000)],
+    }
+    assert np.array_equal(plain.run(None, feed)[0], session_of(model).run(None, feed)[0])
+
+
+@pytest.mark.parametrize("values", [(7, -2, 5), (0, 1, 2), ("a", "b", "c")])
+def test_one_group_or_word_is_never_shared_by_several_labels(values):
+    randomizer = grouped(values)
+    model = write_grouped(randomizer)
+    groups = randomizer.groups
+
+    def attempt(labels, words, of_groups):
+        run(
+            model,
+            np.full(labels, 10),
+            np.zeros(words, np.uint64),
+            group_array(groups, values[0], of_groups),
+        )
+
+    attempt(6, 6, 6)
+    attempt(0, 0, 0)
+    for sizes in [(6, 6, 1), (1, 1, 6), (6, 1, 6), (1, 6, 6), (1, 6, 1), (6, 6, 5), (6, 6, 0)]:
+        with pytest.raises(Exception, match=r"[Ss]hape"):
+            attempt(*sizes)
+
+
+def test_the_file_is_a_function_of_its_integers():
+    model = write_grouped(grouped())
+    assert write_grouped(grouped()) == model
+    proto = read_model(model)
+    certificate = read_certificate(proto)
+    domain = read_domain(certificate.label.domain)
+    groups = read_groups(certificate.groups.values)
+    form = read_form(certificate.form, proto, domain, groups)
+    assert form.randomizer == grouped()
+    assert domain == DOMAIN
+    assert form.rebuild(domain, certificate.to_json()) == model
+
+
+def test_the_digest_tells_groups_tables_and_their_order_apart():
+    windows = some_windows()
+    variants = [
+        GroupedWindows(Groups((1, 2, 3)), windows),
+        GroupedWindows(Groups((1, 2, 4)), windows),
+        GroupedWindows(Groups((3, 2, 1)), windows),
+        GroupedWindows(Groups(("1", "2", "3")), windows),
+        GroupedWindows(Groups((1, 2, 3)), windows[::-1]),
+    ]
+    digests = {tables_digest(DOMAIN, randomizer) for randomizer in variants}
+    digests |= {tables_digest(DOMAIN, window) for window in windows}
+    assert len(digests) == len(variants) + len(windows)
+
+
+def test_a_table_without_a_window_and_one_whose_first_offset_is_not_0():
+    nothing = WindowRandomizer(6, (30, 34), (), (0, 0), (1.0, 2.0))
+    behind = randomized_response([1.0, 2.0], range(2), Fraction(1), 6)
+    late = WindowRandomizer(6, behind.base, behind.extra, behind.offsets[1:] * 2, behind.values)
+    randomizer = GroupedWindows(Groups((4,)), (nothing, late))
+    model = write_grouped(randomizer, IntegerDomain(1, 2), Fraction(1))
+    assert check_bytes(model).ok
+    assert_exact(model, randomizer, [1, 2], [5])
+    randomizer = GroupedWindows(Groups((4,)), (nothing, nothing))
+    model = write_grouped(randomizer, IntegerDomain(1, 2), Fraction(1))
+    assert check_bytes(model).ok
+    assert plain_counts(nothing, 0) == plain_counts(nothing, 1)
+    assert_exact(model, randomizer, [1, 2], [5])
+
+
+def test_what_is_no_randomizer_by_group():
+    windows = some_windows()
+    short = some_windows(11)
+    for values, tables, message in [
+        ((1, 2, 3), windows[:3], "every group"),
+        ((1, 2, 2), windows, "twice"),
+        ((1, 2, "3"), windows, "all text or all integers"),
+        ((1, 2, 3.0), windows, "all text or all integers"),
+        ((1, 2, True), windows, "all text or all integers"),
+        ((), windows[:1], "all text or all integers"),
+        ((1, 2, 2**63), windows, "int64"),
+        (("a", "b", "\0"), windows, "NUL"),
+        ((1, 2, 3), (*windows[:3], short[3]), "same word size"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            check_groups(GroupedWindows(Groups(values), tables))
+
+
+def test_words_that_are_too_long_for_so_many_tables():
+    windows = some_windows(58) * 12
+    randomizer = GroupedWindows(Groups(tuple(range(47))), windows)
+    with pytest.raises(ValueError, match="use fewer bits"):
+        check_groups(randomizer)
+    with pytest.raises(ValueError, match="use fewer bits"):
+        write_grouped(randomizer)
+    fits = GroupedWindows(Groups(tuple(range(47))), some_windows(52) * 12)
+    assert check_bytes(write_grouped(fits)).ok

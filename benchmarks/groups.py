@@ -1,0 +1,181 @@
+"""Labels a second through tables by group, beside one table for all, in one run.
+
+The same mechanism, k and ε, one thread; medians of alternating runs; prints markdown. Groups have
+priors of their own, drawn from a fixed seed, and rows come in random order of their groups: each
+label of a batch meets another table.
+"""
+
+import argparse
+import statistics
+import time
+from fractions import Fraction
+
+import numpy as np
+import onnxruntime
+from labeldp_runtime import Randomizer
+from labeldp_runtime.entropy import random_words
+from labeldp_runtime.randomizer import CHUNK
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import choose_grid, write_model
+from labeldp_verify.forms import GroupedWindows, Groups, IntegerDomain
+
+from labeldp_compile.certificate import Provenance, TableProvenance, build_grouped_certificate
+from labeldp_compile.pipeline import assemble
+from labeldp_compile.prior import estimate_prior
+from labeldp_compile.spec import parse_spec
+
+SPEC = """
+version: 1
+name: benchmark
+label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
+loss: squared
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: public, weights: {weights}}}
+mechanism: {{kind: {mechanism}}}
+"""
+CASES = [
+    ("rr_on_bins", 52, 2),
+    ("randomized_response", 52, 1),
+    ("randomized_response", 101, 4),
+    ("optimal_unbiased", 52, 1),
+]
+COUNTS = (8, 44, 1000)
+SHAPES = 8  # different priors; more groups share them
+BATCHES = (100_000, 1_000_000)
+
+
+def priors(k, generator):
+    """Weights [k] of bells of different places and widths."""
+    for _ in range(SHAPES):
+        centre, width = generator.uniform(0, k), generator.uniform(2, k / 3)
+        bell = np.exp(-(((np.arange(k) - centre) / width) ** 2) / 2)
+        yield (1000 * bell).astype(int) + 1
+
+
+def windows(mechanism, k, epsilon, word_bits, generator):
+    for weights in priors(k, generator):
+        text = SPEC.format(
+            last=k - 1, epsilon=epsilon, mechanism=mechanism, weights=weights.tolist()
+        )
+        spec = parse_spec(text)
+        yield weights, assemble(spec, estimate_prior(spec, None), "0" * 64, word_bits=word_bits)
+
+
+def grouped(made, k, epsilon, values):
+    """The file of as many groups as there are values, and one table more."""
+    chosen = [made[i % len(made)] for i in range(len(values) + 1)]
+    randomizer = GroupedWindows(
+        Groups(tuple(values)), tuple(artifact.randomizer for _, artifact in chosen)
+    )
+    tables = [
+        TableProvenance(1, {"kind": "public", "weights": weights.tolist()}) for weights, _ in chosen
+    ]
+    provenance = Provenance(
+        "b", "b", "y", Fraction(epsilon), Fraction(0), tables[-1].prior, "0" * 64, {}
+    )
+    domain = IntegerDomain(0, k - 1)
+    certificate = build_grouped_certificate(domain, randomizer, "squared", provenance, "g", tables)
+    return randomizer, write_model(domain, randomizer, certificate.to_json())
+
+
+def alternating(functions, labels, runs):
+    """Million labels a second, the median by name."""
+    times = {name: [] for name in functions}
+    for run in range(runs + 1):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            if run:
+                times[name].append(time.perf_counter() - start)
+    return {name: labels / statistics.median(found) / 1e6 for name, found in times.items()}
+
+
+def graph_of(randomizer, feed):
+    """All chunks of a batch through the graph, as the runtime cuts them."""
+    n = len(feed["label"])
+    parts = [{name: part[a : a + CHUNK] for name, part in feed.items()} for a in range(0, n, CHUNK)]
+    session = randomizer._session
+    return lambda: [session.run(None, part) for part in parts]
+
+
+def bits_for(count):
+    """Fewer bits for more tables, whose lines share 63."""
+    return 58 - max(count, 2).bit_length()
+
+
+def speeds(arguments, generator):
+    print(f"onnxruntime {onnxruntime.__version__}; million labels a second\n")
+    print("| randomizer | groups | labels a call | plain | integers | numbered | text |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for mechanism, k, epsilon in CASES:
+        for count in COUNTS:
+            made = list(windows(mechanism, k, epsilon, bits_for(count), generator))
+            plain = Randomizer(made[0][1].model)
+            maps = {
+                "integers": [7 * i + 3 for i in range(count)],
+                "numbered": list(range(count)),
+                "text": [f"group {i}" for i in range(count)],
+            }
+            by_group = {
+                name: Randomizer(grouped(made, k, epsilon, values)[1])
+                for name, values in maps.items()
+            }
+            for batch in BATCHES:
+                labels = generator.integers(0, k, batch)
+                words = random_words(batch)
+                where = generator.integers(0, count, batch)
+                feed = {"label": labels, "entropy": words}
+                functions = {"plain": graph_of(plain, feed)}
+                calls = {"plain": lambda r=plain, y=labels: r(y)}
+                for name, values in maps.items():
+                    kind = object if name == "text" else np.int64
+                    groups = np.array(values, dtype=kind)[where]
+                    randomizer = by_group[name]
+                    functions[name] = graph_of(randomizer, {**feed, "group": groups})
+                    calls[name] = lambda r=randomizer, y=labels, g=groups: r(y, groups=g)
+                for what, chosen in (("graph", functions), ("call", calls)):
+                    found = alternating(chosen, batch, arguments.runs)
+                    cells = [f"{found['plain']:.3g}"]
+                    cells += [f"{found[n]:.3g} ({found[n] / found['plain']:.2f})" for n in maps]
+                    name = f"{mechanism}, k = {k}, ε = {epsilon}, {what}"
+                    print(f"| {name} | {count:,} | {batch:,} | {' | '.join(cells)} |", flush=True)
+
+
+def files(generator):
+    print("\n| randomizer | groups | bits | grid entries | bytes | verify, s |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for mechanism, k, epsilon in CASES:
+        for count in COUNTS:
+            bits = bits_for(count)
+            made = list(windows(mechanism, k, epsilon, bits, generator))
+            randomizer, model = grouped(made, k, epsilon, range(count))
+            grid = choose_grid(randomizer.lines)
+            entries = sum(
+                ((stop - 1) >> shift) + 1 - (first >> shift)
+                for first, stop, shift in grid.stretches(randomizer.lines)
+            )
+            start = time.process_time()
+            try:
+                report = check_bytes(model)
+                took = f"{time.process_time() - start:.1f}" if report.ok else "FAILED"
+            except Exception as error:
+                took = str(error)[:60]
+            name = f"{mechanism}, k = {k}, ε = {epsilon}"
+            print(
+                f"| {name} | {count:,} | {bits} | {entries:,} | {len(model):,} | {took} |",
+                flush=True,
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--files", action="store_true", help="sizes and costs of verifying, too")
+    arguments = parser.parse_args()
+    speeds(arguments, np.random.default_rng(0))
+    if arguments.files:
+        files(np.random.default_rng(0))
+
+
+if __name__ == "__main__":
+    main()

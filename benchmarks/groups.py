@@ -6,6 +6,7 @@ label of a batch meets another table.
 """
 
 import argparse
+import math
 import statistics
 import time
 from fractions import Fraction
@@ -17,6 +18,7 @@ from labeldp_runtime.entropy import random_words
 from labeldp_runtime.randomizer import CHUNK
 from labeldp_verify import check_bytes
 from labeldp_verify.artifact import choose_grid, write_model
+from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS
 from labeldp_verify.forms import GroupedWindows, Groups, IntegerDomain
 
 from labeldp_compile.certificate import Provenance, TableProvenance, build_grouped_certificate
@@ -98,9 +100,9 @@ def graph_of(randomizer, feed):
     return lambda: [session.run(None, part) for part in parts]
 
 
-def bits_for(count):
-    """Fewer bits for more tables, whose lines share 63."""
-    return 58 - max(count, 2).bit_length()
+def bits_for(count, epsilon):
+    """Fewer bits for more tables, whose lines share 63; each is at most e^ε words long."""
+    return 60 - max(count, 2).bit_length() - math.ceil(epsilon / math.log(2))
 
 
 def speeds(arguments, generator):
@@ -109,17 +111,21 @@ def speeds(arguments, generator):
     print("|---|---:|---:|---:|---:|---:|---:|")
     for mechanism, k, epsilon in CASES:
         for count in COUNTS:
-            made = list(windows(mechanism, k, epsilon, bits_for(count), generator))
+            made = list(windows(mechanism, k, epsilon, bits_for(count, epsilon), generator))
             plain = Randomizer(made[0][1].model)
             maps = {
                 "integers": [7 * i + 3 for i in range(count)],
                 "numbered": list(range(count)),
                 "text": [f"group {i}" for i in range(count)],
             }
-            by_group = {
-                name: Randomizer(grouped(made, k, epsilon, values)[1])
-                for name, values in maps.items()
-            }
+            try:
+                by_group = {
+                    name: Randomizer(grouped(made, k, epsilon, values)[1])
+                    for name, values in maps.items()
+                }
+            except ValueError as error:
+                print(f"| {mechanism}, k = {k}, ε = {epsilon} | {count:,} | {error} |")
+                continue
             for batch in BATCHES:
                 labels = generator.integers(0, k, batch)
                 words = random_words(batch)
@@ -146,10 +152,13 @@ def files(generator):
     print("|---|---:|---:|---:|---:|---:|")
     for mechanism, k, epsilon in CASES:
         for count in COUNTS:
-            bits = bits_for(count)
+            bits = bits_for(count, epsilon)
             made = list(windows(mechanism, k, epsilon, bits, generator))
-            randomizer, model = grouped(made, k, epsilon, range(count))
-            grid = choose_grid(randomizer.lines)
+            try:
+                randomizer, model = grouped(made, k, epsilon, range(count))
+            except ValueError:
+                continue
+            grid = choose_grid(randomizer.lines, single_entries=SINGLE_GRID_OF_GROUPS)
             entries = sum(
                 ((stop - 1) >> shift) + 1 - (first >> shift)
                 for first, stop, shift in grid.stretches(randomizer.lines)

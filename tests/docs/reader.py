@@ -23,6 +23,7 @@ class Artifact:
         self.certificate = json.loads(metadata["labeldp.certificate"])
         self.constants = {t.name: _decode(t) for t in model.graph.initializer}
         read = {"window": self._window, "table": self._table, "additive": self._additive}
+        read["grouped_window"] = self._grouped_window  # lists of weights and values, by table
         # weights: [k][m] in units of 1/total; values: [m]; tables: what digests.tables is about
         self.weights, self.total, self.values, self.tables = read[self.certificate["form"]]()
 
@@ -35,7 +36,37 @@ class Artifact:
     def _window(self):
         c = self.constants
         bits, T, offsets = 64 - c["word_shift"], c["base_total"], c["offsets"]
-        end, H, values = 2**bits + max(offsets), c["segment_shift"], c["segment_values"]
+        edges = self._edges(T, 2**bits + max(offsets))
+        return _read_window(bits, edges, c["segment_values"], T, offsets)
+
+    def _grouped_window(self):
+        c = self.constants
+        bits, totals, groups = 64 - c["word_shift"], c["base_totals"], self.certificate["groups"]
+        width, places = c["moves_per_group"], []
+        base, extra = 0, sum(totals)
+        for g, T in enumerate(totals):
+            moves = c["moves"][g * width : (g + 1) * width]
+            assert set(moves[::2]) == {base}
+            offsets = [move - (extra - T) for move in moves[1::2]]
+            places.append((base, extra, T, offsets))
+            base, extra = base + T, extra + 2**bits - T + max(offsets)
+        edges, values = self._edges(sum(totals), extra), c["segment_values"]
+        read = []
+        for base, extra, T, offsets in places:
+            end = extra + 2**bits - T + max(offsets)
+            near = range(edges.index(base), edges.index(base + T))
+            far = range(edges.index(extra), edges.index(end))
+            own = [edges[i] - base for i in near] + [edges[i] - extra + T for i in far]
+            own.append(end - extra + T)
+            read.append(_read_window(bits, own, [values[i] for i in (*near, *far)], T, offsets))
+        weights, _, outputs, tables = zip(*read, strict=True)
+        stated = [{"form": "window", **table} for table in tables]
+        return list(weights), 2**bits, list(outputs), {"groups": groups["values"], "tables": stated}
+
+    def _edges(self, T, end):
+        """The ends of all segments of the lines, from 0."""
+        c = self.constants
+        H, values = c["segment_shift"], c["segment_values"]
         if "bucket_shift" in c:
             lines = [(0, end, c["bucket_shift"], 0)]
         else:
@@ -53,20 +84,7 @@ class Artifact:
                 starts.setdefault(here, first)
                 if there != here:
                     starts[there] = (there << H) - q
-        edges = [*(starts[i] for i in range(len(values))), end]
-        m = edges.index(T)
-        lengths = [b - a for a, b in pairwise(edges)]
-        outputs = [values[:m].index(value) for value in values]
-        weights = []
-        for offset in offsets:
-            row = lengths[:m].copy()
-            for i in range(m, len(values)):
-                low, high = max(edges[i], T + offset), min(edges[i + 1], 2**bits + offset)
-                row[outputs[i]] += max(high - low, 0)
-            weights.append(row)
-        extra = [[length, i] for length, i in zip(lengths[m:], outputs[m:], strict=True)]
-        base = {"word_bits": bits, "base": lengths[:m], "extra": extra, "offsets": offsets}
-        return weights, 2**bits, values[:m], {**base, "values": _hexadecimal(values[:m])}
+        return [*(starts[i] for i in range(len(values))), end]
 
     def _table(self):
         c = self.constants
@@ -98,6 +116,23 @@ class Artifact:
         stated = {"word_bits": bits, "labels": labels, "spacing": S, "blocks": blocks}
         ends = {"low": low, "high": high, "origin": c["origin"].hex(), "unit": unit.hex()}
         return weights, 4**bits, values, {**stated, "shapes": shapes, **ends}
+
+
+def _read_window(bits, edges, values, T, offsets):
+    """Weights, 2^B, outputs and tables of a window randomizer from the ends of its segments."""
+    m = edges.index(T)
+    lengths = [b - a for a, b in pairwise(edges)]
+    outputs = [values[:m].index(value) for value in values]
+    weights = []
+    for offset in offsets:
+        row = lengths[:m].copy()
+        for i in range(m, len(values)):
+            low, high = max(edges[i], T + offset), min(edges[i + 1], 2**bits + offset)
+            row[outputs[i]] += max(high - low, 0)
+        weights.append(row)
+    extra = [[length, i] for length, i in zip(lengths[m:], outputs[m:], strict=True)]
+    base = {"word_bits": bits, "base": lengths[:m], "extra": extra, "offsets": offsets}
+    return weights, 2**bits, values[:m], {**base, "values": _hexadecimal(values[:m])}
 
 
 def _alias_weights(entries, bits):

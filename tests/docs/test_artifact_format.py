@@ -9,14 +9,24 @@ from typing import get_type_hints
 import onnx
 import pytest
 from labeldp_verify.analysis.probabilities import row, value
-from labeldp_verify.certificate import Certificate, Optimality, PrivatePriorClaims
+from labeldp_verify.artifact import BucketGrid
+from labeldp_verify.certificate import (
+    Certificate,
+    ExactTableClaims,
+    GroupsClaims,
+    Optimality,
+    PrivatePriorClaims,
+    TableClaims,
+)
 
 from labeldp_compile.tools.inspection import decode_artifact
 from tests.docs.reader import Artifact
+from tests.group_helpers import grouped, write_grouped
+from tests.helpers import plain_counts
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "artifact-format.md").read_text(encoding="utf-8")
-FILES = sorted((ROOT / "tests" / "artifacts" / "v1").glob("*.onnx"))
+FILES = sorted((ROOT / "tests" / "old_files" / "v1").glob("*.onnx"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -36,14 +46,35 @@ def test_the_reader_decodes_what_the_library_does(path):
         assert str(ratio) == read.certificate["exact"]["realised_ratio"]
 
 
+@pytest.mark.parametrize("values", [(7, -2, 2**40), (0, 1, 2), ("a", "", "ü")])
+@pytest.mark.parametrize("grid", [None, BucketGrid(0, 0), BucketGrid(2, 5)])
+def test_the_reader_decodes_tables_by_group(values, grid):
+    randomizer = grouped(values)
+    read = Artifact(write_grouped(randomizer, grid=grid))
+    assert read.digest() == read.certificate["digests"]["tables"]
+    assert read.certificate["groups"]["values"] == list(values)
+    for weights, outputs, window in zip(read.weights, read.values, randomizer.windows, strict=True):
+        assert tuple(outputs) == window.values
+        for label, counts in enumerate(weights):
+            expected = plain_counts(window, label)
+            assert dict(zip(outputs, counts, strict=True)) == expected
+
+
 def test_every_constant_field_and_metadata_key_is_on_the_page():
     named = set(re.findall(r"`([a-z_0-9.]+)`", PAGE))
+    assert FILES
     for path in FILES:
         model = onnx.load(path)
         label_part = {"label_max", "label_default", "half", "rounding_shift", "rounding_unit"}
         constants = {t.name for t in model.graph.initializer} - label_part - {"words_per_label"}
         assert constants <= named, constants - named
         assert {entry.key for entry in model.metadata_props} <= named
+    model = onnx.load_from_string(write_grouped(grouped((0, 1, 2)), grid=BucketGrid(2, 5)))
+    constants = {t.name for t in model.graph.initializer} - label_part
+    assert constants <= named, constants - named
+    for kind in (GroupsClaims, TableClaims, ExactTableClaims):
+        for name in get_type_hints(kind):
+            assert any(part.endswith(name) for part in named), name
     for section, kind in get_type_hints(Certificate).items():
         inner = get_type_hints(kind) if dataclasses.is_dataclass(kind) else [section]
         for name in inner:

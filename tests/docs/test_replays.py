@@ -7,14 +7,14 @@ from click.testing import CliRunner
 from labeldp_runtime import Key
 
 from labeldp_compile.cli import main
-from tests.runtime.test_keyed_words import GOLDEN, SECRET
+from tests.runtime.test_keyed_words import GOLDEN, GOLDEN_BY_GROUP, SECRET
 
 PAGE = (Path(__file__).parents[2] / "docs" / "replays.md").read_text(encoding="utf-8")
 
 
 def test_the_golden_words_are_tested_ones():
     stated = re.findall(r"^\|.*\| `([0-9a-f]{16} [0-9a-f]{16} [0-9a-f]{16})` \|$", PAGE, re.M)
-    assert stated == [expected for *_, expected in GOLDEN]
+    assert stated == [expected for *_, expected in (*GOLDEN, *GOLDEN_BY_GROUP)]
     assert f"`{Key(SECRET).fingerprint}`" in PAGE
 
 

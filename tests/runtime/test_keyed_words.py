@@ -89,6 +89,23 @@ GOLDEN = [  # id, version, canonical label, three words: also in docs/replays.md
 ]
 
 
+GOLDEN_BY_GROUP = [  # the same, and the index of the group
+    (5, 0, 7, 0, "12cd6d63e17ed6fc e09872b46f84d873 b3f6b84fb4eda4f7"),
+    (5, 0, 7, 1, "ad19984c2f17cdc4 ddcbdc6461ba219b 63ef968c0d167de5"),
+    (2**63, 0, 7, 44, "b765bc154e1051b8 cb420018622c3146 f65c9e6beba1bb29"),
+    ("Zoë-2024-000017", 1, 7, 44, "f93042f206e2c1d3 4eae03b681a8c9ce c5e50572deeb7e22"),
+]
+
+
+@pytest.mark.parametrize(("value", "version", "label", "group", "expected"), GOLDEN_BY_GROUP)
+def test_golden_words_by_group(value, version, label, group, expected):
+    derive = KeyedWords(Key(SECRET), "visits", DIGEST, 3)
+    got = derive(
+        read_ids([value]), np.array([label], np.uint64), version, np.array([group], np.uint64)
+    )
+    assert [f"{word:016x}" for word in got[0].tolist()] == expected.split()
+
+
 @pytest.mark.parametrize(("value", "version", "label", "expected"), GOLDEN)
 def test_golden_words(value, version, label, expected):
     got = words([value], [label], version, count=3)[0].tolist()

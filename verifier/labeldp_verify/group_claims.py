@@ -1,7 +1,7 @@
 """What a certificate claims of tables by group: of each by itself, and of all together.
 
 Each table is checked as if it were a file of its own (``TableClaims``). ε is the largest of them
-all, for a label meets one table only, which its public group names (privacy.md, Theorem 15).
+all, for a label meets one table only, which its public group names (privacy.md, Theorem 14).
 Losses, their lower bounds and mean squares of bias are weighted with the groups' public sizes.
 """
 

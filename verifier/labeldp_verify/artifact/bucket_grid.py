@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from labeldp_verify.forms import WindowRandomizer
 
 SINGLE_GRID_ENTRIES = 1 << 15  # 256 kB: one grid is faster while it fits a core's cache
+SINGLE_GRID_OF_GROUPS = 1 << 17  # of many tables, which miss that cache anyway
 MAX_ENTRIES = 1 << 22
 COMFORTABLE_ENTRIES = 1 << 20  # 8 MB; more than that only where a mechanism has no choice
 
@@ -97,8 +98,13 @@ class BucketGrid:
         return [behind - (first >> shift) for (first, _, shift), behind in stretches]
 
 
-def choose_grid(lines: TwoLines, max_entries: int | None = None) -> BucketGrid | None:
-    """The grid that the compiler uses, or None where it needs more entries (``MAX_ENTRIES``)."""
+def choose_grid(
+    lines: TwoLines, max_entries: int | None = None, single_entries: int = SINGLE_GRID_ENTRIES
+) -> BucketGrid | None:
+    """The grid that the compiler uses, or None where it needs more entries (``MAX_ENTRIES``).
+
+    Up to ``single_entries`` one grid serves both lines, even if two would be smaller.
+    """
     boundaries = np.array(lines.boundaries(), dtype=np.int64)
     m = len(lines.base)
     widest = 62 - len(boundaries).bit_length()  # keeps (segment << shift) below 2^63
@@ -110,9 +116,9 @@ def choose_grid(lines: TwoLines, max_entries: int | None = None) -> BucketGrid |
     two = BucketGrid(base - 1 if base == extra else base, extra)
     size_one, size_two = _size(one, lines), _size(two, lines)
     best = two
-    if not lines.extra or size_one <= max(SINGLE_GRID_ENTRIES, size_two):
+    if not lines.extra or size_one <= max(single_entries, size_two):
         best = one
-    elif size_two > SINGLE_GRID_ENTRIES and len(lines.extra) > 1:
+    elif size_two > single_entries and len(lines.extra) > 1:
         three = _three_grids(boundaries, m, base, widest)
         if 2 * _size(three, lines) < size_two:
             best = three

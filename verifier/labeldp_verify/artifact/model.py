@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from labeldp_verify.artifact.bucket_grid import BucketGrid, choose_grid
+from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS, BucketGrid, choose_grid
 from labeldp_verify.artifact.canonical import canonical_json
 from labeldp_verify.artifact.graph import INT64, UINT64, Graph
 from labeldp_verify.artifact.label_graph import (
@@ -69,7 +69,7 @@ def write_model(
     elif isinstance(randomizer, TableRandomizer):
         add_table(graph, row, words[0], randomizer)
     elif isinstance(randomizer, GroupedWindows):
-        grid = grid or choose_grid(randomizer.lines)
+        grid = grid or choose_grid(randomizer.lines, single_entries=SINGLE_GRID_OF_GROUPS)
         if grid is None:
             raise ValueError("the lookup tables would be too large; use fewer groups or labels")
         group = graph.input("group", group_type(randomizer.groups), ["N"])

@@ -1,7 +1,7 @@
 """Window randomizers by public group: a table for each listed group, and one for all others.
 
 A label's group is a public value that was fixed before any label was seen, so that its own table
-decides what it pays (privacy.md, Theorem 15). All tables speak of the same labels and consume words
+decides what it pays (privacy.md, Theorem 14). All tables speak of the same labels and consume words
 of the same size.
 
 For the lookup, the base lines of all tables lie one behind the other, and behind them all extra

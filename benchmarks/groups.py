@@ -43,6 +43,7 @@ CASES = [
 ]
 COUNTS = (8, 44, 1000)
 SHAPES = 8  # different priors; more groups share them
+MOST_FEWER = 8
 BATCHES = (100_000, 1_000_000)
 
 
@@ -55,12 +56,20 @@ def priors(k, generator):
 
 
 def windows(mechanism, k, epsilon, word_bits, generator):
+    """(weights, artifact) of each prior; tables of wide segments have fewer bits than others."""
+    made, needed = [], []
     for weights in priors(k, generator):
         text = SPEC.format(
             last=k - 1, epsilon=epsilon, mechanism=mechanism, weights=weights.tolist()
         )
         spec = parse_spec(text)
-        yield weights, assemble(spec, estimate_prior(spec, None), "0" * 64, word_bits=word_bits)
+        prior = estimate_prior(spec, None)
+        made.append((weights, spec, prior))
+        grid = choose_grid(assemble(spec, prior, "0" * 64, word_bits=word_bits).randomizer)
+        needed.append(min(grid.base_shift, grid.extra_shift))
+    for (weights, spec, prior), shift in zip(made, needed, strict=True):
+        bits = max(word_bits - min(shift - min(needed), MOST_FEWER), 30)
+        yield weights, assemble(spec, prior, "0" * 64, word_bits=bits)
 
 
 def grouped(made, k, epsilon, values):

@@ -88,11 +88,12 @@ def assert_exact(
     model: bytes, randomizer: GroupedWindows, labels: Sequence[Any], unlisted: Sequence[Any]
 ) -> None:
     """Every word of every label in every group, and in some that are not listed."""
-    words, groups = all_words(randomizer.word_bits), randomizer.groups
+    groups = randomizer.groups
     session = session_of(model)
     for value in (*groups.values, *unlisted):
         listed = value in groups.values
         table = groups.values.index(value) if listed else len(groups.values)
+        words = all_words(randomizer.windows[table].word_bits)
         for row, label in enumerate(labels):
             dtype = object if isinstance(label, str) else type(label)
             feed = {

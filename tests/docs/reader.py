@@ -41,27 +41,34 @@ class Artifact:
 
     def _grouped_window(self):
         c = self.constants
-        bits, totals, groups = 64 - c["word_shift"], c["base_totals"], self.certificate["groups"]
+        totals, groups = c["base_totals"], self.certificate["groups"]
+        shifts = c.get("word_shifts") or [c["word_shift"]] * len(totals)
         width, places = c["moves_per_group"], []
         base, extra = 0, sum(totals)
         for g, T in enumerate(totals):
             moves = c["moves"][g * width : (g + 1) * width]
             assert set(moves[::2]) == {base}
             offsets = [move - (extra - T) for move in moves[1::2]]
-            places.append((base, extra, T, offsets))
+            bits = 64 - shifts[g]
+            places.append((bits, base, extra, T, offsets))
             base, extra = base + T, extra + 2**bits - T + max(offsets)
         edges, values = self._edges(sum(totals), extra), c["segment_values"]
         read = []
-        for base, extra, T, offsets in places:
+        for bits, base, extra, T, offsets in places:
             end = extra + 2**bits - T + max(offsets)
             near = range(edges.index(base), edges.index(base + T))
             far = range(edges.index(extra), edges.index(end))
             own = [edges[i] - base for i in near] + [edges[i] - extra + T for i in far]
             own.append(end - extra + T)
             read.append(_read_window(bits, own, [values[i] for i in (*near, *far)], T, offsets))
-        weights, _, outputs, tables = zip(*read, strict=True)
+        weights, totals, outputs, tables = zip(*read, strict=True)
         stated = [{"form": "window", **table} for table in tables]
-        return list(weights), 2**bits, list(outputs), {"groups": groups["values"], "tables": stated}
+        return (
+            list(weights),
+            list(totals),
+            list(outputs),
+            {"groups": groups["values"], "tables": stated},
+        )
 
     def _edges(self, T, end):
         """The ends of all segments of the lines, from 0."""

@@ -59,7 +59,7 @@ class GroupClaims:
             f"the graph's constants decode to window randomizers by group: {r.groups.tables:,} "
             f"tables (the last for all groups that are not listed), {r.labels:,} labels, "
             f"{r.outputs:,} outputs, up to {widest.outputs:,} in one table, words of "
-            f"{r.word_bits} bits"
+            f"{self._bits} bits"
         )
 
     def rows(self) -> str:
@@ -67,7 +67,7 @@ class GroupClaims:
         self._each(TableClaims.rows)
         return (
             "in every table, every label's probabilities are whole counts that sum to exactly "
-            f"2^{self.randomizer.word_bits}"
+            f"2^{self._bits}"
         )
 
     def privacy(self) -> str:
@@ -116,6 +116,11 @@ class GroupClaims:
         gap = relative_gap(self._mean(objectives), bound)
         agree(self.certificate, "utility.certified_gap", gap)
         return f"all tables together are within {gap:.2g} (relatively) of the least possible"
+
+    @property
+    def _bits(self) -> str:
+        least, most = min(self.randomizer.word_bits), max(self.randomizer.word_bits)
+        return str(most) if least == most else f"({least} … {most})"
 
     @property
     def _loss(self) -> str:

@@ -57,7 +57,12 @@ def add_grouped_window(
     """
     graph.output("private_label", output_type(randomizer.windows[0].values[0]), ["N"])
 
-    u = _uniform(graph, word, randomizer.word_bits)
+    if len(set(randomizer.word_bits)) == 1:
+        u = _uniform(graph, word, randomizer.word_bits[0])
+    else:
+        by = graph.vector("word_shifts", UINT64, [64 - bits for bits in randomizer.word_bits])
+        shift = graph.node("GatherElements", [by, group], "word_shift", axis=0)
+        u = _highest(graph, word, shift)
     totals = [window.base_total for window in randomizer.windows]
     base_totals = graph.vector("base_totals", INT64, totals)
     base_total = graph.node("GatherElements", [base_totals, group], "base_total", axis=0)
@@ -93,7 +98,10 @@ def _add_lookup(
 
 
 def _uniform(graph: Graph, word: str, word_bits: int) -> str:
-    shift = graph.scalar("word_shift", UINT64, 64 - word_bits)
+    return _highest(graph, word, graph.scalar("word_shift", UINT64, 64 - word_bits))
+
+
+def _highest(graph: Graph, word: str, shift: str) -> str:
     high = graph.node("BitShift", [word, shift], "word_high", direction="RIGHT")
     return graph.node("Cast", [high], "u", to=INT64)
 

@@ -10,6 +10,7 @@ Rows here are those of all tables: table · k + row.
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -70,20 +71,22 @@ class GroupedFile(FileForm):
         rows, words = [], []
         for table, window in enumerate(r.windows):
             at, u = boundary_pairs(window, share)
+            low = np.uint64(64 - window.word_bits)
+            full = u.astype(np.uint64) << low
+            full[1::2] |= (np.uint64(1) << low) - np.uint64(1)  # bits below u must not matter
             rows.append(at + table * k)
-            words.append(u)
-        low = np.uint64(64 - r.word_bits)
-        full = np.concatenate(words).astype(np.uint64) << low
-        full[1::2] |= (np.uint64(1) << low) - np.uint64(1)  # bits below u must not matter
-        return np.concatenate(rows), full[:, None]
+            words.append(full)
+        return np.concatenate(rows), np.concatenate(words)[:, None]
 
     def outputs_of(self, rows: Rows, words: Words) -> NDArray[Any]:
         """[n] what the integers demand for rows [n] of all tables and words [n, 1]."""
         r = self.randomizer
-        u = (words[:, 0] >> np.uint64(64 - r.word_bits)).astype(np.int64)
+        tables = rows // r.labels
+        shifts = np.array([64 - bits for bits in r.word_bits], dtype=np.uint64)
         totals = np.array([window.base_total for window in r.windows], dtype=np.int64)
         moves = np.array(r.moves(), dtype=np.int64).reshape(-1, 2)
-        t = u + moves[rows, (u >= totals[rows // r.labels]).astype(np.int64)]
+        u = (words[:, 0] >> shifts[tables]).astype(np.int64)
+        t = u + moves[rows, (u >= totals[tables]).astype(np.int64)]
         ends = np.array(r.lines.boundaries(), dtype=np.int64)
         kind = object if isinstance(r.segment_values[0], str) else None
         values = np.array(r.segment_values, dtype=kind)
@@ -99,16 +102,20 @@ def read_grouped(
 ) -> tuple[GroupedWindows, BucketGrid]:
     """The tables that the graph's constants describe, and how their lookup grid is laid out."""
     constants = Constants(model)
-    (word_shift,) = constants.integers("word_shift", UINT64, 0)
+    if constants.has("word_shifts"):
+        shifts = constants.integers("word_shifts", UINT64, 1)
+    else:
+        shifts = constants.integers("word_shift", UINT64, 0) * groups.tables
     totals = constants.integers("base_totals", INT64, 1)
     moves = constants.integers("moves", INT64, 1)
-    demand(2 <= word_shift <= 63, "the word size")
+    demand(all(2 <= shift <= 63 for shift in shifts), "the word size")
+    demand(len(shifts) == groups.tables, "the number of word sizes")
     demand(len(totals) == groups.tables, "the number of tables")
     demand(len(moves) == 2 * domain.size * groups.tables, "the number of moves")
-    word_bits = 64 - word_shift
-    demand(all(1 <= T <= 2**word_bits for T in totals), "the base lines")
+    sizes = list(zip(totals, [64 - shift for shift in shifts], strict=True))
+    demand(all(1 <= T <= 2**bits for T, bits in sizes), "the base lines")
 
-    starts, offsets, end = _places(totals, moves, domain.size, word_bits)
+    places, end = _places(sizes, moves, domain.size)
     grid = read_grid(constants)
     entries = constants.integers("grid", INT64, 1)
     boundaries = read_boundaries(entries, grid, sum(totals), end)
@@ -122,31 +129,42 @@ def read_grouped(
         return [b - a for a, b in pairwise(boundaries[i : j + 1])], values[i:j]
 
     windows = []
-    for own, (base, T, extra, length) in zip(offsets, starts, strict=True):
-        lengths, outputs = segments(base, base + T)
+    for place in places:
+        lengths, outputs = segments(place.base, place.base + place.T)
         check_outputs(outputs, domain)
-        extra_lengths, owners = segments(extra, extra + length)
+        extra_lengths, owners = segments(place.extra, place.end)
         index = {value: i for i, value in enumerate(outputs)}
         demand(all(v in index for v in owners), "the outputs of the extra line")
-        behind = tuple(Segment(n, index[v]) for n, v in zip(extra_lengths, owners, strict=True))
-        windows.append(WindowRandomizer(word_bits, tuple(lengths), behind, own, tuple(outputs)))
+        extra = tuple(Segment(n, index[v]) for n, v in zip(extra_lengths, owners, strict=True))
+        windows.append(
+            WindowRandomizer(place.bits, tuple(lengths), extra, place.offsets, tuple(outputs))
+        )
     return GroupedWindows(groups, tuple(windows)), grid
 
 
-def _places(
-    totals: list[int], moves: list[int], k: int, word_bits: int
-) -> tuple[list[tuple[int, int, int, int]], list[tuple[int, ...]], int]:
-    """Of each table (base start, T, extra start, extra length) and offsets; and where all end."""
-    base, extra = 0, sum(totals)
-    places, offsets = [], []
-    for table, T in enumerate(totals):
+@dataclass(frozen=True)
+class _Place:
+    """Where the lines of a table lie: base, base + T; extra, end; and its offsets [k]."""
+
+    bits: int
+    T: int
+    base: int
+    extra: int
+    end: int
+    offsets: tuple[int, ...]
+
+
+def _places(sizes: list[tuple[int, int]], moves: list[int], k: int) -> tuple[list[_Place], int]:
+    """The places of tables of so many (T, bits), and where the last one ends."""
+    base, extra = 0, sum(T for T, _ in sizes)
+    places = []
+    for table, (T, bits) in enumerate(sizes):
         own = moves[2 * k * table : 2 * k * (table + 1)]
         demand(all(move == base for move in own[::2]), "the moves along the base lines")
-        shifts = tuple(move - (extra - T) for move in own[1::2])
-        demand(min(shifts) >= 0, "the offsets")
-        length = 2**word_bits - T + max(shifts)
-        places.append((base, T, extra, length))
-        offsets.append(shifts)
-        base, extra = base + T, extra + length
-        demand(extra < 2**63, "the length of the lines")
-    return places, offsets, extra
+        offsets = tuple(move - (extra - T) for move in own[1::2])
+        demand(min(offsets) >= 0, "the offsets")
+        end = extra + 2**bits - T + max(offsets)
+        demand(end < 2**63, "the length of the lines")
+        places.append(_Place(bits, T, base, extra, end, offsets))
+        base, extra = base + T, end
+    return places, extra

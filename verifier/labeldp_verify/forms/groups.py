@@ -1,11 +1,11 @@
 """Window randomizers by public group: a table for each listed group, and one for all others.
 
 A label's group is a public value that was fixed before any label was seen, so that its own table
-decides what it pays (privacy.md, Theorem 14). All tables speak of the same labels and consume words
-of the same size.
+decides what it pays (privacy.md, Theorem 14). All tables speak of the same labels. Each may have a
+word size of its own: one whose segments are all wide needs fewer bits, and fewer buckets then.
 
 For the lookup, the base lines of all tables lie one behind the other, and behind them all extra
-lines. Row y of table g moves a word u, of B bits, to the point
+lines. Row y of table g moves a word u, of B_g bits, to the point
 
     t = u + base_start[g]                                     if u < T_g
     t = u + extra_start[g] − T_g + offsets_g[y]               otherwise
@@ -113,10 +113,10 @@ class GroupedWindows:
     form = "grouped_window"
     words_per_label = 1
 
-    @property
-    def word_bits(self) -> int:
-        """B, the number of random bits that one label consumes."""
-        return self.windows[0].word_bits
+    @cached_property
+    def word_bits(self) -> tuple[int, ...]:
+        """[G + 1] B of each table, the number of random bits that a label consumes there."""
+        return tuple(window.word_bits for window in self.windows)
 
     @property
     def labels(self) -> int:
@@ -190,7 +190,7 @@ def check_groups(randomizer: GroupedWindows) -> None:
         raise ValueError("every group must have a table, and the others one")
     for window in r.windows:
         check_form(window)
-    if len({(w.word_bits, len(w.offsets)) for w in r.windows}) != 1:
-        raise ValueError("all tables must have the same labels and the same word size")
+    if len({len(window.offsets) for window in r.windows}) != 1:
+        raise ValueError("all tables must have the same labels")
     if r.lines.base_total + r.lines.extra_total >= 1 << 63:
         raise ValueError("the lines of all tables together must stay below 2^63: use fewer bits")

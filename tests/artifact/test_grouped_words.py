@@ -1,5 +1,6 @@
 """Tables by group: the graph gives exactly their counts, for every word, label and group."""
 
+import random
 from fractions import Fraction
 
 import numpy as np
@@ -17,9 +18,12 @@ from labeldp_verify.forms import (
     WindowRandomizer,
 )
 from labeldp_verify.forms.groups import check_groups
+from labeldp_verify.forms.window import Segment
 
 from labeldp_compile.mechanisms.problem import label_values
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
+from tests.analysis import realised_ratio
+from tests.form_helpers import composition
 from tests.group_helpers import (
     DOMAIN,
     assert_exact,
@@ -230,6 +234,55 @@ def test_shifts_of_their_own_are_exact_at_every_size(sizes, level):
         "group": np.array(groups),
     }
     assert session.run(None, feed)[0].tolist() == expected
+
+
+def random_window(generator, labels, word_bits):
+    """Any base, any segments, any offsets; the first need not be 0."""
+    outputs = generator.randint(1, 5)
+    total = generator.randint(max(outputs, 2**word_bits // 2), 2**word_bits)
+    base = composition(generator, total, outputs)
+    window = 2**word_bits - total
+    offsets = [generator.randint(0, 2**word_bits // 3) for _ in range(labels)]
+    length = window + max(offsets)
+    parts = composition(generator, length, min(generator.randint(1, 6), length)) if length else ()
+    extra = tuple(Segment(n, generator.randrange(outputs)) for n in parts)
+    values = sorted(generator.sample(range(-50, 50), outputs))
+    return WindowRandomizer(
+        word_bits, base, extra, tuple(offsets), tuple(float(value) for value in values)
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_tables_of_random_sizes(seed):
+    generator = random.Random(seed)
+    labels, count = generator.randint(2, 4), generator.randint(1, 5)
+    bits = generator.choice([lambda: 9, lambda: generator.randint(6, 11)])
+    windows = tuple(random_window(generator, labels, bits()) for _ in range(count + 1))
+    values = generator.choice(
+        [
+            tuple(range(count)),
+            tuple(generator.sample(range(-9, 9), count)),
+            tuple(f"{n}" for n in generator.sample(range(99), count)),
+        ]
+    )
+    randomizer = GroupedWindows(Groups(values), windows)
+    domain = IntegerDomain(3, 2 + labels)
+    loss = generator.choice(["squared", "absolute", "zero_one"])
+    model = write_grouped(randomizer, domain, Fraction(12), loss)
+    report = check_bytes(model)
+    assert report.ok, report.checks
+    assert report.grouped.randomizer == randomizer
+    ratios = (realised_ratio(window) for window in windows)
+    assert Fraction(report.certificate.exact.realised_ratio) >= max(ratios)
+    assert_exact(model, randomizer, range(3, 3 + labels), randomizer.groups.unlisted()[:2])
+
+
+def test_the_poisson_loss_by_group():
+    windows = [randomized_response([1.0, 2.0, 4.0], range(3), Fraction(e), 30) for e in (1, 2)]
+    randomizer = GroupedWindows(Groups(("a",)), tuple(windows))
+    report = check_bytes(write_grouped(randomizer, IntegerDomain(1, 3), Fraction(2), "poisson"))
+    assert report.ok, report.checks
+    assert report.certificate.exact.noisy_label_loss is None
 
 
 def test_what_is_no_randomizer_by_group():

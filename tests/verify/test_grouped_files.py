@@ -323,6 +323,18 @@ def test_changed_constants(name):
     assert not check_bytes(mutant).ok
 
 
+@pytest.mark.parametrize(
+    "change", [swapped(0), moved(0, 1), moved(3, -1), lambda a: a[:-1], lambda a: a * 0 + 50]
+)
+def test_changed_sizes_of_words(change):
+    windows = tuple(some_windows(bits)[i] for i, bits in enumerate((10, 13, 11, 12)))
+    model = write_grouped(replaced(grouped(), windows=windows))
+    assert check_bytes(model).ok
+    mutant = with_constant(model, "word_shifts", change)
+    assert mutant != model
+    assert not check_bytes(mutant).ok
+
+
 def mapped(model, change):
     """The file with other attributes of the node that maps groups."""
     proto = onnx.load_from_string(model)

@@ -112,8 +112,8 @@ def choose_grid(
     base = _widest_shift(boundaries[1:m], widest)
     extra = _widest_shift(boundaries[m + 1 : -1], widest)
     one = BucketGrid(single, single)
-    # Equal widths would mean one grid; narrower buckets are always right.
-    two = BucketGrid(base - 1 if base == extra else base, extra)
+    # Equal widths would mean one grid; narrower buckets are always right, if there are any.
+    two = BucketGrid(base - 1 if base == extra > 0 else base, extra)
     size_one, size_two = _size(one, lines), _size(two, lines)
     best = two
     if not lines.extra or size_one <= max(single_entries, size_two):

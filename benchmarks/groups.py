@@ -6,7 +6,6 @@ label of a batch meets another table.
 """
 
 import argparse
-import math
 import statistics
 import time
 from fractions import Fraction
@@ -17,13 +16,14 @@ from labeldp_runtime import Randomizer
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.randomizer import CHUNK
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact import choose_grid, write_model
+from labeldp_verify.artifact import choose_grid
 from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS
-from labeldp_verify.forms import GroupedWindows, Groups, IntegerDomain
+from labeldp_verify.forms import Groups
 
-from labeldp_compile.certificate import Provenance, TableProvenance, build_grouped_certificate
+from labeldp_compile.errors import InputError
+from labeldp_compile.grouped import GroupPrior, assemble_groups
 from labeldp_compile.pipeline import assemble
-from labeldp_compile.prior import estimate_prior
+from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.spec import parse_spec
 
 SPEC = """
@@ -32,7 +32,7 @@ name: benchmark
 label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
 loss: squared
 privacy: {{epsilon: {epsilon}}}
-prior: {{kind: public, weights: {weights}}}
+prior: {{kind: uniform}}
 mechanism: {{kind: {mechanism}}}
 """
 CASES = [
@@ -43,7 +43,6 @@ CASES = [
 ]
 COUNTS = (8, 44, 1000)
 SHAPES = 8  # different priors; more groups share them
-MOST_FEWER = 8
 BATCHES = (100_000, 1_000_000)
 
 
@@ -52,41 +51,22 @@ def priors(k, generator):
     for _ in range(SHAPES):
         centre, width = generator.uniform(0, k), generator.uniform(2, k / 3)
         bell = np.exp(-(((np.arange(k) - centre) / width) ** 2) / 2)
-        yield (1000 * bell).astype(int) + 1
+        yield ((1000 * bell).astype(int) + 1).tolist()
 
 
-def windows(mechanism, k, epsilon, word_bits, generator):
-    """(weights, artifact) of each prior; tables of wide segments have fewer bits than others."""
-    made, needed = [], []
-    for weights in priors(k, generator):
-        text = SPEC.format(
-            last=k - 1, epsilon=epsilon, mechanism=mechanism, weights=weights.tolist()
-        )
-        spec = parse_spec(text)
-        prior = estimate_prior(spec, None)
-        made.append((weights, spec, prior))
-        grid = choose_grid(assemble(spec, prior, "0" * 64, word_bits=word_bits).randomizer)
-        needed.append(min(grid.base_shift, grid.extra_shift))
-    for (weights, spec, prior), shift in zip(made, needed, strict=True):
-        bits = max(word_bits - min(shift - min(needed), MOST_FEWER), 30)
-        yield weights, assemble(spec, prior, "0" * 64, word_bits=bits)
+def spec_of(mechanism, k, epsilon):
+    return parse_spec(SPEC.format(last=k - 1, epsilon=epsilon, mechanism=mechanism))
 
 
-def grouped(made, k, epsilon, values):
+def grouped(spec, weights, values):
     """The file of as many groups as there are values, and one table more."""
-    chosen = [made[i % len(made)] for i in range(len(values) + 1)]
-    randomizer = GroupedWindows(
-        Groups(tuple(values)), tuple(artifact.randomizer for _, artifact in chosen)
-    )
-    tables = [
-        TableProvenance(1, {"kind": "public", "weights": weights.tolist()}) for weights, _ in chosen
-    ]
-    provenance = Provenance(
-        "b", "b", "y", Fraction(epsilon), Fraction(0), tables[-1].prior, "0" * 64, {}
-    )
-    domain = IntegerDomain(0, k - 1)
-    certificate = build_grouped_certificate(domain, randomizer, "squared", provenance, "g", tables)
-    return randomizer, write_model(domain, randomizer, certificate.to_json())
+    epsilon = Fraction(str(spec.privacy.epsilon))
+    priors = []
+    for i in range(len(values) + 1):
+        w = weights[i % len(weights)]
+        prior = Prior(w, Fraction(0), epsilon, {"kind": "public", "weights": w})
+        priors.append(GroupPrior(1, prior))
+    return assemble_groups(spec, Groups(tuple(values)), "g", priors, "0" * 64, insecure=None)
 
 
 def alternating(functions, labels, runs):
@@ -109,19 +89,14 @@ def graph_of(randomizer, feed):
     return lambda: [session.run(None, part) for part in parts]
 
 
-def bits_for(count, epsilon):
-    """Fewer bits for more tables, whose lines share 63; each is at most e^ε words long."""
-    return 60 - max(count, 2).bit_length() - math.ceil(epsilon / math.log(2))
-
-
 def speeds(arguments, generator):
     print(f"onnxruntime {onnxruntime.__version__}; million labels a second\n")
     print("| randomizer | groups | labels a call | plain | integers | numbered | text |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     for mechanism, k, epsilon in CASES:
         for count in COUNTS:
-            made = list(windows(mechanism, k, epsilon, bits_for(count, epsilon), generator))
-            plain = Randomizer(made[0][1].model)
+            spec, weights = spec_of(mechanism, k, epsilon), list(priors(k, generator))
+            plain = Randomizer(assemble(spec, estimate_prior(spec, None), "0" * 64).model)
             maps = {
                 "integers": [7 * i + 3 for i in range(count)],
                 "numbered": list(range(count)),
@@ -129,10 +104,10 @@ def speeds(arguments, generator):
             }
             try:
                 by_group = {
-                    name: Randomizer(grouped(made, k, epsilon, values)[1])
+                    name: Randomizer(grouped(spec, weights, values).model)
                     for name, values in maps.items()
                 }
-            except ValueError as error:
+            except InputError as error:
                 print(f"| {mechanism}, k = {k}, ε = {epsilon} | {count:,} | {error} |")
                 continue
             for batch in BATCHES:
@@ -161,12 +136,13 @@ def files(generator):
     print("|---|---:|---:|---:|---:|---:|")
     for mechanism, k, epsilon in CASES:
         for count in COUNTS:
-            bits = bits_for(count, epsilon)
-            made = list(windows(mechanism, k, epsilon, bits, generator))
+            spec, weights = spec_of(mechanism, k, epsilon), list(priors(k, generator))
             try:
-                randomizer, model = grouped(made, k, epsilon, range(count))
-            except ValueError:
+                artifact = grouped(spec, weights, range(count))
+            except InputError:
                 continue
+            randomizer, model = artifact.randomizer, artifact.model
+            bits = f"{min(randomizer.word_bits)} … {max(randomizer.word_bits)}"
             grid = choose_grid(randomizer.lines, single_entries=SINGLE_GRID_OF_GROUPS)
             entries = sum(
                 ((stop - 1) >> shift) + 1 - (first >> shift)

@@ -290,17 +290,16 @@ def problem_of(
 _version = cache(importlib.metadata.version)  # which reads a file
 
 
-def _certified(
+def provenance_of(
     spec: Spec,
-    domain: Domain,
     prior: Prior,
-    solved: Solved,
     spec_digest: str,
     insecure: str | None,
     labels_per_user: int | None,
-) -> Artifact:
+) -> Provenance:
+    """What a certificate declares of where the artifact comes from."""
     tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
-    provenance = Provenance(
+    return Provenance(
         name=spec.name,
         mechanism=spec.mechanism.kind,
         column=spec.label.column,
@@ -313,6 +312,18 @@ def _certified(
         insecure=insecure,
         labels_per_user=labels_per_user,
     )
+
+
+def _certified(
+    spec: Spec,
+    domain: Domain,
+    prior: Prior,
+    solved: Solved,
+    spec_digest: str,
+    insecure: str | None,
+    labels_per_user: int | None,
+) -> Artifact:
+    provenance = provenance_of(spec, prior, spec_digest, insecure, labels_per_user)
     try:
         certificate = build_certificate(
             domain, solved.randomizer, spec.loss, provenance, solved.bound

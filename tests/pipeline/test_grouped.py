@@ -1,0 +1,123 @@
+"""From priors by group to one file: what it costs, what it proves, what is refused."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from labeldp_runtime import Randomizer
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis import analyse
+from labeldp_verify.forms import Groups
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.grouped import GroupPrior, assemble_groups, build_tables
+from labeldp_compile.mechanisms.problem import Solved
+from labeldp_compile.prior import Prior
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.spec import parse_spec
+
+SPEC = """
+version: 1
+name: by-group
+label: {{column: y, domain: {{kind: integer, min: 0, max: 19}}}}
+loss: squared
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{{mechanism}}}
+"""
+SIZES = (700, 200, 100, 0)
+
+
+def weights_of(centre):
+    return [1 + int(1000 / (1 + (y - centre) ** 2)) for y in range(20)]
+
+
+def priors(epsilon, centres=(2, 10, 17, 9)):
+    for size, centre in zip(SIZES, centres, strict=True):
+        weights = weights_of(centre)
+        statement = {"kind": "public", "weights": weights}
+        yield GroupPrior(size, Prior(weights, Fraction(0), Fraction(epsilon), statement))
+
+
+def made(mechanism, epsilon="1", groups=("a", "b", "c")):
+    spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=epsilon))
+    return assemble_groups(spec, Groups(groups), "g", list(priors(epsilon)), "0" * 64)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "kind: rr_on_bins",
+        "kind: randomized_response",
+        "kind: optimal_unbiased",
+        "kind: rr_top_k, k: 5",
+        "kind: rr_with_prior",
+        "kind: debiased_rr",
+    ],
+)
+@pytest.mark.parametrize("epsilon", ["1/2", "3"])
+def test_every_mechanism_of_windows(mechanism, epsilon):
+    spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=float(Fraction(epsilon))))
+    groups = Groups((0, 1, 2))
+    artifact = assemble_groups(spec, groups, "g", list(priors(epsilon)), "0" * 64)
+    report = check_bytes(artifact.model)
+    assert report.ok
+    assert report.grouped.randomizer == artifact.randomizer
+    private = Randomizer(artifact.model)(np.arange(20), groups=np.arange(20) % 5)
+    assert len(private) == 20
+
+
+def test_the_bounds_of_groups_make_one_that_is_nearly_reached():
+    certificate = made("kind: optimal_unbiased").certificate
+    assert certificate.utility.certified_gap < 1e-8
+    assert certificate.utility.largest_bias < 1e-8
+    for table in certificate.groups.tables:
+        assert table.optimality.over == "unbiased"
+        assert table.utility.certified_gap < 1e-8
+
+
+def test_groups_lose_less_than_one_table_for_all():
+    artifact = made("kind: rr_on_bins")
+    pooled = [0] * 20
+    for size, centre in zip(SIZES, (2, 10, 17, 9), strict=True):
+        weights = weights_of(centre)
+        pooled = [a + size * b for a, b in zip(pooled, weights, strict=True)]
+    spec = parse_spec(SPEC.format(mechanism="kind: rr_on_bins", epsilon="1"))
+    prior = Prior(pooled, Fraction(0), Fraction(1), {"kind": "public", "weights": pooled})
+    one = assemble_groups(spec, Groups(("all",)), "g", [GroupPrior(1, prior)] * 2, "0" * 64)
+    labels = [Fraction(y) for y in range(20)]
+    table = analyse(one.randomizer.windows[0])
+    loss = sum(
+        size * table.expected_loss(labels, weights_of(centre), "squared")[0]
+        for size, centre in zip(SIZES, (2, 10, 17, 9), strict=True)
+    ) / sum(SIZES)
+    assert artifact.certificate.utility.noisy_label_loss < 0.7 * float(loss)
+
+
+def test_a_table_of_wide_segments_has_fewer_bits():
+    def build(table, bits):
+        k = 2 if table else 200
+        values = [float(y) for y in range(k)]
+        return Solved(randomized_response(values, [0, k - 1], Fraction(1), bits))
+
+    fine, *coarse = (one.randomizer for one in build_tables(build, 4))
+    assert {window.word_bits for window in coarse} == {coarse[0].word_bits}
+    assert 4 <= fine.word_bits - coarse[0].word_bits <= 10
+    assert coarse[0].word_bits > 40
+
+
+@pytest.mark.parametrize("mechanism", ["kind: laplace", "kind: exponential"])
+def test_other_forms_are_one_clear_error(mechanism):
+    with pytest.raises(InputError, match="windows: choose another mechanism"):
+        made(mechanism)
+
+
+def test_groups_that_are_none_are_one_clear_error():
+    for groups, message in [
+        (("a", "a", "b"), "twice"),
+        (("a", "b", 3), "all text or all integers"),
+        (("a", "b"), "3 tables, and 4 priors"),
+        (("a", "b", "c", "d"), "5 tables, and 4 priors"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            made("kind: rr_on_bins", groups=groups)

@@ -27,8 +27,10 @@ class Groups:
         """
         values = stated["values"]
         wanted = str if element_type == "string" else int
-        if not values or any(type(value) is not wanted for value in values):
+        if type(values) is not list or not values or set(map(type, values)) != {wanted}:
             raise ValueError("the groups are not of the type that the graph takes")
+        if wanted is int and not -(2**63) <= min(values) <= max(values) < 2**63:
+            raise ValueError("a group does not fit int64")
         self.column = str(stated["column"])
         self.element_type = element_type
         self._missing = _unlisted(values)

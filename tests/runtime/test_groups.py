@@ -361,6 +361,30 @@ def test_a_certificate_whose_groups_are_not_the_graph_s():
         Randomizer(write_model(DOMAIN, uneven(), plain))
 
 
+@pytest.mark.parametrize(
+    "stated",
+    [
+        None,
+        [],
+        {},
+        {"column": "g"},
+        {"column": "g", "values": []},
+        {"column": "g", "values": "abc"},
+        {"column": "g", "values": ["7", "-2", "8"]},
+        {"column": "g", "values": [7, True, 8]},
+        {"column": "g", "values": [7, 2**63, 8]},
+        {"column": "g", "values": [7, 1e300, 8]},
+        {"column": "g", "values": {"7": 1}},
+    ],
+)
+def test_hostile_lists_of_groups_are_a_damaged_certificate(stated):
+    randomizer = grouped(CODES, 40)
+    certificate = certificate_of(write_grouped(randomizer))
+    certificate["groups"] = stated
+    with pytest.raises(ArtifactError, match="certificate is damaged"):
+        Randomizer(write_model(DOMAIN, randomizer, certificate))
+
+
 def test_policies_and_pickles(tmp_path):
     path = tmp_path / "groups.onnx"
     path.write_bytes(write_grouped(grouped(CODES, 40)))

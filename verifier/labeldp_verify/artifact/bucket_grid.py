@@ -99,12 +99,14 @@ class BucketGrid:
 
 
 def choose_grid(
-    lines: TwoLines, max_entries: int | None = None, single_entries: int = SINGLE_GRID_ENTRIES
+    lines: TwoLines, max_entries: int | None = None, single_entries: int | None = None
 ) -> BucketGrid | None:
     """The grid that the compiler uses, or None where it needs more entries (``MAX_ENTRIES``).
 
-    Up to ``single_entries`` one grid serves both lines, even if two would be smaller.
+    Up to ``single_entries`` (``SINGLE_GRID_ENTRIES``) one grid serves both lines, even if two would
+    be smaller.
     """
+    single_entries = SINGLE_GRID_ENTRIES if single_entries is None else single_entries
     boundaries = np.array(lines.boundaries(), dtype=np.int64)
     m = len(lines.base)
     widest = 62 - len(boundaries).bit_length()  # keeps (segment << shift) below 2^63

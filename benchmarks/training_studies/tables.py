@@ -7,10 +7,11 @@ The tasks: ``weeks`` (weeks_worked_in_year, census_kdd_train/test.parquet) and `
 (hours_per_week, adult_train/test.parquet) with the squared loss, ``visits`` (mdvis,
 randhie.parquet, four fifths of its rows for training) with the Poisson loss, ``house``
 (median_house_value in ten thousands, california_housing.parquet, without the column that has nulls)
-with the squared one. Mechanisms that need a prior spend part of ε on it (``split: auto``). Labels are randomized afresh for every
-seed, but a cell has one artifact: the spread leaves out the draw of its prior. Of the learning
-rates given, each cell shows the one with the least mean test loss, as in Appendix G.1 of Optimal
-unbiased randomizers: with several rates, that is a choice made on test labels.
+with the squared one. Mechanisms that need a prior spend part of ε on it (``split: auto``). Labels
+are randomized afresh for every seed, but a cell has one artifact: the spread leaves out the draw of
+its prior. Of the learning rates given, each cell shows the one with the least mean test loss, as in
+Appendix G.1 of Optimal unbiased randomizers: with several rates, that is a choice made on test
+labels.
 """
 
 import argparse

@@ -94,8 +94,19 @@ def debiased_values(
     scale = np.sqrt(np.maximum(likely, 1e-300))
     # in u = √q·v the penalty is a multiple of the identity, however rare an output is
     scaled = matrix * np.sqrt(shares)[:, None] / scale[None, :]
-    values, directions = np.linalg.eigh(scaled.T @ scaled)
-    values = np.clip(values, 0.0, 1.0)
-    goal = directions.T @ (scaled.T @ (np.sqrt(shares) * labels))
-    solved = directions @ (goal / ((1 - variance_weight) * values + variance_weight))
+    goal = np.sqrt(shares) * labels
+    # (AᵀA + c)⁻¹Aᵀ = Aᵀ(AAᵀ + c)⁻¹: noise may have many more outputs than there are labels
+    if len(labels) <= matrix.shape[1]:
+        solved = scaled.T @ _ridge(scaled @ scaled.T, goal, variance_weight)
+    else:
+        solved = _ridge(scaled.T @ scaled, scaled.T @ goal, variance_weight)
     return np.asarray(np.where(likely > 1e-15, solved / scale, 0.0))
+
+
+def _ridge(
+    gram: Float64[np.ndarray, "s s"], goal: Float64[np.ndarray, " s"], weight: float
+) -> Float64[np.ndarray, " s"]:
+    """((1 − λ)·G + λ)⁻¹·goal, for a G between 0 and the identity, singular or not."""
+    values, directions = np.linalg.eigh(gram)
+    stretched = (1 - weight) * np.clip(values, 0.0, 1.0) + weight
+    return np.asarray(directions @ ((directions.T @ goal) / stretched))

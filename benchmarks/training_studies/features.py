@@ -298,7 +298,7 @@ def _print(name, runs, table, lines, arguments, epsilons):
         cells = (f"{known[float(e)]:.1f}" if float(e) in known else "–" for e in epsilons)
         print(f"| *{method}, published* | " + " | ".join(cells) + " |")
     if name in PUBLISHED:
-        print(f"\nPublished: {SOURCE}; DP-SGD and LabelDP-Pro with {ACCOUNTING} accounting.")
+        print(f"\nPublished: {SOURCE}; DP-SGD and LabelDP-Pro {ACCOUNTING}.")
 
 
 def _cell(values, count):

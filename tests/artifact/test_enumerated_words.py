@@ -98,6 +98,14 @@ def test_unbiased_rounding_keeps_the_mean():
         assert np.mean(got) == pytest.approx(mean, abs=0.5 / 64)
 
 
+def test_segments_of_one_integer_on_both_lines():
+    extra = tuple(Segment(1, i % 3) for i in range(12))
+    randomizer = WindowRandomizer(4, (2, 1, 1), extra, (0, 0), (1.0, 2.0, 3.0))
+    model = write(IntegerDomain(1, 2), randomizer, Fraction(3), loss="squared")
+    assert check_bytes(model).ok
+    assert_exact(model, randomizer, range(1, 3))
+
+
 def test_three_grids_agree_with_one():
     # RRTop-k: the far part of its extra line has narrower segments.
     domain = IntegerDomain(0, 7)

@@ -82,8 +82,8 @@ def choose_grid(randomizer: WindowRandomizer, max_entries: int | None = None) ->
     base = _widest_shift(boundaries[1:m], widest)
     extra = _widest_shift(boundaries[m + 1 : -1], widest)
     one = BucketGrid(single, single)
-    # Equal widths would mean one grid; narrower buckets are always right.
-    two = BucketGrid(base - 1 if base == extra else base, extra)
+    # Equal widths would mean one grid; narrower buckets are always right, if there are any.
+    two = BucketGrid(base - 1 if base == extra > 0 else base, extra)
     size_one, size_two = _size(one, randomizer), _size(two, randomizer)
     best = two
     if not randomizer.extra or size_one <= max(SINGLE_GRID_ENTRIES, size_two):

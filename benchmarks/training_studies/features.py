@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import mean, median, stdev
 
@@ -44,6 +45,7 @@ GRADIENTS = (
     "LP-2ST",
     "ALIBI",
 )
+QUIET = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
 CENTRAL_RATES, LABEL_RATES = (0.5, 2.0, 8.0), (0.1, 0.5, 2.0)
 COLOURS = {
     RELEASE: "#1f77b4",
@@ -131,11 +133,16 @@ class Runs:
             for line in arguments.results.read_text(encoding="utf-8").splitlines():
                 run = json.loads(line)
                 self.found[_key(run)] = run
-        directory.mkdir(parents=True, exist_ok=True)
-        if name in IMAGES:
-            self.task = Images(arguments.data.absolute() / name)
-        else:
-            self.task = Table(TASKS[name], arguments.data, directory, arguments.rows)
+        self.kind = Images if name in IMAGES else Table
+
+    @cached_property
+    def task(self):
+        """Its data, written if they are a table's: not for showing what is there."""
+        data = self.arguments.data
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if self.kind is Images:
+            return Images(data.absolute() / self.name)
+        return Table(TASKS[self.name], data, self.directory, self.rows)
 
     def run(self, cell, seed):
         """The line of one run."""
@@ -158,9 +165,9 @@ class Runs:
         rates = CENTRAL_RATES if TRAINED[method].central else LABEL_RATES
 
         def value(rate):
-            return self.run(Cell(method, epsilon, rate), 0)[self.task.metric]
+            return self.run(Cell(method, epsilon, rate), 0)[self.kind.metric]
 
-        return Cell(method, epsilon, self.task.best(rates, key=value))
+        return Cell(method, epsilon, self.kind.best(rates, key=value))
 
     def there(self, method, epsilon):
         """The lines of the best rate that has the most seeds."""
@@ -181,7 +188,7 @@ class Runs:
         began = time.monotonic()
         command = [sys.executable, "-m", "labeldp_compile.cli", "train", str(config)]
         process = os.posix_spawn(
-            sys.executable, [*command, "-o", str(output)], os.environ, file_actions=_quiet()
+            sys.executable, [*command, "-o", str(output)], os.environ, file_actions=[QUIET]
         )
         _, status, usage = os.wait4(process, 0)
         seconds = time.monotonic() - began
@@ -232,11 +239,6 @@ class Runs:
         return folder / "artifact.onnx"
 
 
-def _quiet():
-    opened = os.open(os.devnull, os.O_WRONLY)
-    return [(os.POSIX_SPAWN_DUP2, opened, 1)]
-
-
 def _key(run):
     """What tells runs apart."""
     keys = ("task", "rows", "method", "epsilon", "seed", "rate", "epochs", "batch")
@@ -254,7 +256,7 @@ def study(name, arguments, directory):
             if arguments.show:
                 lines = runs.there(method, None if method == NONE else epsilon)
                 all_runs += lines
-                table[method, epsilon] = [line[runs.task.metric] for line in lines]
+                table[method, epsilon] = [line[runs.kind.metric] for line in lines]
                 continue
             if method in GRADIENTS:
                 if name not in IMAGES:
@@ -264,7 +266,7 @@ def study(name, arguments, directory):
                 one, count = Cell(method, None if method == NONE else epsilon), seeds
             lines = [runs.run(one, seed) for seed in count]
             all_runs += lines
-            table[method, epsilon] = [line[runs.task.metric] for line in lines]
+            table[method, epsilon] = [line[runs.kind.metric] for line in lines]
     table = {
         key: values for key, values in table.items() if any(table[key[0], e] for e in epsilons)
     }
@@ -281,7 +283,7 @@ def _print(name, runs, table, lines, arguments, epsilons):
     if arguments.show:
         many = "the seeds whose number stands in brackets"
     print(
-        f"\n{name}: test {runs.task.metric}, mean ± sd over {many}, δ = {DELTA} of one release and "
+        f"\n{name}: test {runs.kind.metric}, mean ± sd over {many}, δ = {DELTA} of one release and "
         "of noisy gradients, "
         f"substitution. A run of the command: {seconds:.0f} s (median), at most {memory:.1f} GiB. "
         f"{lines[0]['hardware']}.\n"

@@ -20,7 +20,7 @@ from labeldp_trainer.refine import refined_statement
 
 from labeldp_compile.cli import main
 from tests.trainer.kills import HOLD, TRAIN, kill_behind
-from tests.trainer.trainer_helpers import write_artifact, write_tables
+from tests.trainer.trainer_helpers import CONFIG, write_artifact, write_tables
 
 IMAGES = """
 version: 1
@@ -34,16 +34,8 @@ refine:
   training: {epochs: 4, batch_size: 40}
   shift: 1
 """
-TABLE = """
-version: 1
-name: table
-data:
-  kind: table
-  train: train.parquet
-  test: test.parquet
-  label: y
-  numeric: [a, b]
-  categorical: [c]
+TABLE = CONFIG.partition("model:")[0].replace("small", "table")
+TABLE += """\
 loss: squared
 method: {kind: one_release, epsilon: 8, delta: 1e-5, label_range: [1, 8]}
 refine:

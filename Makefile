@@ -39,6 +39,8 @@ JAX_TESTS := tests/trainer tests/docs/test_tutorial.py
 # Processes that are killed and resumed compile the same programs: what one has compiled, the next one reads.
 JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
+# Two processes of tests: linear algebra of several threads in each would wait for the other's.
+unit: export OPENBLAS_NUM_THREADS := 1
 unit: $(STAMP)
 	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages $(addprefix --ignore=,$(JAX_TESTS))
 	@$(JAX_CACHE) $(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)

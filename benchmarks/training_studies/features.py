@@ -11,16 +11,17 @@ table is of the defaults. The others train a linear model on the same representa
 labels.
 
 Every finished run is a line of ``--results``, and is not run again: interrupt and go on at will.
+``--show`` runs nothing, and shows what is there with the number of seeds.
 """
 
 import argparse
 import json
 import os
-import re
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import mean, median, stdev
 
@@ -32,7 +33,8 @@ from training_studies.tables import TASKS, prepare
 
 from labeldp_compile.pipeline import compile_spec
 
-IMAGES = ("fashion-mnist", "mnist")
+TITLES = {"fashion-mnist": "Fashion-MNIST", "mnist": "MNIST"}
+IMAGES = tuple(TITLES)
 DELTA = "1e-5"
 RELEASE, PRIVATE, NONE = "one release", "private labels", "no privacy"
 GRADIENTS = (
@@ -43,7 +45,18 @@ GRADIENTS = (
     "LP-2ST",
     "ALIBI",
 )
+QUIET = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
 CENTRAL_RATES, LABEL_RATES = (0.5, 2.0, 8.0), (0.1, 0.5, 2.0)
+COLOURS = {
+    RELEASE: "#1f77b4",
+    NONE: "grey",
+    PRIVATE: "#ff7f0e",
+    "DP-SGD": "#2ca02c",
+    "label-free clipping": "#17becf",
+    "LabelDP-Pro": "#d62728",
+    "LP-2ST": "#9467bd",
+    "ALIBI": "#8c564b",
+}
 EPSILONS = {True: ["0.1", "0.2", "0.5", "1", "2"], False: ["0.1", "0.2", "0.5", "1", "2", "4"]}
 PART = "{{images: {0}/{1}-images-idx3-ubyte.gz, labels: {0}/{1}-labels-idx1-ubyte.gz}}"
 SPEC = """
@@ -120,11 +133,16 @@ class Runs:
             for line in arguments.results.read_text(encoding="utf-8").splitlines():
                 run = json.loads(line)
                 self.found[_key(run)] = run
-        directory.mkdir(parents=True, exist_ok=True)
-        if name in IMAGES:
-            self.task = Images(arguments.data.absolute() / name)
-        else:
-            self.task = Table(TASKS[name], arguments.data, directory, arguments.rows)
+        self.kind = Images if name in IMAGES else Table
+
+    @cached_property
+    def task(self):
+        """Its data, written if they are a table's: not for showing what is there."""
+        data = self.arguments.data
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if self.kind is Images:
+            return Images(data.absolute() / self.name)
+        return Table(TASKS[self.name], data, self.directory, self.rows)
 
     def run(self, cell, seed):
         """The line of one run."""
@@ -147,9 +165,19 @@ class Runs:
         rates = CENTRAL_RATES if TRAINED[method].central else LABEL_RATES
 
         def value(rate):
-            return self.run(Cell(method, epsilon, rate), 0)[self.task.metric]
+            return self.run(Cell(method, epsilon, rate), 0)[self.kind.metric]
 
-        return Cell(method, epsilon, self.task.best(rates, key=value))
+        return Cell(method, epsilon, self.kind.best(rates, key=value))
+
+    def there(self, method, epsilon):
+        """The lines of the best rate that has the most seeds."""
+        by_rate = {}
+        for run in self.found.values():
+            if (run["task"], run["rows"], run["method"]) != (self.name, self.rows, method):
+                continue
+            if run["epsilon"] == epsilon:
+                by_rate.setdefault(run.get("rate"), []).append(run)
+        return max(by_rate.values(), key=len, default=[])
 
     def _measured(self, cell, seed):
         config = self.directory / "config.yaml"
@@ -160,7 +188,7 @@ class Runs:
         began = time.monotonic()
         command = [sys.executable, "-m", "labeldp_compile.cli", "train", str(config)]
         process = os.posix_spawn(
-            sys.executable, [*command, "-o", str(output)], os.environ, file_actions=_quiet()
+            sys.executable, [*command, "-o", str(output)], os.environ, file_actions=[QUIET]
         )
         _, status, usage = os.wait4(process, 0)
         seconds = time.monotonic() - began
@@ -211,11 +239,6 @@ class Runs:
         return folder / "artifact.onnx"
 
 
-def _quiet():
-    opened = os.open(os.devnull, os.O_WRONLY)
-    return [(os.POSIX_SPAWN_DUP2, opened, 1)]
-
-
 def _key(run):
     """What tells runs apart."""
     keys = ("task", "rows", "method", "epsilon", "seed", "rate", "epochs", "batch")
@@ -230,6 +253,11 @@ def study(name, arguments, directory):
     table, all_runs = {}, []
     for method in arguments.methods:
         for epsilon in epsilons:
+            if arguments.show:
+                lines = runs.there(method, None if method == NONE else epsilon)
+                all_runs += lines
+                table[method, epsilon] = [line[runs.kind.metric] for line in lines]
+                continue
             if method in GRADIENTS:
                 if name not in IMAGES:
                     continue
@@ -238,7 +266,10 @@ def study(name, arguments, directory):
                 one, count = Cell(method, None if method == NONE else epsilon), seeds
             lines = [runs.run(one, seed) for seed in count]
             all_runs += lines
-            table[method, epsilon] = [line[runs.task.metric] for line in lines]
+            table[method, epsilon] = [line[runs.kind.metric] for line in lines]
+    table = {
+        key: values for key, values in table.items() if any(table[key[0], e] for e in epsilons)
+    }
     _print(name, runs, table, all_runs, arguments, epsilons)
     if arguments.pictures is not None:
         _draw(name, runs, table, arguments.pictures / f"features_{name}.png", epsilons)
@@ -248,27 +279,42 @@ def _print(name, runs, table, lines, arguments, epsilons):
     plain = [line for line in lines if line["method"] not in GRADIENTS]
     seconds = median(line["seconds"] for line in plain or lines)
     memory = max(line["gib"] for line in lines)
+    many = f"{arguments.seeds} seeds (of gradients: {min(arguments.seeds, 3)})"
+    if arguments.show:
+        many = "the seeds whose number stands in brackets"
     print(
-        f"\n{name}: test {runs.task.metric}, mean ± sd over {arguments.seeds} seeds (of gradients: "
-        f"{min(arguments.seeds, 3)}), δ = {DELTA} of all but private labels, LP-2ST and ALIBI (0), "
+        f"\n{name}: test {runs.kind.metric}, mean ± sd over {many}, δ = {DELTA} of one release and "
+        "of noisy gradients, "
         f"substitution. A run of the command: {seconds:.0f} s (median), at most {memory:.1f} GiB. "
         f"{lines[0]['hardware']}.\n"
     )
     print("| method | " + " | ".join(f"ε = {e}" for e in epsilons) + " |")
     print("|---" + "|---:" * len(epsilons) + "|")
     for method in dict.fromkeys(method for method, _ in table):
-        print(f"| {method} | " + " | ".join(_cell(table[method, e]) for e in epsilons) + " |")
+        print(
+            f"| {method} | "
+            + " | ".join(_cell(table[method, e], arguments.show) for e in epsilons)
+            + " |"
+        )
     for method, known in PUBLISHED.get(name, {}).items():
         cells = (f"{known[float(e)]:.1f}" if float(e) in known else "–" for e in epsilons)
         print(f"| *{method}, published* | " + " | ".join(cells) + " |")
     if name in PUBLISHED:
-        print(f"\nPublished: {SOURCE}; DP-SGD and LabelDP-Pro with {ACCOUNTING} accounting.")
+        print(f"\nPublished: {SOURCE}; DP-SGD and LabelDP-Pro {ACCOUNTING}.")
 
 
-def _cell(values):
-    """Mean and spread."""
+def _cell(values, count):
+    """Mean and spread, and of how many."""
+    if not values:
+        return "–"
     spread = f" ± {stdev(values):.2g}" if len(values) > 1 else ""
-    return f"{mean(values):.4g}{spread}"
+    return f"{mean(values):.4g}{spread}" + f" ({len(values)})" * count
+
+
+def _colour(method):
+    """The same for a method here and in a paper."""
+    family = "private labels" if method == "RR" else method.partition(",")[0]
+    return COLOURS.get(family, "black")
 
 
 def _draw(name, runs, table, path, epsilons):
@@ -276,15 +322,19 @@ def _draw(name, runs, table, path, epsilons):
     figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     places = [float(e) for e in epsilons]
     for method in dict.fromkeys(method for method, _ in table):
-        middle = [mean(table[method, e]) for e in epsilons]
-        spread = [stdev(v) if len(v) > 1 else 0 for v in (table[method, e] for e in epsilons)]
-        style = {"lw": 2.4} if method == RELEASE else {"lw": 1.2}
+        cells = {float(e): table[method, e] for e in epsilons if table[method, e]}
+        middle = [mean(values) for values in cells.values()]
+        spread = [stdev(values) if len(values) > 1 else 0 for values in cells.values()]
+        style = {"lw": 2.4 if method == RELEASE else 1.2, "color": _colour(method)}
         if method == NONE:
-            style |= {"color": "grey", "ls": ":"}
-        axes.errorbar(places, middle, spread, label=method, marker="o", ms=3, capsize=2, **style)
+            style |= {"ls": ":"}
+        axes.errorbar(
+            list(cells), middle, spread, label=method, marker="o", ms=3, capsize=2, **style
+        )
     for method, known in PUBLISHED.get(name, {}).items():
         label = f"{method} (published)"
-        axes.plot(list(known), list(known.values()), "--", lw=0.9, marker="x", ms=4, label=label)
+        style = {"lw": 0.9, "marker": "x", "ms": 4, "color": _colour(method)}
+        axes.plot(list(known), list(known.values()), "--", label=label, **style)
     axes.set_xscale("log")
     axes.set_xticks(places, epsilons)
     axes.minorticks_off()
@@ -292,7 +342,7 @@ def _draw(name, runs, table, path, epsilons):
     axes.set_ylabel("test accuracy in percent" if name in IMAGES else "test MSE")
     if name not in IMAGES:
         axes.set_yscale("log")
-    axes.set_title(re.sub("-", " ", name))
+    axes.set_title(TITLES.get(name) or TASKS[name].label.replace("_", " "))
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, ncols=2)
     figure.savefig(path, dpi=150)
@@ -319,6 +369,7 @@ def main(given=None):
     parser.add_argument("--hull", type=int, default=64, help="examples of alt_conv's hull")
     parser.add_argument("--results", type=Path, default=Path("training_features.jsonl"))
     parser.add_argument("--pictures", type=Path, help="a folder for pictures")
+    parser.add_argument("--show", action="store_true", help="run nothing")
     parser.add_argument("--work", type=Path, help="a folder to keep runs in; default: none is kept")
     arguments = parser.parse_args(given)
     for name, some, all_of in (

@@ -1,12 +1,12 @@
 """Test accuracies, in percent, that papers report, by data set, method and ε.
 
-LabelDP-Pro (ICLR 2024), Table 5 (a) and Table 14; networks of convolutions, δ = 1e-5. Their central
-methods account for a batch by add/remove adjacency of whole examples, which calls the same noise a
-smaller ε than substitution does.
+LabelDP-Pro (ICLR 2024), Table 5 (a) and Table 14; networks of convolutions. The paper does not say
+how it accounts for a batch of DP-SGD and LabelDP-Pro; by add/remove adjacency of whole examples, as
+is usual, the same noise is called about half the ε that it has under substitution.
 """
 
 SOURCE = "LabelDP-Pro (ICLR 2024), Tables 5 and 14"
-ACCOUNTING = "add/remove"
+ACCOUNTING = "most likely with add/remove accounting, which halves ε"
 PUBLISHED = {
     "fashion-mnist": {
         "RR": {0.1: 15.7, 0.2: 19.8, 0.5: 46.9, 1: 75.7, 2: 84.6},

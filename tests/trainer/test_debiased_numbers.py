@@ -42,13 +42,14 @@ def test_labels_with_the_same_outputs_stand_for_their_mean():
     assert values[2] == 0  # an output that never comes
 
 
+@pytest.mark.parametrize("outputs", [3, 6])
 @pytest.mark.parametrize("weight", [1e-4, 0.1, 1.0])
-def test_nothing_near_has_less_bias_and_variance(weight):
+def test_nothing_near_has_less_bias_and_variance(weight, outputs):
     random = np.random.default_rng(0)
-    matrix, shares = random.dirichlet(np.ones(6), 4), random.dirichlet(np.ones(4))
+    matrix, shares = random.dirichlet(np.ones(outputs), 4), random.dirichlet(np.ones(4))
     values = debiased_values(matrix, LABELS, shares, weight)
     least = objective(matrix, shares, values, weight)
-    for step in random.normal(size=(50, 6)):
+    for step in random.normal(size=(50, outputs)):
         assert objective(matrix, shares, values + 1e-2 * step, weight) >= least
     if weight == 1:  # the mean of the labels behind an output
         joint = shares[:, None] * matrix

@@ -11,7 +11,7 @@ import onnxruntime
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from labeldp_trainer import parse_config
+from labeldp_trainer import parse_config, train
 from labeldp_trainer.augment import flipped, shifted
 from labeldp_trainer.methods import one_release
 from labeldp_trainer.methods.minibatch import STATEMENT
@@ -20,7 +20,7 @@ from labeldp_trainer.refine import refined_statement
 
 from labeldp_compile.cli import main
 from tests.trainer.kills import HOLD, TRAIN, kill_behind
-from tests.trainer.trainer_helpers import write_artifact, write_tables
+from tests.trainer.trainer_helpers import CONFIG, write_artifact, write_tables
 
 IMAGES = """
 version: 1
@@ -34,16 +34,8 @@ refine:
   training: {epochs: 4, batch_size: 40}
   shift: 1
 """
-TABLE = """
-version: 1
-name: table
-data:
-  kind: table
-  train: train.parquet
-  test: test.parquet
-  label: y
-  numeric: [a, b]
-  categorical: [c]
+TABLE = CONFIG.partition("model:")[0].replace("small", "table")
+TABLE += """\
 loss: squared
 method: {kind: one_release, epsilon: 8, delta: 1e-5, label_range: [1, 8]}
 refine:
@@ -167,6 +159,13 @@ def test_runs_names_the_network_and_compares_it(place):
     assert found["images"]["model"] == "cnn" and found["table"]["model"] == "mlp"
     for name, metric in (("images", "accuracy"), ("table", "mse")):
         assert found[name]["test"][metric] == document(place / "runs" / name)["test"][metric]
+
+
+def test_a_network_that_is_worse_than_what_it_learnt_from_is_named(place, tmp_path):
+    text = TABLE.replace("epochs: 8", "epochs: 1").replace("0.03", "0.00001")
+    release = place / "runs" / "table" / "release.npz"
+    result = train(parse_config(text, "short.yaml", place), tmp_path / "run", release=release)
+    assert result.notes[-1].startswith("refining made the model worse: test loss")
 
 
 def test_no_label_is_read(place, tmp_path, monkeypatch):

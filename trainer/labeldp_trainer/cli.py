@@ -233,7 +233,6 @@ def runs_command(
     from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs import find_runs, to_json  # noqa: PLC0415
     from labeldp_trainer.outcomes.runs_table import (  # noqa: PLC0415
-        LEFT,
         runs_page,
         tables,
         unfinished,
@@ -248,7 +247,7 @@ def runs_command(
         lines = unfinished(runs)
         for table in reversed(tables(runs)):
             between = [""] if lines else []
-            cells = text_table(table.header, table.rows, left=LEFT)
+            cells = text_table(table.header, table.rows, left=table.left)
             lines = [table.title, *cells, *between, *lines]
         say(*lines)
     if html is not None:

@@ -126,7 +126,6 @@ def train(
     else:
         _require_same(folder, facts, devices, repeats_noise=repeats_noise)
         also(folder.path)
-    notes = (*(() if representation is None else representation.notes), *method.notes)
     by_steps = partial(_by_steps, folder, progress)
     if isinstance(method, Method):
         params, metrics = by_steps(setting, method, params, tests)
@@ -137,6 +136,7 @@ def train(
         params, model = _fitted(folder, model, method), refinement.model
         outputs = refinement.outputs(setting.model, params, dataset, representation, steps)
         params, metrics = _refined(refinement, outputs, setting, params, statement, tests, by_steps)
+    notes = _notes(representation, method, metrics)
     save_params(folder.params, params)
     write_json(folder.result, _result(metrics, loss, tests))
     return Result(params, metrics, model, statement, output, notes)
@@ -157,6 +157,27 @@ def _refined(
     method, params = refinement.method(own, outputs, statement), refinement.start(outputs, fitted)
     params, metrics = by_steps(own, method, params, refinement.tests(tests, setting.devices))
     return params, {"before_refining": before, **metrics}
+
+
+def _notes(
+    representation: Representation | None, method: Method | Solved, metrics: Line
+) -> tuple[str, ...]:
+    learnt = () if representation is None else representation.notes
+    return (*learnt, *method.notes, *_if_worse(metrics))
+
+
+def _if_worse(metrics: Line) -> tuple[str, ...]:
+    """A note where the test set speaks against refining."""
+    before = metrics.get("before_refining")
+    if not before:
+        return ()
+    name, sign = ("accuracy", -1) if "accuracy" in before else ("loss", 1)
+    if sign * metrics[f"{_TEST}{name}"] <= sign * before[name]:
+        return ()
+    return (
+        f"refining made the model worse: test {name} {metrics[f'{_TEST}{name}']:.4g}, "
+        f"{before[name]:.4g} before: leave refine out, or train longer",
+    )
 
 
 def _by_steps(

@@ -38,3 +38,23 @@ class UserLevel(Strict):
         if (self.user_column is None) != (self.max_examples_per_user is None):
             raise ValueError("user_column and max_examples_per_user belong together")
         return self
+
+
+SMALLEST_DELTA = 1e-300
+"""The least δ that accounting resolves: float64 ends there."""
+LabelRange = tuple[Number, Number]
+
+
+class NoisySum(UserLevel):
+    """Part of every method that adds noise to sums over labels."""
+
+    delta: Annotated[Number, Field(gt=0, lt=1)]
+    label_range: LabelRange | None = Field(None, description="the ends of a regression's labels")
+
+    @model_validator(mode="after")
+    def _resolved(self) -> Self:
+        if self.delta < SMALLEST_DELTA:
+            raise ValueError(f"delta: the least that is resolved is {SMALLEST_DELTA:g}; raise it")
+        if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
+            raise ValueError("label_range: the first end must be less than the second")
+        return self

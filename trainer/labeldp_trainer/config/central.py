@@ -6,20 +6,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from labeldp_trainer.config.base import Number, UserLevel
+from labeldp_trainer.config.base import NoisySum, Number
 
 Positive = Annotated[Number, Field(gt=0)]
 ClipNorm = Annotated[Number, Field(ge=1e-6, le=1e6)]  # far from where float32 noise rounds away
 Count = Annotated[StrictInt, Field(ge=1)]
-LabelRange = tuple[Number, Number]
-SMALLEST_DELTA = 1e-300
-"""The least δ that accounting resolves: float64 ends there."""
 _CENTRED = ("centre", "centre_units", "radius_floor")
 
 
-class _Central(UserLevel):
+class _Central(NoisySum):
     epsilon: Annotated[Number, Field(gt=0, le=60)]
-    delta: Annotated[Number, Field(gt=0, lt=1)]
     clip_norm: ClipNorm = 1.0
     clipping: Literal["standard", "label_free"] = "standard"
     batches: Literal["secret", "public", "partition"] = "secret"
@@ -30,7 +26,6 @@ class _Central(UserLevel):
     centre: Literal["mean", "none"] = "mean"
     centre_units: Count | None = Field(None, description="default: 256, or all")
     radius_floor: Positive = 1e-3
-    label_range: LabelRange | None = Field(None, description="the ends of a regression's labels")
 
     @property
     def needs_labels(self) -> bool:
@@ -39,10 +34,6 @@ class _Central(UserLevel):
 
     @model_validator(mode="after")
     def _central(self) -> Self:
-        if self.delta < SMALLEST_DELTA:
-            raise ValueError(f"delta: the least that is resolved is {SMALLEST_DELTA:g}; raise it")
-        if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
-            raise ValueError("label_range: the first end must be less than the second")
         if self.max_batch is not None and self.batches == "partition":
             raise ValueError("max_batch: the batches of a partition all have the same size")
         given = [name for name in _CENTRED if name in self.model_fields_set]

@@ -16,7 +16,7 @@ import numpy as np
 from dp_accounting import pld
 from scipy import optimize, special, stats
 
-from labeldp_trainer.config.central import SMALLEST_DELTA
+from labeldp_trainer.config.base import SMALLEST_DELTA
 from labeldp_trainer.dp_gradient.losses import Pair, composed_epsilon, gaussian_log_delta
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20

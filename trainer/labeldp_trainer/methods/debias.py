@@ -18,7 +18,7 @@ from labeldp_verify import VerificationError
 from labeldp_verify.analysis import probabilities
 from labeldp_verify.analysis.inversion import least_variance_inverse
 
-from labeldp_compile.tools.inspection import decode_artifact
+from labeldp_compile.tools.inspection import Decoded, decode_artifact
 from labeldp_trainer.data.labels import places
 from labeldp_trainer.errors import ArtifactError
 
@@ -27,10 +27,19 @@ def probability_matrix(
     path: Path,
 ) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:
     """Pr[output | label] of a verified artifact, and its m outputs. Raises InputError."""
+    return matrix_of(verified(path))
+
+
+def verified(path: Path) -> Decoded:
+    """An artifact that verifies. Raises InputError."""
     try:
-        decoded = decode_artifact(path)
+        return decode_artifact(path)
     except VerificationError as error:
         raise ArtifactError(f"{path}: does not verify: {error}") from None
+
+
+def matrix_of(decoded: Decoded) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:
+    """Pr[output | label], and the m outputs."""
     randomizer = decoded.randomizer
     matrix = probabilities.matrix(randomizer, range(decoded.domain.size))
     return matrix, [probabilities.value(randomizer, o) for o in range(randomizer.outputs)]

@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from labeldp_verify import VerificationError
-from labeldp_verify.analysis import probabilities
 
-from labeldp_compile.tools.inspection import decode_artifact, label_at
+from labeldp_compile.tools.inspection import label_at
 from labeldp_trainer.data.labels import places
-from labeldp_trainer.errors import ArtifactError
+from labeldp_trainer.methods.debias import matrix_of, verified
 
 _MOST_ENTRIES = 1 << 24
 _STEPS = 1000
@@ -47,16 +45,13 @@ def debiased_numbers(path: Path, private: Any) -> DebiasedNumbers | None:
 
     Raises InputError; ValueError if the artifact never outputs one of them.
     """
-    try:
-        decoded = decode_artifact(path)
-    except VerificationError as error:
-        raise ArtifactError(f"{path}: does not verify: {error}") from None
-    randomizer, size = decoded.randomizer, decoded.domain.size
-    if size * randomizer.outputs > _MOST_ENTRIES:
+    decoded = verified(path)
+    size = decoded.domain.size
+    if size * decoded.randomizer.outputs > _MOST_ENTRIES:
         return None
-    matrix = probabilities.matrix(randomizer, range(size))
+    matrix, outputs = matrix_of(decoded)
     labels = np.array([label_at(decoded.domain, index) for index in range(size)], np.float64)
-    rows = places(private, [probabilities.value(randomizer, o) for o in range(len(matrix.T))])
+    rows = places(private, outputs)
     if (rows < 0).any():
         raise ValueError("holds labels that the artifact never outputs")
     weights = np.array([float(w) for w in decoded.certificate.prior.weights])
@@ -94,8 +89,19 @@ def debiased_values(
     scale = np.sqrt(np.maximum(likely, 1e-300))
     # in u = √q·v the penalty is a multiple of the identity, however rare an output is
     scaled = matrix * np.sqrt(shares)[:, None] / scale[None, :]
-    values, directions = np.linalg.eigh(scaled.T @ scaled)
-    values = np.clip(values, 0.0, 1.0)
-    goal = directions.T @ (scaled.T @ (np.sqrt(shares) * labels))
-    solved = directions @ (goal / ((1 - variance_weight) * values + variance_weight))
+    goal = np.sqrt(shares) * labels
+    # (AᵀA + c)⁻¹Aᵀ = Aᵀ(AAᵀ + c)⁻¹: noise may have many more outputs than there are labels
+    if len(labels) <= matrix.shape[1]:
+        solved = scaled.T @ _ridge(scaled @ scaled.T, goal, variance_weight)
+    else:
+        solved = _ridge(scaled.T @ scaled, scaled.T @ goal, variance_weight)
     return np.asarray(np.where(likely > 1e-15, solved / scale, 0.0))
+
+
+def _ridge(
+    gram: Float64[np.ndarray, "s s"], goal: Float64[np.ndarray, " s"], weight: float
+) -> Float64[np.ndarray, " s"]:
+    """((1 − λ)·G + λ)⁻¹·goal, for a G between 0 and the identity, singular or not."""
+    values, directions = np.linalg.eigh(gram)
+    stretched = (1 - weight) * np.clip(values, 0.0, 1.0) + weight
+    return np.asarray(directions @ ((directions.T @ goal) / stretched))

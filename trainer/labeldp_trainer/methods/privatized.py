@@ -69,7 +69,7 @@ class PrivatizedBuilder:
         randomized_here = self._method.private_column is None
         source = {SOURCE: np.array(self._certificate.sha256)}
         keep = source | {KEPT: as_numpy(private)} if randomized_here else source
-        debiased = self._method.debiased or left is not None
+        debiased = left is not None
         statement = self._statement(setting, len(private), whole, debiased=debiased)
         notes = self._notes(left, regression=setting.loss.task.classes is None)
         if self._loaded.config.closed_form:

@@ -41,13 +41,10 @@ from labeldp_trainer.onnx_export.layers import (
 def outputs(graph: Graph, model: Model, params: Any, x: Encoded) -> Value:
     """What ``model.apply`` gives. Raises DataError for a model that is none of the package's."""
     if isinstance(model, Scaled):
-        inner = outputs(graph, model.model, params, x)
-        scaled = graph.node("Mul", inner, graph.floats(model.scale))
-        return graph.node("Add", scaled, graph.floats(model.offset))
+        return _moved(graph, outputs(graph, model.model, params, x), model.scale, model.offset)
     if isinstance(model, Rescaled):
         inner = outputs(graph, model.model, params["model"], x)
-        scaled = graph.node("Mul", inner, graph.floats(params["scale"]))
-        return graph.node("Add", scaled, graph.floats(params["offset"]))
+        return _moved(graph, inner, params["scale"], params["offset"])
     if isinstance(model, Clamped):
         low, high = (graph.floats(end) for end in np.asarray(params["ends"], np.float32))
         return graph.node("Clip", outputs(graph, model.model, params["model"], x), low, high)
@@ -56,6 +53,11 @@ def outputs(graph: Graph, model: Model, params: Any, x: Encoded) -> Value:
     if type(model) not in _WRITERS:
         raise DataError(f"a model of type {type(model).__name__} has no form in ONNX here")
     return _WRITERS[type(model)](graph, model, params, x)
+
+
+def _moved(graph: Graph, x: Value, scale: Any, offset: Any) -> Value:
+    """offset + scale·x."""
+    return graph.node("Add", graph.node("Mul", x, graph.floats(scale)), graph.floats(offset))
 
 
 def _log_link(graph: Graph, x: Value) -> Value:

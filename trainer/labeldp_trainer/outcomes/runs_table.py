@@ -11,7 +11,7 @@ from labeldp_trainer.outcomes.runs import NONE, Run, groups
 
 _DIGITS = 5
 _BEFORE = ["run", "method", "representation", "model", "ε", "δ", "protects"]
-LEFT = (0, 1, 2, 3, 6)  # columns of words
+_WORDS = {"run", "method", "representation", "model", "protects"}
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Table:
 
     Attributes:
         title: what is compared, and the two baselines.
-        header: names of the columns.
+        header: names of the columns; one in which no run has anything is left out.
         rows: cells, the best run first.
         baseline: which row is the constant's, if one is.
     """
@@ -29,6 +29,11 @@ class Table:
     header: list[str]
     rows: list[list[str]]
     baseline: int | None
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """The columns of words."""
+        return tuple(i for i, name in enumerate(self.header) if name in _WORDS)
 
 
 def tables(runs: Sequence[Run]) -> list[Table]:
@@ -68,7 +73,10 @@ def _table(group: Sequence[Run]) -> Table:
         f"{first.label}: test {first.metric}, best first; {constant}: {shown(first.baseline)}; "
         f"no privacy: {best}"
     )
-    return Table(title, [*_BEFORE, f"test {first.metric}", "epochs", "seconds"], rows, place)
+    header = [*_BEFORE, f"test {first.metric}", "epochs", "seconds"]
+    used = [i for i, column in enumerate(zip(*rows, strict=True)) if set(column) != {NONE}]
+    kept = [[row[i] for i in used] for row in (header, *rows)]
+    return Table(title, kept[0], kept[1:], place)
 
 
 _CONSTANT = {"accuracy": "majority", "mse": "mean", "mae": "median", "loss": "mean"}

@@ -66,7 +66,7 @@ def grouped(spec, weights, values):
         w = weights[i % len(weights)]
         prior = Prior(w, Fraction(0), epsilon, {"kind": "public", "weights": w})
         priors.append(GroupPrior(1, prior))
-    return assemble_groups(spec, Groups(tuple(values)), "g", priors, "0" * 64, insecure=None)
+    return assemble_groups(spec, Groups.of(tuple(values)), priors, "0" * 64, insecure=None)
 
 
 def alternating(functions, labels, runs):

@@ -31,6 +31,7 @@ from labeldp_verify.certificate import (
     ExactClaims,
     ExactTableClaims,
     FieldLists,
+    GroupColumnClaims,
     GroupsClaims,
     LabelClaims,
     Optimality,
@@ -41,7 +42,7 @@ from labeldp_verify.certificate import (
     read_prior,
 )
 from labeldp_verify.forms import CategoricalDomain, Domain, GroupedWindows, Randomizer
-from labeldp_verify.forms.groups import check_groups
+from labeldp_verify.forms.grouped_windows import check_grouped
 from labeldp_verify.group_claims import relative_gap, total_bound, weighted
 from labeldp_verify.optimality import penalised
 
@@ -180,20 +181,19 @@ def build_grouped_certificate(
     randomizer: GroupedWindows,
     loss: Loss,
     provenance: Provenance,
-    column: str,
     tables: Sequence[TableProvenance],
 ) -> Certificate:
     """The certificate of tables by group: each as in a file of its own, and all together.
 
-    ``provenance`` holds the prior of the last of the ``tables`` [G + 1], which all groups have that
-    are not listed; ``column`` names the groups.
+    ``provenance`` holds the prior of the last of the ``tables`` [T + 1], which all rows have that
+    are in no other.
 
     Raises ValueError if a table is not ε₂-DP, or if the parts do not fit together.
     """
-    check_groups(randomizer)
+    check_grouped(randomizer)
     if len(tables) != randomizer.groups.tables or sum(table.size for table in tables) <= 0:
         raise ValueError("every table needs a size and a prior, and some group must have rows")
-    if column == provenance.column:
+    if provenance.column in [column.name for column in randomizer.groups.columns]:
         raise ValueError("the group cannot be the label: its table would tell the label")
     if provenance.labels_per_user is not None:
         raise ValueError("labels_per_user is not there for groups yet")
@@ -221,7 +221,15 @@ def build_grouped_certificate(
         )
         for one, table in zip(own, tables, strict=True)
     ]
-    groups = GroupsClaims(column, ASSIGNMENT, randomizer.groups.to_json(), claims)
+    groups = GroupsClaims(
+        assignment=ASSIGNMENT,
+        columns=[
+            GroupColumnClaims(column.name, **column.to_json())
+            for column in randomizer.groups.columns
+        ],
+        table_of_cell=randomizer.groups.to_json()["table_of_cell"],
+        tables=claims,
+    )
     worst = max(own, key=lambda one: rational(one.exact.realised_ratio))
     return replace(
         worst,

@@ -15,7 +15,7 @@ from labeldp_verify import OWN_FILES, VerificationError, check_bytes
 from labeldp_verify.artifact import choose_grid, write_model
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.forms import GroupedWindows, Groups, WindowRandomizer
-from labeldp_verify.forms.groups import check_values
+from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.forms.window import MAX_WORD_BITS
 
 from labeldp_compile.certificate import TableProvenance, build_grouped_certificate
@@ -54,16 +54,15 @@ class GroupedArtifact:
 def assemble_groups(
     spec: Spec,
     groups: Groups,
-    column: str,
     priors: Sequence[GroupPrior],
     spec_digest: str,
     *,
     insecure: str | None = None,
 ) -> GroupedArtifact:
-    """The artifact of a spec's mechanism for each of the priors [G + 1]; touches no label.
+    """The artifact of a spec's mechanism for each of the priors [T + 1]; touches no label.
 
-    The last prior is that of all groups that are not listed, and the certificate's own; what was
-    spent on priors stands there. ``column`` names the groups. Raises InputError for a mechanism
+    The last prior is that of all rows without a table of their own, and the certificate's own; what
+    was spent on priors stands there. Raises InputError for a mechanism
     that makes no windows, and where tables do not fit into one file.
     """
     pooled = priors[-1].prior
@@ -81,7 +80,7 @@ def assemble_groups(
         return solved[key]
 
     try:
-        check_values(groups.values)
+        check_groups(groups)
         if len(priors) != groups.tables:
             raise ValueError(f"the groups have {groups.tables} tables, and {len(priors)} priors")
         found = build_tables(build, groups.tables)
@@ -95,7 +94,6 @@ def assemble_groups(
             randomizer,
             spec.loss,
             provenance_of(spec, pooled, spec_digest, insecure, None),
-            column,
             tables,
         )
         model = write_model(domain, randomizer, certificate.to_json())

@@ -46,7 +46,7 @@ def some_windows(word_bits: int = 10) -> tuple[WindowRandomizer, ...]:
 
 def grouped(values: Sequence[Any] = (7, -2, 2**40), word_bits: int = 10) -> GroupedWindows:
     """Three groups of ``some_windows``, and its last one for all others."""
-    return GroupedWindows(Groups(tuple(values)), some_windows(word_bits))
+    return GroupedWindows(Groups.of(tuple(values), "g"), some_windows(word_bits))
 
 
 def write_grouped(
@@ -69,7 +69,7 @@ def write_grouped(
     provenance = Provenance(
         "test", "made_up", "y", epsilon, Fraction(0), tables[-1].prior, "0" * 64, {}
     )
-    certificate = build_grouped_certificate(domain, randomizer, loss, provenance, "g", tables)
+    certificate = build_grouped_certificate(domain, randomizer, loss, provenance, tables)
     return write_model(domain, randomizer, certificate.to_json(), grid)
 
 
@@ -81,7 +81,7 @@ def run(model: bytes, labels: Any, words: Any, groups: Any) -> list[Any]:
 
 
 def group_array(groups: Groups, value: Any, count: int) -> np.ndarray[Any, Any]:
-    return np.full(count, value, dtype=object if groups.is_text else np.int64)
+    return np.full(count, value, dtype=object if groups.columns[0].is_text else np.int64)
 
 
 def assert_exact(
@@ -90,9 +90,8 @@ def assert_exact(
     """Every word of every label in every group, and in some that are not listed."""
     groups = randomizer.groups
     session = session_of(model)
-    for value in (*groups.values, *unlisted):
-        listed = value in groups.values
-        table = groups.values.index(value) if listed else len(groups.values)
+    for value in (*(groups.columns[0].values or ()), *unlisted):
+        table = groups.table((value,))
         words = all_words(randomizer.windows[table].word_bits)
         for row, label in enumerate(labels):
             dtype = object if isinstance(label, str) else type(label)

@@ -2,63 +2,178 @@
 
 Whatever is not listed in the certificate goes to the table of all other groups, nulls included, and
 never raises. What a column may be is decided by the type that it declares: integers for groups that
-are integers, text for text. Numbers are not rounded: a column of floats is refused, and an object
-that is no integer is no listed group.
+are integers, text for text, numbers for bands. Integers are not rounded: a column of floats is
+refused for listed integers, and an object that is no integer is no listed group.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_runtime.canonical import Canonical, category_rows
-from labeldp_runtime.columns import read_group_column
+from labeldp_runtime.columns import read_group_column, refuse_misaligned_groups
 from labeldp_runtime.errors import GroupError, LabelError
+
+Feed = dict[str, NDArray[Any]]
+"""The columns [n] by the names of the graph's inputs; empty for a graph without groups."""
+
+_TYPES = {"int64": int, "string": str, "float64": float}
+
+
+@dataclass(frozen=True)
+class GroupColumn:
+    """One column: what it is called, where it goes, and the place of each value in it.
+
+    ``places`` gives a value that is not listed the number ``size``.
+    """
+
+    name: str
+    input: str
+    element_type: str
+    size: int
+    missing: str | int | float
+    places: Canonical
+
+    @classmethod
+    def of(cls, stated: dict[str, Any], input_name: str, element_type: str) -> GroupColumn:
+        """Of a certificate and a graph; raises KeyError, TypeError or ValueError for what is none.
+
+        ``element_type`` is that of the graph's input: int64, string or float64.
+        """
+        wanted = _TYPES[element_type]
+        listed = stated["bands"] if wanted is float else stated["values"]
+        if type(listed) is not list or not listed or set(map(type, listed)) != {wanted}:
+            raise ValueError("the groups are not of the type that the graph takes")
+        if wanted is int and not -(2**63) <= min(listed) <= max(listed) < 2**63:
+            raise ValueError("a group does not fit int64")
+        name = str(stated["name"])
+        if wanted is float:
+            size = len(listed) + 1
+            return cls(name, input_name, element_type, size, math.nan, _bands(listed, size))
+        size = len(listed)
+        return cls(
+            name,
+            input_name,
+            element_type,
+            size,
+            _unlisted(listed),
+            category_rows(listed, size),
+        )
 
 
 class Groups:
-    """The groups that a certificate lists, and the column that they are declared to come from."""
+    """The groups that a certificate lists, and the columns that they are declared to come from."""
 
-    def __init__(self, stated: dict[str, Any], element_type: str) -> None:
-        """``element_type`` is that of the graph's input: int64 or string.
+    def __init__(self, stated: dict[str, Any], inputs: list[tuple[str, str]]) -> None:
+        """``inputs`` are the names and element types of the graph's inputs for groups.
 
-        Raises KeyError, TypeError or ValueError for what is no list of groups.
+        Raises KeyError, TypeError or ValueError for what are no groups of such a graph.
         """
-        values = stated["values"]
-        wanted = str if element_type == "string" else int
-        if type(values) is not list or not values or set(map(type, values)) != {wanted}:
-            raise ValueError("the groups are not of the type that the graph takes")
-        if wanted is int and not -(2**63) <= min(values) <= max(values) < 2**63:
-            raise ValueError("a group does not fit int64")
-        self.column = str(stated["column"])
-        self.element_type = element_type
-        self._missing = _unlisted(values)
-        self.canonical: Canonical = category_rows(values, len(values))
+        self.columns = tuple(
+            GroupColumn.of(column, *given)
+            for column, given in zip(stated["columns"], inputs, strict=True)
+        )
+        own = len(stated["tables"]) - 1
+        cells = math.prod(column.size for column in self.columns)
+        tables = stated["table_of_cell"]
+        if tables is None:
+            tables = range(own)
+        elif type(tables) is not list or set(map(type, tables)) != {int}:
+            raise ValueError("the tables of the groups are no list of integers")
+        if len(tables) != cells or not 0 <= min(tables) <= max(tables) <= own:
+            raise ValueError("the tables of the groups are not one for each")
+        self._tables = np.array([*tables, own], dtype=np.uint64)
 
-    def read(self, values: Any, labels: int) -> NDArray[Any]:
-        """Groups [n] as the graph takes them; raises GroupError unless they are one a label."""
-        if values is None:
+    @property
+    def names(self) -> list[str]:
+        """The columns that the groups are declared to come from."""
+        return [column.name for column in self.columns]
+
+    def read(self, labels: Any, groups: Any, columns: Any, count: int) -> Feed:
+        """What the graph takes; raises GroupError unless it is one value a label in each column.
+
+        ``groups`` is the only column of one, ``columns`` anything that gives columns by their
+        names: a frame, a table, a mapping.
+        """
+        if (groups is None) == (columns is None):
             raise GroupError(
-                "this artifact has a table for each group: give groups=, one a label, "
-                f"from the column {self.column!r}"
+                f"this artifact has a table for each group: {self._how()}, one a label"
             )
+        if groups is not None and (len(self.columns) > 1 or _is_mapping(groups)):
+            raise GroupError(f"the groups come from columns by their names: {self._how()}")
+        feed: Feed = {}
+        for column in self.columns:
+            given = groups if columns is None else _of(columns, column.name)
+            refuse_misaligned_groups(labels, given)
+            feed[column.input] = self._column(column, given, count)
+        return feed
+
+    def tables(self, feed: Feed) -> NDArray[np.uint64]:
+        """[n] the index of each row's table, as the graph finds it."""
+        cell: Any = 0
+        beyond: Any = False
+        for column in self.columns:
+            place = column.places(feed[column.input])
+            cell = cell * column.size + place
+            beyond = beyond | (place == column.size)
+        return self._tables[np.where(beyond, len(self._tables) - 1, cell)]
+
+    def _column(self, column: GroupColumn, given: Any, count: int) -> NDArray[Any]:
         try:
-            groups = read_group_column(values, self.element_type, self._missing)
+            read = read_group_column(given, column.element_type, column.missing)
         except LabelError as error:
-            raise GroupError(str(error).replace("labels", "groups")) from None
-        if len(groups) != labels:
-            raise GroupError(f"expected one group a label, got {len(groups)} for {labels} labels")
-        return groups
+            reason = str(error).replace("labels", "groups")
+            raise GroupError(f"the column {column.name!r}: {reason}") from None
+        if len(read) != count:
+            raise GroupError(f"expected one group a label, got {len(read)} for {count} labels")
+        return read
+
+    def _how(self) -> str:
+        if len(self.columns) == 1:
+            return f"give groups=, from the column {self.names[0]!r}"
+        return f"give columns=, a frame or a mapping with the columns {self.names}"
 
 
 def refuse_groups(groups: Groups | None, where: str) -> None:
     """Raise GroupError where an artifact with groups cannot be used."""
     if groups is not None:
         raise GroupError(
-            f"{where} does not take artifacts with groups: call the randomizer itself, with "
-            f"groups= from the column {groups.column!r}"
+            f"{where} does not take artifacts with groups: call the randomizer itself, with the "
+            f"columns {groups.names}"
         )
+
+
+def _of(columns: Any, name: str) -> Any:
+    """A column by its name."""
+    if hasattr(columns, "column_names") and name not in columns.column_names:  # pyarrow's errors
+        raise GroupError(f"there is no column {name!r} of groups")
+    try:
+        return columns[name]
+    except Exception as error:  # every library has its own
+        raise GroupError(f"there is no column {name!r} of groups") from error
+
+
+def _is_mapping(groups: Any) -> bool:
+    return isinstance(groups, Mapping) or hasattr(groups, "columns")
+
+
+def _bands(edges: list[float], other: int) -> Canonical:
+    """The function from numbers [n] to their bands; NaN has the place ``other``."""
+    if any(low >= high for low, high in pairwise(edges)):
+        raise ValueError("the edges of bands do not increase")
+
+    def places(numbers: NDArray[Any]) -> NDArray[np.uint64]:
+        found = np.searchsorted(edges, numbers, side="right")
+        return np.where(np.isnan(numbers), other, found).astype(np.uint64)
+
+    return places
 
 
 def _unlisted(values: list[Any]) -> str | int:

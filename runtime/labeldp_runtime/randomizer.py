@@ -18,7 +18,6 @@ from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.columns import (
     read_ids,
     read_labels,
-    refuse_misaligned_groups,
     refuse_misalignment,
 )
 from labeldp_runtime.duplicates import refuse_duplicates
@@ -33,7 +32,7 @@ from labeldp_runtime.errors import (
     PlatformError,
     UnsupportedFormatError,
 )
-from labeldp_runtime.groups import Groups, refuse_groups
+from labeldp_runtime.groups import Feed, Groups, refuse_groups
 from labeldp_runtime.ids import Ids
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
@@ -47,6 +46,13 @@ _Words = Callable[[int, int], NDArray[np.uint64]]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Labels = Collection[object]
 """Arrays of numpy, lists and other sequences."""
+
+
+class Columns(Protocol):
+    """A frame of pandas or Polars, a table of pyarrow, or a mapping: columns by their names."""
+
+    def __getitem__(self, name: str, /) -> object:
+        """The column of a name."""
 
 
 class Column(Protocol):
@@ -140,6 +146,7 @@ class Randomizer:
         labels: ColumnLike,
         *,
         groups: Labels | Column | None = None,
+        columns: Columns | None = None,
         ids: Labels | Column | None = None,
         version: int = 0,
     ) -> ColumnLike: ...
@@ -149,11 +156,18 @@ class Randomizer:
         labels: Labels,
         *,
         groups: Labels | Column | None = None,
+        columns: Columns | None = None,
         ids: Labels | Column | None = None,
         version: int = 0,
     ) -> NDArray[np.generic]: ...
     def __call__(
-        self, labels: object, *, groups: object = None, ids: object = None, version: int = 0
+        self,
+        labels: object,
+        *,
+        groups: object = None,
+        columns: object = None,
+        ids: object = None,
+        version: int = 0,
     ) -> object:
         """Private labels [n] for labels [n], in the same kind of column.
 
@@ -164,9 +178,11 @@ class Randomizer:
         (no text) counts as missing. Raises LabelError for another shape or container, or a declared
         type that cannot hold the labels.
 
-        An artifact with tables by group takes ``groups`` [n], the public group of each label:
-        integers or text, as the certificate lists them. Nulls and groups that are not listed have
-        the table of all others. Raises GroupError.
+        An artifact with tables by group takes ``groups`` [n], the public group of each label, if
+        they come from one column: integers, text, or numbers for bands, as the certificate lists
+        them. Otherwise, or as well, it takes ``columns``: a frame, a table or a mapping, of which
+        it reads the ``group_columns``. Nulls and what is not listed have the table of all others.
+        Raises GroupError.
 
         With a key, ``ids`` [n] name the labels: integers, text, bytes or UUIDs, none null and none
         twice. A label that has changed needs a new ``version``, and spends its ε again. Raises
@@ -182,8 +198,7 @@ class Randomizer:
         (dtype('float64'), np.True_)
         """
         array, like = read_labels(labels, self._element_type, self._missing)
-        refuse_misaligned_groups(labels, groups)
-        group = self._read_groups(groups, len(array))
+        group = self._read_groups(labels, groups, columns, len(array))
         if self._keyed is None:
             if ids is not None or version != 0:
                 raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
@@ -205,9 +220,9 @@ class Randomizer:
         return _ELEMENT_TYPES[self._session.get_outputs()[0].type]
 
     @property
-    def group_column(self) -> str | None:
-        """The column that the groups are declared to come from; None if it takes no groups."""
-        return None if self._groups is None else self._groups.column
+    def group_columns(self) -> list[str]:
+        """The columns that the groups are declared to come from; none if it takes no groups."""
+        return [] if self._groups is None else self._groups.names
 
     @property
     def certificate(self) -> dict[str, Json]:
@@ -239,6 +254,7 @@ class Randomizer:
         labels: Labels | Column,
         words: NDArray[np.uint64],
         groups: Labels | Column | None = None,
+        columns: Columns | None = None,
     ) -> NDArray[np.generic]:
         """Private labels for words [n] (or [n, w]) that the caller brings.
 
@@ -248,7 +264,7 @@ class Randomizer:
         array, _ = read_labels(labels, self._element_type, self._missing)
         if words.dtype != np.uint64 or words.shape != self._words_shape(len(array)):
             raise LabelError(f"expected uint64 words of shape {self._words_shape(len(array))}")
-        group = self._read_groups(groups, len(array))
+        group = self._read_groups(labels, groups, columns, len(array))
         return self._chunked(array, lambda start, stop: words[start:stop], group)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -274,6 +290,7 @@ class Randomizer:
             label, entropy, *group = self._session.get_inputs()
             self._element_type = _ELEMENT_TYPES[label.type]
             self._groups = _groups_of(stated, group)
+            group_types = [_ELEMENT_TYPES[given.type] for given in group]
             self._words_per_label = int(entropy.shape[1]) if len(entropy.shape) == 2 else 1
             vectors = json.loads(metadata["labeldp.self_test"])
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
@@ -289,7 +306,7 @@ class Randomizer:
             self._element_type,
             self._words_per_label,
             domain,
-            None if self._groups is None else self._groups.element_type,
+            dict(zip([given.name for given in group], group_types, strict=True)),
         ):
             raise PlatformError(
                 f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "
@@ -306,17 +323,15 @@ class Randomizer:
                 f"{source}: has labels that this labeldp-runtime cannot key: upgrade it"
             ) from error
 
-    def _read_groups(self, values: Any, labels: int) -> NDArray[Any] | None:
-        """Groups [n] as the graph takes them; None for a graph without."""
+    def _read_groups(self, labels: Any, groups: Any, columns: Any, count: int) -> Feed:
+        """Groups [n] as the graph takes them; nothing for a graph without."""
         if self._groups is not None:
-            return self._groups.read(values, labels)
-        if values is not None:
+            return self._groups.read(labels, groups, columns, count)
+        if groups is not None or columns is not None:
             raise GroupError("this artifact has one table for all labels: it takes no groups")
-        return None
+        return {}
 
-    def _words_of(
-        self, labels: NDArray[Any], groups: NDArray[Any] | None, values: Any, version: int
-    ) -> _Words:
+    def _words_of(self, labels: NDArray[Any], groups: Feed, values: Any, version: int) -> _Words:
         """The words of ids; every id is checked before the first label is randomized."""
         keyed, canonical, known = self._keyed, self._canonical, self._groups
         assert keyed is not None
@@ -332,27 +347,22 @@ class Randomizer:
         def words(start: int, stop: int) -> NDArray[np.uint64]:
             part: Ids = ids[start:stop]
             tables = None
-            if known is not None and groups is not None:
-                tables = known.canonical(groups[start:stop])
+            if known is not None:
+                tables = known.tables(_part(groups, start, stop))
             return keyed(part, canonical(labels[start:stop]), version, tables)
 
         return words
 
-    def _chunked(
-        self, labels: NDArray[Any], words: _Words, groups: NDArray[Any] | None
-    ) -> NDArray[Any]:
+    def _chunked(self, labels: NDArray[Any], words: _Words, groups: Feed) -> NDArray[Any]:
         if len(labels) <= CHUNK:
             return self._run(labels, words(0, len(labels)), groups)
         parts = []
         for a in range(0, len(labels), CHUNK):
             b = min(a + CHUNK, len(labels))
-            group = None if groups is None else groups[a:b]
-            parts.append(self._run(labels[a:b], words(a, b), group))
+            parts.append(self._run(labels[a:b], words(a, b), _part(groups, a, b)))
         return np.concatenate(parts)
 
-    def _run(
-        self, labels: NDArray[Any], words: NDArray[np.uint64], groups: NDArray[Any] | None
-    ) -> NDArray[Any]:
+    def _run(self, labels: NDArray[Any], words: NDArray[np.uint64], groups: Feed) -> NDArray[Any]:
         return _run(self._session, labels, words, groups)
 
     def _fresh_words(self, start: int, stop: int) -> NDArray[np.uint64]:
@@ -366,12 +376,14 @@ def _run(
     session: onnxruntime.InferenceSession,
     labels: NDArray[Any],
     words: NDArray[np.uint64],
-    groups: NDArray[Any] | None,
+    groups: Feed,
 ) -> NDArray[Any]:
-    feed = {"label": labels, "entropy": words}
-    if groups is not None:
-        feed["group"] = groups
-    return np.asarray(session.run(None, feed)[0])
+    return np.asarray(session.run(None, {"label": labels, "entropy": words, **groups})[0])
+
+
+def _part(groups: Feed, start: int, stop: int) -> Feed:
+    """The rows from ``start`` to ``stop``."""
+    return {name: column[start:stop] for name, column in groups.items()}
 
 
 def _groups_of(stated: dict[str, Any], inputs: list[Any]) -> Groups | None:
@@ -380,8 +392,7 @@ def _groups_of(stated: dict[str, Any], inputs: list[Any]) -> Groups | None:
         raise ValueError("the graph's inputs are not those of the certificate")
     if not inputs:
         return None
-    (group,) = inputs
-    return Groups(stated["groups"], _ELEMENT_TYPES[group.type])
+    return Groups(stated["groups"], [(given.name, _ELEMENT_TYPES[given.type]) for given in inputs])
 
 
 def _is_name(context: Any) -> bool:

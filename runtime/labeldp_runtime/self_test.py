@@ -7,14 +7,15 @@ around the points where their rounding turns, too, and there both ways must agre
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-Run = Callable[[NDArray[Any], NDArray[np.uint64], NDArray[Any] | None], NDArray[Any]]
+Feed = dict[str, NDArray[Any]]
+Run = Callable[[NDArray[Any], NDArray[np.uint64], Feed], NDArray[Any]]
 _GRID_POINTS = 64  # of a real domain, around which its rounding is tried
 
 
@@ -35,17 +36,21 @@ def run_self_test(
     element_type: str,
     words: int,
     domain: dict[str, Any],
-    group_type: str | None = None,
+    group_types: dict[str, str],
 ) -> bool:
     """True if both ways to run give every expected output, to the last bit, and agree elsewhere.
 
-    ``run`` and ``plain`` take labels [n], words [n] or [n, words], and groups [n] if the graph
-    takes them, of the ``group_type``; ``domain`` is the certificate's.
+    ``run`` and ``plain`` take labels [n], words [n] or [n, words], and groups [n] by the names of
+    the graph's inputs for them, whose types are ``group_types``; ``domain`` is the certificate's.
     """
     try:
         expected = vectors["outputs"]
         labels = _parsed(vectors["labels"], element_type)
-        groups = None if group_type is None else _parsed(vectors["groups"], group_type)
+        columns = list(zip(*vectors["groups"], strict=True)) if group_types else []
+        groups = {
+            name: _parsed(texts, kind)
+            for (name, kind), texts in zip(group_types.items(), columns, strict=True)
+        }
         entropy = np.array([[int(w, 16) for w in row] for row in vectors["words"]], np.uint64)
         entropy = entropy[:, 0] if words == 1 else entropy
         for way in (run, plain):
@@ -54,8 +59,8 @@ def run_self_test(
                 return False
         if element_type == "float64":
             labels, entropy = _around_roundings(domain, entropy)
-            if groups is not None:
-                groups = groups[np.arange(len(labels)) * 7 % len(groups)]
+            turn = np.arange(len(labels)) * 7 % len(expected)
+            groups = {name: column[turn] for name, column in groups.items()}
             if run(labels, entropy, groups).tobytes() != plain(labels, entropy, groups).tobytes():
                 return False
     except Exception:  # vectors of another shape; onnxruntime raises types of its own
@@ -63,7 +68,7 @@ def run_self_test(
     return len(expected) > 0
 
 
-def _parsed(texts: list[str], element_type: str) -> NDArray[Any]:
+def _parsed(texts: Sequence[str], element_type: str) -> NDArray[Any]:
     if element_type == "string":
         return np.array(texts, dtype=object)
     parse = int if element_type == "int64" else float

@@ -14,6 +14,12 @@ import onnx
 INT64, STRING, DOUBLE, UINT64 = 7, 8, 11, 13
 
 
+def _map(groups):
+    columns = [{"bands": c["bands"], "values": c["values"]} for c in groups["columns"]]
+    own = len(groups["tables"]) - 1
+    return {"columns": columns, "own_tables": own, "table_of_cell": groups["table_of_cell"]}
+
+
 class Artifact:
     """The certificate, and for every label the exact weight of every output."""
 
@@ -67,7 +73,7 @@ class Artifact:
             list(weights),
             list(totals),
             list(outputs),
-            {"groups": groups["values"], "tables": stated},
+            {"groups": _map(groups), "tables": stated},
         )
 
     def _edges(self, T, end):

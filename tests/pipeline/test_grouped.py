@@ -41,7 +41,7 @@ def priors(epsilon, centres=(2, 10, 17, 9)):
 
 def made(mechanism, epsilon="1", groups=("a", "b", "c")):
     spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=epsilon))
-    return assemble_groups(spec, Groups(groups), "g", list(priors(epsilon)), "0" * 64)
+    return assemble_groups(spec, Groups.of(groups), list(priors(epsilon)), "0" * 64)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def made(mechanism, epsilon="1", groups=("a", "b", "c")):
 @pytest.mark.parametrize("epsilon", ["1/2", "3"])
 def test_every_mechanism_of_windows(mechanism, epsilon):
     spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=float(Fraction(epsilon))))
-    groups = Groups((0, 1, 2))
-    artifact = assemble_groups(spec, groups, "g", list(priors(epsilon)), "0" * 64)
+    groups = Groups.of((0, 1, 2))
+    artifact = assemble_groups(spec, groups, list(priors(epsilon)), "0" * 64)
     report = check_bytes(artifact.model)
     assert report.ok
     assert report.grouped.randomizer == artifact.randomizer
@@ -84,7 +84,7 @@ def test_groups_lose_less_than_one_table_for_all():
         pooled = [a + size * b for a, b in zip(pooled, weights, strict=True)]
     spec = parse_spec(SPEC.format(mechanism="kind: rr_on_bins", epsilon="1"))
     prior = Prior(pooled, Fraction(0), Fraction(1), {"kind": "public", "weights": pooled})
-    one = assemble_groups(spec, Groups(("all",)), "g", [GroupPrior(1, prior)] * 2, "0" * 64)
+    one = assemble_groups(spec, Groups.of(("all",)), [GroupPrior(1, prior)] * 2, "0" * 64)
     labels = [Fraction(y) for y in range(20)]
     table = analyse(one.randomizer.windows[0])
     loss = sum(

@@ -171,8 +171,8 @@ def test_groups_belong_to_artifacts_with_groups(codes):
     plain = Randomizer(write(DOMAIN, uneven(), 2, loss="squared"))
     with pytest.raises(GroupError, match="takes no groups"):
         plain([10, 11], groups=[7, 7])
-    assert codes.group_column == "g"
-    assert plain.group_column is None
+    assert codes.group_columns == ["g"]
+    assert plain.group_columns == []
     with pytest.raises(GroupError, match=r"labeldp_runtime\.somewhere does not take"):
         codes.refuse_groups("labeldp_runtime.somewhere")
     plain.refuse_groups("labeldp_runtime.somewhere")
@@ -314,7 +314,9 @@ def test_two_words_a_label_bind_the_group_in_both():
     keyed_randomizer = keyed(write_grouped(randomizer, domain))
     words = {}
     for value in (7, -2):
-        tables = keyed_randomizer._words_of(np.array([0.3]), np.array([value]), np.array([1]), 0)
+        tables = keyed_randomizer._words_of(
+            np.array([0.3]), {"group": np.array([value])}, np.array([1]), 0
+        )
         words[value] = tables(0, 1)
     assert words[7].shape == (1, 2)
     assert (words[7] != words[-2]).all()

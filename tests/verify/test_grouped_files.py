@@ -117,9 +117,9 @@ def bounded(duals):
     ]
     prior = tables[-1].prior
     provenance = Provenance("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
-    randomizer = GroupedWindows(Groups(("a", "b")), windows)
+    randomizer = GroupedWindows(Groups.of(("a", "b")), windows)
     certificate = build_grouped_certificate(
-        domain, randomizer, "squared", provenance, "g", tables
+        domain, randomizer, "squared", provenance, tables
     ).to_json()
     return write_model(domain, randomizer, certificate), certificate
 
@@ -187,18 +187,18 @@ RESTATED = {
     "a table too few": lambda c: c["groups"]["tables"].pop(),
     "a table too many": lambda c: c["groups"]["tables"].append(c["groups"]["tables"][0]),
     "no tables": lambda c: c["groups"].update(tables=[]),
-    "groups in another order": lambda c: c["groups"]["values"].reverse(),
-    "other groups": lambda c: c["groups"].update(values=[1, 2, 3]),
-    "a group too few": lambda c: c["groups"]["values"].pop(),
-    "a group too many": lambda c: c["groups"]["values"].append(99),
-    "a group twice": lambda c: c["groups"].update(values=[7, 7, 2**40]),
-    "a group twice, as true": lambda c: c["groups"].update(values=[1, True, 2]),
-    "floats": lambda c: c["groups"].update(values=[7.0, -2.0, 0.5]),
-    "no groups": lambda c: c["groups"].update(values=[]),
-    "text and integers": lambda c: c["groups"].update(values=[7, "7", 8]),
-    "a group beyond int64": lambda c: c["groups"].update(values=[7, -2, 2**63]),
-    "a null": lambda c: c["groups"].update(values=[7, -2, None]),
-    "the label as group": lambda c: c["groups"].update(column="y"),
+    "groups in another order": lambda c: c["groups"]["columns"][0]["values"].reverse(),
+    "other groups": lambda c: c["groups"]["columns"][0].update(values=[1, 2, 3]),
+    "a group too few": lambda c: c["groups"]["columns"][0]["values"].pop(),
+    "a group too many": lambda c: c["groups"]["columns"][0]["values"].append(99),
+    "a group twice": lambda c: c["groups"]["columns"][0].update(values=[7, 7, 2**40]),
+    "a group twice, as true": lambda c: c["groups"]["columns"][0].update(values=[1, True, 2]),
+    "floats": lambda c: c["groups"]["columns"][0].update(values=[7.0, -2.0, 0.5]),
+    "no groups": lambda c: c["groups"]["columns"][0].update(values=[]),
+    "text and integers": lambda c: c["groups"]["columns"][0].update(values=[7, "7", 8]),
+    "a group beyond int64": lambda c: c["groups"]["columns"][0].update(values=[7, -2, 2**63]),
+    "a null": lambda c: c["groups"]["columns"][0].update(values=[7, -2, None]),
+    "the label as group": lambda c: c["groups"]["columns"][0].update(name="y"),
     "another assignment": lambda c: c["groups"].update(assignment="by a look at the labels"),
     "an extra field": lambda c: c["groups"].update(epsilon=0.1),
     "an extra field of a group": lambda c: c["groups"]["tables"][0].update(epsilon=0.1),
@@ -270,7 +270,6 @@ def test_the_label_is_no_group():
             grouped(),
             "squared",
             Provenance("t", "m", "g", Fraction(2), Fraction(0), {}, "0" * 64, {}),
-            "g",
             [TableProvenance(1, {})] * 4,
         )
 
@@ -375,7 +374,7 @@ def test_groups_that_are_numbered_need_no_map_and_have_their_own_hostile_ones():
     model = write_grouped(grouped((0, 1, 2)))
     assert check_bytes(model).ok
     for by in (1, -1):
-        assert not check_bytes(with_constant(model, "other_group", moved(0, by))).ok
+        assert not check_bytes(with_constant(model, "group_end", moved(0, by))).ok
 
 
 def test_a_group_that_only_looks_like_a_listed_one_is_another():
@@ -400,7 +399,7 @@ def test_zero_one_loss_and_categories_by_group():
     domain = CategoricalDomain(("r", "g", "b"), "g")
     rr = randomized_response(domain.values, range(3), Fraction(1), 20)
     blunt = randomized_response(("g",), [0, 0, 0], Fraction(1), 20)
-    randomizer = GroupedWindows(Groups((0, 1)), (rr, blunt, rr))
+    randomizer = GroupedWindows(Groups.of((0, 1)), (rr, blunt, rr))
     report = check_bytes(write_grouped(randomizer, domain, Fraction(1), "zero_one"))
     assert report.ok, report.checks
     assert report.certificate.exact.largest_bias is None
@@ -423,7 +422,7 @@ def test_a_table_of_other_values_than_the_labels_is_refused():
 
 def test_checking_many_groups_has_a_budget_before_it_begins():
     randomizer = GroupedWindows(
-        Groups(tuple(range(600))), (randomized_response([11.5], [0] * 4, Fraction(1), 8),) * 601
+        Groups.of(tuple(range(600))), (randomized_response([11.5], [0] * 4, Fraction(1), 8),) * 601
     )
     model = write_grouped(randomizer)
     assert check_bytes(model).ok
@@ -434,7 +433,7 @@ def test_checking_many_groups_has_a_budget_before_it_begins():
 @pytest.mark.parametrize("count", [3, 600])
 def test_every_table_is_run_at_its_own_thresholds(count):
     windows = tuple(some_windows(20 + i % 3)[i % 4] for i in range(count + 1))
-    form = GroupedFile(GroupedWindows(Groups(tuple(range(count))), windows), BucketGrid(0, 0))
+    form = GroupedFile(GroupedWindows(Groups.of(tuple(range(count))), windows), BucketGrid(0, 0))
     rows, words = form.critical_words()
     assert len(rows) <= MAX_PAIRS
     assert set((rows // 4).tolist()) == set(range(count + 1))

@@ -71,7 +71,9 @@ COMPOSITION_PROVED = (
 COMPOSITION_DECLARED = ("composition.labels_per_user", "composition.epsilon_prior")
 # Of a certificate of tables by group.
 GROUPS_PROVED = (
-    "groups.values",
+    "groups.columns.bands",
+    "groups.columns.values",
+    "groups.table_of_cell",
     "groups.tables.outputs",
     "groups.tables.epsilon_label_bound",
     "groups.tables.utility",
@@ -79,8 +81,8 @@ GROUPS_PROVED = (
     "groups.tables.exact",
 )
 GROUPS_DECLARED = (
-    "groups.column",
     "groups.assignment",
+    "groups.columns.name",
     "groups.tables.size",
     "groups.tables.prior",
 )
@@ -235,12 +237,24 @@ class TableClaims:
 
 
 @dataclass(frozen=True)
-class GroupsClaims:
-    """The listed groups [G], and the tables [G + 1]: theirs, and the one of all other groups."""
+class GroupColumnClaims:
+    """A public column: edges of bands, or listed values; the other is None."""
 
-    column: str
+    name: str
+    bands: list[Any] | None
+    values: list[Any] | None
+
+
+@dataclass(frozen=True)
+class GroupsClaims:
+    """The public columns, the table of each cell [C], and the tables [T + 1].
+
+    ``table_of_cell`` is None where cell i has table i; the last table is that of all other rows.
+    """
+
     assignment: str
-    values: list[Any]
+    columns: list[GroupColumnClaims]
+    table_of_cell: list[Any] | None
     tables: list[TableClaims]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import cycle, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from labeldp_verify.analysis.strays import up_words
+from labeldp_verify.artifact.graph import DOUBLE, STRING
+from labeldp_verify.artifact.group_graph import group_inputs, group_type
 from labeldp_verify.decode.file import FileForm, Words
 from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain, RealDomain
 from labeldp_verify.report import demand
@@ -42,12 +45,13 @@ def run_trials(data: bytes, domain: Domain, form: FileForm) -> list[int]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Labels [n], words [n, w], the outputs [n] that the integers demand, and any groups [n]."""
+    """Labels [n], words [n, w], the outputs [n] that the integers demand, and groups [n]: of each
+    column by the name of its input."""
 
     labels: NDArray[Any]
     words: Words
     outputs: NDArray[Any]
-    groups: NDArray[Any] | None = None
+    groups: dict[str, NDArray[Any]]
 
 
 def _open_session(data: bytes, optimised: bool) -> onnxruntime.InferenceSession:
@@ -63,9 +67,11 @@ def _open_session(data: bytes, optimised: bool) -> onnxruntime.InferenceSession:
 def _wrong_outputs(session: onnxruntime.InferenceSession, trial: _Trial) -> int:
     words = trial.words
     entropy = words[:, 0] if words.shape[1] == 1 else words
-    inputs = {"label": trial.labels, "entropy": np.ascontiguousarray(entropy)}
-    if trial.groups is not None:
-        inputs["group"] = trial.groups
+    inputs = {
+        "label": trial.labels,
+        "entropy": np.ascontiguousarray(entropy),
+        **trial.groups,
+    }
     got = np.asarray(session.run(None, inputs)[0])
     return int(np.count_nonzero(got != trial.outputs))
 
@@ -110,19 +116,28 @@ def _trial(
     outputs = form.outputs_of(tables * domain.size + rows, words)
     if domain.words_per_label == 2:
         words = np.column_stack([words, second])
-    groups = None if form.groups is None else _groups_for_tables(form.groups, tables)
+    groups = {} if form.groups is None else _groups_for_tables(form.groups, tables)
     return _Trial(labels, words, outputs, groups)
 
 
-def _groups_for_tables(groups: Groups, tables: NDArray[np.int64]) -> NDArray[Any]:
-    """Groups that stand for the tables; all kinds of unlisted ones for the last."""
-    unlisted = groups.unlisted()
-    kind = object if groups.is_text else np.int64
-    values = np.array([*groups.values, *unlisted], dtype=kind)
-    last = len(groups.values)
-    turn = np.arange(len(tables)) % len(unlisted)
-    chosen: NDArray[Any] = values[np.where(tables == last, last + turn, tables)]
-    return chosen
+def _groups_for_tables(groups: Groups, tables: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Rows of the tables [n] by the names of the graph's inputs: in turn those of all their cells,
+    at both ends of bands, and of the last table those that are not listed."""
+    order = np.argsort(tables, kind="stable")
+    chosen: list[tuple[Any, ...]] = [()] * len(tables)
+    for start, stop in pairwise([*np.flatnonzero(np.diff(tables[order], prepend=-1)), len(tables)]):
+        table = int(tables[order[start]])
+        rows = cycle(islice(groups.rows(table), stop - start))
+        for i, row in zip(order[start:stop].tolist(), rows, strict=False):
+            chosen[i] = row
+    found = {}
+    for name, column, values in zip(
+        group_inputs(groups), groups.columns, zip(*chosen, strict=True), strict=True
+    ):
+        element = group_type(column)
+        kind = object if element == STRING else np.float64 if element == DOUBLE else np.int64
+        found[name] = np.array(values, dtype=kind)
+    return found
 
 
 def rounding_thresholds(domain: RealDomain) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:

@@ -44,7 +44,7 @@ class GroupClaims:
         certificate, stated, r = self.certificate, self.stated, self.randomizer
         agree(certificate, "groups.assignment", ASSIGNMENT)
         demand(
-            stated.column != certificate.label.column,
+            certificate.label.column not in [column.name for column in stated.columns],
             "the group is the label itself: its table would tell the label",
         )
         demand(certificate.composition is None, "groups do not state what several labels pay")
@@ -57,7 +57,7 @@ class GroupClaims:
         widest = max(r.windows, key=lambda window: window.outputs)
         return (
             f"the graph's constants decode to window randomizers by group: {r.groups.tables:,} "
-            f"tables (the last for all groups that are not listed), {r.labels:,} labels, "
+            f"tables (the last for all rows that are not listed), {r.labels:,} labels, "
             f"{r.outputs:,} outputs, up to {widest.outputs:,} in one table, words of "
             f"{self._bits} bits"
         )

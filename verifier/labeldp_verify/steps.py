@@ -239,7 +239,7 @@ class _Verification:
         certificate, domain = self.certificate, self.domain
         demand(certificate.labels == domain.size, "the number of labels is misstated")
         charge_tables(self.model, certificate.form)
-        groups = None if certificate.groups is None else read_groups(certificate.groups.values)
+        groups = None if certificate.groups is None else read_groups(certificate.groups)
         self.form = read_form(certificate.form, self.model, domain, groups)
         randomizer = self.form.randomizer
         if isinstance(randomizer, GroupedWindows):

@@ -38,14 +38,14 @@ def read_labels(
     )
 
 
-def read_group_column(values: Any, element_type: str, missing: str | int) -> NDArray[Any]:
-    """Groups [n] as ``int64`` or ``string``; ``missing`` stands in for nulls, and for what is no
-    integer of 64 bits (no text).
+def read_group_column(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
+    """Groups [n] as ``int64``, ``string`` or ``float64``; ``missing`` stands in for nulls, and for
+    what is no integer of 64 bits (no text, no number).
 
     Raises LabelError for a column that declares another type.
     """
     library = _library(values)
-    if element_type == "string":
+    if element_type != "int64":
         found, _ = read_labels(values, element_type, missing)
         return found
     reader = plain if library is None else library

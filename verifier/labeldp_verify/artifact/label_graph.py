@@ -9,7 +9,7 @@ matters.
 from __future__ import annotations
 
 from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64, Attribute, Graph
-from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain, RealDomain
+from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
 
 
 def label_type(domain: Domain) -> int:
@@ -97,33 +97,3 @@ def _categorical(graph: Graph, domain: CategoricalDomain, label: str) -> str:
         "default_int64": domain.values.index(domain.default),
     }
     return graph.node("LabelEncoder", [label], "row", domain="ai.onnx.ml", **attributes)
-
-
-def group_type(groups: Groups) -> int:
-    """ONNX element type of the group input."""
-    return STRING if groups.is_text else INT64
-
-
-def add_group_to_index(graph: Graph, groups: Groups, group: str, shape: str) -> str:
-    """Add the nodes from ``group`` [N] to the index of its table [N] (int64); returns its name.
-
-    Whatever is not listed goes to the last table. The result is given the labels' own shape, so
-    that one group (or one word) is never shared by several labels.
-    """
-    last = len(groups.values)
-    if groups.are_numbered:
-        # Negative numbers are huge as uint64, on which Min is exact.
-        unsigned = graph.node("Cast", [group], "group_unsigned", to=UINT64)
-        end = graph.scalar("other_group", UINT64, last)
-        least = graph.node("Min", [unsigned, end], "group_least")
-        found = graph.node("Cast", [least], "group_found", to=INT64)
-    else:
-        attributes: dict[str, Attribute] = {
-            "keys_strings" if groups.is_text else "keys_int64s": list(groups.values),  # type: ignore[dict-item]
-            "values_int64s": list(range(last)),
-            "default_int64": last,
-        }
-        found = graph.node(
-            "LabelEncoder", [group], "group_found", domain="ai.onnx.ml", **attributes
-        )
-    return graph.node("Reshape", [found, shape], "group_index", allowzero=1)

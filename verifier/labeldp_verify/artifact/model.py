@@ -17,12 +17,8 @@ from typing import Any
 from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS, BucketGrid, choose_grid
 from labeldp_verify.artifact.canonical import canonical_json
 from labeldp_verify.artifact.graph import INT64, UINT64, Graph
-from labeldp_verify.artifact.label_graph import (
-    add_group_to_index,
-    add_label_to_index,
-    group_type,
-    label_type,
-)
+from labeldp_verify.artifact.group_graph import add_group_index
+from labeldp_verify.artifact.label_graph import add_label_to_index, label_type
 from labeldp_verify.artifact.randomizer_graph import (
     add_additive,
     add_grouped_window,
@@ -72,8 +68,7 @@ def write_model(
         grid = grid or choose_grid(randomizer.lines, single_entries=SINGLE_GRID_OF_GROUPS)
         if grid is None:
             raise ValueError("the lookup tables would be too large; use fewer groups or labels")
-        group = graph.input("group", group_type(randomizer.groups), ["N"])
-        table = add_group_to_index(graph, randomizer.groups, group, "label_shape")
+        table = add_group_index(graph, randomizer.groups, "label_shape")
         add_grouped_window(graph, row, table, words[0], randomizer, grid)
     else:
         grid = grid or choose_grid(randomizer)

@@ -150,7 +150,8 @@ MAX_TABLES, MAX_VECTORS = 12, 80  # of a file with groups, and vectors of one of
 
 
 def self_test_vectors(domain: Domain, randomizer: Randomizer | GroupedWindows) -> dict[str, Any]:
-    """``{"labels": [text], "words": [[hex]], "outputs": [text]}``, and ``"groups"`` if it has them.
+    """``{"labels": [text], "words": [[hex]], "outputs": [text]}``, and ``"groups"``, [[text]] by
+    column, if it has them.
 
     Numbers are text, because readers in JavaScript round integers above 2^53; ``NaN`` and
     ``Infinity`` are written as JavaScript does, which Python reads too.
@@ -174,15 +175,15 @@ def self_test_vectors(domain: Domain, randomizer: Randomizer | GroupedWindows) -
 
 def _by_group(domain: Domain, randomizer: GroupedWindows) -> dict[str, Any]:
     """Some vectors of some tables, the first and the last included."""
-    groups, found = randomizer.groups, cycle(randomizer.groups.unlisted())
+    groups = randomizer.groups
     vectors: dict[str, Any] = {"labels": [], "words": [], "outputs": [], "groups": []}
     for table in sampled(range(groups.tables), MAX_TABLES):
         own = self_test_vectors(domain, randomizer.windows[table])
+        rows = list(islice(groups.rows(table), MAX_VECTORS)) or groups.unlisted()
         for i in sampled(range(len(own["labels"])), MAX_VECTORS):
             for part in ("labels", "words", "outputs"):
                 vectors[part].append(own[part][i])
-            other = table == len(groups.values)
-            vectors["groups"].append(_text(next(found) if other else groups.values[table]))
+            vectors["groups"].append([_text(value) for value in rows[i % len(rows)]])
     return vectors
 
 

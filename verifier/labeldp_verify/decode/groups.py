@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from labeldp_verify.artifact import BucketGrid, write_model
 from labeldp_verify.artifact.graph import INT64, UINT64
+from labeldp_verify.certificate import GroupsClaims
 from labeldp_verify.decode.file import (
     MAX_PAIRS,
     Constants,
+    DecodeError,
     FileForm,
     Rows,
     Words,
@@ -30,18 +32,38 @@ from labeldp_verify.decode.file import (
     demand,
 )
 from labeldp_verify.decode.window import boundary_pairs, read_boundaries, read_grid
-from labeldp_verify.forms import Domain, GroupedWindows, Groups, WindowRandomizer
-from labeldp_verify.forms.groups import check_values
+from labeldp_verify.forms import (
+    Domain,
+    GroupColumn,
+    GroupedWindows,
+    Groups,
+    WindowRandomizer,
+)
+from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.forms.window import Segment
 
 
-def read_groups(values: list[Any]) -> Groups:
-    """The groups that the certificate lists; the rebuilt graph proves them."""
+def read_groups(stated: GroupsClaims) -> Groups:
+    """The map from columns to tables that a certificate states; the rebuilt graph proves it."""
+    columns = tuple(
+        GroupColumn(
+            column.name,
+            None if column.values is None else tuple(column.values),
+            None if column.bands is None else tuple(column.bands),
+        )
+        for column in stated.columns
+    )
+    own = len(stated.tables) - 1
     try:
-        check_values(tuple(values))
+        listed = stated.table_of_cell
+        cells = range(own) if listed is None else listed
+        demand(all(type(table) is int for table in cells), "the table of a group")
+        groups = Groups(columns, tuple(cells), own)
+        check_groups(groups)
     except ValueError as error:
-        demand(False, str(error))
-    return Groups(tuple(values))
+        raise DecodeError(f"the groups: {error}") from None
+    demand(listed is None or not groups.is_plain, "a map that says nothing")
+    return groups
 
 
 class GroupedFile(FileForm):
@@ -56,7 +78,7 @@ class GroupedFile(FileForm):
 
     @property
     def groups(self) -> Groups:
-        """The listed groups."""
+        """The map from columns to tables."""
         return self.randomizer.groups
 
     @classmethod

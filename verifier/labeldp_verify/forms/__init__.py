@@ -7,7 +7,8 @@ from labeldp_verify.forms.domain import (
     IntegerDomain,
     RealDomain,
 )
-from labeldp_verify.forms.groups import GroupedWindows, Groups
+from labeldp_verify.forms.grouped_windows import GroupedWindows
+from labeldp_verify.forms.groups import GroupColumn, Groups
 from labeldp_verify.forms.table import TableRandomizer
 from labeldp_verify.forms.window import WindowRandomizer
 
@@ -17,6 +18,7 @@ __all__ = [
     "AdditiveRandomizer",
     "CategoricalDomain",
     "Domain",
+    "GroupColumn",
     "GroupedWindows",
     "Groups",
     "IntegerDomain",

@@ -1,196 +1,281 @@
-"""Window randomizers by public group: a table for each listed group, and one for all others.
+"""The public map from a row's features to the table that randomizes its label.
 
-A label's group is a public value that was fixed before any label was seen, so that its own table
-decides what it pays (privacy.md, Theorem 14). All tables speak of the same labels. Each may have a
-word size of its own: one whose segments are all wide needs fewer bits, and fewer buckets then.
+Each column has listed values, or bands of a number. A row's *cell* is its combination of them,
+numbered with the last column fastest; several cells may share a table. A row of which any column is
+not listed (or no number, or missing) has the last table, that of all other groups.
 
-For the lookup, the base lines of all tables lie one behind the other, and behind them all extra
-lines. Row y of table g moves a word u, of B_g bits, to the point
-
-    t = u + base_start[g]                                     if u < T_g
-    t = u + extra_start[g] − T_g + offsets_g[y]               otherwise
-
-of this common line, on which each segment still belongs to one output of one table.
+Two texts are the same value if they are the same characters; nothing is normalised. A band holds
+its lower edge and not its upper one; the first begins at −∞, the last ends at +∞, and only NaN is
+in none. So every value has exactly one place, whatever it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import pairwise
 from typing import Any
 
 from labeldp_verify.forms.domain import Category
-from labeldp_verify.forms.window import Output, WindowRandomizer, check_form
 
 MAX_TABLES = 100_000
+MAX_CELLS = 1_000_000
+MAX_COLUMNS = 8
+MAX_EDGES = 1_000
+
+Value = Category | float
 
 
 @dataclass(frozen=True)
-class Groups:
-    """The listed groups: all text, or all integers of 64 bits; every other value has one table.
+class GroupColumn:
+    """A public column: listed ``values``, all text or all int64, or else ``bands`` of numbers.
 
-    Two texts are the same group if they are the same characters; nothing is normalised.
+    ``bands`` are the finite edges, increasing. ``name`` is only declared: it decides nothing.
     """
 
-    values: tuple[Category, ...]
+    name: str
+    values: tuple[Category, ...] | None = None
+    bands: tuple[float, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of listed values, or of bands."""
+        return len(self.values) if self.values is not None else len(self.edges) + 1
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The edges of bands; none for listed values."""
+        return self.bands or ()
 
     @property
     def is_text(self) -> bool:
-        """True if the groups are strings, false if they are integers."""
-        return isinstance(self.values[0], str)
+        """Whether the column is of strings."""
+        return self.values is not None and isinstance(self.values[0], str)
 
-    @property
-    def tables(self) -> int:
-        """G + 1: one for each listed group, and the last one for all other values."""
-        return len(self.values) + 1
+    @cached_property
+    def _places(self) -> dict[Category, int]:
+        return {value: i for i, value in enumerate(self.values or ())}
 
-    @property
-    def are_numbered(self) -> bool:
-        """Whether the groups are just 0 … G − 1, which needs no map."""
-        return self.values == tuple(range(len(self.values)))
+    def place(self, value: Any) -> int | None:
+        """The number of a value or band; None for whatever is not listed."""
+        if self.values is not None:
+            return self._places.get(value)
+        return None if math.isnan(value) else bisect_right(self.edges, value)
 
-    def unlisted(self) -> list[Category]:
-        """Some values of the groups' type that are not listed: the first stands in for nulls."""
+    def inside(self, place: int) -> list[Value]:
+        """Some values of a place: the one that is listed, or those at both ends of a band."""
+        if self.values is not None:
+            return [self.values[place]]
+        ends = (-math.inf, *self.edges, math.inf)
+        low, high = ends[place : place + 2]
+        last = high if place == len(self.edges) else math.nextafter(high, -math.inf)
+        return [low, last, *([-0.0] if low == 0 else [])]
+
+    def outside(self) -> list[Value]:
+        """Some values of the column's type that are not listed: the first stands in for nulls."""
+        if self.values is None:
+            return [math.nan]
+        listed = set(self.values)
         found: list[Category]
         if self.is_text:
             found = ["", "\x7flabeldp: not a group", "other"]
             found.append("\x7f" * (1 + max(len(str(value)) for value in self.values)))
         else:
-            edges = (-(2**63), -1, 2**31, 2**32, 2**63 - 1, len(self.values))
-            found = list(edges)
-        listed = set(self.values)
-        return [value for value in found if value not in listed] or [self._free(listed)]
+            found = [-(2**63), -1, 2**31, 2**32, 2**63 - 1, len(self.values)]
+        free = [value for value in found if value not in listed]
+        return list(free or [next(-n for n in range(1, len(listed) + 2) if -n not in listed)])
 
-    def _free(self, listed: set[Category]) -> Category:
-        """An integer that is not listed."""
-        return next(-n for n in range(1, len(listed) + 2) if -n not in listed)
-
-    def name(self, table: int) -> str:
-        """How messages call a table's group."""
-        return "other" if table == len(self.values) else repr(self.values[table])
-
-    def to_json(self) -> list[Category]:
-        """The listed values."""
-        return list(self.values)
-
-
-@dataclass(frozen=True)
-class Lines:
-    """The lengths [m] and [L] of all segments of the common line: base lines, then extra lines."""
-
-    base: tuple[int, ...]
-    extra: tuple[int, ...]
-
-    @cached_property
-    def base_total(self) -> int:
-        """The length of all base lines."""
-        return sum(self.base)
-
-    @cached_property
-    def extra_total(self) -> int:
-        """The length of all extra lines."""
-        return sum(self.extra)
-
-    def boundaries(self) -> list[int]:
-        """[m + L + 1] the ends of all segments, from 0."""
-        return list(accumulate((*self.base, *self.extra), initial=0))
-
-
-@dataclass(frozen=True)
-class GroupedWindows:
-    """A window randomizer for each group; pure data, checked by ``check_groups``.
-
-    Attributes:
-        groups: the listed values.
-        windows: [G + 1] their tables in the same order, and the last one for all other values.
-    """
-
-    groups: Groups
-    windows: tuple[WindowRandomizer, ...]
-
-    form = "grouped_window"
-    words_per_label = 1
-
-    @cached_property
-    def word_bits(self) -> tuple[int, ...]:
-        """[G + 1] B of each table, the number of random bits that a label consumes there."""
-        return tuple(window.word_bits for window in self.windows)
-
-    @property
-    def labels(self) -> int:
-        """k, the number of labels."""
-        return len(self.windows[0].offsets)
-
-    @cached_property
-    def outputs(self) -> int:
-        """Number of distinct outputs of all tables."""
-        return len({value for window in self.windows for value in window.values})
-
-    @cached_property
-    def lines(self) -> Lines:
-        """The common line."""
-        base = tuple(length for window in self.windows for length in window.base)
-        extra = tuple(segment.length for window in self.windows for segment in window.extra)
-        return Lines(base, extra)
-
-    @cached_property
-    def segment_values(self) -> list[Output]:
-        """The value of each segment of the common line."""
-        values = [value for window in self.windows for value in window.values]
-        values += (w.values[segment.output] for w in self.windows for segment in w.extra)
-        return values
-
-    def starts(self) -> Iterator[tuple[int, int]]:
-        """(base_start, extra_start) of each table."""
-        base, extra = 0, self.lines.base_total
-        for window in self.windows:
-            yield base, extra
-            base, extra = base + window.base_total, extra + window.extra_total
-
-    def moves(self) -> list[int]:
-        """[(G + 1)·k·2] what is added to u: for each table and row, below T and from T on."""
-        found: list[int] = []
-        for window, (base, extra) in zip(self.windows, self.starts(), strict=True):
-            behind = extra - window.base_total
-            for offset in window.offsets:
-                found += (base, behind + offset)
-        return found
+    def name_of(self, place: int) -> str:
+        """How messages call a place."""
+        if self.values is not None:
+            return repr(self.values[place])
+        low, high = place > 0, place < len(self.edges)
+        if low and high:
+            return f"{self.name} {self.edges[place - 1]:g} to {self.edges[place]:g}"
+        if low:
+            return f"{self.name} from {self.edges[place - 1]:g}"
+        return f"{self.name} below {self.edges[0]:g}"
 
     def to_json(self) -> dict[str, Any]:
-        """The integers that decide what the randomizer does, for a digest."""
+        """``{"bands": …, "values": …}``, one of them null; without the name."""
         return {
-            "form": self.form,
-            "groups": self.groups.to_json(),
-            "tables": [window.to_json() for window in self.windows],
+            "bands": None if self.bands is None else list(self.bands),
+            "values": None if self.values is None else list(self.values),
         }
 
 
-def check_values(values: tuple[Any, ...]) -> None:
-    """Raise ValueError unless these are the values of ``Groups``."""
+@dataclass(frozen=True)
+class Groups:
+    """Columns, and the table of each cell [C]; ``len(tables)`` is that of all other rows.
+
+    Attributes:
+        columns: in the order of the graph's inputs.
+        table_of_cell: [C] numbers 0 … T; T, the last table, for cells without one of their own.
+        own_tables: T.
+    """
+
+    columns: tuple[GroupColumn, ...]
+    table_of_cell: tuple[int, ...]
+    own_tables: int
+
+    @classmethod
+    def each(cls, *columns: GroupColumn) -> Groups:
+        """A table for each combination of the columns."""
+        cells = math.prod(column.size for column in columns)
+        return cls(columns, tuple(range(cells)), cells)
+
+    @classmethod
+    def of(cls, values: Sequence[Category], name: str = "group") -> Groups:
+        """A table for each value of one column."""
+        return cls.each(GroupColumn(name, tuple(values)))
+
+    @property
+    def tables(self) -> int:
+        """T + 1: those of cells, and the last one for all other rows."""
+        return self.own_tables + 1
+
+    @property
+    def cells(self) -> int:
+        """C, the number of combinations."""
+        return len(self.table_of_cell)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether each cell has a table of its own, in their order."""
+        return self.own_tables == self.cells and self.table_of_cell == tuple(range(self.cells))
+
+    @property
+    def are_numbered(self) -> bool:
+        """Whether the groups are just 0 … T − 1 of one column, which needs no map."""
+        first = self.columns[0]
+        one = len(self.columns) == 1 and self.is_plain
+        return one and first.values == tuple(range(first.size))
+
+    @property
+    def strides(self) -> list[int]:
+        """By how much the place of each column moves the number of a cell."""
+        sizes = [column.size for column in self.columns]
+        return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+
+    def table(self, row: Sequence[Any]) -> int:
+        """The table of one row: a value of each column."""
+        cell = 0
+        for column, stride, value in zip(self.columns, self.strides, row, strict=True):
+            place = column.place(value)
+            if place is None:
+                return self.own_tables
+            cell += stride * place
+        return self.table_of_cell[cell]
+
+    def places(self, cell: int) -> list[int]:
+        """The place in each column of a cell."""
+        return [
+            cell // stride % column.size
+            for column, stride in zip(self.columns, self.strides, strict=True)
+        ]
+
+    @cached_property
+    def cells_of(self) -> list[list[int]]:
+        """[T + 1] the cells of each table."""
+        found: list[list[int]] = [[] for _ in range(self.tables)]
+        for cell, table in enumerate(self.table_of_cell):
+            found[table].append(cell)
+        return found
+
+    def name(self, table: int) -> str:
+        """How messages call a table's group."""
+        if table == self.own_tables:
+            return "other"
+        first, *more = self.cells_of[table]
+        places = zip(self.columns, self.places(first), strict=True)
+        name = ", ".join(column.name_of(place) for column, place in places)
+        return name if not more else f"{name} and {len(more):,} more"
+
+    def rows(self, table: int) -> Iterator[tuple[Value, ...]]:
+        """Rows of a table, its edges first; for the last one those that are not listed, too."""
+        if table == self.own_tables:
+            yield from self.unlisted()
+        for cell in self.cells_of[table]:
+            inside = [
+                column.inside(place)
+                for column, place in zip(self.columns, self.places(cell), strict=True)
+            ]
+            for turn in range(max(map(len, inside))):
+                yield tuple(values[turn % len(values)] for values in inside)
+
+    def unlisted(self) -> list[tuple[Value, ...]]:
+        """Rows of which one column, or each, is not listed."""
+        outside = [column.outside() for column in self.columns]
+        listed = [column.inside(column.size - 1)[0] for column in self.columns]
+        found = []
+        for i, values in enumerate(outside):
+            found += [(*listed[:i], value, *listed[i + 1 :]) for value in values]
+        if len(self.columns) > 1:
+            found.append(tuple(values[0] for values in outside))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What decides a row's table."""
+        return {
+            "columns": [column.to_json() for column in self.columns],
+            "own_tables": self.own_tables,
+            "table_of_cell": None if self.is_plain else list(self.table_of_cell),
+        }
+
+
+def check_groups(groups: Groups) -> None:
+    """Raise ValueError unless the map gives every row one table, and every table a cell."""
+    if not 1 <= len(groups.columns) <= MAX_COLUMNS:
+        raise ValueError(f"groups come from one to {MAX_COLUMNS} columns")
+    if len({column.name for column in groups.columns}) != len(groups.columns):
+        raise ValueError("a column of the groups stands there twice")
+    for column in groups.columns:
+        _check_column(column)
+    if groups.own_tables >= MAX_TABLES:
+        raise ValueError(f"there are {groups.own_tables:,} groups; at most {MAX_TABLES - 1:,} fit")
+    cells = math.prod(column.size for column in groups.columns)
+    if cells > MAX_CELLS:
+        raise ValueError(f"the columns combine to {cells:,} groups; at most {MAX_CELLS:,} fit")
+    if len(groups.table_of_cell) != cells:
+        raise ValueError("every group must have a table")
+    following = 0  # the tables are numbered as they come, so that there is one way to write a map
+    for table in groups.table_of_cell:
+        if not 0 <= table <= groups.own_tables or following < table < groups.own_tables:
+            raise ValueError("the tables of the groups must be numbered in their order")
+        following += table == following < groups.own_tables
+    if following != groups.own_tables:
+        raise ValueError("every table must have a group")
+
+
+def _check_column(column: GroupColumn) -> None:
+    if (column.values is None) == (column.bands is None):
+        raise ValueError("a column of groups has values or bands")
+    if column.values is not None:
+        _check_values(column.values)
+        return
+    edges = column.edges
+    if not 1 <= len(edges) <= MAX_EDGES:
+        raise ValueError(f"bands have 1 to {MAX_EDGES:,} edges")
+    if not all(type(edge) is float and math.isfinite(edge) for edge in edges):
+        raise ValueError("the edges of bands must be finite numbers")
+    if any(edge == 0 and math.copysign(1, edge) < 0 for edge in edges):
+        raise ValueError("an edge of bands is −0")
+    if any(low >= high for low, high in pairwise(edges)):
+        raise ValueError("the edges of bands must increase")
+
+
+def _check_values(values: tuple[Any, ...]) -> None:
     kinds = {type(value) for value in values}
     if kinds not in ({str}, {int}):
         raise ValueError("the groups must be all text or all integers, at least one")
-    if len(values) >= MAX_TABLES:
-        raise ValueError(f"there are {len(values):,} groups; at most {MAX_TABLES - 1:,} fit")
+    if len(values) > MAX_CELLS:
+        raise ValueError(f"there are {len(values):,} groups; at most {MAX_CELLS:,} fit")
     if len(set(values)) != len(values):
         raise ValueError("a group stands there twice")
     if kinds == {int} and not all(-(2**63) <= value < 2**63 for value in values):
         raise ValueError("a group does not fit int64")
     if kinds == {str} and any("\0" in value for value in values):
         raise ValueError("a group must not hold a NUL character")
-
-
-def check_groups(randomizer: GroupedWindows) -> None:
-    """Raise ValueError unless the integers form a randomizer by group."""
-    r = randomizer
-    check_values(r.groups.values)
-    if len(r.windows) != r.groups.tables:
-        raise ValueError("every group must have a table, and the others one")
-    for window in r.windows:
-        check_form(window)
-    if len({len(window.offsets) for window in r.windows}) != 1:
-        raise ValueError("all tables must have the same labels")
-    if r.lines.base_total + r.lines.extra_total >= 1 << 63:
-        raise ValueError("the lines of all tables together must stay below 2^63: use fewer bits")

@@ -1,15 +1,18 @@
-"""Count the labels of a table, treating each exactly as the artifact will."""
+"""Count the labels of a table, by group if asked, treating each exactly as the artifact will."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import onnxruntime
+import pyarrow as pa
 from labeldp_runtime.entropy import random_words
-from labeldp_verify.artifact import write_index_model
-from labeldp_verify.forms import Domain
+from labeldp_verify.artifact import write_group_model, write_index_model
+from labeldp_verify.artifact.group_graph import group_inputs
+from labeldp_verify.forms import Domain, Groups
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular import TableReader, label_array, refused
@@ -19,48 +22,62 @@ _CHUNK = 1 << 16  # rows
 
 
 def count_labels(
-    table: TableReader, progress: Callable[[int], None] = lambda rows: None
+    table: TableReader,
+    progress: Callable[[int], None] = lambda rows: None,
+    groups: Groups | None = None,
 ) -> NDArray[np.int64]:
-    """[k] how many rows have each label; sums to the number of rows.
+    """[k] how many rows have each label, [T + 1, k] by table of ``groups``; sums to all rows.
 
     Every row counts, nulls and labels outside the domain included: otherwise the number of rows
     would itself depend on the labels. The rows are binned by the label part of the artifact's own
-    graph, and streamed, so that memory does not grow with the table.
+    graph (and its group part), and streamed, so that memory does not grow with the table.
 
     A histogram file gives what the rows that it counts would give: where labels are rounded at
     random, each of them is rounded on its own. Raises DataError if it counts more than 2^53.
     """
-    domain = table.domain
+    domain, rows = table.domain, 0
+    shape = (domain.size,) if groups is None else (groups.tables, domain.size)
+    counts = np.zeros(math.prod(shape), dtype=np.int64)
     indexes = label_indexes(domain)
-    counts, rows = np.zeros(domain.size, dtype=np.int64), 0
+    tables = None if groups is None else table_indexes(table, groups)
     for batch in table.batches():
         labels = label_array(domain, table.column, batch.column(table.column))
+        first = np.zeros(len(labels), np.int64) if tables is None else tables(batch) * domain.size
         if table.count_column is None:
-            counts += np.bincount(indexes(labels), minlength=domain.size)
+            counts += np.bincount(first + indexes(labels), minlength=len(counts))
             progress(len(batch))
             continue
-        times = table.counts_of(batch)
-        counted = sum(times.tolist())  # in Python's integers: a sum in int64 could overflow
-        rows += counted
-        if rows > MAX_TOTAL:
-            raise refused(table.path, "counts more than 2^53 rows")
+        times, rows = _counts_of(table, batch, rows)
         if domain.words_per_label == 1:
-            np.add.at(counts, indexes(labels), times)
-            progress(counted)
+            np.add.at(counts, first + indexes(labels), times)
+            progress(int(times.sum()))
         else:
-            for part in _repeated(labels, times):
-                counts += np.bincount(indexes(part), minlength=domain.size)
+            for part in _repeated(times):
+                counts += np.bincount(first[part] + indexes(labels[part]), minlength=len(counts))
                 progress(len(part))
-    return counts
+    return counts.reshape(shape)
+
+
+def count_groups(
+    table: TableReader, groups: Groups, progress: Callable[[int], None] = lambda rows: None
+) -> list[int]:
+    """[T + 1] how many rows have each table. They are public, and no label is read."""
+    sizes, rows = np.zeros(groups.tables, dtype=np.int64), 0
+    tables = table_indexes(table, groups)
+    counted = [] if table.count_column is None else [table.count_column]
+    for batch in table.columns([*table.group_names, *counted]):
+        if table.count_column is None:
+            sizes += np.bincount(tables(batch), minlength=len(sizes))
+        else:
+            times, rows = _counts_of(table, batch, rows)
+            np.add.at(sizes, tables(batch), times)
+        progress(len(batch))
+    return [int(size) for size in sizes]
 
 
 def label_indexes(domain: Domain) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
     """From labels [n] to their rows in the domain [n], by the artifact's own graph."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        write_index_model(domain), options, providers=["CPUExecutionProvider"]
-    )
+    session = _session(write_index_model(domain))
     words = domain.words_per_label
 
     def indexes(labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -73,10 +90,44 @@ def label_indexes(domain: Domain) -> Callable[[NDArray[Any]], NDArray[np.int64]]
     return indexes
 
 
-def _repeated(labels: NDArray[Any], times: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
-    """Each label as often as it was counted, in parts of ``_CHUNK``."""
+def table_indexes(
+    table: TableReader, groups: Groups
+) -> Callable[[pa.RecordBatch], NDArray[np.int64]]:
+    """From batches of n rows to the indices of their tables [n], by the artifact's own graph."""
+    session = _session(write_group_model(groups))
+    names = list(zip(group_inputs(groups), table.group_names, strict=True))
+
+    def indexes(batch: pa.RecordBatch) -> NDArray[np.int64]:
+        columns = table.groups_of(batch)
+        feed = {given: columns[name] for given, name in names}
+        feed["label"] = np.zeros(len(batch), dtype=np.int64)
+        result: NDArray[np.int64] = session.run(None, feed)[0]
+        return result
+
+    return indexes
+
+
+def _session(model: bytes) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _counts_of(
+    table: TableReader, batch: pa.RecordBatch, rows: int
+) -> tuple[NDArray[np.int64], int]:
+    """The counts of a batch, and all that were counted so far, ``rows`` before it."""
+    times = table.counts_of(batch)
+    rows += sum(times.tolist())  # in Python's integers: a sum in int64 could overflow
+    if rows > MAX_TOTAL:
+        raise refused(table.path, "counts more than 2^53 rows")
+    return times, rows
+
+
+def _repeated(times: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The index of each row as often as it was counted, in parts of ``_CHUNK``."""
     ends = np.cumsum(times)
     total = int(ends[-1]) if len(ends) else 0
     for start in range(0, total, _CHUNK):
         rows = np.arange(start, min(start + _CHUNK, total))
-        yield labels[np.searchsorted(ends, rows, side="right")]
+        yield np.searchsorted(ends, rows, side="right")

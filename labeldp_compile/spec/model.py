@@ -11,7 +11,6 @@ from labeldp_verify.artifact.graph import is_taken_for
 from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import Rounding
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     PrivateAttr,
@@ -23,7 +22,9 @@ from pydantic import (
 
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
+from labeldp_compile.spec.fields import DELIMITER, ENCODING, Category, Delimiter, Encoding
+from labeldp_compile.spec.groups import GroupsSpec
+from labeldp_compile.text_form import TextForm
 from labeldp_compile.yaml_model import Number, Strict
 
 MAX_LABELS = 1_000_000
@@ -31,12 +32,6 @@ MAX_LABELS_PER_USER = 10_000
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MIN_EPSILON = Decimal("0.000001")
 _EXACT_IN_FLOAT64 = 2**53
-
-
-def _category(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError("expected text or an integer: quote it to make it text")
-    return value
 
 
 class IntegerDomainSpec(Strict):
@@ -84,9 +79,7 @@ class CategoricalDomainSpec(Strict):
     """Named labels without order: all text, or all integers."""
 
     kind: Literal["categorical"]
-    values: list[Annotated[StrictStr | StrictInt, BeforeValidator(_category)]] = Field(
-        min_length=2, max_length=MAX_LABELS
-    )
+    values: list[Category] = Field(min_length=2, max_length=MAX_LABELS)
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -220,12 +213,6 @@ class PrivacySpec(Strict):
         return self
 
 
-Delimiter = Annotated[str, AfterValidator(read_delimiter)]
-Encoding = Annotated[str, AfterValidator(read_encoding)]
-_DELIMITER = "CSV: one character between cells, as in ';' (default: a comma; a tab in .tsv)"
-_ENCODING = "CSV: its encoding, as in latin-1 (default: utf-8)"
-
-
 class PrivatePrior(Strict):
     """The label histogram of a data file, with discrete Laplace noise that costs ε₁."""
 
@@ -233,8 +220,8 @@ class PrivatePrior(Strict):
     data: str = Field(
         min_length=1, description="Parquet or CSV file or folder of parts, relative to the spec"
     )
-    delimiter: Delimiter | None = Field(None, description=_DELIMITER)
-    encoding: Encoding | None = Field(None, description=_ENCODING)
+    delimiter: Delimiter | None = Field(None, description=DELIMITER)
+    encoding: Encoding | None = Field(None, description=ENCODING)
     rows: StrictInt | None = Field(
         None, ge=1, description="number of rows, which is public; lets plan read no CSV"
     )
@@ -275,8 +262,8 @@ class PublicPrior(Strict):
         min_length=1,
         description="public Parquet or CSV file or folder of parts, relative to the spec",
     )
-    delimiter: Delimiter | None = Field(None, description=_DELIMITER)
-    encoding: Encoding | None = Field(None, description=_ENCODING)
+    delimiter: Delimiter | None = Field(None, description=DELIMITER)
+    encoding: Encoding | None = Field(None, description=ENCODING)
 
     @property
     def form(self) -> TextForm:
@@ -332,6 +319,11 @@ class Spec(Strict):
     privacy: PrivacySpec
     prior: Annotated[PrivatePrior | PublicPrior | UniformPrior, Field(discriminator="kind")]
     mechanism: Annotated[Named | Auto, Field(discriminator="kind")]
+    groups: GroupsSpec | None = Field(
+        None,
+        description="public groups of rows, each with a table and a prior of its own: a column "
+        "with values or bands, several columns, or a file that assigns them",
+    )
     _auto_reason: str | None = PrivateAttr(None)
 
     @property

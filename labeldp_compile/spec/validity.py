@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from labeldp_verify.forms import Groups
+from labeldp_verify.forms.groups import check_groups
+
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.spec.model import (
     Auto,
@@ -67,7 +70,7 @@ def check_validity(spec: Spec) -> list[Misfit]:
         for reason in reasons
     ]
     # Options are those of a mechanism that may stand there.
-    return [*(found or _check_options(spec)), *_check_budget(spec)]
+    return [*(found or _check_options(spec)), *_check_budget(spec), *_check_groups(spec)]
 
 
 def _check_budget(spec: Spec) -> Iterator[Misfit]:
@@ -104,6 +107,33 @@ def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
             yield ("prior",), f"a ledger needs {key}: NAME beside data"
         if ledger is None and named:
             yield ("prior", key), "is for a budget ledger: say privacy.ledger, too"
+
+
+def _check_groups(spec: Spec) -> Iterator[Misfit]:
+    """The columns of groups, as far as no file is needed to know them."""
+    if spec.groups is None:
+        return
+    names, prior = spec.groups.names(), spec.prior
+    if spec.label.column in names:
+        yield ("groups",), "the label cannot be its own group: the table would tell the label"
+    if isinstance(prior, PrivatePrior) and prior.counts in names:
+        yield ("groups",), f"{prior.counts} is the column of counts"
+    if isinstance(prior, UniformPrior) or (isinstance(prior, PublicPrior) and prior.data is None):
+        reason = "groups differ by their priors: they need a prior from data, private or public"
+        yield ("groups",), reason
+    if spec.named_mechanism.form != "window":
+        yield (
+            ("groups",),
+            f"{spec.named_mechanism.title} has one table for all rows: for groups take another "
+            "mechanism, as rr_on_bins, optimal_unbiased or randomized_response",
+        )
+    if spec.privacy.labels_per_user is not None:
+        yield ("privacy", "labels_per_user"), "is not there for groups: leave it out"
+    if spec.groups.assign is None:
+        try:
+            check_groups(Groups.each(*spec.groups.to_columns()))
+        except ValueError as error:
+            yield ("groups",), str(error)
 
 
 def _check_options(spec: Spec) -> Iterator[Misfit]:

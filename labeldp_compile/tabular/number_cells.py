@@ -24,7 +24,7 @@ from labeldp_runtime.labels import from_objects
 from numpy.typing import NDArray
 
 _NUMBER = re.compile(rb"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))(?:[eE]([+-]?)([0-9]++))?")
-_SPACE = b" \t\n\v\f\r"
+SPACE = b" \t\n\v\f\r"
 _WORDS = {b"true": 1.0, b"false": 0.0}
 for _word in (b"inf", b"infinity"):
     _WORDS |= {_word: math.inf, b"+" + _word: math.inf, b"-" + _word: -math.inf}
@@ -46,7 +46,7 @@ def number_in(cell: bytes) -> Decimal | float | None:
 
 
 def _number(cell: bytes, read: Callable[[re.Match[bytes]], Any]) -> Any:
-    cell = cell.strip(_SPACE)
+    cell = cell.strip(SPACE)
     found = _NUMBER.fullmatch(cell)
     return _WORDS.get(cell.lower()) if found is None else read(found)
 

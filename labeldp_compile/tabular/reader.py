@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
-from labeldp_verify.forms import Domain
+from labeldp_verify.forms import Domain, GroupColumn
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
@@ -26,6 +27,7 @@ from labeldp_compile.tabular.csv_file import (
     empty_is_null,
 )
 from labeldp_compile.tabular.formats import is_stream, require_format
+from labeldp_compile.tabular.group_columns import group_arrays
 from labeldp_compile.tabular.label_column import check_type
 from labeldp_compile.tabular.parts import parts_of
 from labeldp_compile.tabular.provenance import require_artifact, require_true
@@ -53,6 +55,7 @@ class TableReader:
         domain: of the labels.
         id_column: name of the column that names the labels, or None.
         count_column: of a histogram file, how many rows have the label; or None.
+        group_columns: public columns that choose a row's table.
         metadata: of the schema of a Parquet file.
         parts: of a folder, one reader each; then ``schema`` is that of the first.
     """
@@ -66,6 +69,7 @@ class TableReader:
     domain: Domain
     id_column: str | None = None
     count_column: str | None = None
+    group_columns: tuple[GroupColumn, ...] = ()
     metadata: dict[bytes, bytes] | None = None
     parts: tuple[TableReader, ...] = ()
 
@@ -76,8 +80,18 @@ class TableReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
-        names = [self.column, *([self.count_column] if self.count_column else [])]
+        counted = [self.count_column] if self.count_column else []
+        names = [self.column, *counted, *self.group_names]
         return self._read(None if self.all_columns else names)
+
+    @property
+    def group_names(self) -> list[str]:
+        """The columns that choose a row's table."""
+        return [column.name for column in self.group_columns]
+
+    def groups_of(self, batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
+        """The public columns [n] of one batch by their names, as the artifact takes them."""
+        return group_arrays(self.path, self.group_columns, batch)
 
     def blocks(self) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         """The rows of one CSV file in order, as text and as all columns. Raises DataError."""
@@ -157,10 +171,11 @@ def open_table(
     all_columns: bool,
     id_column: str | None = None,
     count_column: str | None = None,
+    group_columns: tuple[GroupColumn, ...] = (),
     form: TextForm = PLAIN,
     stream: bool = False,
 ) -> TableReader:
-    """Open a table and check its label column, and its column of ids or counts if it needs one.
+    """Open a table and check its label column, and those of ids, counts or groups if it needs any.
 
     The table is a file, a folder of parts (``parts_of``) or, with ``stream``, ``-``: standard input
     as CSV. ``form`` is that of text. Raises DataError if a file is missing, damaged or empty of
@@ -169,8 +184,19 @@ def open_table(
     """
     if id_column == column:
         raise refused(path, f"{column!r} cannot be both the label and its id")
+    if column in [group.name for group in group_columns]:
+        raise refused(path, f"{column!r} cannot be both the label and its group")
     table = TableReader(
-        path, column, pa.schema([]), None, None, all_columns, domain, id_column, count_column
+        path,
+        column,
+        pa.schema([]),
+        None,
+        None,
+        all_columns,
+        domain,
+        id_column,
+        count_column,
+        group_columns,
     )
     if not path.is_dir() or (stream and is_stream(path)):
         return _open_file(table, form, None, stream=stream)
@@ -200,7 +226,7 @@ def _open_file(
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise refused(path, "is empty, or not a Parquet file") from None
     names = list(every.names)
-    for name in filter(None, (column, table.count_column, table.id_column)):
+    for name in filter(None, (column, table.count_column, table.id_column, *table.group_names)):
         require_column(path, name, names, csv)
     if csv is None:
         _check_types(table, every)
@@ -216,9 +242,12 @@ def _open_file(
     if table.count_column is not None:
         rows = None  # the file's own rows are labels that occur, not occurrences
     opened = replace(table, schema=schema, rows=rows, csv=csv, metadata=every.metadata)
-    if table.id_column is not None:
-        # Refuses the type, if it is wrong.
-        opened.ids_of(pa.RecordBatch.from_pylist([], schema=every))
+    # Refuses the type, if it is wrong.
+    if table.id_column is not None or table.group_columns:
+        empty = pa.RecordBatch.from_pylist([], schema=every)
+        opened.groups_of(empty)
+        if table.id_column is not None:
+            opened.ids_of(empty)
     return opened
 
 

@@ -93,7 +93,8 @@ def rewrite_table(
     killed run left of this output, which is removed. The format follows the suffix of ``output``;
     its mode is at most that of the table.
 
-    ``randomize`` takes labels [n], and ``ids=`` too if the table has an id column. Raises DataError
+    ``randomize`` takes labels [n], and ``ids=`` too if the table has an id column, ``columns=`` if
+    it has columns of groups. Raises DataError
     if an id is null or stands in the table twice: finding that out needs 8 bytes a row.
     """
     private = _Private(randomize, add_as, whole, provenance, delimiter)
@@ -145,13 +146,14 @@ class _Writing:
     def _randomized(
         self, labels: NDArray[Any], file: TableReader, batch: pa.RecordBatch
     ) -> NDArray[Any]:
+        groups = {"columns": file.groups_of(batch)} if file.group_columns else {}
         if file.id_column is None:
-            drawn: NDArray[Any] = self._private.randomize(labels)
+            drawn: NDArray[Any] = self._private.randomize(labels, **groups)
             return drawn
         ids = file.ids_of(batch)
         self._unique.add(ids)
         try:
-            drawn = self._private.randomize(labels, ids=ids)
+            drawn = self._private.randomize(labels, ids=ids, **groups)
         except DuplicateIdError:
             self.refuse_duplicates()  # names the rows of the table, not those of the batch
             raise

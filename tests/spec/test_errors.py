@@ -30,7 +30,7 @@ CASES = [
     ("max: 77", "mx: 77", 5, "label.domain.mx", "unknown key; did you mean 'max'?"),
     ("column: mdvis", "colum: mdvis", 4, "label.colum", "did you mean 'column'?"),
     ("split: auto", "splt: auto", 10, "privacy.splt", "did you mean 'split'?"),
-    ("mechanism:", "zzz: 1\nmechanism:", 14, "zzz", "expected one of goal, label, loss,"),
+    ("mechanism:", "zzz: 1\nmechanism:", 14, "zzz", "expected one of goal, groups, label,"),
     ("kind: integer", "kind: integr", 5, "label.domain.kind", "did you mean 'integer'?"),
     ("{kind: integer,", "{", 5, "label.domain", "the key 'kind' is missing"),
     ("loss: squared", "loss: sqared", 7, "loss", "did you mean 'squared'?"),

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
 
-from labeldp_compile.spec.model import Delimiter, Encoding
+from labeldp_compile.spec.fields import Delimiter, Encoding
 from labeldp_compile.text_form import TextForm
 from labeldp_trainer.config.base import Strict
 

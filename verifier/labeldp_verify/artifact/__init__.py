@@ -10,6 +10,7 @@ from labeldp_verify.artifact.model import (
     FORMAT_VERSION,
     FORMAT_VERSIONS,
     format_version,
+    write_group_model,
     write_index_model,
     write_model,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "format_version",
     "grid_entries",
     "tables_digest",
+    "write_group_model",
     "write_index_model",
     "write_model",
 ]

@@ -30,6 +30,7 @@ from labeldp_verify.forms import (
     AdditiveRandomizer,
     Domain,
     GroupedWindows,
+    Groups,
     Randomizer,
     TableRandomizer,
 )
@@ -95,6 +96,20 @@ def write_index_model(domain: Domain) -> bytes:
     row, _ = _inputs(graph, domain, 1)
     graph.output("index", INT64, ["N"])
     graph.node("Identity", [row], "index")
+    return graph.to_bytes({})
+
+
+def write_group_model(groups: Groups) -> bytes:
+    """The group part alone: from rows (``label`` is any int64 [N]) to the indices of their tables.
+
+    Rows are counted by group with it, as the artifact will find their tables.
+    """
+    graph = Graph("labeldp_group")
+    label = graph.input("label", INT64, ["N"])
+    shape = graph.node("Shape", [label], "label_shape")
+    table = add_group_index(graph, groups, shape)
+    graph.output("index", INT64, ["N"])
+    graph.node("Identity", [table], "index")
     return graph.to_bytes({})
 
 

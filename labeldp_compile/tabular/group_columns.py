@@ -1,0 +1,62 @@
+"""From Arrow columns to public groups, as the artifact takes them.
+
+The rules are the runtime's: whatever is not listed, and every null, has the table of all other
+rows. Cells of text (CSV) are read by the grammar of ``number_cells`` where bands need numbers;
+where integers are listed, only an integer without a point or an exponent is one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from labeldp_runtime import LabelError
+from labeldp_runtime.columns import read_group_column
+from labeldp_runtime.columns.arrow import by_entries, distinct, is_text
+from labeldp_verify.artifact.graph import DOUBLE, INT64
+from labeldp_verify.artifact.group_graph import group_type
+from labeldp_verify.forms import GroupColumn
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import refused
+from labeldp_compile.tabular.number_cells import SPACE, labels_of_cells
+
+_INTEGER = re.compile(rb"[+-]?[0-9]{1,19}")
+
+
+def group_arrays(
+    path: Path, columns: tuple[GroupColumn, ...], batch: pa.RecordBatch
+) -> dict[str, NDArray[Any]]:
+    """Each column [n] by its name; raises DataError for a type that cannot hold the groups."""
+    return {column.name: _array(path, column, batch.column(column.name)) for column in columns}
+
+
+def _array(path: Path, column: GroupColumn, values: pa.Array) -> NDArray[Any]:
+    element, missing = group_type(column), column.outside()[0]
+    if element in (INT64, DOUBLE) and is_text(values.type):
+        assert not isinstance(missing, str)
+        if element == DOUBLE:
+            return labels_of_cells(values, "float64", missing)
+        return _integers_of_cells(values, int(missing))
+    try:
+        kind = {DOUBLE: "float64", INT64: "int64"}.get(element, "string")
+        return read_group_column(values, kind, missing)
+    except LabelError as error:
+        reason = str(error).replace("as labels", "as groups")
+        raise refused(path, f"the group column {column.name!r}: {reason}") from None
+
+
+def _integers_of_cells(values: pa.Array, missing: int) -> NDArray[np.int64]:
+    encoded = distinct(values)
+    found = [_integer(cell, missing) for cell in encoded.dictionary.to_pylist()]
+    return by_entries(encoded, np.array([*found, missing], dtype=np.int64))
+
+
+def _integer(cell: bytes, missing: int) -> int:
+    if _INTEGER.fullmatch(cell.strip(SPACE)) is None:
+        return missing
+    number = int(cell)
+    return number if -(2**63) <= number < 2**63 else missing

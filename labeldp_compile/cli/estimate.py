@@ -11,13 +11,14 @@ import click
 from labeldp_verify import Budget, VerificationError
 
 from labeldp_compile.cli.file_options import budget_option
+from labeldp_compile.cli.group_options import group_column_option
 from labeldp_compile.cli.output import clipped, complain, row_progress, say, say_json, text_table
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.estimate import (
     MIN_ROWS,
-    Estimation,
+    AnyEstimation,
     GroupEstimates,
     Target,
     class_name,
@@ -40,6 +41,7 @@ _WHOSE = {
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("--column", help="The private column (default: the label column of the spec).")
+@group_column_option
 @click.option("--by", metavar="COLUMN", help="Also for each group of rows with one value here.")
 @click.option(
     "--target",
@@ -58,6 +60,7 @@ def estimate_command(
     file: Path,
     table: Path,
     column: str | None,
+    group_columns: dict[str, str],
     by: str | None,
     target: str,
     as_json: bool,
@@ -85,6 +88,7 @@ def estimate_command(
             table,
             column,
             by=by,
+            group_columns=group_columns,
             target=cast(Target, target),
             budget=budget,
             form=TextForm(delimiter, encoding),
@@ -110,7 +114,7 @@ def estimate_command(
             save_png(estimation, groups, title, part)
 
 
-def _in_words(estimation: Estimation, found: list[GroupEstimates], target: str) -> list[str]:
+def _in_words(estimation: AnyEstimation, found: list[GroupEstimates], target: str) -> list[str]:
     lines = [f"estimates and 95 % intervals for {_WHOSE[target]}; nothing is spent"]
     lines += [f"no {name}: {reason}" for name, reason in estimation.refused.items()]
     lines += ["", *_groups(estimation, found)]
@@ -122,7 +126,7 @@ def _in_words(estimation: Estimation, found: list[GroupEstimates], target: str) 
     return lines
 
 
-def _groups(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
+def _groups(estimation: AnyEstimation, found: list[GroupEstimates]) -> list[str]:
     first = found[0]
     shares = [f"{q.share:.0%}" for q in first.quantiles or []]
     header = ["group", "rows", *(["mean", "low", "high"] if first.mean else []), *shares]
@@ -142,12 +146,12 @@ def _groups(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
     return lines
 
 
-def _ends(estimation: Estimation, low: int, high: int) -> tuple[str, str]:
+def _ends(estimation: AnyEstimation, low: int, high: int) -> tuple[str, str]:
     first = class_name(estimation.decoded, estimation.classes, low).split(" … ")[0]
     return first, class_name(estimation.decoded, estimation.classes, high).split(" … ")[-1]
 
 
-def _histogram(estimation: Estimation, total: GroupEstimates) -> list[str]:
+def _histogram(estimation: AnyEstimation, total: GroupEstimates) -> list[str]:
     assert total.histogram is not None and total.projected is not None
     classes = estimation.classes
     rows = [

@@ -13,8 +13,11 @@ import click
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis.probabilities import likely_outputs, matrix, value
 from labeldp_verify.forms import AdditiveRandomizer, WindowRandomizer
+from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
+from labeldp_compile.cli.group_options import group_option
+from labeldp_compile.cli.group_table import group_table
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
 from labeldp_compile.cli.output import can_show, clipped, complain, say, say_json, text_table
 from labeldp_compile.cli.prior_bars import prior_bars
@@ -22,16 +25,17 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.tools.inspection import (
     Decoded,
     LabelFacts,
-    decode_artifact,
+    decode_any,
     find_labels,
     inspection_json,
     label_at,
     label_facts,
     noise_facts,
+    one_table,
     output_facts,
     sample,
 )
-from labeldp_compile.tools.inspection.document import FORMAT_VERSION
+from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
@@ -48,30 +52,62 @@ _LISTED_OUTPUTS = 3
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--label", "asked", multiple=True, metavar="Y", help="Show this label (repeatable).")
+@group_option
 @click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix, whatever its size.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, exact where it is small.")
 @budget_option
 def inspect_command(
-    file: Path, asked: tuple[str, ...], whole: bool, as_json: bool, budget: Budget
+    file: Path,
+    asked: tuple[str, ...],
+    group: str | None,
+    whole: bool,
+    as_json: bool,
+    budget: Budget,
 ) -> None:
     """Show the matrix Pr[output | label] of an artifact, its outputs and its labels.
 
-    FILE is verified first. Exit code 1 if it does not verify, 2 if it cannot be read.
+    FILE is verified first. Exit code 1 if it does not verify, 2 if it cannot be read. With a table
+    for each group, all of them are listed, and --group shows one.
     """
     try:
-        decoded = decode_artifact(file, budget)
+        found = decode_any(file, budget)
     except VerificationError as error:
         if as_json:
             failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}
             say_json(failed)
         complain(f"{file}: does not verify, and is not shown: {error}")
         sys.exit(1)
+    if isinstance(found, DecodedGroups) and group is None and not asked and not whole:
+        if as_json:
+            say_json(groups_json(found))
+        else:
+            say(*_all_groups(found))
+        return
+    decoded = one_table(found, file, group)
     labels = find_labels(decoded.domain, asked)
     if as_json:
         document = inspection_json(decoded, labels)
         say_json(document)
         return
     say(*_in_words(decoded, labels, whole))
+
+
+def _all_groups(decoded: DecodedGroups) -> list[str]:
+    certificate = decoded.certificate
+    columns = ", ".join(column.name for column in decoded.randomizer.groups.columns)
+    return [
+        f"{certificate.name}: {certificate.mechanism}, window randomizers by group: "
+        f"{certificate.labels:,} labels, {decoded.randomizer.groups.tables:,} tables by "
+        f"{columns}; verified",
+        f"ε of a label at most {certificate.privacy.epsilon_label_bound:.12g} in every group; "
+        f"noisy label loss {certificate.utility.noisy_label_loss:.6g} ({certificate.utility.loss}), "
+        "weighted with the rows",
+        *(f"warning: {found.text}" for found in decoded.shortcomings),
+        "",
+        *group_table(decoded),
+        "",
+        "--group shows one of them, as in --group other",
+    ]
 
 
 def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:

@@ -5,20 +5,26 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import pyarrow as pa
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
+from labeldp_verify.verified import DecodedGroups
 
+from labeldp_compile.cli.group_options import group_column_option
 from labeldp_compile.cli.output import complain, row_progress, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import open_table, require_rewritten, rewrite_table
 from labeldp_compile.tabular.formats import is_stream
+from labeldp_compile.tabular.group_columns import renamed
 from labeldp_compile.tabular.provenance import Provenance
+from labeldp_compile.tabular.writer import Randomize
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.inspection.facts import has_whole_outputs, the_table
+from labeldp_compile.tools.inspection import held
+from labeldp_compile.tools.inspection.facts import has_whole_outputs
 
 _EXAMPLE = """\b
 Example:
@@ -55,6 +61,7 @@ Example, repeatable without spending ε again:
     type=click.Path(path_type=Path),
     help="Key file of labeldp keygen: repeating the command then gives the same private labels.",
 )
+@group_column_option
 @click.option("--id-column", metavar="NAME", help="With --key: the column that names each label.")
 @click.option(
     "--context", help="With --key: what is randomized (default: the name of the private column)."
@@ -74,6 +81,7 @@ def randomize_command(
     column: str | None,
     add_as: str | None,
     key_file: Path | None,
+    group_columns: dict[str, str],
     id_column: str | None,
     context: str | None,
     version: int | None,
@@ -87,7 +95,7 @@ def randomize_command(
     TABLE is a Parquet or CSV file (.csv, .tsv, .csv.gz), a folder of such parts, which becomes a
     folder, or - for CSV on standard input. All other columns are kept. The output appears under its
     name only when it is whole, and is at most as readable as TABLE. What a killed run has left of
-    it is named and removed.
+    it is named and removed. With a table for each group, the groups are read from TABLE's columns.
 
     Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
     do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
@@ -99,7 +107,7 @@ def randomize_command(
     try:
         data = read_artifact(artifact)
         # Its owner is about to give it true labels: a large file is no attack here.
-        decoded = the_table(check_bytes(data, budget=OWN_FILES).require(), artifact)
+        decoded = held(check_bytes(data, budget=OWN_FILES).require())
         certificate = decoded.certificate
         column = column or str(certificate.label.column)
         context = None if key is None else context or add_as or column
@@ -112,12 +120,15 @@ def randomize_command(
         raise SystemExit(1) from error
     except MissingExtraError as error:
         raise InputError(str(error)) from None
+    stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
+    there = renamed(stated, group_columns)
     reader = open_table(
         table,
         column,
         decoded.domain,
         all_columns=True,
         id_column=id_column,
+        group_columns=there,
         form=TextForm(delimiter, encoding),
         stream=True,
     )
@@ -130,7 +141,11 @@ def randomize_command(
     # A keyed run gives the same file each time: it notes no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
-    randomize = randomizer if key is None else partial(randomizer, version=version or 0)
+    fresh: Randomize = randomizer
+    randomize = fresh if key is None else partial(fresh, version=version or 0)
+    if stated:
+        names = {here.name: column.name for here, column in zip(stated, there, strict=True)}
+        randomize = partial(_of_groups, randomize, names)
     with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
         try:
             rows = rewrite_table(
@@ -158,6 +173,14 @@ def randomize_command(
             )
         if add_as is not None:
             tell(f"{output}: still holds the true labels in {column!r}")
+
+
+def _of_groups(
+    randomize: Randomize, names: dict[str, str], labels: Any, columns: Any, **others: Any
+) -> Any:
+    """Private labels, where the table's columns of groups may have names of their own."""
+    groups = {name: columns[column] for name, column in names.items()}
+    return randomize(labels, columns=groups, **others)
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:

@@ -15,6 +15,7 @@ from labeldp_compile.cli.file_options import (
     signature_options,
     signed_of,
 )
+from labeldp_compile.cli.group_options import group_option
 from labeldp_compile.cli.output import complain, say
 from labeldp_compile.errors import InputError
 from labeldp_compile.whole_file import replaced_when_whole, require_output
@@ -57,6 +58,7 @@ Example:
     help="Also show other mechanisms: each is compiled for that, and verified, from the prior and "
     "the ε of a label that FILE's certificate states. Nothing else of a report compiles.",
 )
+@group_option
 @signature_options
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @budget_option
@@ -66,6 +68,7 @@ def report_command(
     form: str | None,
     spec: Path | None,
     compare: bool,
+    group: str | None,
     public_key: Path | None,
     signature: Path | None,
     overwrite: bool,
@@ -73,7 +76,8 @@ def report_command(
 ) -> None:
     """Show what the artifact FILE does and promises, on one page for people.
 
-    What is shown is FILE; nothing is compiled, unless --compare asks for it.
+    What is shown is FILE; nothing is compiled, unless --compare asks for it. Of tables by group all
+    are listed, and one is drawn: that with most rows, or that of --group.
 
     FILE is verified first. If a check fails, the page says so and shows nothing else of FILE, no
     picture is written, and the exit code is 1; it is 2 if FILE cannot be read.
@@ -87,7 +91,7 @@ def report_command(
     from labeldp_compile.tools.report.page import report_page  # noqa: PLC0415
     from labeldp_compile.tools.report.picture import save_picture  # noqa: PLC0415
 
-    findings = examine(file, spec, signed, budget)
+    findings = examine(file, spec, signed, budget, group)
     compared = _compared(findings.decoded) if compare and findings.decoded else None
     if form == "html":
         page = report_page(findings, compared)

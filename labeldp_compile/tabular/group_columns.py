@@ -8,6 +8,8 @@ where integers are listed, only an integer without a point or an exponent is one
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,34 @@ from labeldp_verify.artifact.group_graph import group_type
 from labeldp_verify.forms import GroupColumn
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import refused
+from labeldp_compile.errors import InputError, refused
 from labeldp_compile.tabular.number_cells import SPACE, labels_of_cells
 
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,19}")
+
+
+ONLY = ""  # stands for the name of an only column
+
+
+def renamed(columns: tuple[GroupColumn, ...], given: Mapping[str, str]) -> tuple[GroupColumn, ...]:
+    """The same columns under the names that a table has for them.
+
+    ``given`` has the table's name by the certificate's, or by ``ONLY``. Raises InputError.
+    """
+    if given and not columns:
+        raise InputError("a group column is for an artifact with a table for each group")
+    names = [column.name for column in columns]
+    if len(names) == 1 and ONLY in given:
+        given = {names[0]: given[ONLY]}
+    if unknown := [name for name in given if name not in names]:
+        way = "say which, as NAME=COLUMN" if unknown == [ONLY] else f"not {unknown[0]!r}"
+        raise InputError(
+            f"the artifact's columns of groups are {', '.join(map(repr, names))}: {way}"
+        )
+    found = tuple(replace(column, name=given.get(column.name, column.name)) for column in columns)
+    if len({column.name for column in found}) != len(found):
+        raise InputError("two columns of groups cannot be one column of the table")
+    return found
 
 
 def group_arrays(

@@ -6,14 +6,17 @@ from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, MIN_ROWS, Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import GroupCounts, count_outputs
+from labeldp_compile.tools.estimate.strata import AnyEstimation, GroupedEstimation
 
 __all__ = [
     "CONFIDENCE",
     "MIN_ROWS",
     "Aggregates",
+    "AnyEstimation",
     "Estimation",
     "GroupCounts",
     "GroupEstimates",
+    "GroupedEstimation",
     "NotEstimableError",
     "Target",
     "class_name",

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from labeldp_verify import DEFAULT_BUDGET, Budget
+from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tabular import open_table
+from labeldp_compile.tabular import TableReader, open_table
+from labeldp_compile.tabular.group_columns import renamed
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.document import estimates_json
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import count_outputs
-from labeldp_compile.tools.inspection import decode_artifact
+from labeldp_compile.tools.estimate.private_counts import count_by_table, count_outputs
+from labeldp_compile.tools.estimate.strata import AnyEstimation, GroupedEstimation, Stratified
+from labeldp_compile.tools.inspection import decode_any
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
@@ -37,7 +40,7 @@ class Aggregates:
     column: str
     target: Target
     groups: list[GroupEstimates]
-    estimation: Estimation
+    estimation: AnyEstimation
 
     @property
     def refused(self) -> dict[str, str]:
@@ -60,6 +63,7 @@ def estimate_table(
     column: str | None = None,
     *,
     by: str | None = None,
+    group_columns: Mapping[str, str] | None = None,
     target: Target = "rows",
     budget: Budget = DEFAULT_BUDGET,
     form: TextForm = PLAIN,
@@ -67,25 +71,55 @@ def estimate_table(
 ) -> Aggregates:
     """The estimates of a table's private column, all rows together and by the groups of ``by``.
 
-    ``form`` is that of a table of text; ``progress`` opens a display: a name, and a number of rows
+    ``group_columns`` has the names of the table's columns of groups by those of the artifact (an
+    only one by ""), where they differ. ``form`` is that of a table of text; ``progress`` opens a display: a name, and a number of rows
     if it is known. Raises VerificationError if the artifact does not verify, and InputError
     (DataError, TooLargeError) where the input is wrong or supports no estimate, or where the table
     says that another artifact made its labels.
     """
-    decoded = decode_artifact(artifact, budget)
+    decoded = decode_any(artifact, budget)
     column = column or str(decoded.certificate.label.column)
-    try:
-        estimation = Estimation.of(decoded)
-    except NotEstimableError as error:
-        raise InputError(f"{artifact}: its private labels support no estimate: {error}") from None
-    reader = open_table(table, column, decoded.domain, all_columns=True, form=form)
+    stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
+    reader = open_table(
+        table,
+        column,
+        decoded.domain,
+        all_columns=True,
+        group_columns=renamed(stated, group_columns or {}),
+        form=form,
+    )
     reader.require_artifact(decoded.sha256, artifact)
     if by is not None:
         reader.require_column(by)
+    try:
+        if isinstance(decoded, DecodedGroups):
+            return _of_tables(decoded, reader, column, by, target, progress)
+        estimation = Estimation.of(decoded)
+    except NotEstimableError as error:
+        raise InputError(f"{artifact}: its private labels support no estimate: {error}") from None
     with progress("counting", reader.rows) as count:
         counts = count_outputs(reader, decoded.randomizer, by, count)
     # Exact intervals of thousands of small groups take minutes.
     every = sum(group.rows for group in counts)
     with (_silent if by is None else progress)("estimating", every) as count:
         found = estimation(counts, target, count)
+    return Aggregates(column, target, found, estimation)
+
+
+def _of_tables(
+    decoded: DecodedGroups,
+    reader: TableReader,
+    column: str,
+    by: str | None,
+    target: Target,
+    progress: Progress,
+) -> Aggregates:
+    """The same where each group has a table of its own."""
+    with progress("counting", reader.rows) as count:
+        counts = count_by_table(reader, decoded.randomizer, by, count)
+    groups = [Stratified(name, strata) for name, strata in counts]
+    estimation = GroupedEstimation.of(decoded, list(groups[0].strata))
+    rows = sum(counted.rows for group in groups for counted in group.strata.values())
+    with progress("estimating", rows) as count:
+        found = estimation(groups, target, count)
     return Aggregates(column, target, found, estimation)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
+from labeldp_compile.tools.estimate.estimate import GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
 from labeldp_compile.tools.estimate.inversion import LabelClasses
+from labeldp_compile.tools.estimate.strata import AnyEstimation
 from labeldp_compile.tools.inspection import Decoded, label_at
 
 FORMAT_VERSION = "1.0"
@@ -17,7 +18,7 @@ _LISTED = 4
 
 
 def estimates_json(
-    estimation: Estimation, found: list[GroupEstimates], target: Target
+    estimation: AnyEstimation, found: list[GroupEstimates], target: Target
 ) -> dict[str, Any]:
     """``{format_version, artifact, target, confidence, classes, refused, groups}``.
 
@@ -56,7 +57,7 @@ def class_name(decoded: Decoded, classes: LabelClasses, number: int) -> str:
 
 
 def _group(
-    estimation: Estimation, group: GroupEstimates, members: list[list[Any]]
+    estimation: AnyEstimation, group: GroupEstimates, members: list[list[Any]]
 ) -> dict[str, Any]:
     histogram, found = None, None
     if group.histogram is not None and group.projected is not None:

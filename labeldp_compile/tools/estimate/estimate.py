@@ -51,6 +51,23 @@ class GroupEstimates:
     quantiles: list[Quantile] | None
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What the outputs of one group say; None is what the artifact does not support.
+
+    Attributes:
+        mean: [1].
+        histogram: [c] shares of the classes, unprojected.
+        projected: [c] the shares that are a distribution.
+        cumulative: [c − 1] shares of the classes up to each.
+    """
+
+    mean: Estimates | None
+    histogram: Estimates | None
+    projected: Floats | None
+    cumulative: Estimates | None
+
+
 @dataclass
 class Estimation:
     """The estimators of one artifact.
@@ -106,15 +123,23 @@ class Estimation:
             progress(group.rows)
         return found
 
-    def _of_group(self, group: GroupCounts, target: Target) -> GroupEstimates:
+    def parts(self, group: GroupCounts, target: Target) -> Parts:
+        """The estimates of one group, before quantiles are read off them."""
         projected = None
         if self._histogram is not None:
             projected = project_to_simplex(self._histogram.linear.estimate(group))
         mean = None if self._mean is None else self._mean(group, target, projected)
         if self._histogram is None or projected is None:
-            return GroupEstimates(group.name, group.rows, mean, None, None, None)
-        histogram = self._histogram(group, target, projected)
-        found = None
+            return Parts(mean, None, None, None)
+        histogram, cumulative = self._histogram(group, target, projected), None
         if self._cumulative is not None:
-            found = quantiles(self._cumulative(group, target, projected), projected)
-        return GroupEstimates(group.name, group.rows, mean, histogram, projected, found)
+            cumulative = self._cumulative(group, target, projected)
+        return Parts(mean, histogram, projected, cumulative)
+
+    def _of_group(self, group: GroupCounts, target: Target) -> GroupEstimates:
+        parts, found = self.parts(group, target), None
+        if parts.cumulative is not None and parts.projected is not None:
+            found = quantiles(parts.cumulative, parts.projected)
+        return GroupEstimates(
+            group.name, group.rows, parts.mean, parts.histogram, parts.projected, found
+        )

@@ -10,8 +10,9 @@ from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
 from labeldp_compile.tools.estimate.document import class_name
-from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
+from labeldp_compile.tools.estimate.estimate import GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Estimates
+from labeldp_compile.tools.estimate.strata import AnyEstimation
 from labeldp_compile.tools.page.palette import LIGHT
 from labeldp_compile.tools.page.pictures import INK, picture_settings, save_figure, tidy
 
@@ -20,14 +21,17 @@ _NAME_COLUMNS = 24
 
 
 def save_png(
-    estimation: Estimation, found: list[GroupEstimates], title: str, file: Path | BinaryIO
+    estimation: AnyEstimation,
+    found: list[GroupEstimates],
+    title: str,
+    file: Path | BinaryIO,
 ) -> None:
     """Write the picture on white; the caller chooses the name."""
     with picture_settings():
         save_figure(_figure(estimation, found, title), file)
 
 
-def _figure(estimation: Estimation, found: list[GroupEstimates], title: str) -> Figure:
+def _figure(estimation: AnyEstimation, found: list[GroupEstimates], title: str) -> Figure:
     total, groups = found[0], [g for g in found[1:] if g.mean is not None][:_MOST_GROUPS]
     panels = int(total.histogram is not None) + int(bool(groups) or total.histogram is None)
     figure = Figure(figsize=(9.2, 4.6 * panels), layout="constrained")
@@ -42,7 +46,7 @@ def _figure(estimation: Estimation, found: list[GroupEstimates], title: str) -> 
     return figure
 
 
-def _histogram(axes: Any, estimation: Estimation, shares: Estimates, projected: Any) -> None:
+def _histogram(axes: Any, estimation: AnyEstimation, shares: Estimates, projected: Any) -> None:
     count = estimation.classes.count
     places = np.arange(count)
     axes.bar(places, projected, color=LIGHT["accent"], alpha=0.35, label="projected")

@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
-from labeldp_verify.forms import AdditiveRandomizer, Randomizer
+from labeldp_verify.forms import AdditiveRandomizer, GroupedWindows, Randomizer
+from labeldp_verify.forms.window import Output
 from numpy.typing import NDArray
 
+from labeldp_compile.prior.histogram import table_indexes
 from labeldp_compile.tabular import TableReader, refused
 
 MAX_GROUPS = 10_000
@@ -53,25 +55,12 @@ def count_outputs(
     """
     m = randomizer.outputs
     names: dict[Any, int] = {}
-    keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    columns = [table.column, *([group_column] if group_column else [])]
-    for batch in table.columns(list(dict.fromkeys(columns))):
-        outputs = output_indices(table.path, table.column, randomizer, batch.column(table.column))
-        groups = np.zeros(len(outputs), np.int64)
-        if group_column:
-            groups = _groups(table.path, group_column, batch.column(group_column), names)
-        found, times = np.unique(groups * m + outputs, return_counts=True)
-        merged, places = np.unique(np.concatenate([keys, found]), return_inverse=True)
-        totals = np.zeros(len(merged), np.int64)
-        np.add.at(totals, places, np.concatenate([counts, times]))
-        keys, counts = merged, totals
-        progress(len(batch))
-    if not len(keys):
-        raise refused(table.path, "has no rows")
-    seen, places = np.unique(keys % m, return_inverse=True)
-    totals = np.zeros(len(seen), np.int64)
-    np.add.at(totals, places, counts)
-    result = [GroupCounts("all rows", seen, totals)]
+
+    def outputs_of(batch: pa.RecordBatch) -> NDArray[np.int64]:
+        return output_indices(table.path, table.column, randomizer, batch.column(table.column))
+
+    keys, counts = _counted(table, outputs_of, m, group_column, names, progress)
+    result = [GroupCounts("all rows", *_summed(keys % m, counts))]
     # Keys are in order, so each group is a range of them.
     ends = np.searchsorted(keys, np.arange(len(names) + 1) * m)
     for name, group in sorted(names.items(), key=_by_name):
@@ -80,8 +69,123 @@ def count_outputs(
     return result
 
 
+def count_by_table(
+    table: TableReader,
+    randomizer: GroupedWindows,
+    group_column: str | None,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> list[tuple[Any, dict[int, GroupCounts]]]:
+    """(name, outputs by the number of the table): all rows first, then each group by its name.
+
+    The groups are those of a column, or else those that have tables of their own. Raises DataError
+    as ``count_outputs``.
+    """
+    names: dict[Any, int] = {}
+    index = _OutputsOfTables(table, randomizer)
+    m = index.size
+    keys, counts = _counted(table, index, m, group_column, names, progress)
+    result = [("all rows", index.by_table(*_summed(keys % m, counts)))]
+    if group_column is None:
+        groups = randomizer.groups
+        every = result[0][1]
+        return result + [(groups.name(t), {t: counted}) for t, counted in every.items()]
+    ends = np.searchsorted(keys, np.arange(len(names) + 1) * m)
+    for name, group in sorted(names.items(), key=_by_name):
+        here = slice(ends[group], ends[group + 1])
+        result.append((name, index.by_table(keys[here] - group * m, counts[here])))
+    return result
+
+
+class _OutputsOfTables:
+    """From a batch to the index [n] of each row's output among those of all tables, one behind the
+    other; a private label must be an output of its own table."""
+
+    def __init__(self, table: TableReader, randomizer: GroupedWindows) -> None:
+        self._table = table
+        self._tables = table_indexes(table, randomizer.groups)
+        windows = randomizer.windows
+        distinct = sorted({value for window in windows for value in window.values})
+        self._distinct = Values(tuple(distinct))
+        place = {value: i for i, value in enumerate(distinct)}
+        self._starts = np.cumsum([0, *(len(window.values) for window in windows)])
+        self.size = int(self._starts[-1])
+        pairs = [
+            table * len(distinct) + place[value]
+            for table, window in enumerate(windows)
+            for value in window.values
+        ]
+        self._order = np.argsort(pairs)
+        self._pairs = np.array(pairs)[self._order]
+
+    def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        path, column = self._table.path, self._table.column
+        outputs = output_indices(path, column, self._distinct, batch.column(column))
+        wanted = self._tables(batch) * len(self._distinct.values) + outputs
+        found = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
+        if (self._pairs[found] != wanted).any():
+            raise refused(
+                path,
+                f"{column!r} holds values that this artifact does not give in their groups: is it "
+                "the private column of this artifact, and are the columns of groups unchanged?",
+            )
+        result: NDArray[np.int64] = self._order[found]
+        return result
+
+    def by_table(
+        self, keys: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> dict[int, GroupCounts]:
+        """The counts of increasing indices, by the tables that occur."""
+        tables = np.searchsorted(self._starts, keys, side="right") - 1
+        found = {}
+        for table in np.unique(tables).tolist():
+            here = tables == table
+            found[table] = GroupCounts(table, keys[here] - self._starts[table], counts[here])
+        return found
+
+
+def _counted(
+    table: TableReader,
+    outputs_of: Callable[[pa.RecordBatch], NDArray[np.int64]],
+    m: int,
+    group_column: str | None,
+    names: dict[Any, int],
+    progress: Callable[[int], None],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Keys, group · m + output, increasing, and how often each occurs; fills ``names``."""
+    keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+    columns = [table.column, *table.group_names, *([group_column] if group_column else [])]
+    for batch in table.columns(list(dict.fromkeys(columns))):
+        outputs = outputs_of(batch)
+        groups = np.zeros(len(outputs), np.int64)
+        if group_column:
+            groups = _groups(table.path, group_column, batch.column(group_column), names)
+        found, times = np.unique(groups * m + outputs, return_counts=True)
+        keys, counts = _summed(np.concatenate([keys, found]), np.concatenate([counts, times]))
+        progress(len(batch))
+    if not len(keys):
+        raise refused(table.path, "has no rows")
+    return keys, counts
+
+
+def _summed(
+    keys: NDArray[np.int64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each key once, increasing, with the sum of its counts."""
+    seen, places = np.unique(keys, return_inverse=True)
+    totals = np.zeros(len(seen), np.int64)
+    np.add.at(totals, places, counts)
+    return seen, totals
+
+
+@dataclass(frozen=True)
+class Values:
+    """Outputs, where nothing else of a randomizer matters."""
+
+    values: tuple[Output, ...]
+
+
 def output_indices(
-    path: Path, column: str, randomizer: Randomizer, values: pa.Array
+    path: Path, column: str, randomizer: Randomizer | Values, values: pa.Array
 ) -> NDArray[np.int64]:
     """[n] the index of the output in each row, exactly. Raises DataError if a value is none."""
     if pa.types.is_dictionary(values.type):
@@ -108,7 +212,7 @@ def output_indices(
     return indices
 
 
-def _numbers(randomizer: Randomizer, values: pa.Array) -> NDArray[np.int64]:
+def _numbers(randomizer: Randomizer | Values, values: pa.Array) -> NDArray[np.int64]:
     """Indices, −1 where a value is no output."""
     whole = not isinstance(randomizer, AdditiveRandomizer) and isinstance(randomizer.values[0], int)
     try:

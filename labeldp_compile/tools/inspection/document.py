@@ -10,7 +10,7 @@ from typing import Any
 from labeldp_verify.analysis.probabilities import equally_likely, matrix, row
 from labeldp_verify.forms import AdditiveRandomizer
 from labeldp_verify.usefulness import sample
-from labeldp_verify.verified import Decoded
+from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.tools.inspection.facts import (
     LabelFacts,
@@ -19,6 +19,7 @@ from labeldp_compile.tools.inspection.facts import (
     noise_facts,
     output_facts,
 )
+from labeldp_compile.tools.inspection.overview import overview
 
 FORMAT_VERSION = "1.0"
 MAX_EXACT = 20_000  # probabilities as "p/q"
@@ -53,6 +54,25 @@ def inspection_json(decoded: Decoded, asked: Sequence[int] = ()) -> dict[str, An
         "outputs": [asdict(facts) for facts in output_facts(r, sample(r.outputs, MAX_LISTED))],
         "labels": [_label(facts) for facts in label_facts(domain, r, shown)],
         "noise": None if noise is None else asdict(noise),
+    }
+
+
+def groups_json(decoded: DecodedGroups) -> dict[str, Any]:
+    """``{format_version, ok, name, mechanism, form, …, groups}``: every table in a few figures."""
+    certificate = decoded.certificate
+    return {
+        "format_version": FORMAT_VERSION,
+        "ok": True,
+        "name": certificate.name,
+        "mechanism": certificate.mechanism,
+        "form": certificate.form,
+        "number_of_labels": certificate.labels,
+        "number_of_outputs": certificate.outputs,
+        "columns": [column.name for column in decoded.randomizer.groups.columns],
+        "epsilon_label_bound": certificate.privacy.epsilon_label_bound,
+        "noisy_label_loss": certificate.utility.noisy_label_loss,
+        "warnings": [asdict(part) for part in decoded.shortcomings],
+        "groups": [asdict(facts) for facts in overview(decoded)],
     }
 
 

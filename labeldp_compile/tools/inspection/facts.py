@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
     Domain,
+    GroupedWindows,
     IntegerDomain,
     Randomizer,
     RealDomain,
@@ -33,42 +35,87 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.window import Output
-from labeldp_verify.verified import Decoded
+from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.errors import InputError
 
 _EXACT_IN_FLOAT64 = 2**53  # whole numbers up to here
 
 
-def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
-    """The artifact of a file.
+def decode_any(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded | DecodedGroups:
+    """The artifact of a file, with one table or with tables by group.
 
     Raises InputError if the file cannot be read (TooLargeError if verifying it would exceed the
-    budget) or has tables by group, and VerificationError if a check fails.
+    budget), and VerificationError if a check fails.
     """
     data = read_artifact(path)
     with naming(path):
-        return the_table(check_bytes(data, budget=budget).require(), path)
+        return held(check_bytes(data, budget=budget).require())
 
 
-def the_table(report: Report, path: Path) -> Decoded:
-    """What a file that verifies holds; InputError if it has tables by group."""
-    refuse_groups(report, path)
-    assert report.decoded is not None
-    return report.decoded
+def held(report: Report) -> Decoded | DecodedGroups:
+    """What a file that verifies holds."""
+    found = report.decoded or report.grouped
+    assert found is not None
+    return found
 
 
-def refuse_groups(report: Report, path: Path) -> None:
-    """Raise InputError if a file has tables by group, which only some commands take."""
-    if report.grouped is not None:
-        raise InputError(
-            f"{path}: has a table for each group, which this command does not take: labeldp verify "
-            "checks it, and labeldp_runtime.Randomizer randomizes with it (groups=…)"
-        )
+def decode_artifact(
+    path: Path, budget: Budget = DEFAULT_BUDGET, group: str | None = None
+) -> Decoded:
+    """One table: that of the file, or of the ``group`` that is named as ``find_group`` reads it.
+
+    Raises as ``decode_any``, and InputError if there are tables by group and none is named.
+    """
+    return one_table(decode_any(path, budget), path, group)
 
 
-def has_whole_outputs(randomizer: Randomizer) -> bool:
+def one_table(decoded: Decoded | DecodedGroups, path: Path, group: str | None) -> Decoded:
+    """The only table, or that of a group; InputError if it is not said which, or in vain."""
+    if isinstance(decoded, DecodedGroups):
+        if group is None:
+            raise InputError(f"{path}: has a table for each group: say which, {_how(decoded)}")
+        return decoded.table(find_group(decoded, group))
+    if group is not None:
+        raise InputError(f"{path}: has one table for all rows: leave out --group")
+    return decoded
+
+
+def find_group(decoded: DecodedGroups, text: str) -> int:
+    """The table of a group as it was typed: ``other``, or a value of each column.
+
+    Values of several columns stand with commas between them, ``\\,`` for a comma inside; a number
+    stands for its band. Raises InputError for what is not listed.
+    """
+    groups = decoded.randomizer.groups
+    if text == "other":
+        return groups.own_tables
+    parts = [part.replace("\\,", ",") for part in re.split(r"(?<!\\),", text)]
+    if len(groups.columns) == 1:
+        parts = [text]
+    row = []
+    for column, part in zip(groups.columns, parts, strict=False):
+        try:
+            value = part if column.is_text else int(part) if column.values else float(part)
+        except ValueError:
+            break
+        if column.place(value) is None:
+            break
+        row.append(value)
+    if len(row) != len(groups.columns) or len(parts) != len(row):
+        raise InputError(f"--group {text}: is not listed; {_how(decoded)}")
+    return groups.table(row)
+
+
+def _how(decoded: DecodedGroups) -> str:
+    names = ",".join(column.name.upper() for column in decoded.randomizer.groups.columns)
+    return f"as in --group {names}, or --group other for all rows that are not listed"
+
+
+def has_whole_outputs(randomizer: Randomizer | GroupedWindows) -> bool:
     """Whether every output is a whole number that float64 and int64 both hold."""
+    if isinstance(randomizer, GroupedWindows):
+        return all(map(has_whole_outputs, randomizer.windows))
     if isinstance(randomizer, AdditiveRandomizer):
         parts = randomizer.origin, randomizer.unit
         reach = max(abs(randomizer.low), abs(randomizer.high)) * abs(parts[1]) + abs(parts[0])

@@ -10,8 +10,8 @@ from labeldp_verify.budget import naming
 from labeldp_verify.signature import Signed
 
 from labeldp_compile.spec_match import spec_check
-from labeldp_compile.tools.inspection import Decoded
-from labeldp_compile.tools.inspection.facts import refuse_groups
+from labeldp_compile.tools.inspection import Decoded, find_group, one_table
+from labeldp_compile.tools.inspection.overview import largest
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,11 @@ class Findings:
     Attributes:
         file: its name, without folders.
         report: every check that was performed.
-        decoded: domain, integers and certificate; None unless all checks hold.
+        decoded: domain, integers and certificate; None unless all checks hold. With tables by
+            group, those of the one that is drawn.
         spec: the text of the spec that the file was checked against, or None.
         signer: SHA-256 (hex) of the public key that the signature was checked with, or None.
+        table: the number of the table that is drawn, if there are several.
     """
 
     file: str
@@ -31,6 +33,7 @@ class Findings:
     decoded: Decoded | None
     spec: str | None
     signer: str | None = None
+    table: int | None = None
 
 
 def examine(
@@ -38,21 +41,29 @@ def examine(
     spec: Path | None = None,
     signed: Signed | None = None,
     budget: Budget = DEFAULT_BUDGET,
+    group: str | None = None,
 ) -> Findings:
     """Verify a file, against a spec and a signature if they are given, and decode it.
 
-    Raises InputError if the file or the spec cannot be read, if the file has tables by group, or if
-    verifying it would exceed the budget; a failed check is a finding.
+    ``group`` is the one to draw, as ``find_group`` reads it, by default that with most rows. Raises
+    InputError if the file or the spec cannot be read, if there is no such group, or if verifying
+    the file would exceed the budget; a failed check is a finding.
     """
     data = read_artifact(path)
     source = None if spec is None else read_artifact(spec)
     with naming(path):
         report = check_bytes(data, None if source is None else spec_check(source), signed, budget)
-    refuse_groups(report, path)
+    decoded, table = report.decoded, None
+    if report.grouped is not None:
+        table = largest(report.grouped) if group is None else find_group(report.grouped, group)
+        decoded = report.grouped.table(table)
+    elif decoded is not None:
+        decoded = one_table(decoded, path, group)
     return Findings(
         file=path.name,
         report=report,
-        decoded=report.decoded,
+        decoded=decoded,
         spec=None if source is None else source.decode("utf-8", errors="replace"),
         signer=None if signed is None else signed.fingerprint(),
+        table=table,
     )

@@ -25,6 +25,7 @@ from labeldp_compile.tools.inspection import (
     sample,
 )
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE, heat_map
+from labeldp_compile.tools.inspection.overview import overview
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.page.numbers import data, data_above, name, share_data
 from labeldp_compile.tools.page.pictures import LOSSES, inline_svg, picture_settings
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 10  # of one person
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
+_TABLE_GROUPS = 200
 _MOST_TEXT, _COLUMNS = 200_000, 400
 _SCRIPT = Path(__file__).with_name("posterior.js")
 _FIGURES = (
@@ -86,6 +88,7 @@ def report_page(findings: Findings, compared: Comparison | None = None) -> str:
     title = f"Privacy report: {decoded.certificate.name}"
     with picture_settings():
         facts |= _about(decoded) | _matrix(decoded) | _moments(decoded) | _beliefs(decoded)
+        facts |= _groups(findings)
         facts |= _losses(decoded, compared) | _composition(decoded.certificate)
         facts |= _spec(findings, decoded.certificate)
     return page("report/report.html", title, _SCRIPT, **facts)
@@ -103,6 +106,25 @@ def drawn_bound(certificate: Certificate) -> float | None:
     bound: float | None = certificate.utility.loss_lower_bound
     optimality = certificate.optimality
     return None if optimality is None or optimality.over == "penalty" else bound
+
+
+def _groups(findings: Findings) -> dict[str, Any]:
+    """All tables by group, and the name of the one that is drawn."""
+    grouped = findings.report.grouped
+    if grouped is None or findings.table is None:
+        return {"grouped": None}
+    facts = overview(grouped)
+    shown = sorted(facts[:-1], key=lambda one: (-one.rows, one.table))[:_TABLE_GROUPS]
+    return {
+        "grouped": grouped,
+        "drawn": facts[findings.table],
+        "group_columns": [column.name for column in grouped.randomizer.groups.columns],
+        "group_lines": [*sorted(shown, key=lambda one: one.table), facts[-1]],
+        "groups_left_out": len(facts) - 1 - len(shown),
+        "whole_bound": Fraction(grouped.certificate.exact.epsilon_label_bound),
+        "whole_loss": grouped.certificate.utility.noisy_label_loss,
+        "whole_shortcomings": grouped.shortcomings,
+    }
 
 
 def _about(decoded: Decoded) -> dict[str, Any]:

@@ -1,0 +1,39 @@
+"""Tables by group in a terminal."""
+
+from __future__ import annotations
+
+from labeldp_verify.verified import DecodedGroups
+
+from labeldp_compile.cli.output import clipped, text_table
+from labeldp_compile.tools.inspection.overview import overview
+
+SHOWN = 60
+_NAME_COLUMNS = 44
+
+
+def group_table(decoded: DecodedGroups, shown: int = SHOWN) -> list[str]:
+    """A line for each table: where there are many, those with most rows, and that of all others."""
+    facts = overview(decoded)
+    numeric = facts[0].largest_bias is not None
+    rows = facts
+    if len(facts) > shown:
+        by_rows = sorted(facts[:-1], key=lambda one: (-one.rows, one.table))
+        rows = [*by_rows[: shown - 1], facts[-1]]
+    header = ["group", "rows", "outputs", "ε of a label", "loss", *(["bias"] if numeric else [])]
+    lines = text_table(
+        header,
+        [
+            [
+                clipped(one.name, _NAME_COLUMNS),
+                f"{one.rows:,}",
+                f"{one.outputs:,}",
+                f"≤ {one.epsilon_bound:.6g}",
+                f"{one.loss:.6g}",
+                *([] if one.largest_bias is None else [f"{one.largest_bias:.3g}"]),
+            ]
+            for one in rows
+        ],
+    )
+    if len(rows) < len(facts):
+        lines.append(f"{len(facts) - len(rows):,} more groups, each with fewer rows")
+    return lines

@@ -1,0 +1,116 @@
+"""The groups that a spec asks for: from its columns, or from the public file that assigns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from labeldp_runtime.columns.arrow import is_text
+from labeldp_verify.forms import GroupColumn, Groups
+from labeldp_verify.forms.domain import Category
+from labeldp_verify.forms.groups import MAX_CELLS, check_groups
+
+from labeldp_compile.errors import InputError, refused
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.groups import Assign
+from labeldp_compile.tabular.formats import require_format
+from labeldp_compile.tabular.reader import csv_batches, open_csv, open_parquet, require_column
+
+
+def asked_groups(spec: Spec, directory: Path) -> Groups:
+    """A table for each group that a spec names; its paths are relative to ``directory``.
+
+    Raises DataError for a file of assignments that cannot be used.
+    """
+    asked = spec.groups
+    assert asked is not None
+    if asked.assign is None:
+        return Groups.each(*asked.to_columns())
+    path = directory / asked.assign.file
+    found = dict(_assignments(path, asked.assign))
+    if not found:
+        raise refused(path, "assigns no groups")
+    keys = sorted(found)  # so that the order of the file's rows decides nothing
+    column = GroupColumn(str(asked.column), tuple(keys))
+    groups = numbered((column,), [found[key] for key in keys])
+    try:
+        check_groups(groups)
+    except ValueError as error:
+        raise refused(path, str(error)) from None
+    return groups
+
+
+def numbered(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> Groups:
+    """Cells [C] of one group share a table; the tables are numbered as groups first occur.
+
+    Cells whose group is None have the table of all other rows.
+    """
+    listed = list(group_of_cell)
+    numbers: dict[Any, int] = {}
+    for group in listed:
+        if group is not None:
+            numbers.setdefault(group, len(numbers))
+    own = len(numbers)
+    return Groups(columns, tuple(own if g is None else numbers[g] for g in listed), own)
+
+
+def _assignments(path: Path, assign: Assign) -> Iterator[tuple[Category, Category]]:
+    """Each key with its group; raises DataError for a key with two groups."""
+    known: dict[Category, Category] = {}
+    keys: list[Any] = []
+    groups: list[Any] = []
+    for batch in _batches(path, assign):
+        keys += _values(path, assign.key, batch.column(assign.key))
+        groups += _values(path, assign.group, batch.column(assign.group))
+        if len(keys) > 4 * MAX_CELLS:
+            raise refused(path, f"has more than {4 * MAX_CELLS:,} rows; {MAX_CELLS:,} keys fit")
+    keys, groups = _of_one_kind(keys), _of_one_kind(groups)
+    for key, group in zip(keys, groups, strict=True):
+        if key is None or group is None:
+            continue  # such rows have the table of all others
+        if known.setdefault(key, group) != group:
+            raise refused(path, f"gives one value of {assign.key!r} two groups")
+    return iter(known.items())
+
+
+def _batches(path: Path, assign: Assign) -> Iterator[pa.RecordBatch]:
+    names = [assign.key, assign.group]
+    if assign.key == assign.group:
+        raise InputError("groups.assign: key and group are two columns")
+    if require_format(path).is_text:
+        csv = open_csv(path, assign.form)
+        for name in names:
+            require_column(path, name, list(csv.names), csv)
+        yield from csv_batches(csv, names, assign.key)
+        return
+    try:
+        with open_parquet(path) as file:
+            for name in names:
+                require_column(path, name, list(file.schema_arrow.names))
+            yield from file.iter_batches(columns=names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise refused(path, "is empty or damaged, or not a Parquet file") from None
+
+
+def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise refused(path, f"{name!r} has the type {kind}, expected text or integers")
+    found: list[Any] = values.to_pylist()
+    return found
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """Cells of a CSV file are integers if all are written as integers are, and text otherwise."""
+    values = [None if value == "" else value for value in values]
+    text = [value for value in values if isinstance(value, str)]
+    if text and all(_is_written(value) for value in text):
+        return [None if value is None else int(value) for value in values]
+    return values
+
+
+def _is_written(cell: str) -> bool:
+    digits = cell.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 20 and str(int(cell)) == cell

@@ -123,13 +123,13 @@ def shrunk_weights(noisy: NoisyHistogram, total: int, labels: int) -> list[int]:
     even = [total * size for size in sizes]
     away = [labels * count - mean for count, mean in zip(counts, even, strict=True)]
     squares = sum(deviation * deviation for deviation in away)
-    noise = (cells - 1) * _variance(noisy.scale) * labels**2
+    noise = (cells - 1) * variance(noisy.scale) * labels**2
     kept = math.floor(_SHRINK_STEPS * max(1 - noise / squares, 0.0)) if squares else 0
     shrunk = [
         _SHRINK_STEPS * mean + kept * deviation for mean, deviation in zip(even, away, strict=True)
     ]
     weights = project_to_total(shrunk, _SHRINK_STEPS * labels * total)
-    unit = labels * min(total, _FINEST)
+    unit = labels * min(total, FINEST)
     whole = sum(weights)
     spread = [
         (2 * unit * w + size * whole) // (2 * size * whole)
@@ -138,9 +138,14 @@ def shrunk_weights(noisy: NoisyHistogram, total: int, labels: int) -> list[int]:
     return [spread[cell] for cell in cell_of_label(labels, cells).tolist()]
 
 
-_FINEST = 10**6
+FINEST = 10**6
 
 
-def _variance(scale: float) -> float:
+def weights_of(noisy: NoisyHistogram, total: int, labels: int, *, shrunk: bool) -> list[int]:
+    """Integer weights [labels] from noisy counts of ``total`` rows, shrunk towards even or not."""
+    return shrunk_weights(noisy, total, labels) if shrunk else project_to_total(noisy.counts, total)
+
+
+def variance(scale: float) -> float:
     """Of discrete Laplace noise of scale s: 2q/(1 − q)² with q = e^(−1/s)."""
     return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2

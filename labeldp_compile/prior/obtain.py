@@ -21,9 +21,8 @@ from labeldp_compile.prior.discrete_laplace import (
     NoisyHistogram,
     coarse,
     noisy_histogram,
-    project_to_total,
     seeded_histogram,
-    shrunk_weights,
+    weights_of,
 )
 from labeldp_compile.prior.histogram import count_labels
 from labeldp_compile.prior.kept import DataStamp, KeptPrior, read_kept, write_kept
@@ -260,10 +259,7 @@ def _accounted(
 
 def _statement(spec: Spec, plan: PriorPlan, noisy: NoisyHistogram, rows: int) -> dict[str, Any]:
     """The certificate's ``prior``."""
-    if plan.shrunk:
-        weights = shrunk_weights(noisy, rows, spec.domain.size)
-    else:
-        weights = project_to_total(noisy.counts, rows)
+    weights = weights_of(noisy, rows, spec.domain.size, shrunk=plan.shrunk)
     return {
         "kind": "private",
         "weights": weights,

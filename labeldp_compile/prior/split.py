@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms.prior_use import PriorUse
@@ -22,9 +23,9 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Split
 
 _DIGITS = 6  # of ε₁ = √(k/n)
-_AUTO_DIGITS = 2  # of auto's: the same on machines whose float64 functions differ in the last bit
-_NOISE = math.sqrt(8)  # standard deviation of Laplace noise of scale 2/ε₁, times ε₁
-_MOST = 0.5  # of ε, at most, for a prior
+AUTO_DIGITS = 2  # of auto's: the same on machines whose float64 functions differ in the last bit
+NOISE_OF_CELL = math.sqrt(8)  # standard deviation of Laplace noise of scale 2/ε₁, times ε₁
+MOST_FOR_PRIOR = 0.5  # of ε, at most, for a prior
 _WORTH_IT = 0.75  # of the gain that is forgone: the model is no better than that
 _LEAST_CELLS = 2
 
@@ -64,18 +65,37 @@ def plan_prior(spec: Spec, rows: int) -> PriorPlan:
 
     Raises BudgetError where ``split: paper`` leaves nothing for the label.
     """
-    split, epsilon = spec.privacy.split, Fraction(spec.privacy.epsilon)
+    mechanism = spec.named_mechanism
+    return plan_of(
+        mechanism.prior_use,
+        spec.domain.size,
+        Fraction(spec.privacy.epsilon),
+        rows,
+        spec.privacy.split,
+        mechanism.kind,
+    )
+
+
+def plan_of(
+    use: PriorUse | None,
+    labels: int,
+    epsilon: Fraction,
+    rows: int,
+    split: Literal["auto", "paper"] | Split,
+    mechanism: str = "the mechanism",
+) -> PriorPlan:
+    """The same from what decides it; ``mechanism`` is only named.
+
+    Raises BudgetError where ``split: paper`` leaves nothing for the label.
+    """
     if isinstance(split, Split):
         return PriorPlan(Fraction(split.prior), Fraction(split.label))
     if split == "paper":
-        return PriorPlan(*paper_split(epsilon, rows, spec.domain.size))
-    use = spec.named_mechanism.prior_use
+        return PriorPlan(*paper_split(epsilon, rows, labels))
     if use is None:
-        reason = (
-            f"{spec.named_mechanism.kind} is the same for every prior, so that none is paid for"
-        )
+        reason = f"{mechanism} is the same for every prior, so that none is paid for"
         return PriorPlan(Fraction(0), epsilon, None, False, reason)
-    return _best(use, spec.domain.size, epsilon, rows)
+    return _best(use, labels, epsilon, rows)
 
 
 def paper_split(epsilon: Fraction, rows: int, labels: int) -> tuple[Fraction, Fraction]:
@@ -92,7 +112,7 @@ def paper_split(epsilon: Fraction, rows: int, labels: int) -> tuple[Fraction, Fr
             "Ways out: split: auto; the parts themselves, as in split: {prior: …, label: …}; "
             "or a prior that costs nothing (prior: {kind: public} or {kind: uniform})"
         )
-    prior = _rounded_down(math.sqrt(labels / rows), _DIGITS)
+    prior = rounded_down(math.sqrt(labels / rows), _DIGITS)
     return prior, epsilon - prior
 
 
@@ -105,7 +125,7 @@ def _best(use: PriorUse, labels: int, epsilon: Fraction, rows: int) -> PriorPlan
             "the label lacks): the prior is uniform, and all of ε is for the label"
         )
         return PriorPlan(Fraction(0), epsilon, None, False, reason)
-    prior = _rounded_down(share * float(epsilon), _AUTO_DIGITS)
+    prior = rounded_down(share * float(epsilon), AUTO_DIGITS)
     over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
     reason = (
         f"{data} the least loss is expected from ε₁ = {float(prior):g} for a histogram over {over}"
@@ -119,22 +139,23 @@ def _choices(
     """(expected relative loss, share of ε for the prior, cells) of every number of cells."""
     gain, slope = use.gain(epsilon), use.slope(epsilon)
     found = []
-    for cells in _cell_numbers(labels) if use.coarse is not None else [labels]:
+    for cells in cell_numbers(labels) if use.coarse is not None else [labels]:
         lost = 0.0 if use.coarse is None or cells == labels else use.coarse(cells)
-        noise = gain * use.noise * _NOISE * cells / (rows * epsilon)  # over s
-        share = min(math.sqrt(noise / slope), _MOST)
+        noise = gain * use.noise * NOISE_OF_CELL * cells / (rows * epsilon)  # over s
+        share = min(math.sqrt(noise / slope), MOST_FOR_PRIOR)
         found.append((slope * share + noise / share + gain * lost, share, cells))
     return found
 
 
-def _cell_numbers(labels: int) -> list[int]:
+def cell_numbers(labels: int) -> list[int]:
     """2, 3, 4, 6, 8, 12 … as long as cells have two labels on average; and all labels."""
     powers = [_LEAST_CELLS << e for e in range(labels.bit_length())]
     numbers = sorted({*powers, *(3 * power // 2 for power in powers)})
     return [*(number for number in numbers if 2 * number <= labels), labels]
 
 
-def _rounded_down(number: float, digits: int) -> Fraction:
+def rounded_down(number: float, digits: int) -> Fraction:
+    """A positive number with so many significant digits, exactly."""
     places = digits - 1 - math.floor(math.log10(number))
     if places >= 0:
         return Fraction(math.floor(number * 10**places), 10**places)

@@ -1,0 +1,343 @@
+"""What a prior for each public group costs, and which groups have one: before a label is read.
+
+Two levels are paid for: one histogram of all rows, and one for each table of groups. The second
+compose in parallel (a replaced label moves one unit inside its own group: L1 sensitivity 2 in all),
+so that they cost their ε once. Only public things decide: the sizes of the groups, the number of
+labels, ε, and what ``mechanisms/prior_use.py`` knows.
+
+Whether groups tell anything is not known. So ``auto`` leaves the pooled histogram as it would be
+alone (``prior/split.py``) and adds a level whose ε, taken from the label, costs at most 1 % of the
+loss. Below that it minimises, for T tables of B cells, with ε₂ = s·ε of n rows,
+
+    slope·s + tell·(noise/2·T·r + coarse(B)/6),    r = √8·B / (n·s·ε),
+
+which is the loss of ``prior/split.py`` in the mean over the rows: a table's noise is relative to
+its own rows. Half of the noise, since groups differ in few ways (``prior/group_weights.py``); a
+sixth of the loss of joining labels, since inside a cell they are spread as they are in all groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.mechanisms.prior_use import PriorUse
+from labeldp_compile.prior.discrete_laplace import coarse
+from labeldp_compile.prior.split import (
+    AUTO_DIGITS,
+    MOST_FOR_PRIOR,
+    NOISE_OF_CELL,
+    PriorPlan,
+    cell_numbers,
+    plan_of,
+    rounded_down,
+)
+from labeldp_compile.spec.model import Split
+
+_AT_MOST = 0.01  # of the loss, for a level that may tell nothing
+_TELL = 6.0  # gain from groups that tell, relative to what is then lost, by that of one prior
+_NOISE = 0.5  # of that of one prior
+_COARSE = 1 / 6  # of that of one prior
+_LEAST_CELLS = 4  # that a group's rows must suffice for
+_MOST_NOISE = 3  # standard deviations of it to a group's average cell
+_LEAST_SHARE = 0.1  # of the rows, in groups of their own
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """What is spent on priors by group, and on what.
+
+    Attributes:
+        epsilon_pooled: for the histogram of all rows; 0 for a uniform prior, which reads no label.
+        epsilon_groups: for those of the tables, together; 0 if all groups take the pooled prior.
+        epsilon_label: the three sum to ε exactly.
+        pooled_cells: the pooled histogram has so many cells of neighbouring labels; None if each
+            label is one.
+        group_cells: the same of the tables' histograms.
+        table_of_cell: [C] the table of each cell of the public groups; ``tables`` is the number of
+            the pooled one, which unlisted and missing values take, too.
+        tables: T, the tables with histograms of their own.
+        shrunk: whether the pooled counts are shrunk towards even ones.
+        reason: what was chosen, and why.
+    """
+
+    epsilon_pooled: Fraction
+    epsilon_groups: Fraction
+    epsilon_label: Fraction
+    pooled_cells: int | None
+    group_cells: int | None
+    table_of_cell: tuple[int, ...]
+    tables: int
+    shrunk: bool
+    reason: str
+
+    @property
+    def epsilon_prior(self) -> Fraction:
+        """ε₁: the two levels are about the same labels."""
+        return self.epsilon_pooled + self.epsilon_groups
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether nothing is spent, and every prior is uniform."""
+        return self.epsilon_prior == 0
+
+    def by_table(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """[T + 1, …] sums by table of what is given by cell [C + 1, …]; the last is the pooled.
+
+        Of sizes or counts; the pooled table's are those of the rows that take it, not of all.
+        """
+        found = np.zeros((self.tables + 1, *cells.shape[1:]), dtype=np.int64)
+        np.add.at(found, [*self.table_of_cell, self.tables], cells)
+        return found
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Tables of cells [T], each a list of cells, and the cells that are left to the pooled one."""
+
+    tables: list[list[int]]
+    left: list[int]
+
+
+def plan_groups(
+    use: PriorUse | None,
+    labels: int,
+    epsilon: Fraction,
+    sizes: Sequence[int],
+    shape: Sequence[int],
+    split: Literal["auto", "paper"] | Split = "auto",
+    mechanism: str = "the mechanism",
+) -> GroupPlan:
+    """The plan for public groups of so many rows each.
+
+    Args:
+        use: of the mechanism; None if it is the same for every prior.
+        labels: k.
+        epsilon: ε in all.
+        sizes: [C + 1] rows of each cell, and of those that are not listed; not all 0.
+        shape: values or bands of each column; C is their product, the last column the fastest.
+        split: of the spec. ε₁ of ``paper`` or given parts is divided between the levels.
+        mechanism: only named in the reason.
+
+    Raises BudgetError where ``split: paper`` leaves nothing for the label.
+    """
+    if math.prod(shape) + 1 != len(sizes):
+        raise ValueError(f"{len(sizes)} sizes do not fit groups of shape {tuple(shape)}")
+    rows = sum(sizes)
+    pooled = plan_of(use, labels, epsilon, rows, split, mechanism)
+    if use is None or pooled.is_uniform:
+        return _all_pooled(pooled, sizes, "all groups take one prior")
+    allowed = _most_for_groups(use, labels, epsilon, rows, pooled)
+    if allowed <= 0:
+        return _all_pooled(pooled, sizes, "no ε is left for priors by group")
+    most = rounded_down(allowed, AUTO_DIGITS)
+    least = _least_rows(use, labels, most)
+    joined = _join(sizes, shape, least)
+    why = f"it takes {least:,} rows for a prior of a group's own at the ε that it may cost"
+    covered = rows - sizes[-1] - sum(sizes[cell] for cell in joined.left)
+    if covered < _LEAST_SHARE * rows:
+        return _all_pooled(pooled, sizes, f"{why}, and too few rows are in such groups")
+    if len(joined.tables) == 1 and covered == rows:
+        return _all_pooled(pooled, sizes, "there is one group, which is all rows")
+    spent, cells = _best_level(use, labels, epsilon, rows, pooled, len(joined.tables), most)
+    of = table_numbers(joined.tables, len(sizes) - 1)
+    given = not _is_auto(pooled)
+    return GroupPlan(
+        epsilon_pooled=pooled.epsilon_prior - (spent if given else 0),
+        epsilon_groups=spent,
+        epsilon_label=pooled.epsilon_label - (0 if given else spent),
+        pooled_cells=pooled.cells,
+        group_cells=None if cells == labels else cells,
+        table_of_cell=of,
+        tables=len(joined.tables),
+        shrunk=pooled.shrunk,
+        reason=_joined_in_words(pooled, spent, cells, labels, joined, sizes, least),
+    )
+
+
+def plan_public_groups(epsilon: Fraction, sizes: Sequence[int]) -> GroupPlan:
+    """The plan where priors cost nothing: every cell [C] with rows has a table of its own."""
+    tables = [[cell] for cell, size in enumerate(sizes[:-1]) if size]
+    return GroupPlan(
+        epsilon_pooled=Fraction(0),
+        epsilon_groups=Fraction(0),
+        epsilon_label=epsilon,
+        pooled_cells=None,
+        group_cells=None,
+        table_of_cell=table_numbers(tables, len(sizes) - 1),
+        tables=len(tables),
+        shrunk=False,
+        reason=f"{len(tables):,} groups with rows have tables of their own: a public prior is free",
+    )
+
+
+def level_counts(
+    plan: GroupPlan, counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What noise is added to, from counts [C + 1, k] of the labels in each cell.
+
+    Returns:
+        The pooled histogram [cells], of all rows; and the histograms of all tables one behind the
+        other [T·cells], of which one label moves one unit to another: L1 sensitivity 2.
+    """
+    everything, tables = counts.sum(axis=0), plan.by_table(counts)[: plan.tables]
+    if plan.pooled_cells is not None:
+        everything = coarse(everything, plan.pooled_cells)
+    if plan.group_cells is not None:
+        tables = np.array([coarse(table, plan.group_cells) for table in tables], dtype=np.int64)
+    return everything, tables.reshape(-1)
+
+
+def table_numbers(tables: Sequence[Sequence[int]], cells: int) -> tuple[int, ...]:
+    """[C] the number of the table of each cell, and the number of tables where none has it."""
+    found = [len(tables)] * cells
+    for table, members in enumerate(tables):
+        for cell in members:
+            found[cell] = table
+    return tuple(found)
+
+
+def _is_auto(pooled: PriorPlan) -> bool:
+    """Whether ε₁ is not given, so that the groups' ε comes from the label's."""
+    return pooled.reason is not None
+
+
+def _most_for_groups(
+    use: PriorUse, labels: int, epsilon: Fraction, rows: int, pooled: PriorPlan
+) -> float:
+    """The ε that makes the whole at most 1 % worse than the pooled prior alone.
+
+    Through the ε that the label lacks; or, where ε₁ is given, through the noise of the pooled
+    prior, which falls with what it keeps.
+    """
+    total = float(epsilon)
+    if _is_auto(pooled):
+        share = _AT_MOST / use.slope(total)
+        return min(share * total, MOST_FOR_PRIOR * total - float(pooled.epsilon_prior))
+    lost = _pooled_noise(use, labels, epsilon, rows, pooled)
+    return float(pooled.epsilon_prior) * _AT_MOST / (lost + _AT_MOST)
+
+
+def _pooled_noise(
+    use: PriorUse, labels: int, epsilon: Fraction, rows: int, pooled: PriorPlan
+) -> float:
+    """The relative loss through the noise of a histogram of all labels."""
+    cell = NOISE_OF_CELL * labels / (rows * float(pooled.epsilon_prior))
+    return use.gain(float(epsilon)) * use.noise * cell
+
+
+def _least_rows(use: PriorUse, labels: int, most: Fraction) -> int:
+    """Of a table: its average cell, of few, is not much less than its noise."""
+    cells = labels if use.coarse is None else min(labels, _LEAST_CELLS)
+    return math.isqrt(math.floor(8 * (cells / (_MOST_NOISE * most)) ** 2)) + 1
+
+
+def _join(sizes: Sequence[int], shape: Sequence[int], least: int) -> _Joined:
+    """Cells with so many rows; and of the others those which agree on the first columns.
+
+    The last column is dropped first, then the one before it; cells that agree on none are left.
+    """
+    tables = [[cell] for cell, size in enumerate(sizes[:-1]) if size >= least]
+    left = [cell for cell, size in enumerate(sizes[:-1]) if 0 < size < least]
+    width = 1
+    for column in reversed(shape[1:]):
+        width *= column
+        alike: dict[int, list[int]] = {}
+        for cell in left:
+            alike.setdefault(cell // width, []).append(cell)
+        left = []
+        for cells in alike.values():
+            if sum(sizes[cell] for cell in cells) >= least:
+                tables.append(cells)
+            else:
+                left.extend(cells)
+    return _Joined(sorted(tables), left)
+
+
+def _best_level(
+    use: PriorUse,
+    labels: int,
+    epsilon: Fraction,
+    rows: int,
+    pooled: PriorPlan,
+    tables: int,
+    most: Fraction,
+) -> tuple[Fraction, int]:
+    """(ε, cells) of the tables' histograms of the least expected loss."""
+    total, tell = float(epsilon), _TELL * use.gain(float(epsilon))
+    found = []
+    for cells in _numbers(use, labels, pooled):
+        lost = 0.0 if use.coarse is None or cells == labels else _COARSE * use.coarse(cells)
+        noise = tell * use.noise * _NOISE * NOISE_OF_CELL * cells * tables / rows  # over ε
+        if _is_auto(pooled):
+            each = use.slope(total) / total
+            spent = min(math.sqrt(noise / each), float(most))
+            cost = each * spent
+        else:
+            prior = float(pooled.epsilon_prior)
+            pooled_noise = _pooled_noise(use, labels, epsilon, rows, pooled) * prior
+            spent = min(prior / (1 + math.sqrt(pooled_noise / noise)), float(most))
+            cost = pooled_noise / (prior - spent)
+        found.append((cost + noise / spent + tell * lost, cells, spent))
+    _, cells, spent = min(found)
+    return min(rounded_down(spent, AUTO_DIGITS), most), cells
+
+
+def _numbers(use: PriorUse, labels: int, pooled: PriorPlan) -> list[int]:
+    """Numbers of cells, of which each is one or several of the pooled histogram's, or parts."""
+    if use.coarse is None:
+        return [labels]
+    whole = labels if pooled.cells is None else pooled.cells
+    return [
+        b for b in cell_numbers(labels) if whole in (b, labels) or not (whole % b and b % whole)
+    ]
+
+
+def _all_pooled(pooled: PriorPlan, sizes: Sequence[int], why: str) -> GroupPlan:
+    """One prior for all groups, as without any."""
+    groups = f"all groups take the pooled prior: {why}"
+    if pooled.is_uniform:
+        groups = "all groups take the uniform prior"
+    return GroupPlan(
+        epsilon_pooled=pooled.epsilon_prior,
+        epsilon_groups=Fraction(0),
+        epsilon_label=pooled.epsilon_label,
+        pooled_cells=pooled.cells,
+        group_cells=None,
+        table_of_cell=(0,) * (len(sizes) - 1),
+        tables=0,
+        shrunk=pooled.shrunk,
+        reason=groups if pooled.reason is None else f"{pooled.reason}; {groups}",
+    )
+
+
+def _joined_in_words(
+    pooled: PriorPlan,
+    spent: Fraction,
+    cells: int,
+    labels: int,
+    joined: _Joined,
+    sizes: Sequence[int],
+    least: int,
+) -> str:
+    filled = sum(size > 0 for size in sizes[:-1])
+    own = sum(len(table) == 1 for table in joined.tables)
+    over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
+    parts = [
+        f"ε = {float(spent):g} is for histograms of {len(joined.tables):,} groups over {over}",
+        f"of {filled:,} groups with rows {own:,} have tables of their own",
+    ]
+    if len(joined.tables) > own:
+        small = sum(len(table) for table in joined.tables if len(table) > 1)
+        count = len(joined.tables) - own
+        parts.append(f"{small:,} with less than {least:,} rows are joined into {count:,} tables")
+    if joined.left:
+        parts.append(f"{len(joined.left):,} with less than {least:,} take the pooled one")
+    groups = f"{parts[0]}; {', '.join(parts[1:])}"
+    return groups if pooled.reason is None else f"{pooled.reason}. {groups}"

@@ -9,8 +9,8 @@ import time
 from decimal import Decimal
 from fractions import Fraction
 
+from labeldp_compile.assembly import assemble
 from labeldp_compile.composition import compose
-from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 

@@ -25,7 +25,7 @@ from labeldp_runtime.polars import randomize as in_polars
 from labeldp_runtime.spark import large_batches, randomize
 from pyspark.sql import SparkSession
 
-from labeldp_compile.pipeline import assemble
+from labeldp_compile.assembly import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 

@@ -20,9 +20,9 @@ from labeldp_verify.artifact import choose_grid
 from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS
 from labeldp_verify.forms import Groups
 
+from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.grouped import GroupPrior, assemble_groups
-from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.spec import parse_spec
 

@@ -17,7 +17,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from labeldp_runtime import Key
 
-from labeldp_compile.pipeline import assemble
+from labeldp_compile.assembly import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 

@@ -16,7 +16,7 @@ import numpy as np
 from labeldp_verify.analysis.probabilities import matrix, value
 from matplotlib import pyplot as plt
 
-from labeldp_compile.pipeline import assemble
+from labeldp_compile.assembly import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 

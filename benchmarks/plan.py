@@ -11,8 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import assemble
 from labeldp_compile.planning.budget import Budget
 from labeldp_compile.planning.forecast import forecast
 from labeldp_compile.prior import Prior

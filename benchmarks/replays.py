@@ -17,7 +17,7 @@ from labeldp_runtime.columns import read_ids
 from labeldp_runtime.duplicates import refuse_duplicates
 from labeldp_runtime.randomizer import CHUNK
 
-from labeldp_compile.pipeline import assemble
+from labeldp_compile.assembly import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 

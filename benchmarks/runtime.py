@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from labeldp_runtime import Randomizer
 from labeldp_runtime.entropy import random_words
 
-from labeldp_compile.pipeline import assemble
+from labeldp_compile.assembly import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
         sweep,
         verify,
     )
+    from labeldp_compile.assembly import Artifact
     from labeldp_compile.errors import BudgetError, DataError, InputError, SpecError
     from labeldp_compile.ledger import OverBudgetError
-    from labeldp_compile.pipeline import Artifact
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit import AuditReport

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labeldp_verify import Budget, Report
 
-    from labeldp_compile.pipeline import Artifact
+    from labeldp_compile.assembly import Artifact
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit import AuditReport

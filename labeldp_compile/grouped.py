@@ -8,95 +8,74 @@ the others have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 
-from labeldp_verify import OWN_FILES, VerificationError, check_bytes
-from labeldp_verify.artifact import choose_grid, write_model
-from labeldp_verify.certificate import Certificate
-from labeldp_verify.forms import GroupedWindows, Groups, WindowRandomizer
+from labeldp_verify import OWN_FILES, VerificationError, check_bytes, steps
+from labeldp_verify.artifact import bucket_grid, choose_grid, write_model
+from labeldp_verify.forms import GroupedWindows, WindowRandomizer
 from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.forms.window import MAX_WORD_BITS
 
+from labeldp_compile import sizes
+from labeldp_compile.assembly import Artifact, problem_of, provenance_of
 from labeldp_compile.certificate import TableProvenance, build_grouped_certificate
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import Solved
-from labeldp_compile.pipeline import problem_of, provenance_of
-from labeldp_compile.prior import Prior
+from labeldp_compile.prior.obtain_groups import GroupedPrior
 from labeldp_compile.spec import Spec
 
 _TRIED_BITS = 44  # at which the widths of the segments are looked at
 _MOST_FEWER = 10  # bits that a table may have less than another
 _LINES = 2**62  # of all tables together: half of what fits, since rounding moves ends
-
-Build = Callable[[int, int], Solved]
-"""From a table's number and a word size to its window randomizer."""
-
-
-@dataclass(frozen=True)
-class GroupPrior:
-    """The prior of one group's labels, and the public number of its rows."""
-
-    size: int
-    prior: Prior
-
-
-@dataclass(frozen=True)
-class GroupedArtifact:
-    """An artifact with tables by group: the file's bytes, its certificate, the integers inside."""
-
-    name: str
-    model: bytes
-    certificate: Certificate
-    randomizer: GroupedWindows
+_ALONE_SECONDS = 10.0  # what is expected to take longer is shared among processes
+_FIRST = 8  # tables whose time tells that of all
+_MOST_PROVED = 200_000  # labels of all tables
+_GRAPH_BYTES = 100_000  # but for what each table adds
+_TOLD = 5.0  # seconds between two words of progress
 
 
 def assemble_groups(
     spec: Spec,
-    groups: Groups,
-    priors: Sequence[GroupPrior],
+    priors: GroupedPrior,
     spec_digest: str,
     *,
     insecure: str | None = None,
-) -> GroupedArtifact:
-    """The artifact of a spec's mechanism for each of the priors [T + 1]; touches no label.
+    progress: Callable[[str], None] = lambda line: None,
+) -> Artifact:
+    """The artifact of a spec's mechanism for priors by group; touches no label.
 
-    The last prior is that of all rows without a table of their own, and the certificate's own; what
-    was spent on priors stands there. Raises InputError for a mechanism
-    that makes no windows, and where tables do not fit into one file.
+    The last prior is the certificate's own; what was spent on all of them stands there. Raises
+    InputError for a mechanism that makes no windows, and where tables do not fit into one file.
     """
-    pooled = priors[-1].prior
-    domain = spec.domain
-    solved: dict[tuple[tuple[int, ...], int], Solved] = {}
-
-    def build(table: int, word_bits: int) -> Solved:
-        prior = priors[table].prior
-        key = (tuple(prior.weights), word_bits)
-        if key not in solved:  # groups may share a prior
-            problem = problem_of(
-                spec, domain, prior.weights, pooled.epsilon_label, prior.rows, word_bits
-            )
-            solved[key] = spec.named_mechanism.build(problem)
-        return solved[key]
-
+    pooled = priors.pooled
+    weights = [tuple(one.weights) for one in priors.tables]
     try:
-        check_groups(groups)
-        if len(priors) != groups.tables:
-            raise ValueError(f"the groups have {groups.tables} tables, and {len(priors)} priors")
-        found = build_tables(build, groups.tables)
-        randomizer = GroupedWindows(groups, tuple(_window(one) for one in found))
+        check_groups(priors.groups)
+        if len(priors.tables) != priors.groups.tables:
+            raise ValueError("the priors are not one for each table of the groups")
+        solve = partial(_solve, spec, pooled.epsilon_label, pooled.rows, len(weights))
+        found = build_tables(solve, weights, progress)
+        proved = _is_proved(spec, len(weights))
+        randomizer = GroupedWindows(priors.groups, tuple(_window(one) for one in found))
         tables = [
-            TableProvenance(group.size, group.prior.statement, one.bound)
-            for group, one in zip(priors, found, strict=True)
+            TableProvenance(one.size, one.statement, solved.bound if proved else None)
+            for one, solved in zip(priors.tables, found, strict=True)
         ]
         certificate = build_grouped_certificate(
-            domain,
+            spec.domain,
             randomizer,
             spec.loss,
             provenance_of(spec, pooled, spec_digest, insecure, None),
             tables,
         )
-        model = write_model(domain, randomizer, certificate.to_json())
+        model = write_model(spec.domain, randomizer, certificate.to_json())
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
     if insecure is None:
@@ -106,16 +85,98 @@ def assemble_groups(
             raise InputError(
                 f"{spec.name}: these groups have no file that verifies ({error})"
             ) from error
-    return GroupedArtifact(spec.name, model, certificate, randomizer)
+    return Artifact(spec.name, model, certificate, randomizer, goal=spec.goal)
 
 
-def build_tables(build: Build, tables: int) -> list[Solved]:
-    """[tables] window randomizers with as many bits as fit one lookup.
+def require_room(spec: Spec, tables: int, rows: int) -> int:
+    """The most bytes of a file with so many tables; InputError if a verifier might not read it.
+
+    Known before a prior is paid for: it says how many groups fit.
+    """
+    most = _bytes(spec, tables, rows)
+    if most <= steps.MAX_FILE_BYTES and entries_of_table(tables) >= _least_entries(spec):
+        return most
+    fit = tables
+    while fit > 1 and (
+        _bytes(spec, fit, rows) > steps.MAX_FILE_BYTES
+        or entries_of_table(fit) < _least_entries(spec)
+    ):
+        fit = fit * 9 // 10
+    raise InputError(
+        f"{spec.name}: {tables:,} tables of {spec.domain.size:,} labels might not fit into one "
+        f"file, of at most {steps.MAX_FILE_BYTES:,} bytes: {fit:,} do. List fewer groups or "
+        "coarser bands, or take fewer labels"
+    )
+
+
+def entries_of_table(tables: int) -> int:
+    """How many buckets of the common lookup each of so many tables may take."""
+    return bucket_grid.MAX_ENTRIES // (2 * tables)
+
+
+def _least_entries(spec: Spec) -> int:
+    """So many buckets are enough for a table of few outputs."""
+    return 2 * spec.domain.size
+
+
+def _bytes(spec: Spec, tables: int, rows: int) -> int:
+    """At most: moves, base totals and word shifts, the lookup, segments, claims, and the map."""
+    k = spec.domain.size
+    entries = min(entries_of_table(tables), bucket_grid.COMFORTABLE_ENTRIES)
+    each = 8 * (2 * k + 2 + entries + _least_entries(spec))
+    claims = sizes.claims_bytes(spec, rows // tables + 1, proved=_is_proved(spec, tables))
+    return _GRAPH_BYTES + tables * (each + claims)
+
+
+def _is_proved(spec: Spec, tables: int) -> bool:
+    """Whether lower bounds on the losses are in the certificate: of very many they outweigh it."""
+    return tables * spec.domain.size <= _MOST_PROVED
+
+
+@dataclass(frozen=True)
+class _Small:
+    """Whether a table is small enough for a lookup that it shares with others."""
+
+    entries: int
+
+    def __call__(self, randomizer: WindowRandomizer) -> bool:
+        return choose_grid(randomizer, self.entries) is not None
+
+
+def _solve(
+    spec: Spec,
+    epsilon: Fraction,
+    rows: int | None,
+    tables: int,
+    weights: Sequence[int],
+    word_bits: int,
+) -> Solved:
+    """One table; a function of this module, so that processes can share the work."""
+    fits = _Small(entries_of_table(tables))
+    problem = problem_of(spec, spec.domain, weights, epsilon, rows, word_bits, fits=fits)
+    return spec.named_mechanism.build(problem)
+
+
+Solve = Callable[[Sequence[int], int], Solved]
+"""From weights [k] and a word size to a window randomizer."""
+
+
+def build_tables(
+    solve: Solve,
+    weights: Sequence[tuple[int, ...]],
+    progress: Callable[[str], None] = lambda line: None,
+) -> list[Solved]:
+    """[T] window randomizers with as many bits as fit one lookup; groups may share a prior.
 
     Raises ValueError for a randomizer of another form, or of too many segments.
     """
-    windows = [_window(build(table, _TRIED_BITS)) for table in range(tables)]
-    widths = [_narrowest(window) for window in windows]
+    distinct = list(dict.fromkeys(weights))
+    tried = dict(
+        zip(distinct, _each(solve, [(w, _TRIED_BITS) for w in distinct], progress), strict=True)
+    )
+    windows = [_window(tried[one]) for one in weights]
+    narrow = {id(window): _narrowest(window) for window in windows}
+    widths = [narrow[id(window)] for window in windows]
     fewer = [min(width - min(widths), _MOST_FEWER) for width in widths]
     lines = sum(
         (window.base_total + window.extra_total) >> less
@@ -125,7 +186,40 @@ def build_tables(build: Build, tables: int) -> list[Solved]:
     # Buckets may be as wide as the segments allow only if numbers of segments fit above them.
     room = min((_LINES // lines).bit_length() - 1, 62 - (segments + 1).bit_length() - min(widths))
     bits = min(_TRIED_BITS + room, MAX_WORD_BITS)
-    return [build(table, bits - less) for table, less in enumerate(fewer)]
+    wanted = [(one, bits - less) for one, less in zip(weights, fewer, strict=True)]
+    tasks = list(dict.fromkeys(wanted))
+    found = dict(zip(tasks, _each(solve, tasks, progress), strict=True))
+    return [found[task] for task in wanted]
+
+
+def _each(
+    solve: Solve,
+    tasks: Sequence[tuple[tuple[int, ...], int]],
+    progress: Callable[[str], None],
+) -> Iterator[Solved]:
+    """The solutions in order: by one process, or by as many as there are processors."""
+    began = time.monotonic()
+    for task in tasks[:_FIRST]:
+        yield solve(*task)
+    rest = tasks[_FIRST:]
+    taken = time.monotonic() - began
+    if taken * len(rest) / _FIRST < _ALONE_SECONDS:
+        yield from (solve(*task) for task in rest)
+        return
+    told = time.monotonic()
+    # Forked children would share locks of threads that they do not have.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
+        each = pool.map(partial(_of, solve), rest, chunksize=4)
+        for done, solved in enumerate(each, _FIRST + 1):
+            yield solved
+            if time.monotonic() - told > _TOLD:
+                told = time.monotonic()
+                progress(f"{done:,} of {len(tasks):,} tables are solved")
+
+
+def _of(solve: Solve, task: tuple[tuple[int, ...], int]) -> Solved:
+    return solve(*task)
 
 
 def _narrowest(window: WindowRandomizer) -> int:

@@ -21,6 +21,7 @@ from labeldp_compile.spec.model import PublicPrior, UniformPrior
 # at most 204, 510 and 680 vectors, and eight fractions of 2,000 digits.
 _FIXED = {"window": 45_000, "additive": 90_000, "table": 95_000}
 _VECTORS = {"window": 204, "additive": 510, "table": 680}
+_CLAIMS = 3_000  # of one table by group
 _FLOAT = 27  # a float64 as text, with quotes and a comma
 _CODE = 11  # an int64 in an attribute
 
@@ -69,6 +70,16 @@ def _besides_tables(spec: Spec, rows: int | None) -> int:
         + _weights(spec, rows)
         + listed
     )
+
+
+def claims_bytes(spec: Spec, rows: int, *, proved: bool) -> int:
+    """What a certificate says of one table by group, at most but for fractions of unusual length.
+
+    ``proved`` says whether it lists dual values.
+    """
+    domain, mechanism = spec.domain, spec.named_mechanism
+    lists = len(mechanism.proof(spec.loss, domain.size)) if proved else 0
+    return _CLAIMS + _weights(spec, rows) + domain.size * _FLOAT * lists
 
 
 def _names(domain: Domain, form: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from labeldp_compile.pipeline import Artifact, assemble
+from labeldp_compile.assembly import Artifact, assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 

@@ -10,7 +10,7 @@ from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import matrix, value
 
 from benchmarks.shared.compiled import compile_text
-from labeldp_compile.pipeline import Artifact
+from labeldp_compile.assembly import Artifact
 
 NUMBERS = ("mean_error", "label_error")
 CATEGORIES = ("share_error", "label_error")

@@ -11,14 +11,25 @@ import click
 from labeldp_verify.certificate import Certificate, CompositionClaims
 from labeldp_verify.optimality import OVER
 from labeldp_verify.shortcomings import relevant
+from labeldp_verify.verified import DecodedGroups
 
-from labeldp_compile.cli.output import complain, line_progress, row_progress, say, tell
+from labeldp_compile.assembly import Artifact
+from labeldp_compile.cli.group_table import group_table
+from labeldp_compile.cli.output import (
+    complain,
+    line_progress,
+    printable,
+    row_progress,
+    say,
+    tell,
+)
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
-from labeldp_compile.pipeline import Artifact, compile_spec
+from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.signing import read_private_key
 
 WIDE_GAP = 1e-4
+_SHOWN_GROUPS = 12
 
 
 @click.command(
@@ -89,6 +100,8 @@ def _composed(stated: CompositionClaims) -> str:
 
 def _summary(artifact: Artifact) -> list[str]:
     """What the labels are good for first, then what is proved of them."""
+    if artifact.grouped is not None:
+        return _summary_of_groups(artifact, artifact.grouped)
     decoded, certificate = artifact.decoded, artifact.certificate
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
@@ -99,6 +112,19 @@ def _summary(artifact: Artifact) -> list[str]:
         *prior_hints(decoded),
         *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
         "privacy, and how near to the best possible:",
+        *_proved(certificate),
+    ]
+
+
+def _summary_of_groups(artifact: Artifact, decoded: DecodedGroups) -> list[str]:
+    certificate, groups = artifact.certificate, decoded.randomizer.groups
+    columns = ", ".join(printable(column.name) for column in groups.columns)
+    return [
+        f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
+        f"{groups.tables:,} tables by {columns}, for goal: {artifact.goal}",
+        *group_table(decoded, _SHOWN_GROUPS),
+        *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
+        "privacy, and how near to the best possible, of all groups together:",
         *_proved(certificate),
     ]
 

@@ -100,8 +100,8 @@ def _all_groups(decoded: DecodedGroups) -> list[str]:
         f"{certificate.labels:,} labels, {decoded.randomizer.groups.tables:,} tables by "
         f"{columns}; verified",
         f"ε of a label at most {certificate.privacy.epsilon_label_bound:.12g} in every group; "
-        f"noisy label loss {certificate.utility.noisy_label_loss:.6g} ({certificate.utility.loss}), "
-        "weighted with the rows",
+        f"noisy label loss {certificate.utility.noisy_label_loss:.6g} "
+        f"({certificate.utility.loss}), weighted with the rows",
         *(f"warning: {found.text}" for found in decoded.shortcomings),
         "",
         *group_table(decoded),

@@ -47,22 +47,33 @@ class Question:
     epsilon: Fraction
     form: TextForm = PLAIN
     cells: int | None = None
+    groups: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, spec: Spec, epsilon: Fraction, cells: int | None) -> Question:
-        """What a spec with a private prior asks of its data, at ε₁; ``cells`` of labels, if any."""
+    def of(
+        cls,
+        spec: Spec,
+        epsilon: Fraction,
+        cells: int | None,
+        groups: dict[str, Any] | None = None,
+    ) -> Question:
+        """What a spec with a private prior asks of its data, at ε₁; ``cells`` of labels, if any.
+
+        ``groups`` is what decides the histograms by group.
+        """
         assert isinstance(spec.prior, PrivatePrior)
         prior, domain = spec.prior, spec.domain.to_json()
-        return cls(spec.label.column, prior.counts, domain, epsilon, prior.form, cells)
+        return cls(spec.label.column, prior.counts, domain, epsilon, prior.form, cells, groups)
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, in which cells stand only where labels are joined."""
+        """SHA-256 of the canonical JSON, where cells and groups stand only if there are any."""
         facts = {**vars(self), "epsilon": str(self.epsilon)}
         # A form that is not stated is not in the digests of earlier versions either.
         stated = {key: value for key, value in vars(facts.pop("form")).items() if value is not None}
         facts |= stated
-        if self.cells is None:
-            del facts["cells"]
+        for part in ("cells", "groups"):
+            if facts[part] is None:
+                del facts[part]
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
 
 

@@ -8,8 +8,8 @@ from labeldp_verify.shortcomings import Shortcoming
 from labeldp_verify.usefulness import Usefulness
 from labeldp_verify.verified import assess
 
+from labeldp_compile.assembly import problem_of
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import problem_of
 from labeldp_compile.planning.budget import Budget
 from labeldp_compile.planning.forecast import Forecast
 from labeldp_compile.sizes import known_weights

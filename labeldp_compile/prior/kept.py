@@ -61,6 +61,16 @@ class DataStamp:
 
 
 @dataclass(frozen=True)
+class KeptGroups:
+    """The same by group: public sizes [G + 1] of what was asked for, and the tables' noisy counts
+    one behind the other, with their scale (0 where no table has counts of its own)."""
+
+    sizes: list[int]
+    counts: list[int]
+    scale: float
+
+
+@dataclass(frozen=True)
 class KeptPrior:
     """A noisy histogram with what was asked, of which data, and for which ε₁.
 
@@ -70,6 +80,7 @@ class KeptPrior:
         data: what was counted.
         rows: n.
         noisy: counts [k] after noise, and its scale.
+        groups: the same by group, if there are groups.
     """
 
     question_sha256: str
@@ -77,9 +88,11 @@ class KeptPrior:
     data: DataStamp
     rows: int
     noisy: NoisyHistogram
+    groups: KeptGroups | None = None
 
     def to_json(self) -> dict[str, Any]:
         """JSON that ``from_json`` reads."""
+        groups = {} if self.groups is None else {"groups": asdict(self.groups)}
         return {
             "format_version": FORMAT_VERSION,
             "question_sha256": self.question_sha256,
@@ -88,12 +101,13 @@ class KeptPrior:
             "rows": self.rows,
             "counts": self.noisy.counts,
             "scale": self.noisy.scale,
+            **groups,
         }
 
     @classmethod
     def from_json(cls, facts: Any) -> KeptPrior:
         """What ``to_json`` gave; ValueError for anything else."""
-        _require(isinstance(facts, dict) and set(facts) == _KEYS)
+        _require(isinstance(facts, dict) and set(facts) - {"groups"} == _KEYS)
         _require(facts["format_version"] == FORMAT_VERSION)
         question, epsilon, data = (facts[key] for key in ("question_sha256", "epsilon", "data"))
         _require(isinstance(question, str) and _HASH.fullmatch(question) is not None)
@@ -106,20 +120,29 @@ class KeptPrior:
         _require(all(type(n) is int and abs(n) < _LARGEST for n in whole) and facts["rows"] > 0)
         _require(type(scale) is float and math.isfinite(scale) and scale > 0)
         noisy = NoisyHistogram(counts, scale)
-        return cls(question, Fraction(epsilon), DataStamp(**data), facts["rows"], noisy)
+        groups = _groups(facts["groups"]) if "groups" in facts else None
+        return cls(question, Fraction(epsilon), DataStamp(**data), facts["rows"], noisy, groups)
 
-    def require(self, path: Path, question: Question, data: DataStamp, cells: int) -> None:
+    def require(
+        self,
+        path: Path,
+        question: Question | None,
+        data: DataStamp,
+        cells: int,
+        group_cells: int | None = None,
+    ) -> None:
         """Raise DataError unless this answers the question about these data; ``path`` is its file.
 
-        ``cells`` is the length of the histogram, in labels or in cells of them.
+        ``cells`` is the length of the histogram, in labels or in cells of them; ``group_cells``
+        that of all tables by group. No question is one that nothing here answers.
 
         Nothing is spent then: what was paid for is never passed over in silence.
         """
-        if self.question_sha256 != question.digest():
+        if question is None or self.question_sha256 != question.digest():
             raise DataError(
                 f"{path}: holds a noisy prior that was paid for (ε₁ = {float(self.epsilon):g}), "
-                "but column, domain, counts, data or ε₁ were others: go back to them to use it, "
-                "or delete the file and pay for a new one"
+                "but column, domain, counts, groups, data or ε₁ were others: go back to them to "
+                "use it, or delete the file and pay for a new one"
             )
         if self.data != data:
             raise DataError(
@@ -127,8 +150,18 @@ class KeptPrior:
                 "but the data file has another name, size or time of change since then: bring the "
                 "old one back to use it, or delete the file and pay for a new one"
             )
-        if len(self.noisy.counts) != cells:
+        in_groups = None if self.groups is None else len(self.groups.counts)
+        if len(self.noisy.counts) != cells or in_groups != group_cells:
             raise _damaged(path)
+
+
+def _groups(facts: Any) -> KeptGroups:
+    _require(isinstance(facts, dict) and set(facts) == {"sizes", "counts", "scale"})
+    sizes, counts, scale = (facts[key] for key in ("sizes", "counts", "scale"))
+    _require(isinstance(sizes, list) and isinstance(counts, list) and bool(sizes))
+    _require(all(type(n) is int and abs(n) < _LARGEST for n in (*sizes, *counts)))
+    _require(min(sizes) >= 0 and type(scale) is float and math.isfinite(scale) and scale >= 0)
+    return KeptGroups(sizes, counts, scale)
 
 
 _KEYS = {"format_version", "question_sha256", "epsilon", "data", "rows", "counts", "scale"}

@@ -31,7 +31,7 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 from labeldp_compile.tabular import TableReader, open_table, refused
 
-_ANSWER_BYTES, _COUNT_BYTES = 10_000, 40  # of a ledger's entry, at most: fixed, and for each label
+ANSWER_BYTES, COUNT_BYTES = 10_000, 40  # of a ledger's entry, at most: fixed, and for each label
 BeforeSpending = Callable[[Fraction, Fraction, int | None], None]
 Say = Callable[[str], None]
 
@@ -237,7 +237,7 @@ def _accounted(
     statement = account.recall(question)
     if statement is None:
         before_spending(plan.epsilon_prior, plan.epsilon_label, rows)
-        account.require_room(_ANSWER_BYTES + _COUNT_BYTES * spec.domain.size)
+        account.require_room(ANSWER_BYTES + COUNT_BYTES * spec.domain.size)
         spent = account.spend(question)
         digest = account.require_same_data(table.path, spec.label.column)
         counts = _counts(table, progress)
@@ -268,18 +268,18 @@ def _statement(spec: Spec, plan: PriorPlan, noisy: NoisyHistogram, rows: int) ->
         "mechanism": NOISE,
         "l1_sensitivity": L1_SENSITIVITY,
         "scale": noisy.scale,
-        "post_processing": _post_processing(plan),
+        "post_processing": post_processing(plan.cells, shrunk=plan.shrunk),
         "split": split_in_words(spec),
     }
 
 
-def _post_processing(plan: PriorPlan) -> str:
+def post_processing(cells: int | None, *, shrunk: bool) -> str:
     """What was done with the noisy counts, and what they are counts of where not of labels."""
     steps = "projection onto counts >= 0 that sum to the rows"
-    if plan.shrunk:
+    if shrunk:
         steps = f"shrinking towards even counts, then {steps}"
-    if plan.cells is not None:
-        steps = f"{plan.cells} cells of neighbouring labels: {steps}, each cell spread evenly"
+    if cells is not None:
+        steps = f"{cells} cells of neighbouring labels: {steps}, each cell spread evenly"
     return steps
 
 

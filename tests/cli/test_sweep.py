@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from labeldp_compile.assembly import assemble
 from labeldp_compile.cli import main
-from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior, obtain
 from labeldp_compile.spec import load_spec
 from labeldp_compile.tools.sweep import find_candidates, plot

@@ -11,7 +11,7 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.probabilities import row, value
 
-from labeldp_compile.pipeline import assemble
+from labeldp_compile.assembly import assemble
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
 from tests.analysis import realised_ratio

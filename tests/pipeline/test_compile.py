@@ -6,8 +6,9 @@ import pytest
 from labeldp_verify import check_file
 
 from labeldp_compile import spec_match
+from labeldp_compile.assembly import Artifact
 from labeldp_compile.errors import InputError
-from labeldp_compile.pipeline import Artifact, compile_spec
+from labeldp_compile.pipeline import compile_spec
 from tests.helpers import INTEGER_SPEC, compile_text
 
 

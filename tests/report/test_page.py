@@ -14,8 +14,8 @@ from labeldp_verify import Check, Report
 from labeldp_verify.printable import printable
 from labeldp_verify.verified import Decoded
 
+from labeldp_compile.assembly import assemble
 from labeldp_compile.cli import main
-from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tools.page import document

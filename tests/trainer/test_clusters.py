@@ -5,7 +5,7 @@ import pytest
 from labeldp_trainer import DataError
 from labeldp_trainer.methods.cluster_features import k_means, principal_components
 
-from labeldp_compile import pipeline
+from labeldp_compile import assembly
 from labeldp_compile.prior import discrete_laplace
 from tests.trainer.label_method_helpers import (
     kept,
@@ -45,7 +45,7 @@ def test_principal_components_are_those_of_the_svd():
 def counted(monkeypatch):
     """The counts and the ε of every histogram, and the artifacts that were compiled."""
     seen = {"counts": [], "artifacts": []}
-    noisy, assemble = discrete_laplace.noisy_histogram, pipeline.assemble
+    noisy, assemble = discrete_laplace.noisy_histogram, assembly.assemble
 
     def histogram(counts, epsilon):
         seen["counts"].append((counts, epsilon))
@@ -56,7 +56,7 @@ def counted(monkeypatch):
         return seen["artifacts"][-1]
 
     monkeypatch.setattr(discrete_laplace, "noisy_histogram", histogram)
-    monkeypatch.setattr(pipeline, "assemble", compiled)
+    monkeypatch.setattr(assembly, "assemble", compiled)
     return seen
 
 

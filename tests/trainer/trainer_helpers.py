@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp_compile.pipeline import Artifact
+from labeldp_compile.assembly import Artifact
 from tests.helpers import compile_text
 
 INTEGERS = """

@@ -17,9 +17,9 @@ from labeldp_verify.forms import CategoricalDomain, Randomizer
 from labeldp_verify.usefulness import MAX_LABELS
 from labeldp_verify.verified import assess
 
+from labeldp_compile.assembly import Artifact, assemble, problem_of
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.pipeline import Artifact, assemble, problem_of
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, first_root, step_near

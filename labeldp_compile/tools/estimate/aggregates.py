@@ -72,10 +72,10 @@ def estimate_table(
     """The estimates of a table's private column, all rows together and by the groups of ``by``.
 
     ``group_columns`` has the names of the table's columns of groups by those of the artifact (an
-    only one by ""), where they differ. ``form`` is that of a table of text; ``progress`` opens a display: a name, and a number of rows
-    if it is known. Raises VerificationError if the artifact does not verify, and InputError
-    (DataError, TooLargeError) where the input is wrong or supports no estimate, or where the table
-    says that another artifact made its labels.
+    only one by ""), where they differ. ``form`` is that of a table of text; ``progress`` opens a
+    display: a name, and a number of rows if it is known. Raises VerificationError if the artifact
+    does not verify, and InputError (DataError, TooLargeError) where the input is wrong or supports
+    no estimate, or where the table says that another artifact made its labels.
     """
     decoded = decode_any(artifact, budget)
     column = column or str(decoded.certificate.label.column)

@@ -12,9 +12,9 @@ from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming
 from labeldp_verify.usefulness import ROWS, half_width
 
+from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.pipeline import assemble
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Goal

@@ -14,7 +14,7 @@ from labeldp_runtime import LabelError, Randomizer
 from labeldp_verify.forms import Domain
 from numpy.typing import NDArray
 
-from labeldp_compile import pipeline
+from labeldp_compile import assembly, pipeline
 from labeldp_compile.prior import Prior, discrete_laplace
 from labeldp_compile.prior.discrete_laplace import project_to_total
 from labeldp_compile.prior.histogram import label_indexes
@@ -116,7 +116,7 @@ class ClusterRandomizers:
         prior = Prior(weights, *epsilons, statement)
         digest = hashlib.sha256(self._text.encode()).hexdigest()
         try:
-            artifact = pipeline.assemble(self._spec, prior, digest)
+            artifact = assembly.assemble(self._spec, prior, digest)
         except InputError as error:
             reason = f"for labeldp: cluster {number}: {error}"
             raise self._loaded.error(("method", "mechanism"), reason) from None

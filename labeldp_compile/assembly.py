@@ -1,0 +1,245 @@
+"""From a prior to an artifact: mechanism → integers → certificate → ONNX; and its files."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from labeldp_verify import OWN_FILES, VerificationError, check_bytes
+from labeldp_verify.artifact import canonical_json, write_model
+from labeldp_verify.certificate import Certificate
+from labeldp_verify.decode import read_domain
+from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, WindowRandomizer
+from labeldp_verify.signature import signature_path
+from labeldp_verify.verified import Decoded, DecodedGroups
+
+from labeldp_compile import sizes
+from labeldp_compile.certificate import Provenance, build_certificate
+from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.prior import Prior
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import Goal
+from labeldp_compile.whole_file import (
+    replaced_when_whole,
+    require_folder_writable,
+    require_free,
+)
+
+TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "opendp", "scipy")
+_PAY_AGAIN = (
+    "say --overwrite to replace it (a private prior is then paid for again), "
+    "or choose another directory"
+)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What a compile makes: the file's bytes, its certificate, and the ``integers`` inside.
+
+    ``kept`` is the file that keeps the noisy prior until the artifact is written, if there is one;
+    ``goal`` is that of the spec.
+    """
+
+    name: str
+    model: bytes
+    certificate: Certificate
+    integers: Randomizer | GroupedWindows
+    kept: Path | None = None
+    goal: Goal = "training"
+
+    @property
+    def randomizer(self) -> Randomizer:
+        """The integers of an artifact with one table; TypeError for tables by group."""
+        if isinstance(self.integers, GroupedWindows):
+            raise TypeError("this artifact has a table for each group: see grouped")
+        return self.integers
+
+    @cached_property
+    def decoded(self) -> Decoded:
+        """The same as the verifier reads it: what it is good for, and what keeps it from that.
+
+        Of tables by group see ``grouped``.
+        """
+        domain = read_domain(self.certificate.label.domain)
+        return Decoded(domain, self.randomizer, self.certificate)
+
+    @cached_property
+    def grouped(self) -> DecodedGroups | None:
+        """The same of tables by group; None if there is one table for all rows."""
+        if not isinstance(self.integers, GroupedWindows):
+            return None
+        domain = read_domain(self.certificate.label.domain)
+        return DecodedGroups(domain, self.integers, self.certificate)
+
+    def write(
+        self, directory: Path, *, overwrite: bool = False, key: Ed25519PrivateKey | None = None
+    ) -> Path:
+        """Write NAME.onnx, NAME.certificate.json and, with a key, NAME.onnx.sig.
+
+        Returns the path of the first. Raises InputError if they exist already and ``overwrite`` is
+        false. A signature of the file that is replaced goes with it. At last the kept prior, which
+        is no longer needed, is removed.
+        """
+        try:
+            path = self._write(directory, overwrite, key)
+        except InputError as error:
+            if self.kept is None:
+                raise
+            raise InputError(f"{error}; {paid_for(self.kept)}") from error
+        if self.kept is not None:
+            self.kept.unlink(missing_ok=True)
+        return path
+
+    def _write(self, directory: Path, overwrite: bool, key: Ed25519PrivateKey | None) -> Path:
+        onnx_path, json_path, sig_path = output_paths(directory, self.name)
+        require_writable(directory, self.name, overwrite=overwrite)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{directory}: cannot be made: {error.strerror}") from error
+        with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
+            json_part.write((canonical_json(self.certificate.to_json()) + "\n").encode())
+            part.write(self.model)
+            sig_path.unlink(missing_ok=True)
+        if key is not None:
+            with replaced_when_whole(sig_path) as part:
+                part.write(key.sign(self.model))
+        return onnx_path
+
+
+def paid_for(where: Path) -> str:
+    """What an error says where ε₁ was spent, and is remembered."""
+    return (
+        f"ε₁ of the prior stays spent, and its noisy histogram is kept in {where}: the next "
+        "compile that asks the same of these data at the same ε₁, for any loss, mechanism and ε of "
+        "the label, spends nothing"
+    )
+
+
+def assemble(
+    spec: Spec,
+    prior: Prior,
+    spec_digest: str,
+    *,
+    insecure: str | None = None,
+    word_bits: int | None = None,
+    labels_per_user: int | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Artifact:
+    """Everything behind the prior; touches no label.
+
+    With ``labels_per_user`` the certificate states what a user with so many labels pays.
+    """
+    domain = spec.domain
+    problem = problem_of(
+        spec, domain, prior.weights, prior.epsilon_label, prior.rows, word_bits, progress
+    )
+    try:
+        solved = spec.named_mechanism.build(problem)
+    except ValueError as error:
+        raise InputError(f"{spec.name}: {error}") from error
+    return certified(spec, domain, prior, solved, spec_digest, insecure, labels_per_user)
+
+
+def problem_of(
+    spec: Spec,
+    domain: Domain,
+    weights: Sequence[int],
+    epsilon: Fraction,
+    rows: int | None = None,
+    word_bits: int | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+    fits: Callable[[WindowRandomizer], bool] | None = None,
+) -> Problem:
+    """What the mechanism of a spec is asked, for a prior of so many ``rows`` if they are known.
+
+    ``fits`` says whether tables are small enough (by default ``sizes.fits``).
+    """
+    return Problem(
+        domain=domain,
+        weights=weights,
+        epsilon=epsilon,
+        loss=spec.loss,
+        word_bits=word_bits,
+        progress=progress,
+        fits=fits or (lambda randomizer: sizes.fits(spec, rows, randomizer)),
+    )
+
+
+_version = cache(importlib.metadata.version)  # which reads a file
+
+
+def provenance_of(
+    spec: Spec,
+    prior: Prior,
+    spec_digest: str,
+    insecure: str | None,
+    labels_per_user: int | None,
+) -> Provenance:
+    """What a certificate declares of where the artifact comes from."""
+    tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
+    return Provenance(
+        name=spec.name,
+        mechanism=spec.mechanism.kind,
+        column=spec.label.column,
+        epsilon_label=prior.epsilon_label,
+        epsilon_prior=prior.epsilon_prior,
+        prior=prior.statement,
+        spec_digest=spec_digest,
+        auto=spec.auto_reason,
+        tools={name: _version(name) for name in tools},
+        insecure=insecure,
+        labels_per_user=labels_per_user,
+    )
+
+
+def certified(
+    spec: Spec,
+    domain: Domain,
+    prior: Prior,
+    solved: Solved,
+    spec_digest: str,
+    insecure: str | None,
+    labels_per_user: int | None,
+) -> Artifact:
+    """The artifact of integers that were solved for; raises InputError unless it verifies."""
+    provenance = provenance_of(spec, prior, spec_digest, insecure, labels_per_user)
+    try:
+        certificate = build_certificate(
+            domain, solved.randomizer, spec.loss, provenance, solved.bound
+        )
+        model = write_model(domain, solved.randomizer, certificate.to_json())
+    except ValueError as error:
+        raise InputError(f"{spec.name}: {error}") from error
+    if insecure is None:
+        # Nothing leaves the compiler that an auditor would refuse.
+        try:
+            check_bytes(model, budget=OWN_FILES).require()
+        except VerificationError as error:
+            raise InputError(
+                f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"
+            ) from error
+    return Artifact(spec.name, model, certificate, solved.randomizer, goal=spec.goal)
+
+
+def output_paths(directory: Path, name: str) -> tuple[Path, Path, Path]:
+    """Where a compile writes the artifact, its certificate, and a signature if asked to."""
+    artifact = directory / f"{name}.onnx"
+    return artifact, directory / f"{name}.certificate.json", signature_path(artifact)
+
+
+def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
+    """Raise InputError if the outputs could not be written to the directory.
+
+    Called before any ε is spent.
+    """
+    for path in output_paths(directory, name):
+        require_free(path, overwrite=overwrite, way_out=_PAY_AGAIN)
+    ancestor = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    require_folder_writable(ancestor)

@@ -1,0 +1,387 @@
+"""From the spec's prior to one for each public group, and what they cost together.
+
+Sizes of groups are public, and known before a label is read: they decide which groups have tables
+of their own, and how ε is divided (``group_plan.py``). Then labels are counted by table, in one
+pass, and noise is drawn: on the histogram of all rows, and on those of all tables at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from labeldp_verify.forms import Groups
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import PriorAccount, Question
+from labeldp_compile.prior.asked_groups import asked_groups, numbered
+from labeldp_compile.prior.discrete_laplace import (
+    L1_SENSITIVITY,
+    NOISE,
+    NoisyHistogram,
+    noisy_histogram,
+    seeded_histogram,
+)
+from labeldp_compile.prior.group_plan import (
+    GroupPlan,
+    levels_of_tables,
+    plan_groups,
+    plan_public_groups,
+)
+from labeldp_compile.prior.group_weights import group_weights
+from labeldp_compile.prior.histogram import count_groups, count_labels
+from labeldp_compile.prior.kept import DataStamp, KeptGroups, KeptPrior, read_kept, write_kept
+from labeldp_compile.prior.obtain import (
+    ANSWER_BYTES,
+    COUNT_BYTES,
+    BeforeSpending,
+    Keep,
+    Prior,
+    Say,
+    post_processing,
+    require_rows,
+    split_in_words,
+)
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import PrivatePrior, PublicPrior
+from labeldp_compile.tabular import TableReader, open_table, refused
+
+_SEEDS = 2  # of the two levels: as different as the draws of one
+
+
+@dataclass(frozen=True)
+class GroupPrior:
+    """The prior of one table's rows, as ``Prior.statement``, and the public number of them."""
+
+    size: int
+    statement: dict[str, Any]
+
+    @property
+    def weights(self) -> list[int]:
+        """[k]."""
+        weights: list[int] = self.statement["weights"]
+        return weights
+
+
+@dataclass(frozen=True)
+class GroupedPrior:
+    """Priors by group.
+
+    Attributes:
+        groups: the map from features to tables that the artifact will have.
+        pooled: the prior of the last table, and what all of them cost.
+        tables: [T + 1] the last is the pooled one.
+    """
+
+    groups: Groups
+    pooled: Prior
+    tables: list[GroupPrior]
+
+
+@dataclass(frozen=True)
+class Public:
+    """What is known of the groups before a label is read: the map that was asked for, and sizes."""
+
+    asked: Groups
+    sizes: Sequence[int]
+
+    @property
+    def rows(self) -> int:
+        """n, in all groups and in none."""
+        return sum(self.sizes)
+
+    def plan(self, spec: Spec) -> GroupPlan:
+        """How ε is divided, and which groups share a table; raises BudgetError."""
+        if not isinstance(spec.prior, PrivatePrior):
+            return plan_public_groups(Fraction(spec.privacy.epsilon), self.sizes)
+        shape = [column.size for column in self.asked.columns]
+        if not self.asked.is_plain:  # a file assigns keys to groups
+            shape = [self.asked.own_tables]
+        mechanism = spec.named_mechanism
+        return plan_groups(
+            mechanism.prior_use,
+            spec.domain.size,
+            Fraction(spec.privacy.epsilon),
+            self.sizes,
+            shape,
+            spec.privacy.split,
+            mechanism.kind,
+        )
+
+    def joined(self, plan: GroupPlan) -> tuple[Groups, list[int]]:
+        """The map that ships, and [T + 1] the plan's number of each of its tables."""
+        own = self.asked.own_tables
+        of_asked = [*plan.table_of_cell, plan.tables]
+        chosen = [of_asked[min(table, own)] for table in self.asked.table_of_cell]
+        groups = numbered(
+            self.asked.columns, [None if table == plan.tables else table for table in chosen]
+        )
+        order = list(dict.fromkeys(table for table in chosen if table != plan.tables))
+        return groups, [*order, plan.tables]
+
+
+def open_grouped(spec: Spec, directory: Path, asked: Groups) -> TableReader:
+    """The data of a prior by group, opened."""
+    prior = spec.prior
+    assert isinstance(prior, PrivatePrior | PublicPrior) and prior.data is not None
+    return open_table(
+        directory / prior.data,
+        spec.label.column,
+        spec.domain,
+        all_columns=False,
+        count_column=prior.counts if isinstance(prior, PrivatePrior) else None,
+        group_columns=asked.columns,
+        form=prior.form,
+    )
+
+
+def look_at_groups(
+    spec: Spec, directory: Path, progress: Callable[[int], None] = lambda rows: None
+) -> tuple[Public, TableReader]:
+    """The sizes of the groups that a spec asks for; reads no label. Raises DataError."""
+    asked = asked_groups(spec, directory)
+    table = open_grouped(spec, directory, asked)
+    sizes = count_groups(table, asked, progress)
+    stated = spec.prior.rows if isinstance(spec.prior, PrivatePrior) else None
+    require_rows(table.path, stated, sum(sizes))
+    return Public(asked, sizes), table
+
+
+def estimate_group_priors(
+    spec: Spec,
+    directory: Path,
+    *,
+    test_seed: int | None = None,
+    progress: Callable[[int], None] = lambda rows: None,
+    before_spending: BeforeSpending = lambda epsilon_prior, epsilon_label, rows: None,
+    before_tables: Callable[[int, int], None] = lambda tables, rows: None,
+    account: PriorAccount | None = None,
+    keep: Keep | None = None,
+    say: Say = lambda line: None,
+) -> GroupedPrior:
+    """The priors of a spec with groups; arguments and errors are those of ``estimate_prior``.
+
+    ``before_tables`` is called with T + 1 and n before anything is spent, and may raise.
+    """
+    if test_seed is not None and account is not None:
+        raise InputError("a test seed makes no private prior: leave out the ledger, too")
+    stamp = None
+    if isinstance(spec.prior, PrivatePrior):
+        stamp = DataStamp.of(spec.prior.data, directory / spec.prior.data)
+        kept = None if keep is None or test_seed is not None else read_kept(keep.path)
+        if keep is not None and kept is not None:
+            return _from_file(spec, asked_groups(spec, directory), stamp, keep, kept)
+    public, table = look_at_groups(spec, directory)
+    plan = public.plan(spec)
+    before_tables(plan.tables + 1, public.rows)
+    if isinstance(spec.prior, PublicPrior):
+        before_spending(Fraction(0), plan.epsilon_label, public.rows)
+        groups, order = public.joined(plan)
+        levels = _drawn(plan, _by_plan(table, groups, order, progress), _no_noise)
+        return _priors(spec, public, plan, levels)
+    assert stamp is not None
+    say(f"groups: {plan.reason}")
+    if plan.is_uniform:
+        before_spending(Fraction(0), plan.epsilon_label, public.rows)
+        return _priors(spec, public, plan, None)
+    if account is not None:
+        return _accounted(spec, public, plan, table, progress, before_spending, account)
+    before_spending(plan.epsilon_prior, plan.epsilon_label, public.rows)
+    groups, order = public.joined(plan)
+    counts = _by_plan(table, groups, order, progress)
+    _require_same(table.path, public, int(counts.sum()))
+    if DataStamp.of(stamp.name, table.path) != stamp:
+        raise refused(table.path, "was changed while it was read; nothing was spent")
+    levels = _drawn(plan, counts, _noise(test_seed))
+    if keep is not None and test_seed is None:
+        pooled, tables = levels
+        others = KeptGroups(list(public.sizes), tables.counts, tables.scale)
+        question = _question(spec, public, plan).digest()
+        write_kept(
+            keep.path,
+            KeptPrior(question, plan.epsilon_prior, stamp, public.rows, pooled, others),
+        )
+        keep.say(
+            f"ε₁ = {float(plan.epsilon_prior):g} is spent; until the artifact is written, "
+            f"{keep.path} keeps the noisy priors"
+        )
+    return _priors(spec, public, plan, levels)
+
+
+Levels = tuple[NoisyHistogram, NoisyHistogram]
+"""Noisy counts of all rows, and of all tables one behind the other."""
+
+Draw = Callable[[NDArray[np.int64], Fraction, int], NoisyHistogram]
+
+
+def _by_plan(
+    table: TableReader, groups: Groups, order: list[int], progress: Callable[[int], None]
+) -> NDArray[np.int64]:
+    """[T + 1, k] counts of labels in the order of the plan's tables."""
+    counts = count_labels(table, progress, groups)
+    in_order = np.zeros_like(counts)
+    in_order[order] = counts
+    return in_order
+
+
+def _drawn(plan: GroupPlan, counts: NDArray[np.int64], draw: Draw) -> Levels:
+    everything, tables = levels_of_tables(plan, counts)
+    pooled = draw(everything, plan.epsilon_pooled, 0)
+    if not plan.tables:
+        return pooled, NoisyHistogram([], 0.0)
+    return pooled, draw(tables, plan.epsilon_groups, 1)
+
+
+def _noise(test_seed: int | None) -> Draw:
+    if test_seed is None:
+        return lambda counts, epsilon, level: noisy_histogram(counts, epsilon)
+    return lambda counts, epsilon, level: seeded_histogram(
+        counts, epsilon, _SEEDS * test_seed + level
+    )
+
+
+def _no_noise(counts: NDArray[np.int64], epsilon: Fraction, level: int) -> NoisyHistogram:
+    return NoisyHistogram([int(count) for count in counts], 0.0)
+
+
+def _require_same(path: Path, public: Public, rows: int) -> None:
+    if rows != public.rows:
+        raise refused(path, "was changed while it was read; nothing was spent")
+
+
+def _question(spec: Spec, public: Public, plan: GroupPlan) -> Question:
+    """What decides the noisy histograms, apart from the data."""
+    facts = {
+        "columns": [{"name": column.name, **column.to_json()} for column in public.asked.columns],
+        "table_of_cell": list(public.asked.table_of_cell),
+        "epsilon": str(plan.epsilon_groups),
+        "cells": plan.group_cells,
+        "tables": list(plan.table_of_cell),
+    }
+    return Question.of(spec, plan.epsilon_prior, plan.pooled_cells, facts)
+
+
+def _priors(spec: Spec, public: Public, plan: GroupPlan, levels: Levels | None) -> GroupedPrior:
+    """The statements of all tables, in the order of the map that ships."""
+    groups, order = public.joined(plan)
+    in_cells = np.array(public.sizes, dtype=np.int64)
+    sizes = [int(size) for size in plan.by_table(in_cells)]
+    if levels is None:
+        weights = [[1] * spec.domain.size]
+    else:
+        weights = group_weights(plan, levels[0], levels[1], sizes, public.rows, spec.domain.size)
+    statements = [
+        _statement(spec, plan, levels, table, weights[table], sizes[table], public.rows)
+        for table in order
+    ]
+    tables = [
+        GroupPrior(sizes[table], statement)
+        for table, statement in zip(order, statements, strict=True)
+    ]
+    last = statements[-1]
+    pooled = Prior(last["weights"], plan.epsilon_prior, plan.epsilon_label, last)
+    return GroupedPrior(groups, pooled, tables)
+
+
+def _statement(
+    spec: Spec,
+    plan: GroupPlan,
+    levels: Levels | None,
+    table: int,
+    weights: list[int],
+    size: int,
+    rows: int,
+) -> dict[str, Any]:
+    """The certificate's ``prior`` of one table."""
+    if levels is None:
+        return {"kind": "uniform", "weights": weights}
+    if isinstance(spec.prior, PublicPrior):
+        return {"kind": "public", "weights": weights}
+    pooled = table == plan.tables
+    steps = post_processing(plan.pooled_cells, shrunk=plan.shrunk)
+    if not pooled:
+        cells = "" if plan.group_cells is None else f"{plan.group_cells} cells of labels: "
+        steps = f"{cells}leaning on the prior of all rows, which had {steps}"
+    return {
+        "kind": "private",
+        "weights": weights,
+        "rows": rows if pooled else size,
+        "labels": len(weights),
+        "mechanism": NOISE,
+        "l1_sensitivity": L1_SENSITIVITY,
+        "scale": levels[0 if pooled else 1].scale,
+        "post_processing": steps,
+        "split": split_in_words(spec),
+    }
+
+
+def _from_file(
+    spec: Spec, asked: Groups, stamp: DataStamp, keep: Keep, kept: KeptPrior
+) -> GroupedPrior:
+    """The priors that an earlier compile paid for; no label is read."""
+    assert isinstance(spec.prior, PrivatePrior)
+    if kept.groups is None or len(kept.groups.sizes) != asked.tables:
+        kept.require(keep.path, None, stamp, len(kept.noisy.counts))
+    assert kept.groups is not None
+    require_rows(keep.path, spec.prior.rows, kept.rows)
+    public = Public(asked, kept.groups.sizes)
+    plan = public.plan(spec)
+    cells = plan.group_cells or spec.domain.size
+    kept.require(
+        keep.path,
+        _question(spec, public, plan),
+        stamp,
+        plan.pooled_cells or spec.domain.size,
+        plan.tables * cells,
+    )
+    keep.say(
+        f"{keep.path}: reusing the noisy priors of a compile that wrote no artifact "
+        f"(ε₁ = {float(plan.epsilon_prior):g} was spent then); nothing is spent, and no label is "
+        "read"
+    )
+    tables = NoisyHistogram(kept.groups.counts, kept.groups.scale)
+    return _priors(spec, public, plan, (kept.noisy, tables))
+
+
+def _accounted(
+    spec: Spec,
+    public: Public,
+    plan: GroupPlan,
+    table: TableReader,
+    progress: Callable[[int], None],
+    before_spending: BeforeSpending,
+    account: PriorAccount,
+) -> GroupedPrior:
+    """The same through a ledger, which is paid before a label is read."""
+    question = _question(spec, public, plan)
+    groups, order = public.joined(plan)
+    answer = account.recall(question)
+    if answer is None:
+        before_spending(plan.epsilon_prior, plan.epsilon_label, public.rows)
+        size = (groups.tables + 1) * (ANSWER_BYTES // 4 + COUNT_BYTES * spec.domain.size)
+        account.require_room(ANSWER_BYTES + size)
+        spent = account.spend(question)
+        digest = account.require_same_data(table.path, spec.label.column)
+        counts = _by_plan(table, groups, order, progress)
+        require_rows(table.path, public.rows, int(counts.sum()))
+        found = _priors(spec, public, plan, _drawn(plan, counts, _noise(None)))
+        kept = [{"size": one.size, "prior": one.statement} for one in found.tables]
+        answer = {"weights": found.pooled.weights, "tables": kept}
+        account.keep(spent, question, digest, answer)
+        return found
+    words = split_in_words(spec)
+    tables = [GroupPrior(one["size"], {**one["prior"], "split": words}) for one in answer["tables"]]
+    if len(tables) != groups.tables or sum(one.size for one in tables) != public.rows:
+        raise refused(
+            table.path,
+            "has other groups than the data that had this data_version before: other data need "
+            "another data_version",
+        )
+    last = tables[-1].statement
+    pooled = Prior(last["weights"], plan.epsilon_prior, plan.epsilon_label, last)
+    return GroupedPrior(groups, pooled, tables)

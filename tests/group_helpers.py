@@ -14,6 +14,8 @@ from labeldp_verify.forms import Domain, GroupedWindows, Groups, IntegerDomain, 
 from labeldp_verify.forms.window import Segment
 
 from labeldp_compile.certificate import Provenance, TableProvenance, build_grouped_certificate
+from labeldp_compile.prior import Prior
+from labeldp_compile.prior.obtain_groups import GroupedPrior, GroupPrior
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.helpers import all_words, plain_counts, session_of
 
@@ -102,3 +104,16 @@ def assert_exact(
             }
             got = session.run(None, feed)[0].tolist()
             assert Counter(got) == plain_counts(randomizer.windows[table], row), (value, label)
+
+
+def public_priors(
+    groups: Groups, sizes: Sequence[int], weights: Sequence[list[int]], epsilon: Fraction
+) -> GroupedPrior:
+    """Public priors [T + 1] of the groups; the last is that of all other rows."""
+    tables = [
+        GroupPrior(size, {"kind": "public", "weights": own})
+        for size, own in zip(sizes, weights, strict=True)
+    ]
+    last = tables[-1]
+    pooled = Prior(last.weights, Fraction(0), epsilon, last.statement)
+    return GroupedPrior(groups, pooled, tables)

@@ -10,11 +10,11 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import Groups
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.grouped import GroupPrior, assemble_groups, build_tables
+from labeldp_compile.grouped import assemble_groups, build_tables
 from labeldp_compile.mechanisms.problem import Solved
-from labeldp_compile.prior import Prior
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
+from tests.group_helpers import public_priors
 
 SPEC = """
 version: 1
@@ -32,16 +32,13 @@ def weights_of(centre):
     return [1 + int(1000 / (1 + (y - centre) ** 2)) for y in range(20)]
 
 
-def priors(epsilon, centres=(2, 10, 17, 9)):
-    for size, centre in zip(SIZES, centres, strict=True):
-        weights = weights_of(centre)
-        statement = {"kind": "public", "weights": weights}
-        yield GroupPrior(size, Prior(weights, Fraction(0), Fraction(epsilon), statement))
+def priors(groups, epsilon, centres=(2, 10, 17, 9)):
+    return public_priors(groups, SIZES, list(map(weights_of, centres)), Fraction(epsilon))
 
 
 def made(mechanism, epsilon="1", groups=("a", "b", "c")):
     spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=epsilon))
-    return assemble_groups(spec, Groups.of(groups), list(priors(epsilon)), "0" * 64)
+    return assemble_groups(spec, priors(Groups.of(groups), epsilon), "0" * 64)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +56,10 @@ def made(mechanism, epsilon="1", groups=("a", "b", "c")):
 def test_every_mechanism_of_windows(mechanism, epsilon):
     spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=float(Fraction(epsilon))))
     groups = Groups.of((0, 1, 2))
-    artifact = assemble_groups(spec, groups, list(priors(epsilon)), "0" * 64)
+    artifact = assemble_groups(spec, priors(groups, epsilon), "0" * 64)
     report = check_bytes(artifact.model)
     assert report.ok
-    assert report.grouped.randomizer == artifact.randomizer
+    assert report.grouped.randomizer == artifact.integers
     private = Randomizer(artifact.model)(np.arange(20), groups=np.arange(20) % 5)
     assert len(private) == 20
 
@@ -83,10 +80,10 @@ def test_groups_lose_less_than_one_table_for_all():
         weights = weights_of(centre)
         pooled = [a + size * b for a, b in zip(pooled, weights, strict=True)]
     spec = parse_spec(SPEC.format(mechanism="kind: rr_on_bins", epsilon="1"))
-    prior = Prior(pooled, Fraction(0), Fraction(1), {"kind": "public", "weights": pooled})
-    one = assemble_groups(spec, Groups.of(("all",)), [GroupPrior(1, prior)] * 2, "0" * 64)
+    alike = public_priors(Groups.of(("all",)), (1, 1), (pooled, pooled), Fraction(1))
+    one = assemble_groups(spec, alike, "0" * 64)
     labels = [Fraction(y) for y in range(20)]
-    table = analyse(one.randomizer.windows[0])
+    table = analyse(one.integers.windows[0])
     loss = sum(
         size * table.expected_loss(labels, weights_of(centre), "squared")[0]
         for size, centre in zip(SIZES, (2, 10, 17, 9), strict=True)
@@ -95,12 +92,12 @@ def test_groups_lose_less_than_one_table_for_all():
 
 
 def test_a_table_of_wide_segments_has_fewer_bits():
-    def build(table, bits):
-        k = 2 if table else 200
+    def build(weights, bits):
+        k = weights[0]
         values = [float(y) for y in range(k)]
         return Solved(randomized_response(values, [0, k - 1], Fraction(1), bits))
 
-    fine, *coarse = (one.randomizer for one in build_tables(build, 4))
+    fine, *coarse = (one.randomizer for one in build_tables(build, [(200,), (2,), (2,), (2,)]))
     assert {window.word_bits for window in coarse} == {coarse[0].word_bits}
     assert 4 <= fine.word_bits - coarse[0].word_bits <= 10
     assert coarse[0].word_bits > 40
@@ -116,8 +113,8 @@ def test_groups_that_are_none_are_one_clear_error():
     for groups, message in [
         (("a", "a", "b"), "twice"),
         (("a", "b", 3), "all text or all integers"),
-        (("a", "b"), "3 tables, and 4 priors"),
-        (("a", "b", "c", "d"), "5 tables, and 4 priors"),
+        (("a", "b"), "not one for each table"),
+        (("a", "b", "c", "d"), "not one for each table"),
     ]:
         with pytest.raises(InputError, match=message):
             made("kind: rr_on_bins", groups=groups)

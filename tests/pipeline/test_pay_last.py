@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_verify.report import Check, Report
 
-from labeldp_compile import pipeline
+from labeldp_compile import assembly, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger import prior_account, read_entries
@@ -134,8 +134,9 @@ FAULTS = [ValueError("v"), RuntimeError("r"), MemoryError(), ZeroDivisionError("
 def test_whatever_fails_after_the_prior_keeps_it(place, draws, monkeypatch, stage, error):
     name, from_call = stage
     with monkeypatch.context() as patch:
-        original = getattr(pipeline, name)
-        patch.setattr(pipeline, name, failing(error, from_call)(original))
+        module = pipeline if name == "assemble" else assembly
+        original = getattr(module, name)
+        patch.setattr(module, name, failing(error, from_call)(original))
         result = place.compile()
     assert result.exit_code == 2 and len(draws) == 1
     assert "Traceback" not in result.stderr
@@ -162,7 +163,7 @@ def test_stopping_a_solver_keeps_the_prior(place, draws, monkeypatch, stop):
 
 @pytest.mark.parametrize("suffix", [".onnx", ".certificate.json", ".onnx.sig"])
 def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, monkeypatch, suffix):
-    whole = pipeline.replaced_when_whole
+    whole = assembly.replaced_when_whole
 
     def full(path):
         if path.name == f"visits{suffix}":
@@ -172,7 +173,7 @@ def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, monkeypatch, suffi
     key = place.folder / "key.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True)
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "replaced_when_whole", full)
+        patch.setattr(assembly, "replaced_when_whole", full)
         result = place.compile("--sign", key)
     assert result.exit_code == 2 and "No space left" in result.stderr and len(draws) == 1
     assert place.kept.exists() is not place.with_ledger
@@ -364,7 +365,7 @@ def test_what_no_verifier_would_pass_is_refused_before_it_is_paid(place, monkeyp
     place.write_spec(mechanism)
     with monkeypatch.context() as patch:
         patch.setattr(obtain, "noisy_histogram", None)
-        patch.setattr(pipeline, "check_bytes", lambda model, **options: refusal)
+        patch.setattr(assembly, "check_bytes", lambda model, **options: refusal)
         result, planned = place.compile(), place.plan()
     assert result.exit_code == 2 and "planted" in result.stderr and not place.out.exists()
     assert planned.exit_code == 2 and planned.stderr == result.stderr

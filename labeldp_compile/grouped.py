@@ -62,7 +62,7 @@ def assemble_groups(
             raise ValueError("the priors are not one for each table of the groups")
         solve = partial(_solve, spec, pooled.epsilon_label, pooled.rows, len(weights))
         found = build_tables(solve, weights, progress)
-        proved = _is_proved(spec, len(weights))
+        proved = is_proved(spec, len(weights))
         randomizer = GroupedWindows(priors.groups, tuple(_window(one) for one in found))
         tables = [
             TableProvenance(one.size, one.statement, solved.bound if proved else None)
@@ -124,11 +124,11 @@ def _bytes(spec: Spec, tables: int, rows: int) -> int:
     k = spec.domain.size
     entries = min(entries_of_table(tables), bucket_grid.COMFORTABLE_ENTRIES)
     each = 8 * (2 * k + 2 + entries + _least_entries(spec))
-    claims = sizes.claims_bytes(spec, rows // tables + 1, proved=_is_proved(spec, tables))
+    claims = sizes.claims_bytes(spec, rows // tables + 1, proved=is_proved(spec, tables))
     return _GRAPH_BYTES + tables * (each + claims)
 
 
-def _is_proved(spec: Spec, tables: int) -> bool:
+def is_proved(spec: Spec, tables: int) -> bool:
     """Whether lower bounds on the losses are in the certificate: of very many they outweigh it."""
     return tables * spec.domain.size <= _MOST_PROVED
 

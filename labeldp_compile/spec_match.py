@@ -10,7 +10,7 @@ from typing import Any
 
 import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
-from labeldp_verify.certificate import Certificate, PriorClaims
+from labeldp_verify.certificate import Certificate, GroupsClaims, PriorClaims
 from labeldp_verify.limits import Limits
 from labeldp_verify.report import short
 from labeldp_verify.signature import Signed
@@ -90,7 +90,8 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     rounding = _get(stated, "label", "domain", "rounding")
     if rounding is not None and rounding != domain.get("rounding"):
         found.append(f"label.domain.rounding: the spec says {_shown(rounding)}")
-    return found + _out_of_domain(stated, domain) + _weights(stated, prior)
+    found += _out_of_domain(stated, domain) + _weights(stated, prior)
+    return found + _groups(_get(stated, "groups"), certificate.groups)
 
 
 def _is_unpaid(stated: Any, certificate: Certificate) -> bool:
@@ -112,6 +113,34 @@ def _out_of_domain(stated: Any, domain: dict[str, Any]) -> list[str]:
     if same:
         return []
     return [f"label.out_of_domain: the spec says {_shown(in_spec)}, the file {_shown(in_file)}"]
+
+
+def _groups(in_spec: Any, in_file: GroupsClaims | None) -> list[str]:
+    """The columns must be the same, with the same values or bands, if no file assigns groups."""
+    if in_spec is None or in_file is None:
+        return [] if in_spec is in_file else ["groups: in the spec or the file, but not in both"]
+    columns = _get(in_spec, "columns") or [in_spec]
+    if not isinstance(columns, list) or len(columns) != len(in_file.columns):
+        return ["groups: the spec and the certificate have not as many columns"]
+    found = []
+    for one, claimed in zip(columns, in_file.columns, strict=True):
+        name = _get(one, "column")
+        if name != claimed.name:
+            found.append(f"groups: the spec says {_shown(name)}, the certificate {claimed.name}")
+        if _get(in_spec, "assign") is not None:
+            continue
+        values, bands = _get(one, "values"), _get(one, "bands")
+        stated = claimed.values and [str(value) for value in claimed.values]
+        if values != stated or not _same_numbers(bands, claimed.bands):
+            found.append(f"groups: the values or bands of {_shown(name)} differ")
+    return found
+
+
+def _same_numbers(texts: Any, numbers: list[Any] | None) -> bool:
+    if not isinstance(texts, list) or numbers is None:
+        return texts is None and numbers is None
+    pairs = zip(texts, numbers, strict=False)
+    return len(texts) == len(numbers) and all(_same_number(t, n) for t, n in pairs)
 
 
 def _weights(stated: Any, prior: PriorClaims) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import click
+from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
 from labeldp_verify.shortcomings import relevant
 
@@ -25,7 +27,8 @@ _WIDE = 4  # an estimate is shown as a range if its ends are further apart than 
 def plan_command(spec: Path, as_json: bool) -> None:
     """Say what compile would do with SPEC: what it spends, solves and writes.
 
-    Reads no label: of a Parquet file the footer, of a CSV file nothing. What compile would refuse
+    Reads no label: of a Parquet file the footer, of a CSV file nothing, and where there are groups
+    the columns that they come from. What compile would refuse
     before spending is refused here, with exit code 2 (1 if its ledger is over budget).
     """
     plan = plan_spec(spec)
@@ -49,6 +52,7 @@ def _in_words(plan: Plan) -> list[str]:
         lines.append(_line("", f"auto: {spec.auto_reason}"))
     lines += [
         *_prior(plan),
+        *_groups(plan),
         *([] if plan.ledger is None else [_line("ledger", plan.ledger)]),
         _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
@@ -56,6 +60,7 @@ def _in_words(plan: Plan) -> list[str]:
         *_use(plan),
         _line("solver", forecast.solver),
         _line("time", _about(forecast.seconds, _time)),
+        *_verify(plan),
         _line("outputs", _count(forecast.outputs)),
         _line("size", f"{_about(forecast.size, _size)}; never above {_size(plan.most_bytes)}"),
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
@@ -101,6 +106,38 @@ def _prior(plan: Plan) -> list[str]:
             text += f", {share:.1%} of the average {counted}'s {noise.average_count:,.1f}"
         lines.append(_line("noise", text))
     return lines
+
+
+def _groups(plan: Plan) -> list[str]:
+    groups, spec = plan.budget.groups, plan.spec
+    if groups is None or spec.groups is None:
+        return []
+    names = ", ".join(map(printable, spec.groups.names()))
+    lines = [
+        _line(
+            "groups",
+            f"{groups.tables:,} tables for {groups.listed:,} groups by {names}: the last one is "
+            "for all other rows",
+        )
+    ]
+    if groups.noise is not None:
+        counted = "label" if groups.cells is None else f"cell of {groups.cells:,}"
+        average = groups.noise.average_count or 0
+        text = f"{NOISE} of scale {groups.noise.scale:.6g} on each count of a group"
+        share = groups.noise.deviation / average
+        lines.append(_line("", f"{text}, {share:.1%} of the {average:,.1f} rows a {counted}"))
+    return lines
+
+
+def _verify(plan: Plan) -> list[str]:
+    seconds = plan.forecast.verify_seconds
+    if seconds is None:
+        return []
+    text = f"about {_time(seconds)} for whoever verifies the file"
+    if seconds > DEFAULT_BUDGET.seconds / 2:
+        ample = math.ceil(4 * seconds)
+        text += f": more than is allowed without labeldp verify --budget {ample},8GB"
+    return [_line("verify", text)]
 
 
 def _prior_cost(plan: Plan) -> str:

@@ -8,8 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import Question
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
 from labeldp_compile.prior.obtain import require_rows
+from labeldp_compile.prior.obtain_groups import look_at_groups, question_of
 from labeldp_compile.prior.split import needs_rows, plan_prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
@@ -39,6 +41,27 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class GroupBudget:
+    """What is known of priors by group.
+
+    Attributes:
+        tables: T + 1, with that of all other rows.
+        listed: the groups that the spec lists.
+        epsilon: the part of ε₁ that is for the histograms of the groups.
+        noise: on each of their counts; None if they cost nothing.
+        cells: of neighbouring labels that are counted together in them, or None.
+        question: what a ledger would be asked; None if nothing is spent.
+    """
+
+    tables: int
+    listed: int
+    epsilon: Fraction
+    noise: Noise | None
+    cells: int | None
+    question: Question | None
+
+
+@dataclass(frozen=True)
 class Budget:
     """The exact parts of ε, and what the first one pays for.
 
@@ -49,6 +72,7 @@ class Budget:
         noise: of a private prior, else None.
         cells: of neighbouring labels that are counted together, or None.
         reason: why ``split: auto`` chose this; None if it had nothing to choose.
+        groups: the same by group, if there are groups.
     """
 
     total: Fraction
@@ -59,15 +83,18 @@ class Budget:
     noise: Noise | None
     cells: int | None = None
     reason: str | None = None
+    groups: GroupBudget | None = None
 
 
 def find_budget(spec: Spec, directory: Path) -> Budget:
     """The budget of a spec whose paths are relative to ``directory``.
 
-    Reads at most the footer of a Parquet file. Raises DataError and BudgetError as ``compile``
-    would, as far as that can be told without the data.
+    Reads at most the footer of a Parquet file, and columns of public groups. Raises DataError and
+    BudgetError as ``compile`` would, as far as that can be told without the data.
     """
     total, prior = Fraction(spec.privacy.epsilon), spec.prior
+    if spec.groups is not None:
+        return _of_groups(spec, directory)
     name = prior.data if isinstance(prior, PrivatePrior | PublicPrior) else None
     if name is None:
         return Budget(total, Fraction(0), total, None, None, None)
@@ -91,6 +118,36 @@ def find_budget(spec: Spec, directory: Path) -> Budget:
         noise = _noise(plan.epsilon_prior, None if rows is None else rows / counted)
     parts = plan.epsilon_prior, plan.epsilon_label
     return Budget(total, *parts, path, rows, noise, plan.cells, plan.reason)
+
+
+def _of_groups(spec: Spec, directory: Path) -> Budget:
+    public, table = look_at_groups(spec, directory)
+    plan, noise, group_noise = public.plan(spec), None, None
+    chosen = zip(public.sizes, plan.table_of_cell, strict=False)
+    in_groups = sum(size for size, table in chosen if table < plan.tables)
+    if plan.epsilon_pooled:
+        noise = _noise(plan.epsilon_pooled, public.rows / (plan.pooled_cells or spec.domain.size))
+    if plan.epsilon_groups:
+        counted = plan.tables * (plan.group_cells or spec.domain.size)
+        group_noise = _noise(plan.epsilon_groups, in_groups / counted)
+    return Budget(
+        total=Fraction(spec.privacy.epsilon),
+        prior=plan.epsilon_prior,
+        label=plan.epsilon_label,
+        data=table.path,
+        rows=public.rows,
+        noise=noise,
+        cells=plan.pooled_cells,
+        reason=plan.reason,
+        groups=GroupBudget(
+            plan.tables + 1,
+            public.asked.own_tables,
+            plan.epsilon_groups,
+            group_noise,
+            plan.group_cells,
+            question_of(spec, public, plan) if plan.epsilon_prior else None,
+        ),
+    )
 
 
 def is_unpaid(spec: Spec, budget: Budget) -> bool:

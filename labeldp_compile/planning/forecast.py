@@ -11,8 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from labeldp_verify import cost
 from labeldp_verify.forms import CategoricalDomain
 
+from labeldp_compile.grouped import entries_of_table, is_proved
 from labeldp_compile.mechanisms.tables import Layout
 from labeldp_compile.planning.budget import Budget, is_unpaid
 from labeldp_compile.sizes import known_weights
@@ -39,12 +41,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a compile will take and make."""
+    """What a compile will take and make, and what verifying the file costs if it has groups."""
 
     solver: str
     outputs: Range
     size: Range
     seconds: Range
+    verify_seconds: float | None = None
 
 
 def forecast(spec: Spec, budget: Budget) -> Forecast:
@@ -55,6 +58,8 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
         weights = [1] * k
     least, most = _extremes(mechanism.layouts(spec.domain, spec.loss, budget.label, weights))
     listed = _certificate_bytes(spec, budget, weights)
+    if budget.groups is not None:
+        return _of_tables(spec, budget.groups.tables, (least, most), listed)
     fixed = _MODEL_BYTES[mechanism.form] + _names(spec) + listed
     size = Range(fixed + least.bytes, fixed + most.bytes)
     unread = _is_counted(spec) or is_unpaid(spec, budget)
@@ -72,6 +77,31 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
         Range(least.outputs, most.outputs),
         Range(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),
         Range(*(float(f"{part:.1g}") for part in seconds)),
+    )
+
+
+def _of_tables(spec: Spec, tables: int, layouts: tuple[Layout, Layout], listed: int) -> Forecast:
+    """The same of so many tables, which share one lookup and are solved twice."""
+    mechanism, k = spec.named_mechanism, spec.domain.size
+    room = 8 * entries_of_table(tables)
+    each = [min(part.bytes, room + 24 * k) + 16 * k + listed for part in layouts]
+    sizes = [_MODEL_BYTES["window"] + _names(spec) + tables * part for part in each]
+    proved = is_proved(spec, tables) and bool(mechanism.proof(spec.loss, k))
+    label = cost.seconds_a_label(spec.loss, spec.domain.kind, duals=proved)
+    verify = tables * k * label
+    seconds = [
+        _START_SECONDS
+        + verify  # the file is verified before it is written
+        + 2 * tables * mechanism.seconds_a_label * k
+        + _SECONDS_A_MEGABYTE * size / 1e6
+        for size in sizes
+    ]
+    return Forecast(
+        mechanism.solver(),
+        Range(layouts[0].outputs, layouts[1].outputs),
+        Range(*(float(f"{size:.2g}") for size in sizes)),
+        Range(*(float(f"{part:.1g}") for part in seconds)),
+        float(f"{verify:.1g}"),
     )
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.grouped import require_room
 from labeldp_compile.ledger import Question, account_of
 from labeldp_compile.pipeline import require_compilable
-from labeldp_compile.planning.budget import Budget, find_budget, is_unpaid
+from labeldp_compile.planning.budget import Budget, GroupBudget, find_budget, is_unpaid
 from labeldp_compile.planning.expected_use import ExpectedUse, expected_use
 from labeldp_compile.planning.forecast import Forecast, forecast
 from labeldp_compile.prior.obtain import split_in_words
@@ -62,6 +63,7 @@ class Plan:
                 "taken": "uniform" if is_unpaid(spec, budget) else spec.prior.kind,
                 "noise": None if budget.noise is None else asdict(budget.noise),
             },
+            "groups": None if budget.groups is None else _groups_json(budget.groups),
             "ledger": self.ledger,
             "usefulness": None
             if self.use is None
@@ -75,13 +77,25 @@ class Plan:
                 "bytes": asdict(self.forecast.size),
                 "most_bytes": self.most_bytes,
                 "seconds": asdict(self.forecast.seconds),
+                "verify_seconds": self.forecast.verify_seconds,
             },
             "writes": [f"{spec.name}.onnx", f"{spec.name}.certificate.json"],
         }
 
 
+def _groups_json(groups: GroupBudget) -> dict[str, Any]:
+    return {
+        "tables": groups.tables,
+        "listed": groups.listed,
+        "epsilon": float(groups.epsilon),
+        "exact_epsilon": str(groups.epsilon),
+        "cells": groups.cells,
+        "noise": None if groups.noise is None else asdict(groups.noise),
+    }
+
+
 def plan_spec(path: Path) -> Plan:
-    """The plan for a spec file; reads no label and spends nothing.
+    """The plan for a spec file; reads no label, of groups their columns, and spends nothing.
 
     Raises InputError (SpecError, DataError, BudgetError, OverBudgetError) where ``compile`` would
     before it spends.
@@ -92,8 +106,12 @@ def plan_spec(path: Path) -> Plan:
     account = account_of(spec, path.parent, digest, "plan", lambda line: None)
     ledger = None
     if account is not None and budget.prior:
-        ledger = account.forecast(Question.of(spec, budget.prior, budget.cells))
+        groups = budget.groups
+        question = groups.question if groups else Question.of(spec, budget.prior, budget.cells)
+        ledger = None if question is None else account.forecast(question)
     most = require_compilable(spec, budget.prior, budget.label, budget.rows)
+    if budget.groups is not None:
+        most = require_room(spec, budget.groups.tables, budget.rows or 0)
     try:
         expected = forecast(spec, budget)
         use = expected_use(spec, budget, expected)

@@ -201,7 +201,7 @@ def estimate_group_priors(
     if keep is not None and test_seed is None:
         pooled, tables = levels
         others = KeptGroups(list(public.sizes), tables.counts, tables.scale)
-        question = _question(spec, public, plan).digest()
+        question = question_of(spec, public, plan).digest()
         write_kept(
             keep.path,
             KeptPrior(question, plan.epsilon_prior, stamp, public.rows, pooled, others),
@@ -254,7 +254,7 @@ def _require_same(path: Path, public: Public, rows: int) -> None:
         raise refused(path, "was changed while it was read; nothing was spent")
 
 
-def _question(spec: Spec, public: Public, plan: GroupPlan) -> Question:
+def question_of(spec: Spec, public: Public, plan: GroupPlan) -> Question:
     """What decides the noisy histograms, apart from the data."""
     facts = {
         "columns": [{"name": column.name, **column.to_json()} for column in public.asked.columns],
@@ -334,7 +334,7 @@ def _from_file(
     cells = plan.group_cells or spec.domain.size
     kept.require(
         keep.path,
-        _question(spec, public, plan),
+        question_of(spec, public, plan),
         stamp,
         plan.pooled_cells or spec.domain.size,
         plan.tables * cells,
@@ -358,7 +358,7 @@ def _accounted(
     account: PriorAccount,
 ) -> GroupedPrior:
     """The same through a ledger, which is paid before a label is read."""
-    question = _question(spec, public, plan)
+    question = question_of(spec, public, plan)
     groups, order = public.joined(plan)
     answer = account.recall(question)
     if answer is None:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from labeldp_runtime import LabelError
 from labeldp_runtime.columns import read_group_column
-from labeldp_runtime.columns.arrow import by_entries, distinct, is_text
+from labeldp_runtime.columns.arrow import by_entries, distinct
 from labeldp_verify.artifact.graph import DOUBLE, INT64
 from labeldp_verify.artifact.group_graph import group_type
 from labeldp_verify.forms import GroupColumn
@@ -54,15 +54,20 @@ def renamed(columns: tuple[GroupColumn, ...], given: Mapping[str, str]) -> tuple
 
 
 def group_arrays(
-    path: Path, columns: tuple[GroupColumn, ...], batch: pa.RecordBatch
+    path: Path, columns: tuple[GroupColumn, ...], batch: pa.RecordBatch, *, cells: bool
 ) -> dict[str, NDArray[Any]]:
-    """Each column [n] by its name; raises DataError for a type that cannot hold the groups."""
-    return {column.name: _array(path, column, batch.column(column.name)) for column in columns}
+    """Each column [n] by its name; raises DataError for a type that cannot hold the groups.
+
+    ``cells`` says that text is that of a CSV file, where numbers are text, too.
+    """
+    return {
+        column.name: _array(path, column, batch.column(column.name), cells) for column in columns
+    }
 
 
-def _array(path: Path, column: GroupColumn, values: pa.Array) -> NDArray[Any]:
+def _array(path: Path, column: GroupColumn, values: pa.Array, cells: bool) -> NDArray[Any]:
     element, missing = group_type(column), column.outside()[0]
-    if element in (INT64, DOUBLE) and is_text(values.type):
+    if cells and element in (INT64, DOUBLE):
         assert not isinstance(missing, str)
         if element == DOUBLE:
             return labels_of_cells(values, "float64", missing)

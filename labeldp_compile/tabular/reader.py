@@ -91,7 +91,8 @@ class TableReader:
 
     def groups_of(self, batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
         """The public columns [n] of one batch by their names, as the artifact takes them."""
-        return group_arrays(self.path, self.group_columns, batch)
+        cells = self.csv is not None
+        return group_arrays(self.path, self.group_columns, batch, cells=cells)
 
     def blocks(self) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         """The rows of one CSV file in order, as text and as all columns. Raises DataError."""

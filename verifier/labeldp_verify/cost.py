@@ -61,18 +61,22 @@ def charge_labels(certificate: Certificate) -> None:
     tables = 1 if groups is None else len(groups.tables)
     k = claimed_labels(domain) * tables
     loss = certificate.utility.loss
-    each = _LABEL.get(loss, _OTHER_LABEL) + (_REAL_LABEL if domain.get("kind") == "real" else 0)
     duals = certificate.optimality is not None
     if groups is not None:
         duals = any(table.optimality is not None for table in groups.tables)
-    if duals:
-        each += _DUAL.get(loss, 0)
+    each = seconds_a_label(loss, str(domain.get("kind")), duals=duals)
     bits = max((_bits(domain.get(key)) for key in ("min", "max")), default=0)
     what = f"{k:,} labels" if groups is None else f"{k:,} labels of {tables:,} groups"
     charge(what, seconds=k * each * _longer(bits), bytes=k * (_LABEL_BYTES + 2 * bits))
     if certificate.composition is not None:
         charge("what a user pays for several labels", seconds=_COMPOSITION)
     charge("the running graph", seconds=_EXECUTION)
+
+
+def seconds_a_label(loss: str, kind: str, *, duals: bool) -> float:
+    """Of checking one label of one table, for a kind of domain; ``duals`` prove a lower bound."""
+    each = _LABEL.get(loss, _OTHER_LABEL) + (_REAL_LABEL if kind == "real" else 0)
+    return each + (_DUAL.get(loss, 0) if duals else 0)
 
 
 def charge_tables(model: onnx.ModelProto, form: str) -> None:

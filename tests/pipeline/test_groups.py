@@ -1,0 +1,366 @@
+"""A spec with groups from end to end: what is read, what is spent, what ships, what is refused."""
+
+import json
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_runtime import Randomizer
+from labeldp_verify import check_file
+
+from labeldp_compile import pipeline
+from labeldp_compile.cli import main
+from labeldp_compile.ledger import read_entries
+from labeldp_compile.prior import obtain_groups
+from labeldp_compile.spec_match import check_file as check_with_spec
+
+SPEC = """
+version: 1
+name: weeks
+goal: {goal}
+label: {{column: y, domain: {{kind: integer, min: 0, max: 9}}}}
+loss: squared
+privacy: {{epsilon: {epsilon}{privacy}}}
+prior: {{{prior}}}
+mechanism: {{{mechanism}}}
+groups: {groups}
+"""
+BOTH = "{columns: [{column: age, bands: [18, 65]}, {column: work, values: [no, private, self]}]}"
+WORK = "{column: work, values: [no, private, self]}"
+ROWS = 6_000
+
+
+def table(rows=ROWS, seed=0):
+    """Labels near 0 for people without work, near 9 for those with work and of working age."""
+    generator = np.random.default_rng(seed)
+    age = generator.integers(0, 90, rows)
+    work = generator.choice(["no", "private", "self", "elsewhere"], rows, p=[0.4, 0.3, 0.25, 0.05])
+    busy = (work != "no") & (age >= 18) & (age < 65)
+    y = np.where(busy, 9 - generator.poisson(1, rows), generator.poisson(1, rows)).clip(0, 9)
+    return pa.table({"age": age, "work": work, "y": y})
+
+
+class Place:
+    """A folder with a table and a spec."""
+
+    def __init__(self, folder):
+        self.folder, self.out = folder, folder / "out"
+        pq.write_table(table(), folder / "rows.parquet")
+        self.write()
+
+    def write(self, groups=BOTH, **parts):
+        facts = {
+            "goal": "labels",
+            "epsilon": 2,
+            "privacy": "",
+            "prior": "kind: private, data: rows.parquet",
+            "mechanism": "kind: auto",
+            **parts,
+        }
+        (self.folder / "weeks.yaml").write_text(SPEC.format(groups=groups, **facts))
+
+    def run(self, *arguments):
+        return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+    def compile(self, *flags):
+        return self.run("compile", self.folder / "weeks.yaml", "-o", self.out, *flags)
+
+    @property
+    def artifact(self):
+        return self.out / "weeks.onnx"
+
+    def certificate(self):
+        return json.loads((self.out / "weeks.certificate.json").read_text())
+
+    def message(self, **parts):
+        self.write(**parts)
+        result = self.compile()
+        assert result.exit_code == 2, result.output
+        assert not self.artifact.exists()
+        return " ".join(result.stderr.split())
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def draws(monkeypatch):
+    """The histograms that noise was drawn on: what was spent."""
+    made, draw = [], obtain_groups.noisy_histogram
+
+    def drawn(counts, epsilon):
+        made.append((list(counts), epsilon))
+        return draw(counts, epsilon)
+
+    monkeypatch.setattr(obtain_groups, "noisy_histogram", drawn)
+    return made
+
+
+def test_from_a_table_to_private_labels_and_back(place, draws):
+    result = place.compile()
+    assert result.exit_code == 0, result.output
+    rows = pq.read_table(place.folder / "rows.parquet").to_pandas()
+    groups = place.certificate()["groups"]
+    band = np.searchsorted([18, 65], rows["age"], side="right")
+    cell = band * 3 + rows["work"].map({"no": 0, "private": 1, "self": 2})
+    owners = np.array([*(groups["table_of_cell"] or range(9)), len(groups["tables"]) - 1])
+    tables = owners[cell.fillna(9).astype(int)]
+    sizes = np.bincount(tables, minlength=len(groups["tables"]))
+    assert [one["size"] for one in groups["tables"]] == sizes.tolist()
+    # Both levels were drawn on, each row is in both once, and the two add up to ε₁.
+    (everything, pooled), (by_table, level) = draws
+    assert sum(everything) == ROWS and sum(by_table) == sizes[:-1].sum()
+    privacy = place.certificate()["exact"]
+    assert pooled + level == Fraction(privacy["epsilon_prior"])
+    assert Fraction(privacy["epsilon_prior"]) + Fraction(privacy["epsilon_label"]) == 2
+    report = check_with_spec(place.artifact, place.folder / "weeks.yaml")
+    assert report.ok, report.checks
+    # The labels of a row are outputs of its own table.
+    private = Randomizer.load(place.artifact)(rows["y"], columns=rows)
+    windows = report.grouped.randomizer.windows
+    assert all(v in windows[t].values for v, t in zip(private, tables, strict=True))
+    for name in ("rows.parquet", "rows.csv"):
+        if name.endswith("csv"):
+            pa_csv.write_csv(table(), place.folder / name)
+        done = place.run("randomize", place.artifact, place.folder / name, "-o", "-")
+        assert done.exit_code == 0, done.output
+        cells = [line.split(",")[-1] for line in done.stdout.splitlines()[1:]]
+        values = [float(cell) for cell in cells]
+        assert all(v in windows[t].values for v, t in zip(values, tables, strict=True))
+
+
+def test_groups_lose_less_than_one_prior(place):
+    assert place.compile().exit_code == 0
+    grouped = place.certificate()["utility"]["noisy_label_loss"]
+    text = (place.folder / "weeks.yaml").read_text().split("groups:")[0]
+    (place.folder / "weeks.yaml").write_text(text)
+    assert place.compile("--overwrite").exit_code == 0
+    assert place.certificate()["format_version"] == "1.0"
+    assert grouped < 0.7 * place.certificate()["utility"]["noisy_label_loss"]
+
+
+def test_estimates_by_group_and_together(place):
+    place.write(groups=WORK, mechanism="kind: optimal_unbiased", goal="training")
+    assert place.compile().exit_code == 0
+    rows = place.folder / "rows.parquet"
+    private = place.folder / "private.parquet"
+    assert place.run("randomize", place.artifact, rows, "-o", private).exit_code == 0
+    done = place.run("estimate", place.artifact, private, "--json")
+    assert done.exit_code == 0, done.output
+    groups = {one["group"]: one for one in json.loads(done.stdout)["groups"]}
+    truth = table().to_pandas()
+    assert list(groups) == ["all rows", "'no'", "'private'", "'self'", "other"]
+    for name, part in [("all rows", truth), ("'no'", truth[truth["work"] == "no"])]:
+        found, mean = groups[name]["mean"], part["y"].mean()
+        half = (found["high"] - found["low"]) / 2
+        assert groups[name]["rows"] == len(part)
+        assert abs(found["estimate"] - mean) < 4 * half  # 8 standard errors
+    by = place.run("estimate", place.artifact, private, "--by", "age", "--json")
+    assert by.exit_code == 0, by.output
+    assert len(json.loads(by.stdout)["groups"]) == 91
+    renamed = pq.read_table(private).rename_columns(["years", "job", "y"])
+    pq.write_table(renamed, place.folder / "renamed.parquet")
+    missing = place.run("estimate", place.artifact, place.folder / "renamed.parquet")
+    assert missing.exit_code == 2 and "no column 'work'" in missing.stderr
+    there = place.run(
+        "estimate", place.artifact, place.folder / "renamed.parquet", "--group-column", "job"
+    )
+    assert there.exit_code == 0, there.output
+    wrong = place.run("estimate", place.artifact, rows, "--by", "age")
+    assert wrong.exit_code == 2 and "does not give" in wrong.stderr
+
+
+def test_what_was_paid_for_is_found_again(place, draws, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "assemble_groups", lambda *a, **k: 1 / 0)
+        failed = place.compile()
+    assert failed.exit_code == 2 and "stays spent" in failed.stderr
+    assert len(draws) == 2 and (place.out / "weeks.prior.json").exists()
+    place.write(mechanism="kind: optimal_unbiased")  # the same question for another mechanism?
+    other = place.compile()
+    assert other.exit_code == 2 and "ε₁ were others" in other.stderr  # ε₁ depends on it
+    place.write(groups=WORK)
+    assert "groups, data or ε₁ were others" in " ".join(place.compile().stderr.split())
+    place.write()
+    again = place.compile()
+    assert again.exit_code == 0, again.output
+    assert "reusing the noisy priors" in again.stderr and len(draws) == 2
+    assert not (place.out / "weeks.prior.json").exists()
+    assert check_file(place.artifact).ok
+
+
+def test_a_ledger_pays_once_for_all_groups(place, draws):
+    names = "kind: private, data: rows.parquet, data_set: d, data_version: one"
+    parts = {"privacy": ", ledger: l.db", "prior": names}
+    place.write(**parts)
+    ledger = place.folder / "l.db"
+    assert place.run("ledger", "init", ledger).exit_code == 0
+    assert (
+        place.run("ledger", "set-budget", ledger, "--data-set", "d", "--epsilon", "9").exit_code
+        == 0
+    )
+    planned = place.run("plan", place.folder / "weeks.yaml")
+    assert planned.exit_code == 0 and "d has spent 0 of 9" in planned.stdout
+    assert place.compile().exit_code == 0
+    first = place.certificate()
+    assert place.compile("--overwrite").exit_code == 0
+    assert len(draws) == 2 and place.certificate()["groups"] == first["groups"]
+    assert "recalls" in place.run("plan", place.folder / "weeks.yaml").stdout
+    (spent,) = (e.facts["epsilon"] for e in read_entries(ledger) if e.kind == "spend")
+    assert spent == first["exact"]["epsilon_prior"]
+    place.write(groups=WORK, **parts)  # another question
+    assert place.compile("--overwrite").exit_code == 0 and len(draws) == 4
+
+
+def test_counts_by_group_are_as_good_as_rows(place):
+    seeded = ("--insecure-test-seed", "5", "--overwrite")
+    assert place.compile(*seeded).exit_code == 0
+    by_rows = place.certificate()["groups"]
+    counted = table().group_by(["age", "work", "y"]).aggregate([([], "count_all")])
+    pq.write_table(counted, place.folder / "counts.parquet")
+    place.write(prior="kind: private, data: counts.parquet, counts: count_all")
+    assert place.compile(*seeded).exit_code == 0
+    assert place.certificate()["groups"] == by_rows
+
+
+def test_groups_that_a_file_assigns(place):
+    pa_csv.write_csv(
+        pa.table({"job": ["self", "no", "private", "gone"], "team": ["b", "a", "b", ""]}),
+        place.folder / "teams.csv",
+    )
+    groups = "{column: work, assign: {file: teams.csv, key: job, group: team}}"
+    place.write(groups=groups)
+    assert place.compile().exit_code == 0
+    (column,), tables = (place.certificate()["groups"][k] for k in ("columns", "table_of_cell"))
+    assert column["values"] == ["no", "private", "self"] and tables == [0, 1, 1]
+    assert check_with_spec(place.artifact, place.folder / "weeks.yaml").ok
+    pa_csv.write_csv(
+        pa.table({"job": ["no", "private", "self"], "team": ["x", "y", "y"]}),
+        place.folder / "teams.csv",
+    )
+    place.compile("--overwrite", "--insecure-test-seed", "1")
+    renamed = place.certificate()["groups"]
+    assert renamed["columns"][0]["values"] == column["values"]  # neither names nor order matter
+    assert renamed["table_of_cell"] == tables
+    shutil.rmtree(place.out)
+    pa_csv.write_csv(
+        pa.table({"job": ["no", "no"], "team": ["x", "y"]}), place.folder / "teams.csv"
+    )
+    assert "gives one value of 'job' two groups" in place.message(groups=groups)
+
+
+def test_a_public_prior_by_group_costs_nothing(place, draws):
+    place.write(prior="kind: public, data: rows.parquet")
+    assert place.compile().exit_code == 0
+    stated = place.certificate()
+    assert stated["privacy"]["epsilon_prior"] == 0 and not draws
+    assert stated["privacy"]["epsilon_label"] == 2
+    assert {one["prior"]["kind"] for one in stated["groups"]["tables"]} == {"public"}
+    assert check_file(place.artifact).ok
+
+
+def test_few_rows_are_not_read(place, draws, monkeypatch):
+    pq.write_table(table(12), place.folder / "rows.parquet")
+    monkeypatch.setattr(obtain_groups, "count_labels", lambda *a: 1 / 0)
+    assert place.compile().exit_code == 0
+    stated = place.certificate()
+    assert stated["prior"]["kind"] == "uniform" and not draws
+    assert len(stated["groups"]["tables"]) == 1  # all rows have the table of the others
+    assert check_with_spec(place.artifact, place.folder / "weeks.yaml").ok
+    private = Randomizer.load(place.artifact)(
+        [1, 2], columns={"age": [3, 70], "work": ["no", None]}
+    )
+    assert len(private) == 2
+
+
+def test_labels_for_training_say_something_in_every_group(place):
+    rows = table().to_pandas()
+    rows.loc[rows["work"] == "no", "y"] = 0
+    rows.to_parquet(place.folder / "rows.parquet")
+    parts = {
+        "mechanism": "kind: rr_on_bins",
+        "groups": WORK,
+        "prior": "kind: public, data: rows.parquet",
+        "epsilon": 0.01,
+    }
+    message = place.message(goal="training", **parts)
+    assert "group 'no': every label becomes the same output" in message
+    assert "goal: labels" in message
+    place.write(**parts)
+    result = place.compile()
+    assert result.exit_code == 0 and "warning: group 'no': every label" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({"groups": "{column: y, values: [1, 2]}"}, "cannot be its own group"),
+        ({"groups": "{column: job, values: [a]}"}, "has no column 'job'"),
+        ({"groups": "{column: work, values: [1, 2]}"}, "'work': expected integers as groups"),
+        ({"groups": "{column: work, bands: [1, 2]}"}, "'work': expected numbers as groups"),
+        ({"groups": "{column: work}"}, "one of values, bands and assign"),
+        ({"groups": "{values: [a]}"}, "say column: NAME"),
+        ({"groups": "{column: work, values: [a, a]}"}, "a group stands there twice"),
+        ({"groups": "{column: work, values: [a, 1]}"}, "all text or all integers"),
+        ({"groups": "{column: age, bands: [18, 18]}"}, "must increase"),
+        ({"groups": "{column: age, bands: [65, 18]}"}, "must increase"),
+        ({"groups": "{column: age, bands: []}"}, "groups.bands"),
+        ({"groups": "{column: a, columns: [{column: b, bands: [1]}]}"}, "columns stand alone"),
+        (
+            {"groups": "{columns: [{column: b, bands: [1]}, {column: b, bands: [2]}]}"},
+            "stands there twice",
+        ),
+        ({"groups": "{column: work, assign: {file: no.csv, key: a, group: b}}"}, "no.csv"),
+        ({"prior": "kind: uniform"}, "groups differ by their priors"),
+        ({"prior": "kind: public, weights: [1,1,1,1,1,1,1,1,1,1]"}, "groups differ by their"),
+        ({"mechanism": "kind: laplace"}, "has one table for all rows"),
+        ({"privacy": ", labels_per_user: 2"}, "is not there for groups"),
+    ],
+)
+def test_bad_groups_are_one_clear_error(place, parts, expected):
+    assert expected in place.message(**parts)
+
+
+def test_a_spec_that_says_other_groups_does_not_fit(place):
+    assert place.compile().exit_code == 0
+    for groups, expected in [
+        (WORK, "not as many columns"),
+        (BOTH.replace("age", "years"), "the spec says years"),
+        (BOTH.replace("65", "64"), "values or bands of age differ"),
+        (BOTH.replace("self", "own"), "values or bands of work differ"),
+    ]:
+        place.write(groups=groups)
+        report = check_with_spec(place.artifact, place.folder / "weeks.yaml")
+        assert expected in report.checks[-1].detail, report.checks[-1]
+    text = (place.folder / "weeks.yaml").read_text().split("groups:")[0]
+    (place.folder / "weeks.yaml").write_text(text)
+    report = check_with_spec(place.artifact, place.folder / "weeks.yaml")
+    assert "in the spec or the file, but not in both" in report.checks[-1].detail
+
+
+def test_more_groups_than_a_file_holds_are_refused_before_anything_is_spent(place, draws):
+    rows = 400_000
+    pq.write_table(
+        pa.table({"g": np.arange(rows) % 20_000, "y": np.arange(rows) % 500}),
+        place.folder / "rows.parquet",
+    )
+    listed = list(range(20_000))
+    text = SPEC.format(
+        goal="labels",
+        epsilon=2,
+        privacy="",
+        prior="kind: public, data: rows.parquet",
+        mechanism="kind: optimal_unbiased",
+        groups=f"{{column: g, values: {listed}}}",
+    ).replace("max: 9", "max: 499")
+    (place.folder / "weeks.yaml").write_text(text)
+    result = place.compile()
+    assert result.exit_code == 2 and "might not fit into one file" in result.stderr
+    assert not draws

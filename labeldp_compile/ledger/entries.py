@@ -108,7 +108,18 @@ def _is_answer(value: Any) -> bool:
     weights = value.get("weights") if isinstance(value, dict) else None
     if not isinstance(weights, list) or not weights or type(value.get("rows")) is not int:
         return False
-    return all(type(weight) is int and weight >= 0 for weight in weights)
+    if not all(type(weight) is int and weight >= 0 for weight in weights):
+        return False
+    groups = value.get("groups", [])  # of priors by group: the same of each, and its size
+    return isinstance(groups, list) and all(map(_is_group, groups))
+
+
+def _is_group(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) != {"size", "prior"}:
+        return False
+    size, prior = value["size"], value["prior"]
+    alone = isinstance(prior, dict) and "groups" not in prior
+    return type(size) is int and size >= 0 and alone and _is_answer(prior)
 
 
 _NAMED = {"data_set": _matches(NAME), "data_version": _matches(NAME)}

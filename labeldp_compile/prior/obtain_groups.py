@@ -371,11 +371,11 @@ def _accounted(
         require_rows(table.path, public.rows, int(counts.sum()))
         found = _priors(spec, public, plan, _drawn(plan, counts, _noise(None)))
         kept = [{"size": one.size, "prior": one.statement} for one in found.tables]
-        answer = {"weights": found.pooled.weights, "tables": kept}
+        answer = {**found.pooled.statement, "groups": kept}
         account.keep(spent, question, digest, answer)
         return found
     words = split_in_words(spec)
-    tables = [GroupPrior(one["size"], {**one["prior"], "split": words}) for one in answer["tables"]]
+    tables = [GroupPrior(one["size"], {**one["prior"], "split": words}) for one in answer["groups"]]
     if len(tables) != groups.tables or sum(one.size for one in tables) != public.rows:
         raise refused(
             table.path,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes
-from labeldp_verify.artifact import canonical_json, write_model
+from labeldp_verify.artifact import bucket_grid, canonical_json, choose_grid, write_model
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.decode import read_domain
 from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, WindowRandomizer
@@ -155,12 +155,18 @@ def problem_of(
     rows: int | None = None,
     word_bits: int | None = None,
     progress: Callable[[str], None] = lambda line: None,
-    fits: Callable[[WindowRandomizer], bool] | None = None,
+    entries: int | None = None,
 ) -> Problem:
     """What the mechanism of a spec is asked, for a prior of so many ``rows`` if they are known.
 
-    ``fits`` says whether tables are small enough (by default ``sizes.fits``).
+    ``entries`` of the lookup are there, if it is shared with other tables.
     """
+
+    def fits(randomizer: WindowRandomizer) -> bool:
+        if entries is not None:
+            return choose_grid(randomizer, entries) is not None
+        return sizes.fits(spec, rows, randomizer)
+
     return Problem(
         domain=domain,
         weights=weights,
@@ -168,7 +174,8 @@ def problem_of(
         loss=spec.loss,
         word_bits=word_bits,
         progress=progress,
-        fits=fits or (lambda randomizer: sizes.fits(spec, rows, randomizer)),
+        fits=fits,
+        entries=entries or bucket_grid.COMFORTABLE_ENTRIES,
     )
 
 

@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -133,16 +132,6 @@ def is_proved(spec: Spec, tables: int) -> bool:
     return tables * spec.domain.size <= _MOST_PROVED
 
 
-@dataclass(frozen=True)
-class _Small:
-    """Whether a table is small enough for a lookup that it shares with others."""
-
-    entries: int
-
-    def __call__(self, randomizer: WindowRandomizer) -> bool:
-        return choose_grid(randomizer, self.entries) is not None
-
-
 def _solve(
     spec: Spec,
     epsilon: Fraction,
@@ -152,8 +141,8 @@ def _solve(
     word_bits: int,
 ) -> Solved:
     """One table; a function of this module, so that processes can share the work."""
-    fits = _Small(entries_of_table(tables))
-    problem = problem_of(spec, spec.domain, weights, epsilon, rows, word_bits, fits=fits)
+    entries = entries_of_table(tables)
+    problem = problem_of(spec, spec.domain, weights, epsilon, rows, word_bits, entries=entries)
     return spec.named_mechanism.build(problem)
 
 

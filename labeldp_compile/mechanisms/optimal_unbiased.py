@@ -394,7 +394,7 @@ def _small(
     for entries in _ENTRIES_AN_OUTPUT:
         if fitting:
             break
-        v, c = merge_rare_outputs(values, weights, entries / bucket_grid.COMFORTABLE_ENTRIES)
+        v, c = merge_rare_outputs(values, weights, entries / problem.entries)
         merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
         if merged is not None and _fits(problem, merged):
             fitting.append(merged)
@@ -404,7 +404,7 @@ def _small(
 
 
 def _fits(problem: Problem, randomizer: WindowRandomizer) -> bool:
-    grid = bucket_grid.choose_grid(randomizer, bucket_grid.COMFORTABLE_ENTRIES)
+    grid = bucket_grid.choose_grid(randomizer, problem.entries)
     return grid is not None and problem.fits(randomizer)
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.lower_bound import BiasRule
+from labeldp_verify.artifact import bucket_grid
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, WindowRandomizer
 from labeldp_verify.forms.window import Output
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ class Problem:
             ones).
         progress: takes a line of text per step of a long solve.
         fits: whether a file with this randomizer is small enough to ship.
+        entries: of the lookup grid, where a mechanism has a choice.
     """
 
     domain: Domain
@@ -36,6 +38,7 @@ class Problem:
     word_bits: int | None = None
     progress: Callable[[str], None] = lambda line: None
     fits: Callable[[WindowRandomizer], bool] = lambda randomizer: True
+    entries: int = bucket_grid.COMFORTABLE_ENTRIES
 
     def prior(self) -> NDArray[np.float64]:
         """[k] the prior as float64, summing to about one."""

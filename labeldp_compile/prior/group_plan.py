@@ -349,13 +349,13 @@ def _joined_in_words(
     own = sum(len(table) == 1 for table in joined.tables)
     over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
     parts = [
-        f"ε = {float(spent):g} is for histograms of {len(joined.tables):,} groups over {over}",
-        f"of {filled:,} groups with rows {own:,} have tables of their own",
+        f"ε = {float(spent):g} is for histograms of {len(joined.tables):,} groups, over {over}",
+        f"{own:,} of {filled:,} groups with rows have tables of their own",
     ]
     if len(joined.tables) > own:
         small = sum(len(table) for table in joined.tables if len(table) > 1)
         count = len(joined.tables) - own
-        parts.append(f"{small:,} with less than {least:,} rows are joined into {count:,} tables")
+        parts.append(f"{small:,} with less than {least:,} rows are joined, into {count:,} more")
     if joined.left:
         parts.append(f"{len(joined.left):,} with less than {least:,} take the pooled one")
     groups = f"{parts[0]}; {', '.join(parts[1:])}"

@@ -178,8 +178,8 @@ def show(lines):
     for goal in dict.fromkeys(line["goal"] for line in lines):
         print(f"\n`goal: {goal}`\n")
         print("| label by groups | ε | groups | tables, cells | ε₁ | pooled | by group | "
-              "true priors | by group over pooled |")  # fmt: skip
-        print("|---|---:|---:|---|---|---:|---:|---:|---:|")
+              "true priors | by group over pooled | draws |")  # fmt: skip
+        print("|---|---:|---:|---|---|---:|---:|---:|---:|---:|")
         worst = -math.inf
         for line in (line for line in lines if line["goal"] == goal):
             pooled, grouped = np.mean(line["pooled"]), np.mean(line["grouped"])
@@ -192,9 +192,9 @@ def show(lines):
                 f"| {name} | {line['epsilon']} | {line['groups']:,} | {tables} | "
                 f"{line['epsilon_pooled']:g} + {line['epsilon_groups']:g} | {pooled:.4g} | "
                 f"{grouped:.4g} ± {np.std(line['grouped']):.2g} | {limit} | "
-                f"{grouped / pooled - 1:+.1%} |"
+                f"{grouped / pooled - 1:+.1%} | {len(line['pooled'])} |"
             )
-        print(f"\nWorst: {worst:+.1%}. Mean ± standard deviation of {len(line['pooled'])} draws.")
+        print(f"\nWorst: {worst:+.1%}. Mean ± standard deviation of the draws.")
 
 
 def main():
@@ -203,6 +203,7 @@ def main():
     parser.add_argument("--epsilons", default="0.5,1,2,4")
     parser.add_argument("--goals", default="labels,training")
     parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--sets", default="", help="only those whose name has this in it")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--show", action="store_true", help="run nothing")
     options = parser.parse_args()
@@ -215,9 +216,11 @@ def main():
         print("benchmarks/group_priors.py: LABELDP_DATA names no folder: showing what is there")
     for goal in options.goals.split(",") if data is not None and not options.show else []:
         for name in SETS:
+            if options.sets not in name:
+                continue
             if goal == "training" and SETS[name][0] == SCHOOL:
                 continue  # randomized response: no prior is paid for
-            splits = ("auto", GIVEN)
+            splits = ("auto", GIVEN) if goal == "labels" else ("auto",)
             for epsilon, split in ((e, s) for e in options.epsilons.split(",") for s in splits):
                 if (name, goal, epsilon, split) in done or (split == GIVEN and epsilon != "1"):
                     continue

@@ -41,6 +41,7 @@ from labeldp_compile.prior.split import (
 from labeldp_compile.spec.model import Split
 
 _AT_MOST = 0.01  # of the loss, for a level that may tell nothing
+_LEAST_GAIN = 0.1  # of one prior: below it no groups pay for themselves
 _TELL = 6.0  # gain from groups that tell, relative to what is then lost, by that of one prior
 _NOISE = 0.5  # of that of one prior
 _COARSE = 1 / 6  # of that of one prior
@@ -84,7 +85,7 @@ class GroupPlan:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether nothing is spent, and every prior is uniform."""
+        """Whether nothing is spent: private priors are uniform then."""
         return self.epsilon_prior == 0
 
     def by_table(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -134,6 +135,8 @@ def plan_groups(
     pooled = plan_of(use, labels, epsilon, rows, split, mechanism)
     if use is None or pooled.is_uniform:
         return _all_pooled(pooled, sizes, "all groups take one prior")
+    if use.gain(float(epsilon)) < _LEAST_GAIN:
+        return _all_pooled(pooled, sizes, "at this ε the mechanism gains little from any prior")
     alone = pooled
     if not _is_auto(pooled):
         pooled = _as_auto_would(use, labels, rows, pooled)

@@ -177,6 +177,13 @@ def test_groups_that_cannot_pay_leave_the_pooled_plan_as_it_is(use, sizes, shape
     assert plan.reason.startswith(alone.reason)
 
 
+def test_no_groups_are_paid_for_where_no_prior_is_worth_much():
+    sizes = [20_000] * 9 + [0]
+    assert plan_groups(KEEPS_MEANS, 53, ONE, sizes, (9,)).tables == 0
+    assert plan_groups(KEEPS_MEANS, 53, Fraction(4), sizes, (9,)).tables == 9
+    assert plan_groups(PRICES_BIAS, 53, ONE, sizes, (9,)).tables == 9
+
+
 def test_given_parts_are_divided_between_the_levels():
     sizes = [4000] * 5 + [0]
     split = Split(prior=0.1, label=0.9)

@@ -40,6 +40,16 @@ def noisy_weights(counts, plan, seed):
     return project_to_total(noisy.counts, rows)
 
 
+def label_losses(spec, weights, epsilon):
+    """[k] the expected loss of each label 0 … k − 1, squared or zero-one, of a spec's mechanism."""
+    problem = Problem(spec.domain, weights, epsilon, spec.loss)
+    randomizer = spec.named_mechanism.build(problem).randomizer
+    labels, outputs = np.arange(len(weights)), np.array(randomizer.values, dtype=float)
+    away = outputs[None, :] - labels[:, None]
+    errors = (away != 0) if spec.loss == "zero_one" else 0.5 * away**2
+    return (matrix(randomizer, range(len(weights))) * errors).sum(axis=1)
+
+
 @dataclass(frozen=True)
 class Study:
     """Labels 0 … k − 1, numbers or categories, of which the true counts [k] are known."""
@@ -84,13 +94,8 @@ class Study:
 
     def loss_under(self, spec, weights, epsilon):
         """The same for integer weights of the labels, and an ε of the label."""
-        problem = Problem(spec.domain, weights, epsilon, spec.loss)
-        randomizer = spec.named_mechanism.build(problem).randomizer
-        chances = matrix(randomizer, range(len(self.counts)))
-        labels, outputs = np.arange(len(self.counts)), np.array(randomizer.values, dtype=float)
-        away = outputs[None, :] - labels[:, None]
-        errors = (away != 0) if self.categories else 0.5 * away**2
-        return float((self.counts / self.counts.sum()) @ (chances * errors).sum(axis=1))
+        losses = label_losses(spec, weights, epsilon)
+        return float((self.counts / self.counts.sum()) @ losses)
 
     def mean_loss(self, plan, draws):
         """Over draws of the noise, the same seeds for every plan; one where there is no noise."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -41,6 +41,7 @@ from labeldp_compile.prior.split import (
 from labeldp_compile.spec.model import Split
 
 _AT_MOST = 0.01  # of the loss, for a level that may tell nothing
+_LEAST_GAIN = 0.1  # of one prior: below it no groups pay for themselves
 _TELL = 6.0  # gain from groups that tell, relative to what is then lost, by that of one prior
 _NOISE = 0.5  # of that of one prior
 _COARSE = 1 / 6  # of that of one prior
@@ -84,7 +85,7 @@ class GroupPlan:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether nothing is spent, and every prior is uniform."""
+        """Whether nothing is spent: private priors are uniform then."""
         return self.epsilon_prior == 0
 
     def by_table(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -122,7 +123,8 @@ def plan_groups(
         epsilon: ε in all.
         sizes: [C + 1] rows of each cell, and of those that are not listed; not all 0.
         shape: values or bands of each column; C is their product, the last column the fastest.
-        split: of the spec. ε₁ of ``paper`` or given parts is divided between the levels.
+        split: of the spec. ε₁ of ``paper`` or given parts is divided between the levels; the pooled
+            histogram then has the cells that ``auto`` would take.
         mechanism: only named in the reason.
 
     Raises BudgetError where ``split: paper`` leaves nothing for the label.
@@ -133,18 +135,23 @@ def plan_groups(
     pooled = plan_of(use, labels, epsilon, rows, split, mechanism)
     if use is None or pooled.is_uniform:
         return _all_pooled(pooled, sizes, "all groups take one prior")
+    if use.gain(float(epsilon)) < _LEAST_GAIN:
+        return _all_pooled(pooled, sizes, "at this ε the mechanism gains little from any prior")
+    alone = pooled
+    if not _is_auto(pooled):
+        pooled = _as_auto_would(use, labels, rows, pooled)
     allowed = _most_for_groups(use, labels, epsilon, rows, pooled)
     if allowed <= 0:
-        return _all_pooled(pooled, sizes, "no ε is left for priors by group")
+        return _all_pooled(alone, sizes, "no ε is left for priors by group")
     most = rounded_down(allowed, AUTO_DIGITS)
     least = _least_rows(use, labels, most)
     joined = _join(sizes, shape, least)
     why = f"it takes {least:,} rows for a prior of a group's own at the ε that it may cost"
     covered = rows - sizes[-1] - sum(sizes[cell] for cell in joined.left)
     if covered < _LEAST_SHARE * rows:
-        return _all_pooled(pooled, sizes, f"{why}, and too few rows are in such groups")
+        return _all_pooled(alone, sizes, f"{why}, and too few rows are in such groups")
     if len(joined.tables) == 1 and covered == rows:
-        return _all_pooled(pooled, sizes, "there is one group, which is all rows")
+        return _all_pooled(alone, sizes, "there is one group, which is all rows")
     spent, cells = _best_level(use, labels, epsilon, rows, pooled, len(joined.tables), most)
     of = table_numbers(joined.tables, len(sizes) - 1)
     given = not _is_auto(pooled)
@@ -221,22 +228,37 @@ def _most_for_groups(
     """The ε that makes the whole at most 1 % worse than the pooled prior alone.
 
     Through the ε that the label lacks; or, where ε₁ is given, through the noise of the pooled
-    prior, which falls with what it keeps.
+    prior, which keeps half of it at least.
     """
     total = float(epsilon)
     if _is_auto(pooled):
         share = _AT_MOST / use.slope(total)
         return min(share * total, MOST_FOR_PRIOR * total - float(pooled.epsilon_prior))
-    lost = _pooled_noise(use, labels, epsilon, rows, pooled)
-    return float(pooled.epsilon_prior) * _AT_MOST / (lost + _AT_MOST)
+    lost = _pooled_noise(use, epsilon, rows, pooled, labels)
+    share = min(_AT_MOST / (lost + _AT_MOST), MOST_FOR_PRIOR)
+    return share * float(pooled.epsilon_prior)
 
 
 def _pooled_noise(
-    use: PriorUse, labels: int, epsilon: Fraction, rows: int, pooled: PriorPlan
+    use: PriorUse, epsilon: Fraction, rows: int, pooled: PriorPlan, labels: int
 ) -> float:
-    """The relative loss through the noise of a histogram of all labels."""
-    cell = NOISE_OF_CELL * labels / (rows * float(pooled.epsilon_prior))
-    return use.gain(float(epsilon)) * use.noise * cell
+    """The relative loss through the noise of the pooled histogram."""
+    cells = labels if pooled.cells is None else pooled.cells
+    noise = use.noise * NOISE_OF_CELL * cells / (rows * float(pooled.epsilon_prior))
+    return use.gain(float(epsilon)) * noise
+
+
+def _as_auto_would(use: PriorUse, labels: int, rows: int, pooled: PriorPlan) -> PriorPlan:
+    """Cells for a given ε₁, and shrunk: it has less noise to bear what groups take of it."""
+    if use.coarse is None:
+        return replace(pooled, shrunk=True)
+    noise = use.noise * NOISE_OF_CELL / (rows * float(pooled.epsilon_prior))
+    lost = [
+        (noise * cells + (0.0 if cells == labels else use.coarse(cells)), cells)
+        for cells in cell_numbers(labels)
+    ]
+    cells = min(lost)[1]
+    return replace(pooled, cells=None if cells == labels else cells, shrunk=True)
 
 
 def _least_rows(use: PriorUse, labels: int, most: Fraction) -> int:
@@ -288,7 +310,7 @@ def _best_level(
             cost = each * spent
         else:
             prior = float(pooled.epsilon_prior)
-            pooled_noise = _pooled_noise(use, labels, epsilon, rows, pooled) * prior
+            pooled_noise = _pooled_noise(use, epsilon, rows, pooled, labels) * prior
             spent = min(prior / (1 + math.sqrt(pooled_noise / noise)), float(most))
             cost = pooled_noise / (prior - spent)
         found.append((cost + noise / spent + tell * lost, cells, spent))
@@ -337,13 +359,13 @@ def _joined_in_words(
     own = sum(len(table) == 1 for table in joined.tables)
     over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
     parts = [
-        f"ε = {float(spent):g} is for histograms of {len(joined.tables):,} groups over {over}",
-        f"of {filled:,} groups with rows {own:,} have tables of their own",
+        f"ε = {float(spent):g} is for histograms of {len(joined.tables):,} groups, over {over}",
+        f"{own:,} of {filled:,} groups with rows have tables of their own",
     ]
     if len(joined.tables) > own:
         small = sum(len(table) for table in joined.tables if len(table) > 1)
         count = len(joined.tables) - own
-        parts.append(f"{small:,} with less than {least:,} rows are joined into {count:,} tables")
+        parts.append(f"{small:,} with less than {least:,} rows are joined, into {count:,} more")
     if joined.left:
         parts.append(f"{len(joined.left):,} with less than {least:,} take the pooled one")
     groups = f"{parts[0]}; {', '.join(parts[1:])}"

@@ -3,11 +3,12 @@
 Post-processing. A group of n rows leans on the pooled release: what is kept is its deviation from n
 times the pooled shares. Groups differ from each other in few ways: older people work less, in
 whatever trade. So the deviations [T, B] of all groups together are taken apart into principal
-directions, and those are kept whose squares are more than noise would make; along each of them a
-group keeps the share that the spread of the groups, n²·λ, has of spread and noise (empirical
-Bayes). With T groups of B cells of noise alone, the largest eigenvalue is about σ²·(√T + √B)²
-(Marchenko and Pastur 1967). Where groups tell nothing no direction is kept, and all of them take
-the pooled weights as they are. Directions may also mend the pooled release's own noise.
+directions, and those are kept whose squares are more than noise would make: with T groups of B
+cells of noise alone the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and Pastur 1967).
+Along each of them a group keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ is the spread
+of the groups that explains all of them (Paule and Mandel 1982). Where groups tell nothing no
+direction is kept, and all take the pooled weights as they are. Directions mend the noise of the
+pooled release, too.
 
 A public prior has no noise. There the counts of small groups are chance: of each group's deviations
 the share is kept that sampling n labels from all rows does not explain (James and Stein 1961).
@@ -32,7 +33,11 @@ from labeldp_compile.prior.discrete_laplace import (
 from labeldp_compile.prior.group_plan import GroupPlan
 
 _STEPS = 1000  # of a row: deviations are rounded to them
-_MARGIN = 1.3  # times the largest eigenvalue of noise, whose tails are longer than a Gaussian's
+# What noise makes of an eigenvalue is at most this times the expected one, and this more: its tails
+# are longer than a Gaussian's, and one large number counts where there are few.
+_MARGIN, _OUTLIER = 1.1, 10.0
+_TIMES = 4  # the share of all that a group may have of a cell
+_BISECTIONS = 60
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +71,7 @@ def group_weights(
     whole = np.array(sizes[: plan.tables], dtype=np.float64)[:, None]
     away = np.array(groups.counts, dtype=np.float64).reshape(plan.tables, cells) - whole * shares
     if groups.scale:
-        kept = _directions(away, whole, variance(groups.scale))
+        kept = _directions(away, whole, variance(groups.scale), shares)
     else:
         kept = _beyond_sampling(away, whole, shares)
     found = []
@@ -80,16 +85,44 @@ def group_weights(
     return [*found, everywhere]
 
 
-def _directions(away: Floats, sizes: Floats, noise: float) -> Floats:
+def _directions(away: Floats, sizes: Floats, noise: float, shares: Floats) -> Floats:
     """[T, B] deviations along the directions that noise of this variance does not explain."""
-    tables, cells = away.shape
-    away = away - away.mean(axis=1, keepdims=True)  # they sum to 0 but for noise
-    squares, directions = np.linalg.eigh(away.T @ away)
-    of_noise = noise * (math.sqrt(tables) + math.sqrt(cells - 1)) ** 2
-    stand_out = squares > _MARGIN * of_noise
-    directions = directions[:, stand_out]
-    spread = sizes**2 * (squares[stand_out] - tables * noise) / (sizes**2).sum()
-    return np.asarray((spread / (spread + noise) * (away @ directions)) @ directions.T)
+    tables = len(away)
+    squares = sizes**2
+    heard = _heard(squares.mean(), noise, shares)
+    away = heard * (away - away.mean(axis=1, keepdims=True))  # they sum to 0 but for noise
+    eigenvalues, directions = np.linalg.eigh(away.T @ away)
+    cells = np.sort(heard**2)[1:].sum()  # B − 1 if all are heard
+    of_noise = noise * (_MARGIN * (math.sqrt(tables) + math.sqrt(cells)) ** 2 + _OUTLIER)
+    directions = directions[:, eigenvalues > of_noise]
+    along = away @ directions
+    noises = noise * (heard**2 @ directions**2)
+    spread = squares * _spread_of_groups(along**2, squares, noises)
+    return np.asarray((spread / (spread + noises) * along) @ directions.T)
+
+
+def _heard(squares: float, noise: float, shares: Floats) -> Floats:
+    """[B] what of a cell's deviations is listened to: less where few labels are.
+
+    A group may have some times as many labels of a cell as all groups have. Where even that is less
+    than the noise, a deviation would be noise, and many labels where there are none cost much.
+    """
+
+    def kept(shares: Floats) -> Floats:
+        possible = squares * (_TIMES * shares) ** 2
+        return possible / (possible + noise)
+
+    return np.minimum(1, kept(shares) / kept(np.full_like(shares, 1 / len(shares))))
+
+
+def _spread_of_groups(along: Floats, squares: Floats, noises: Floats) -> Floats:
+    """[d] λ with Σ c²/(n²·λ + σ²) = T, from c² [T, d] and n² [T, 1], by bisection."""
+    low, high = np.zeros(along.shape[1]), along.sum(axis=0) / squares.min()
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        more = (along / (squares * middle + noises)).sum(axis=0) > len(along)
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return low
 
 
 def _beyond_sampling(away: Floats, sizes: Floats, shares: Floats) -> Floats:

@@ -92,6 +92,26 @@ def build_certificate(
 
     Raises ValueError if the integers are not ε₂-DP: nothing uncertified is ever written.
     """
+    return _analysed(domain, randomizer, loss, provenance, dual)[0]
+
+
+@dataclass(frozen=True)
+class _Exact:
+    """Of one table: its loss, known to lie between two numbers, Σ prior·bias² and largest bias."""
+
+    low: Fraction
+    high: Fraction
+    square: Fraction
+    largest: Fraction | None
+
+
+def _analysed(
+    domain: Domain,
+    randomizer: Randomizer,
+    loss: Loss,
+    provenance: Provenance,
+    dual: DualBound | None,
+) -> tuple[Certificate, _Exact]:
     analysis = analyse(randomizer)
     ratio = analysis.worst_ratio()
     if ratio > exp_lower(provenance.epsilon_label):
@@ -116,7 +136,8 @@ def build_certificate(
             provenance.epsilon_label,
             provenance.epsilon_prior,
         )
-    return Certificate(
+    largest = None if bias is None else max(map(abs, bias))
+    certificate = Certificate(
         format_version=FORMAT_VERSION,
         name=provenance.name,
         mechanism=provenance.mechanism,
@@ -134,7 +155,7 @@ def build_certificate(
         utility=UtilityClaims(
             loss=loss,
             noisy_label_loss=_common_float(low, high),
-            largest_bias=None if bias is None else float(max(map(abs, bias))),
+            largest_bias=None if largest is None else float(largest),
             rms_bias=None if square is None else math.sqrt(square),
             biases=_listed(bias, dual),
             output_rounding=float(analysis.output_rounding()),
@@ -150,7 +171,7 @@ def build_certificate(
             epsilon_total=str(total),
             realised_ratio=str(ratio),
             noisy_label_loss=None if loss == "poisson" else str(low),
-            largest_bias=None if bias is None else str(max(map(abs, bias))),
+            largest_bias=None if largest is None else str(largest),
             loss_lower_bound=None if proved is None else str(proved.value),
         ),
         digests=Digests(provenance.spec_digest, tables_digest(domain, randomizer)),
@@ -159,6 +180,7 @@ def build_certificate(
         fields=FieldLists.of(composition=composition is not None),
         composition=composition,
     )
+    return certificate, _Exact(low, high, square or Fraction(0), largest)
 
 
 @dataclass(frozen=True)
@@ -199,10 +221,11 @@ def build_grouped_certificate(
         raise ValueError("labels_per_user is not there for groups yet")
     if provenance.prior != tables[-1].prior:
         raise ValueError("the prior must be that of the last table")
-    own = [
-        build_certificate(domain, window, loss, replace(provenance, prior=table.prior), table.dual)
+    found = [
+        _analysed(domain, window, loss, replace(provenance, prior=table.prior), table.dual)
         for window, table in zip(randomizer.windows, tables, strict=True)
     ]
+    own = [one for one, _ in found]
     claims = [
         TableClaims(
             size=table.size,
@@ -236,7 +259,7 @@ def build_grouped_certificate(
         format_version=format_version(groups=True),
         form=randomizer.form,
         outputs=randomizer.outputs,
-        **_together(domain, randomizer, loss, worst, groups),
+        **_together([exact for _, exact in found], loss, worst, groups),
         optimality=None,
         prior=claims[-1].prior,
         digests=Digests(provenance.spec_digest, tables_digest(domain, randomizer)),
@@ -246,28 +269,16 @@ def build_grouped_certificate(
 
 
 def _together(
-    domain: Domain,
-    randomizer: GroupedWindows,
-    loss: Loss,
-    worst: Certificate,
-    groups: GroupsClaims,
+    exact: Sequence[_Exact], loss: Loss, worst: Certificate, groups: GroupsClaims
 ) -> dict[str, Any]:
     """``utility`` and ``exact`` of all tables together; ``worst`` is that of the largest ratio."""
     sizes = [table.size for table in groups.tables]
-    labels, astray = domain.labels(), strays(domain)
-    squares, largest, lows, highs, objectives = [], [], [], [], []
-    for table, window in zip(groups.tables, randomizer.windows, strict=True):
-        analysis, weights = analyse(window), table.prior.weights
-        low, high = analysis.expected_loss(labels, weights, loss, astray)
-        bias = []
-        if not isinstance(domain, CategoricalDomain):
-            bias = analysis.biases(domain.labels(), astray)
-            largest.append(max(map(abs, bias)))
-        square = mean_square(bias, weights) if bias else Fraction(0)
-        lows.append(low)
-        highs.append(high)
-        squares.append(square)
-        objectives.append(penalised(table.optimality, low, square))
+    lows, highs, squares = ([getattr(e, n) for e in exact] for n in ("low", "high", "square"))
+    largest = [one.largest for one in exact if one.largest is not None]
+    objectives = [
+        penalised(table.optimality, one.low, one.square)
+        for table, one in zip(groups.tables, exact, strict=True)
+    ]
     low, high = weighted(sizes, lows), weighted(sizes, highs)
     bound, most = total_bound(groups), max(largest, default=None)
     gap = None if bound is None else relative_gap(weighted(sizes, objectives), bound)
@@ -281,13 +292,13 @@ def _together(
         loss_lower_bound=None if bound is None else float(bound),
         certified_gap=gap,
     )
-    exact = replace(
+    stated = replace(
         worst.exact,
         noisy_label_loss=None if loss == "poisson" else str(low),
         largest_bias=None if most is None else str(most),
         loss_lower_bound=None if bound is None else str(bound),
     )
-    return {"utility": utility, "exact": exact}
+    return {"utility": utility, "exact": stated}
 
 
 def _belongs(dual: DualBound, labels: Labels, bias: list[Fraction] | None) -> bool:

@@ -37,6 +37,7 @@ _ALONE_SECONDS = 10.0  # what is expected to take longer is shared among process
 _FIRST = 8  # tables whose time tells that of all
 _MOST_PROVED = 200_000  # labels of all tables
 _GRAPH_BYTES = 100_000  # but for what each table adds
+_ENTRY_BYTES = 8
 _TOLD = 5.0  # seconds between two words of progress
 
 
@@ -92,38 +93,36 @@ def require_room(spec: Spec, tables: int, rows: int) -> int:
 
     Known before a prior is paid for: it says how many groups fit.
     """
-    most = _bytes(spec, tables, rows)
-    if most <= steps.MAX_FILE_BYTES and entries_of_table(tables) >= _least_entries(spec):
-        return most
+    if _has_room(spec, tables, rows):
+        return _bytes(spec, tables, rows, entries_of_table(spec, tables, rows))
     fit = tables
-    while fit > 1 and (
-        _bytes(spec, fit, rows) > steps.MAX_FILE_BYTES
-        or entries_of_table(fit) < _least_entries(spec)
-    ):
-        fit = fit * 9 // 10
+    while fit > 1 and not _has_room(spec, fit, rows):
+        fit = fit * 99 // 100
     raise InputError(
         f"{spec.name}: {tables:,} tables of {spec.domain.size:,} labels might not fit into one "
-        f"file, of at most {steps.MAX_FILE_BYTES:,} bytes: {fit:,} do. List fewer groups or "
+        f"file, of at most {steps.MAX_FILE_BYTES:,} bytes: about {fit:,} do. List fewer groups or "
         "coarser bands, or take fewer labels"
     )
 
 
-def entries_of_table(tables: int) -> int:
-    """How many buckets of the common lookup each of so many tables may take."""
-    return bucket_grid.MAX_ENTRIES // (2 * tables)
+def entries_of_table(spec: Spec, tables: int, rows: int | None) -> int:
+    """How many buckets of the common lookup each of so many tables may take, by all limits."""
+    left = (steps.MAX_FILE_BYTES - _bytes(spec, tables, rows, 0)) // (2 * _ENTRY_BYTES * tables)
+    return min(bucket_grid.MAX_ENTRIES // (2 * tables), left, bucket_grid.COMFORTABLE_ENTRIES)
 
 
-def _least_entries(spec: Spec) -> int:
-    """So many buckets are enough for a table of few outputs."""
-    return 2 * spec.domain.size
+def _has_room(spec: Spec, tables: int, rows: int) -> bool:
+    least = spec.named_mechanism.least_entries(spec.domain.size)
+    return entries_of_table(spec, tables, rows) >= least
 
 
-def _bytes(spec: Spec, tables: int, rows: int) -> int:
+def _bytes(spec: Spec, tables: int, rows: int | None, entries: int) -> int:
     """At most: moves, base totals and word shifts, the lookup, segments, claims, and the map."""
     k = spec.domain.size
-    entries = min(entries_of_table(tables), bucket_grid.COMFORTABLE_ENTRIES)
-    each = 8 * (2 * k + 2 + entries + _least_entries(spec))
-    claims = sizes.claims_bytes(spec, rows // tables + 1, proved=is_proved(spec, tables))
+    # A segment takes a bucket, or several; and there are moves of each label along two lines.
+    each = _ENTRY_BYTES * (2 * k + 2 + 2 * entries)
+    many = 2**53 if rows is None else rows
+    claims = sizes.claims_bytes(spec, many // tables + 1, proved=is_proved(spec, tables))
     return _GRAPH_BYTES + tables * (each + claims)
 
 
@@ -141,7 +140,7 @@ def _solve(
     word_bits: int,
 ) -> Solved:
     """One table; a function of this module, so that processes can share the work."""
-    entries = entries_of_table(tables)
+    entries = entries_of_table(spec, tables, rows)
     problem = problem_of(spec, spec.domain, weights, epsilon, rows, word_bits, entries=entries)
     return spec.named_mechanism.build(problem)
 

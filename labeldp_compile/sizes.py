@@ -21,7 +21,7 @@ from labeldp_compile.spec.model import PublicPrior, UniformPrior
 # at most 204, 510 and 680 vectors, and eight fractions of 2,000 digits.
 _FIXED = {"window": 45_000, "additive": 90_000, "table": 95_000}
 _VECTORS = {"window": 204, "additive": 510, "table": 680}
-_CLAIMS = 3_000  # of one table by group
+_CLAIMS = 2_000  # of one table by group
 _FLOAT = 27  # a float64 as text, with quotes and a comma
 _CODE = 11  # an int64 in an attribute
 

@@ -78,6 +78,10 @@ class Mechanism(Strict, ABC):
     def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
         """Raise ValueError if ``build`` could not succeed whatever the prior; touches no label."""
 
+    def least_entries(self, labels: int) -> int:
+        """Of a lookup that a table shares with others: enough for it to lose nothing, mostly."""
+        return 4 * labels
+
     @abstractmethod
     def build(self, problem: Problem) -> Solved:
         """The ε-DP randomizer; ValueError if there is none."""

@@ -42,6 +42,10 @@ class RRonBins(Mechanism):
         """The bins lie where the labels are likely to be."""
         return ANSWERS_THE_LIKELY
 
+    def least_entries(self, labels: int) -> int:
+        """It takes as few outputs as there is room for, and rarely wants more."""
+        return min(4 * labels, 64)
+
     def build(self, problem: Problem) -> Solved:
         """The bins, their outputs, and dual values."""
         return build_bins(problem)

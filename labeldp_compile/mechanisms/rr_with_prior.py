@@ -22,6 +22,10 @@ class RRWithPrior(KeepsLikeliest):
 
     kind: Literal["rr_with_prior"]
 
+    def least_entries(self, labels: int) -> int:
+        """It takes as few outputs as there is room for, and rarely wants more."""
+        return min(4 * labels, 64)
+
     def build(self, problem: Problem) -> Solved:
         """Keep the best number of likeliest labels."""
         k = best_k(problem.weights, problem.epsilon)

@@ -59,7 +59,7 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
     least, most = _extremes(mechanism.layouts(spec.domain, spec.loss, budget.label, weights))
     listed = _certificate_bytes(spec, budget, weights)
     if budget.groups is not None:
-        return _of_tables(spec, budget.groups.tables, (least, most), listed)
+        return _of_tables(spec, budget, budget.groups.tables, (least, most), listed)
     fixed = _MODEL_BYTES[mechanism.form] + _names(spec) + listed
     size = Range(fixed + least.bytes, fixed + most.bytes)
     unread = _is_counted(spec) or is_unpaid(spec, budget)
@@ -80,10 +80,12 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
     )
 
 
-def _of_tables(spec: Spec, tables: int, layouts: tuple[Layout, Layout], listed: int) -> Forecast:
+def _of_tables(
+    spec: Spec, budget: Budget, tables: int, layouts: tuple[Layout, Layout], listed: int
+) -> Forecast:
     """The same of so many tables, which share one lookup and are solved twice."""
     mechanism, k = spec.named_mechanism, spec.domain.size
-    room = 8 * entries_of_table(tables)
+    room = 8 * entries_of_table(spec, tables, budget.rows)
     each = [min(part.bytes, room + 24 * k) + 16 * k + listed for part in layouts]
     sizes = [_MODEL_BYTES["window"] + _names(spec) + tables * part for part in each]
     proved = is_proved(spec, tables) and bool(mechanism.proof(spec.loss, k))

@@ -166,8 +166,26 @@ def estimate_group_priors(
 ) -> GroupedPrior:
     """The priors of a spec with groups; arguments and errors are those of ``estimate_prior``.
 
-    ``before_tables`` is called with T + 1 and n before anything is spent, and may raise.
+    ``before_tables`` is called with T + 1 and n before anything is spent, and may raise. Groups
+    whose priors came out alike share a table.
     """
+    found = _estimated(
+        spec, directory, test_seed, progress, before_spending, before_tables, account, keep, say
+    )
+    return _sharing(found)
+
+
+def _estimated(
+    spec: Spec,
+    directory: Path,
+    test_seed: int | None,
+    progress: Callable[[int], None],
+    before_spending: BeforeSpending,
+    before_tables: Callable[[int, int], None],
+    account: PriorAccount | None,
+    keep: Keep | None,
+    say: Say,
+) -> GroupedPrior:
     if test_seed is not None and account is not None:
         raise InputError("a test seed makes no private prior: leave out the ledger, too")
     stamp = None
@@ -211,6 +229,22 @@ def estimate_group_priors(
             f"{keep.path} keeps the noisy priors"
         )
     return _priors(spec, public, plan, levels)
+
+
+def _sharing(found: GroupedPrior) -> GroupedPrior:
+    """The same with one table for all groups of the same weights: what noise hid is nothing."""
+    keys = [tuple(one.weights) for one in found.tables]
+    of_cell = [keys[table] for table in found.groups.table_of_cell]
+    groups = numbered(found.groups.columns, [None if key == keys[-1] else key for key in of_cell])
+    tables: list[GroupPrior] = []
+    for key in [*dict.fromkeys(key for key in of_cell if key != keys[-1]), keys[-1]]:
+        alike = [one for one, own in zip(found.tables, keys, strict=True) if own == key]
+        size = sum(one.size for one in alike)
+        statement = alike[-1].statement
+        if key != keys[-1] and "rows" in statement:
+            statement = {**statement, "rows": size}
+        tables.append(GroupPrior(size, statement))
+    return GroupedPrior(groups, found.pooled, tables)
 
 
 Levels = tuple[NoisyHistogram, NoisyHistogram]

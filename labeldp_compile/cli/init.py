@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from labeldp_compile.cli.output import say, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
+
+if TYPE_CHECKING:
+    from labeldp_compile.text_form import TextForm
 
 KINDS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
@@ -67,6 +70,14 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 )
 @click.option("--prior", type=click.Choice(PRIORS), help="Default: private, from TABLE.")
 @click.option("--rows", type=click.IntRange(min=1), help="CSV: the number of rows, if it is known.")
+@click.option(
+    "--groups",
+    "grouped",
+    multiple=True,
+    metavar="COLUMN[:EDGE,…]",
+    help="A public column whose values are groups with tables of their own, or a number's bands, "
+    "as in age:18,25,65 (repeatable: each combination). Its values are read; labels are not.",
+)
 @text_options
 @click.option("--yes", is_flag=True, help="Ask nothing: take the defaults for what is not given.")
 def init_command(
@@ -84,6 +95,7 @@ def init_command(
     goal: str | None,
     prior: str | None,
     rows: int | None,
+    grouped: tuple[str, ...],
     delimiter: str | None,
     encoding: str | None,
     yes: bool,
@@ -91,8 +103,8 @@ def init_command(
     """Write a commented spec for a column of TABLE.
 
     No label is read: of a Parquet file the names, types and the number of rows, of a CSV file its
-    first line; TABLE may be a folder of such parts. On a terminal the command asks for what the
-    options leave open. Prints the path of the spec on stdout.
+    first line, and of --groups the columns; TABLE may be a folder of such parts. On a terminal the
+    command asks for what the options leave open. Prints the path of the spec on stdout.
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
@@ -133,11 +145,29 @@ def init_command(
         Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows, counted, form)
     )
     _require_valid(text, header.type)
+    if grouped:
+        text = _with_groups(text, table, column, form, grouped)
     with replaced_when_whole(path) as part:
         part.write(text.encode())
     first = "read it, change it" if counted else "read it, change it, state its rows"
     tell(f"{path}: {first}, then: labeldp plan {path}")
     say(str(path))
+
+
+def _with_groups(
+    text: str, table: Path, column: str, form: TextForm, asked: tuple[str, ...]
+) -> str:
+    """The spec with groups, whose columns are read."""
+    from labeldp_compile.cli.init_groups import group_lines  # noqa: PLC0415
+    from labeldp_compile.spec import parse_spec  # noqa: PLC0415
+    from labeldp_compile.tabular import open_table  # noqa: PLC0415
+
+    domain = parse_spec(text).domain
+    reader = open_table(table, column, domain, all_columns=True, form=form)
+    text = "\n".join([text, *group_lines(reader, asked), ""])
+    _require_valid(text, None)
+    tell(f"--groups: no label was read, but values of the features {', '.join(asked)}")
+    return text
 
 
 def _fitting(choices: tuple[str, ...], draft: Answers, field: str) -> tuple[str, ...]:

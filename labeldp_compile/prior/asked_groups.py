@@ -66,7 +66,7 @@ def _assignments(path: Path, assign: Assign) -> Iterator[tuple[Category, Categor
         groups += _values(path, assign.group, batch.column(assign.group))
         if len(keys) > 4 * MAX_CELLS:
             raise refused(path, f"has more than {4 * MAX_CELLS:,} rows; {MAX_CELLS:,} keys fit")
-    keys, groups = _of_one_kind(keys), _of_one_kind(groups)
+    keys, groups = of_one_kind(keys), of_one_kind(groups)
     for key, group in zip(keys, groups, strict=True):
         if key is None or group is None:
             continue  # such rows have the table of all others
@@ -102,7 +102,7 @@ def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
     return found
 
 
-def _of_one_kind(values: list[Any]) -> list[Any]:
+def of_one_kind(values: list[Any]) -> list[Any]:
     """Cells of a CSV file are integers if all are written as integers are, and text otherwise."""
     values = [None if value == "" else value for value in values]
     text = [value for value in values if isinstance(value, str)]

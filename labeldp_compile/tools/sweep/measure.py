@@ -8,20 +8,47 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.strays import strays
 from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming
 from labeldp_verify.usefulness import ROWS, half_width
 
-from labeldp_compile.assembly import assemble
+from labeldp_compile.assembly import Artifact, assemble
 from labeldp_compile.errors import InputError
+from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.prior import Prior
+from labeldp_compile.prior.obtain_groups import GroupedPrior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Goal
 from labeldp_compile.tools.inspection import is_unbiased
 
 _UNRANKED = float("inf")
 _DIGITS = 7  # of figures that are compared
+_PAYS = 0.99  # of the loss without groups: what is below was worth a table
+
+
+@dataclass(frozen=True)
+class GroupPoint:
+    """What a table for each group comes to, at the same ε of a label.
+
+    Attributes:
+        tables: how many there are, that of all other rows included.
+        pay: of how many the loss is less, by a hundredth, than that of the one table for all.
+        loss: the noisy label loss, weighted with the groups' rows.
+        pooled_loss: that of the one table, under the same priors.
+        bytes: of the artifact.
+        seconds: solving, certifying and verifying.
+        reason: why there is no such file; then the others are None.
+    """
+
+    tables: int
+    pay: int | None = None
+    loss: float | None = None
+    pooled_loss: float | None = None
+    bytes: int | None = None
+    seconds: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +70,7 @@ class Point:
         outputs: number of outputs.
         bytes: of the artifact.
         seconds: solving, certifying and verifying.
+        groups: the same with a table for each group, if the spec has groups.
     """
 
     mechanism: str
@@ -59,6 +87,7 @@ class Point:
     outputs: int
     bytes: int
     seconds: float
+    groups: GroupPoint | None = None
 
     def figure(self, goal: Goal) -> float | None:
         """The figure of merit, the less the better; None if it is not known."""
@@ -108,8 +137,12 @@ def measure(
     prior: Prior,
     spec_digest: str,
     insecure: str | None = None,
+    by_group: GroupedPrior | None = None,
 ) -> Point | Missing:
-    """Compile the spec with another mechanism and the prior's ε₂; spends nothing."""
+    """Compile the spec with another mechanism and the prior's ε₂; spends nothing.
+
+    With priors ``by_group`` there is another file, with a table for each of them.
+    """
     named = spec.with_mechanism(mechanism)
     title, epsilon = mechanism.title, float(prior.epsilon_prior + prior.epsilon_label)
     begin = time.perf_counter()
@@ -124,7 +157,9 @@ def measure(
     domain, variance = named.domain, None
     if not isinstance(domain, CategoricalDomain):
         variance = float(_mean(analyse(artifact.randomizer).variances(), prior.weights))
-    found = artifact.decoded
+    found, groups = artifact.decoded, None
+    if by_group is not None:
+        groups = _measure_groups(named, by_group, artifact, spec_digest, insecure)
     return Point(
         mechanism=title,
         epsilon=epsilon,
@@ -138,6 +173,37 @@ def measure(
         unbiased=is_unbiased(domain, bias),
         shortcomings=tuple(found.shortcomings),
         outputs=artifact.certificate.outputs,
+        bytes=len(artifact.model),
+        seconds=seconds,
+        groups=groups,
+    )
+
+
+def _measure_groups(
+    spec: Spec, priors: GroupedPrior, pooled: Artifact, spec_digest: str, insecure: str | None
+) -> GroupPoint:
+    begin = time.perf_counter()
+    try:
+        artifact = assemble_groups(spec, priors, spec_digest, insecure=insecure)
+    except InputError as error:
+        return GroupPoint(len(priors.tables), reason=str(error).removeprefix(f"{spec.name}: "))
+    seconds = time.perf_counter() - begin
+    stated = artifact.certificate.groups
+    assert stated is not None
+    analysis, labels = analyse(pooled.randomizer), spec.domain.labels()
+    astray = strays(spec.domain)
+    alone = [
+        float(analysis.expected_loss(labels, one.weights, spec.loss, astray)[0])
+        for one in priors.tables
+    ]
+    own = [table.utility.noisy_label_loss for table in stated.tables]
+    sizes = [table.size for table in stated.tables]
+    pairs = zip(own, alone, strict=True)
+    return GroupPoint(
+        tables=len(own),
+        pay=sum(loss < _PAYS * other for loss, other in pairs),
+        loss=artifact.certificate.utility.noisy_label_loss,
+        pooled_loss=sum(n * x for n, x in zip(sizes, alone, strict=True)) / sum(sizes),
         bytes=len(artifact.model),
         seconds=seconds,
     )

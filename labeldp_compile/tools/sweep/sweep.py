@@ -16,6 +16,7 @@ from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.pipeline import INSECURE
 from labeldp_compile.planning.budget import RowsUnknownError, find_budget
 from labeldp_compile.prior import Prior, estimate_prior
+from labeldp_compile.prior.obtain_groups import GroupedPrior, estimate_group_priors
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import MIN_EPSILON, PrivatePrior
 from labeldp_compile.tools.sweep.candidates import (
@@ -28,9 +29,10 @@ from labeldp_compile.tools.sweep.measure import Missing, Point, measure
 
 @dataclass(frozen=True)
 class SweepPrior:
-    """A prior that was estimated once, and paid for once."""
+    """A prior that was estimated once, and paid for once; with groups, those of all of them."""
 
     prior: Prior
+    groups: GroupedPrior | None = None
 
     @property
     def spent(self) -> Fraction:
@@ -42,6 +44,13 @@ class SweepPrior:
         if epsilon <= self.spent:
             return None
         return replace(self.prior, epsilon_label=epsilon - self.spent)
+
+    def groups_at(self, epsilon: Fraction) -> GroupedPrior | None:
+        """The same by group, if there are groups."""
+        here = self.at(epsilon)
+        if self.groups is None or here is None:
+            return None
+        return replace(self.groups, pooled=here)
 
 
 def sweep_prior(
@@ -70,15 +79,16 @@ def sweep_prior(
                 raise InputError(_refusal(spec, directory))
             about_to_spend(epsilon_prior)
 
-    prior = estimate_prior(
-        spec,
-        directory,
-        test_seed=test_seed,
-        progress=progress,
-        before_spending=before_spending,
-        account=account,
-    )
-    return SweepPrior(prior)
+    options: dict[str, Any] = {
+        "test_seed": test_seed,
+        "progress": progress,
+        "before_spending": before_spending,
+        "account": account,
+    }
+    if spec.groups is not None:
+        found = estimate_group_priors(spec, directory, **options)
+        return SweepPrior(found.pooled, found)
+    return SweepPrior(estimate_prior(spec, directory, **options))
 
 
 def _may_cost(spec: Spec, directory: Path) -> bool:
@@ -206,7 +216,8 @@ def run_sweep(
         if here is None:
             reason = f"ε₁ = {float(prior.spent):g} of the prior leaves nothing for a label"
             return Missing(title, float(epsilon), reason)
-        return measure(spec, mechanism, here, spec_digest, insecure)
+        by_group = prior.groups_at(epsilon)
+        return measure(spec, mechanism, here, spec_digest, insecure, by_group)
 
     measured = [at(*pair) for pair in line]
     budgets = [at(*pair) for pair in curve]

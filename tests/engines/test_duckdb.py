@@ -10,7 +10,7 @@ import pytest
 from labeldp_runtime import DuplicateIdError, IdError, Key, Randomizer, ReplayWarning
 from labeldp_runtime.duckdb import refuse_duplicates, register
 
-from tests.engines import groups
+from tests import group_rows as groups
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.engines.test_polars import Counting
 from tests.helpers import plain_counts

@@ -18,7 +18,7 @@ from labeldp_runtime import (
 )
 from labeldp_runtime.polars import randomize
 
-from tests.engines import groups
+from tests import group_rows as groups
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
 

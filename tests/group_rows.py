@@ -1,4 +1,4 @@
-"""Artifacts with tables by group that several engines are tested with, and rows for them."""
+"""Artifacts with tables by group that several hosts are tested with, and rows for them."""
 
 import itertools
 

@@ -79,6 +79,9 @@ json in_turn(const labeldp::Randomizer& randomizer, const json& batches,
   return result;
 }
 
+static_assert(!std::is_constructible_v<labeldp::Groups, std::vector<double>>,
+              "a column of groups must outlive the call");
+
 /// The columns of groups of a case, which live as long as it does.
 class Groups {
  public:

@@ -5,7 +5,7 @@
 //   const randomizer = await Randomizer.load(ort, await readFile('doctor-visits.onnx'));
 //   const noisy = await randomizer.randomize([0, 3, 12, null, 1e9]);
 //   // of an artifact with a table for each public group:
-//   const private = await byGroup.randomize(labels, { columns: { age: ages, work: works } });
+//   const more = await byGroup.randomize(labels, { columns: { age: ages, work: works } });
 //
 // Randomizing one label twice spends its ε twice.
 

@@ -138,7 +138,7 @@ export class Randomizer {
       throw new TypeError(`expected one group a label, as columns by their names: ${names}`);
     }
     return this.#groups.map(({ name, type, missing }) => {
-      if (columns !== undefined && !Object.hasOwn(columns, name)) {
+      if (columns !== undefined && !Object.hasOwn(columns ?? {}, name)) {
         throw new TypeError(`expected a column ${printable(name)} of groups`);
       }
       const values = convert(groups === undefined ? columns[name] : groups, type, missing, true);

@@ -62,7 +62,7 @@ def randomize(
     schema = dict(frame.collect_schema())
     version = check_version(version)
     _check_columns(schema, column, randomizer, ids, version, add_as)
-    groups = group_sources(randomizer.group_columns, group_columns, schema, column)
+    groups: dict[str, str] = group_sources(randomizer.group_columns, group_columns, schema, column)
     name = column if add_as is None else add_as
 
     def with_noise(part: Any) -> Any:
@@ -76,7 +76,8 @@ def randomize(
 
     if not lazy:
         return with_noise(frame)
-    with_noise(pl.DataFrame(schema=schema))  # which raises for types that do not fit
+    read = {column, *groups.values(), *([] if ids is None else [ids])}
+    with_noise(pl.DataFrame(schema={of: schema[of] for of in read}))  # raises for other types
     if ids is None:
         warnings.warn(
             "without a key Polars draws new private labels at each collect, and each time spends ε "

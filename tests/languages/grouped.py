@@ -217,6 +217,7 @@ def _add_wrong_groups(plan):
     one_way = "TypeError: expected one group a label, as columns by their names: "
     add_options("no names", one_way, "{groups: [7, 7]}")
     add_options("no options", one_way, "undefined")
+    add_options("columns that are null", "TypeError: expected a column age", "{columns: null}")
     add_options("groups of a plain file", "TypeError: .* takes no groups", "{groups: [7]}", plain)
     one = write_grouped(GroupedWindows(MAPS["numbered"], some_windows()[:4]))
     add_options("both ways", one_way, "{groups: [1, 1], columns: {g: [1, 1]}}", one)

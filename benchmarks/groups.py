@@ -58,15 +58,15 @@ def spec_of(mechanism, k, epsilon):
     return parse_spec(SPEC.format(last=k - 1, epsilon=epsilon, mechanism=mechanism))
 
 
-def grouped(spec, weights, values):
-    """The file of as many groups as there are values, and one table more."""
+def grouped(spec, weights, groups):
+    """The file of a table for each of the groups, and one more."""
     epsilon = Fraction(str(spec.privacy.epsilon))
     priors = []
-    for i in range(len(values) + 1):
+    for i in range(groups.tables):
         w = weights[i % len(weights)]
         prior = Prior(w, Fraction(0), epsilon, {"kind": "public", "weights": w})
         priors.append(GroupPrior(1, prior))
-    return assemble_groups(spec, Groups.of(tuple(values)), priors, "0" * 64, insecure=None)
+    return assemble_groups(spec, groups, priors, "0" * 64, insecure=None)
 
 
 def alternating(functions, labels, runs):
@@ -104,7 +104,7 @@ def speeds(arguments, generator):
             }
             try:
                 by_group = {
-                    name: Randomizer(grouped(spec, weights, values).model)
+                    name: Randomizer(grouped(spec, weights, Groups.of(tuple(values))).model)
                     for name, values in maps.items()
                 }
             except InputError as error:
@@ -138,7 +138,7 @@ def files(generator):
         for count in COUNTS:
             spec, weights = spec_of(mechanism, k, epsilon), list(priors(k, generator))
             try:
-                artifact = grouped(spec, weights, range(count))
+                artifact = grouped(spec, weights, Groups.of(range(count)))
             except InputError:
                 continue
             randomizer, model = artifact.randomizer, artifact.model

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <memory>
 
 #include "labeldp.hpp"
 
@@ -78,8 +79,55 @@ json in_turn(const labeldp::Randomizer& randomizer, const json& batches,
   return result;
 }
 
+static_assert(!std::is_constructible_v<labeldp::Groups, std::vector<double>>,
+              "a column of groups must outlive the call");
+
+/// The columns of groups of a case, which live as long as it does.
+class Groups {
+ public:
+  explicit Groups(const json& test_case) {
+    const auto stated = test_case.value("columns", json::object());
+    const std::size_t repeat = test_case.value("repeat", 1);
+    for (const auto& [name, column] : stated.items()) {
+      const std::string type = column["type"];
+      if (type == "float64") add<double>(name, column["values"], repeat);
+      if (type == "int64") add<std::int64_t>(name, column["values"], repeat);
+      if (type == "string") add<std::string>(name, column["values"], repeat);
+    }
+  }
+
+  labeldp::Columns columns;
+
+ private:
+  template <class T>
+  void add(const std::string& name, const json& values, std::size_t repeat) {
+    const bool has_null = std::find(values.begin(), values.end(), nullptr) != values.end();
+    if (has_null) {
+      std::vector<std::optional<T>> found;
+      for (std::size_t i = 0; i < values.size() * repeat; ++i) {
+        const auto& value = values[i % values.size()];
+        found.emplace_back();
+        if (!value.is_null()) found.back() = read<T>({value}, 1).at(0);
+      }
+      hold(name, std::move(found));
+    } else {
+      hold(name, read<T>(values, repeat));
+    }
+  }
+
+  template <class Values>
+  void hold(const std::string& name, Values values) {
+    const auto kept = std::make_shared<const Values>(std::move(values));
+    kept_.push_back(kept);
+    columns.emplace(name, *kept);
+  }
+
+  std::vector<std::shared_ptr<const void>> kept_;
+};
+
 template <class Output, class Label>
 json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
+  const Groups groups(test_case);
   std::vector<std::uint64_t> words;
   for (const auto& word : test_case.value("words", json::array())) {
     words.push_back(std::stoull(word.get<std::string>(), nullptr, 16));
@@ -89,8 +137,9 @@ json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
   }
   const auto labels = read<Label>(test_case["labels"], test_case.value("repeat", 1));
   const std::function<std::vector<Output>()> once = [&] {
-    return test_case.contains("words") ? randomizer.apply_words<Output>(labels, words)
-                                       : randomizer.randomize<Output>(labels);
+    return test_case.contains("words")
+               ? randomizer.apply_words<Output>(labels, words, groups.columns)
+               : randomizer.randomize<Output>(labels, groups.columns);
   };
   const int calls = test_case.value("calls", 1);
   json result;

@@ -3,16 +3,18 @@
 import { Randomizer } from '../../runtime/examples/labeldp.mjs';
 
 /** The answer to one case; harness.py says what both are. */
-export async function answer(ort, bytes, { type, labels, batches, repeat, words, calls, timed }) {
+export async function answer(ort, bytes, testCase) {
+  const { type, labels, batches, repeat, words, calls, timed } = testCase;
   try {
     const randomizer = await Randomizer.load(ort, bytes);
+    const options = readGroups(testCase);
     const ownWords = words && BigUint64Array.from(words, (hex) => BigInt(`0x${hex}`));
     if (batches !== undefined) return { outputs: await inTurn(randomizer, batches, ownWords) };
     if (labels === undefined) return { outputs: [] };
     const values = readLabels(type, labels, repeat ?? 1);
     const once = words
-      ? () => randomizer.applyWords(values, ownWords)
-      : () => randomizer.randomize(values);
+      ? () => randomizer.applyWords(values, ownWords, options)
+      : () => randomizer.randomize(values, options);
     if (timed) {
       const seconds = [];
       for (let i = 0; i < calls; i++) {
@@ -41,9 +43,19 @@ async function inTurn(randomizer, batches, words) {
   return outputs;
 }
 
+/** The options of a call: columns of groups by name, or text that is JavaScript. */
+function readGroups({ columns, options, repeat }) {
+  if (options !== undefined) return new Function(`return ${options}`)();
+  if (columns === undefined) return undefined;
+  const read = ([name, { type, values }]) => [name, readLabels(type, values, repeat ?? 1)];
+  return { columns: Object.fromEntries(Object.entries(columns).map(read)) };
+}
+
 function readLabels(type, labels, repeat) {
   if (type === 'javascript') return new Function(`return ${labels}`)();
   const values = Array.from({ length: repeat }, () => labels).flat();
+  const parse = { int64: BigInt, float64: Number, string: String }[type];
+  if (values.includes(null)) return values.map((value) => (value === null ? null : parse(value)));
   if (type === 'int64') return BigInt64Array.from(values, BigInt);
   if (type === 'float64') return Float64Array.from(values, Number);
   return values;

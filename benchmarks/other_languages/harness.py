@@ -3,9 +3,11 @@
 A case is a mapping: the artifact's ``file``; ``labels`` (text) of a ``type``, ``repeat`` times;
 ``words`` (hex), or else a number of ``calls`` with fresh ones, all at once, or one by one if
 ``timed``. Instead of labels it may have ``batches`` of them, all with the same words; null is a
-null label there, and the type ``bytes`` (hex) is text, valid or not. Its answer has ``outputs`` of
-each call or batch as text (floats as their 64 bits in hex), or ``seconds`` of each, or ``error``.
-driver.mjs and driver.cc give the answers.
+null label there, and the type ``bytes`` (hex) is text, valid or not. ``columns`` are those of
+groups by name, each with a ``type`` and ``values`` (null for none); or in JavaScript ``options`` is
+the text of an object that has them. Its answer has ``outputs`` of each call or batch as text
+(floats as their 64 bits in hex), or ``seconds`` of each, or ``error``. driver.mjs and driver.cc
+give the answers.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 //   import ort from 'onnxruntime-node';  // or: import * as ort from 'onnxruntime-web/wasm';
 //   const randomizer = await Randomizer.load(ort, await readFile('doctor-visits.onnx'));
 //   const noisy = await randomizer.randomize([0, 3, 12, null, 1e9]);
+//   // of an artifact with a table for each public group:
+//   const more = await byGroup.randomize(labels, { columns: { age: ages, work: works } });
 //
 // Randomizing one label twice spends its ε twice.
 
@@ -29,6 +31,7 @@ export class Randomizer {
   #outputType;
   #width; // random words a label
   #missing; // stands in for a null label
+  #groups = []; // of each column: its name, the graph's input, its type, what stands in for null
 
   /** The claims in the file. `labeldp verify` proves them, once, before deployment. */
   certificate;
@@ -41,6 +44,7 @@ export class Randomizer {
     bytes = new Uint8Array(bytes);
     const metadata = await readMetadata(bytes);
     const randomizer = new Randomizer();
+    let inputs;
     try {
       const text = metadata.get('labeldp.certificate');
       randomizer.certificate = JSON.parse(text);
@@ -59,16 +63,18 @@ export class Randomizer {
         interOpNumThreads: 1,
         logSeverityLevel: 4,
       });
-      const [label, entropy] = session.inputMetadata;
+      const [label, entropy, ...groups] = session.inputMetadata;
       randomizer.#ort = ort;
       randomizer.#session = session;
       randomizer.#type = label.type;
       randomizer.#outputType = session.outputMetadata[0].type;
       randomizer.#width = entropy.shape[1] ?? 1;
+      inputs = groups;
     } catch (error) {
       const cause = printable(error?.message);
       throw new ArtifactError('onnxruntime cannot load the file', { cause });
     }
+    randomizer.#groups = groupColumns(randomizer.certificate.groups, inputs);
     if (!(await randomizer.#passesSelfTest(metadata.get('labeldp.self_test')))) {
       throw new ArtifactError('this build of onnxruntime computes wrongly: use another version');
     }
@@ -86,54 +92,97 @@ export class Randomizer {
    * out-of-domain rule. JavaScript rounds integers above 2^53 before they get here: read such labels
    * into bigints. Throws a TypeError for another type than an array, and for a typed array where
    * labels are text.
+   *
+   * An artifact with a table for each public group takes `groups`, one a label, if they come from
+   * one column, or `columns`, an object with the `groupColumns` by their names: text, or integers
+   * (which are not rounded: 2.5 is no listed integer), or numbers for bands. Whatever is not listed
+   * has the table of all others. Throws a TypeError unless there is one group a label.
    */
-  async randomize(labels) {
-    return this.#chunked(this.#read(labels), (start, end) => freshWords(end - start));
+  async randomize(labels, { groups, columns } = {}) {
+    const array = this.#read(labels);
+    const feed = this.#readGroups(groups, columns, array.length);
+    return this.#chunked(array, (start, end) => freshWords(end - start), feed);
   }
 
   /**
    * As `randomize`, with words that the caller brings, for tests: a BigUint64Array, of which each
    * label takes its share in turn. They must be uniform, secret and never used twice.
    */
-  async applyWords(labels, words) {
+  async applyWords(labels, words, { groups, columns } = {}) {
     const array = this.#read(labels);
+    const feed = this.#readGroups(groups, columns, array.length);
     if (words.length !== array.length * this.#width) {
       throw new TypeError(`expected ${array.length * this.#width} words, got ${words.length}`);
     }
-    return this.#chunked(array, (start, end) => words.slice(start, end));
+    return this.#chunked(array, (start, end) => words.slice(start, end), feed);
+  }
+
+  /** The names of the columns that the groups come from; none if there is one table for all. */
+  get groupColumns() {
+    return this.#groups.map(({ name }) => name);
   }
 
   #read(labels) {
     return convert(labels, this.#type, this.#missing);
   }
 
-  async #chunked(labels, words) {
+  /** The columns of groups as the graph's inputs take them. */
+  #readGroups(groups, columns, count) {
+    const given = [groups, columns].filter((value) => value !== undefined).length;
+    if (!this.#groups.length) {
+      if (!given) return [];
+      throw new TypeError('this artifact has one table for all labels: it takes no groups');
+    }
+    if (given !== 1 || (groups !== undefined && this.#groups.length > 1)) {
+      const names = printable(this.groupColumns);
+      throw new TypeError(`expected one group a label, as columns by their names: ${names}`);
+    }
+    return this.#groups.map(({ name, type, missing }) => {
+      if (columns !== undefined && !Object.hasOwn(columns ?? {}, name)) {
+        throw new TypeError(`expected a column ${printable(name)} of groups`);
+      }
+      const values = convert(groups === undefined ? columns[name] : groups, type, missing, true);
+      if (values.length !== count) {
+        throw new TypeError(`expected one group a label, got ${values.length} for ${count} labels`);
+      }
+      return values;
+    });
+  }
+
+  async #chunked(labels, words, groups) {
     const outputs = new ARRAYS[this.#outputType](labels.length);
     for (let start = 0; start < labels.length; start += CHUNK) {
       const part = labels.slice(start, start + CHUNK);
       const ownWords = words(start * this.#width, (start + part.length) * this.#width);
-      const chunk = await this.#run(part, ownWords);
+      const ownGroups = groups.map((column) => column.slice(start, start + CHUNK));
+      const chunk = await this.#run(part, ownWords, ownGroups);
       if (outputs.set) outputs.set(chunk, start);
       else chunk.forEach((text, i) => (outputs[start + i] = text));
     }
     return outputs;
   }
 
-  async #run(labels, words) {
+  async #run(labels, words, groups) {
     const { Tensor } = this.#ort;
     const n = labels.length;
     const label = new Tensor(this.#type, labels, [n]);
     const entropy = new Tensor('uint64', words, this.#width === 1 ? [n] : [n, this.#width]);
-    return (await this.#session.run({ label, entropy })).private_label.data;
+    const feed = { label, entropy };
+    this.#groups.forEach(({ input, type }, i) => (feed[input] = new Tensor(type, groups[i], [n])));
+    return (await this.#session.run(feed)).private_label.data;
   }
 
   async #passesSelfTest(text) {
     try {
       const vectors = JSON.parse(text);
-      const parse = { float64: Number, int64: BigInt, string: String };
+      const number = (text) => Number(text.replace('inf', 'Infinity'));
+      const parse = { float64: number, int64: BigInt, string: String };
       const read = (type, texts) => ARRAYS[type].from(texts, (t) => parse[type](t));
       const words = BigUint64Array.from(vectors.words.flat(), (hex) => BigInt(`0x${hex}`));
-      const got = await this.#run(read(this.#type, vectors.labels), words);
+      const groups = this.#groups.map(({ type }, i) =>
+        read(type, vectors.groups.map((row) => row[i])),
+      );
+      const got = await this.#run(read(this.#type, vectors.labels), words, groups);
       const expected = read(this.#outputType, vectors.outputs);
       return (
         got.length > 0 &&
@@ -170,14 +219,47 @@ function missingLabel(domain, certificateText) {
   return BigInt(/"out_of_domain":\{"default":(-?\d+)\}/.exec(certificateText)[1]);
 }
 
+/** The columns of groups that a certificate names, for the graph's inputs behind the words. */
+function groupColumns(groups, inputs) {
+  try {
+    if ((groups !== undefined) !== inputs.length > 0) throw new Error('one has none');
+    const { columns } = groups ?? { columns: [] };
+    if (columns.length !== inputs.length) throw new Error('these are not those of the graph');
+    return columns.map(({ name, values }, i) => {
+      if (typeof name !== 'string') throw new Error('a column has no name');
+      const { name: input, type } = inputs[i];
+      return { name, input, type, missing: type === 'float64' ? NaN : unlisted(values, type) };
+    });
+  } catch {
+    throw new ArtifactError('the certificate is damaged');
+  }
+}
+
+/** A group that is not listed, which stands in for null. */
+function unlisted(values, type) {
+  const listed = new Set(values); // numbers beyond 2^53 are not exact here, but stay beyond it
+  let n = 1;
+  if (type === 'int64') {
+    while (listed.has(-n)) n++;
+    return BigInt(-n);
+  }
+  while (listed.has('\x7f'.repeat(n))) n++;
+  return '\x7f'.repeat(n);
+}
+
 /**
- * Values as the array that the label's tensor takes. What is refused is decided by the container's
- * type alone, and each element is read alone: none changes how another is read.
+ * Values as the array that a tensor of labels or groups takes. What is refused is decided by the
+ * container's type alone, and each element is read alone: none changes how another is read.
  */
-function convert(values, type, missing) {
+function convert(values, type, missing, areGroups = false) {
+  const what = areGroups ? 'groups' : 'labels';
+  const toInteger = areGroups ? integer : nearest;
   const isTyped = ArrayBuffer.isView(values) && 'length' in values; // a DataView has none
-  if (!isTyped && !Array.isArray(values)) throw new TypeError('expected an array of labels');
-  if (isTyped && type === 'string') throw new TypeError('expected text as labels, got numbers');
+  if (!isTyped && !Array.isArray(values)) throw new TypeError(`expected an array of ${what}`);
+  if (isTyped && type === 'string') throw new TypeError(`expected text as ${what}, got numbers`);
+  if (isTyped && areGroups && type === 'int64' && /^Float/.test(values[Symbol.toStringTag])) {
+    throw new TypeError('expected integers as groups, got an array of floats');
+  }
   if (type === 'float64' && values instanceof Float64Array) return values;
   if (type === 'int64' && values instanceof BigInt64Array) return values;
   const element = isTyped ? (i) => values[i] : (i) => ownElement(values, i);
@@ -189,7 +271,7 @@ function convert(values, type, missing) {
   } else {
     const halves = new Int32Array(labels.buffer); // little-endian, as wherever onnxruntime runs
     for (let i = 0; i < labels.length; i++) {
-      const whole = nearest(element(i));
+      const whole = toInteger(element(i));
       if (typeof whole === 'number') {
         halves[2 * i] = whole; // modulo 2^32
         halves[2 * i + 1] = Math.floor(whole / 2 ** 32);
@@ -236,6 +318,13 @@ function nearest(value) {
   if (x < -(2 ** 63)) return INT64_MIN;
   if (Math.abs(x) >= 2 ** 52) return x; // doubles from here on have no fraction
   return x < 0 ? x - 2 ** 52 + 2 ** 52 : x + 2 ** 52 - 2 ** 52;
+}
+
+/** An integer of 64 bits as it is: a number or a bigint, or undefined. */
+function integer(value) {
+  if (typeof value === 'bigint') return value < INT64_MIN || value > INT64_MAX ? undefined : value;
+  const fits = Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 63;
+  return fits ? value : undefined;
 }
 
 /** The metadata (onnxruntime does not show it here), after a look at format and checksum. */

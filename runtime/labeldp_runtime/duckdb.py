@@ -8,6 +8,8 @@ docs/engines.md has the list, and what remains.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from labeldp_runtime.errors import DuplicateIdError, IdError, MissingExtraError, ReplayWarning
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 IdType = Literal["BIGINT", "UBIGINT", "VARCHAR", "BLOB"]
 _ID_TYPES = ("BIGINT", "UBIGINT", "VARCHAR", "BLOB")
-_OUTPUTS = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR"}
+_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR"}
 
 
 def register(
@@ -39,6 +41,11 @@ def register(
     version: int = 0,
 ) -> None:
     """Make ``randomizer`` the SQL function ``name(label)``, or ``name(label, id)`` with a key.
+
+    An artifact with tables by group takes a further argument for each of the randomizer's
+    ``group_columns``, in their order: ``name(label, age, work)``, ``name(label, id, age, work)``.
+    They are BIGINT or VARCHAR for listed values and DOUBLE for bands; NULL has the table of all
+    other groups.
 
     Labels are taken as DOUBLE (numbers of every type but BOOLEAN become that by themselves),
     BIGINT (categories that are integers) or VARCHAR; other columns are refused when the query is
@@ -56,7 +63,6 @@ def register(
         version: of the labels; labels that changed need a new one, and pay ε again.
     """
     version = check_version(version)
-    randomizer.refuse_groups("labeldp_runtime.duckdb")
     if not randomizer.is_keyed:
         if id_type is not None or version != 0:
             raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
@@ -70,22 +76,36 @@ def register(
     elif id_type not in _ID_TYPES:
         raise IdError(f"this randomizer has a key: say id_type=, one of {', '.join(_ID_TYPES)}")
 
-    def fresh(labels: Any) -> Any:
-        return randomizer(labels)
+    group_columns = randomizer.group_columns
 
-    def keyed(labels: Any, ids: Any) -> Any:
-        return randomizer(labels, ids=ids, version=version)
+    def private(labels: Any, *others: Any) -> Any:
+        given: dict[str, Any] = {}
+        if id_type is not None:
+            given = {"ids": others[0], "version": version}
+            others = others[1:]
+        if group_columns:
+            given["columns"] = dict(zip(group_columns, others, strict=True))
+        return randomizer(labels, **given)
 
-    types = [_label_type(randomizer), *([id_type] if randomizer.is_keyed else [])]
+    types = [_label_type(randomizer), *([] if id_type is None else [id_type])]
+    types += [_TYPES[kind] for kind in randomizer.group_types]
     connection.create_function(
         name,
-        keyed if randomizer.is_keyed else fresh,
+        _of_arity(private, len(types)),
         types,
-        _OUTPUTS[randomizer.output_type],
+        _TYPES[randomizer.output_type],
         type="arrow",
         null_handling="special",  # or nulls would stay null, and show that they are
         side_effects=True,  # or DuckDB would share one call's noise, or call again for a filter
     )
+
+
+def _of_arity(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """The function with the number of arguments that it declares, which DuckDB looks at."""
+    kind = Parameter.POSITIONAL_ONLY
+    parameters = [Parameter(f"argument_{i}", kind) for i in range(count)]
+    function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return function
 
 
 def refuse_duplicates(relation: DuckDBPyRelation, id_column: str) -> None:

@@ -9,7 +9,7 @@ refused for listed integers, and an object that is no integer is no listed group
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -96,6 +96,11 @@ class Groups:
         """The columns that the groups are declared to come from."""
         return [column.name for column in self.columns]
 
+    @property
+    def types(self) -> list[str]:
+        """The type of each column: int64, string, or float64 for bands."""
+        return [column.element_type for column in self.columns]
+
     def read(self, labels: Any, groups: Any, columns: Any, count: int) -> Feed:
         """What the graph takes; raises GroupError unless it is one value a label in each column.
 
@@ -141,13 +146,29 @@ class Groups:
         return f"give columns=, a frame or a mapping with the columns {self.names}"
 
 
-def refuse_groups(groups: Groups | None, where: str) -> None:
-    """Raise GroupError where an artifact with groups cannot be used."""
-    if groups is not None:
-        raise GroupError(
-            f"{where} does not take artifacts with groups: call the randomizer itself, with the "
-            f"columns {groups.names}"
-        )
+def group_sources(
+    names: list[str], given: Mapping[str, str] | None, columns: Collection[str], label: str
+) -> dict[str, str]:
+    """From each group column to the column of a frame that gives it: that of its name, unless
+    ``given`` says another.
+
+    ``columns`` are those of the frame, ``label`` that of the labels. Raises GroupError.
+    """
+    given = {} if given is None else given
+    for name in given:
+        if name not in names:
+            known = f"its groups come from {names}" if names else "it takes no groups"
+            raise GroupError(f"the artifact has no group column {name!r}: {known}")
+    sources = {name: given.get(name, name) for name in names}
+    for name, source in sources.items():
+        if source == label:
+            raise GroupError(f"{label!r} cannot be both the label and a group, which is public")
+        if source not in columns:
+            raise GroupError(
+                f"there is no column {source!r} of groups; group_columns={{{name!r}: …}} says "
+                "which other column it is"
+            )
+    return sources
 
 
 def _of(columns: Any, name: str) -> Any:

@@ -9,9 +9,11 @@ docs/engines.md has the list.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from labeldp_runtime.errors import IdError, LabelError, MissingExtraError, ReplayWarning
+from labeldp_runtime.groups import group_sources
 from labeldp_runtime.keyed import check_version
 from labeldp_runtime.randomizer import Randomizer
 
@@ -30,6 +32,7 @@ def randomize(
     *,
     ids: str | None = None,
     version: int = 0,
+    group_columns: Mapping[str, str] | None = None,
     add_as: str | None = None,
 ) -> Frame:
     """The frame with private labels in ``column``, or added as ``add_as``.
@@ -46,30 +49,35 @@ def randomize(
         randomizer: the compiled randomizer, with or without a key.
         ids: with a key, the column that names each label.
         version: of the labels; labels that changed need a new one, and pay ε again.
+        group_columns: of an artifact with tables by group, which column gives each of the
+            randomizer's ``group_columns``, where it has another name: ``{"age": "age_in_2024"}``.
         add_as: name of a column to add, which KEEPS the true labels beside it.
 
-    Raises LabelError, IdError or DuplicateIdError: for a LazyFrame those about types and values
-    when it is collected.
+    Raises LabelError, GroupError, IdError or DuplicateIdError: for a LazyFrame those about ids when
+    it is collected, all others at once.
     """
     if not isinstance(frame, pl.DataFrame | pl.LazyFrame):
         raise TypeError(f"expected a DataFrame or LazyFrame, got {type(frame).__name__}")
     lazy = isinstance(frame, pl.LazyFrame)
     schema = dict(frame.collect_schema())
     version = check_version(version)
-    randomizer.refuse_groups("labeldp_runtime.polars")
     _check_columns(schema, column, randomizer, ids, version, add_as)
+    groups: dict[str, str] = group_sources(randomizer.group_columns, group_columns, schema, column)
     name = column if add_as is None else add_as
 
     def with_noise(part: Any) -> Any:
-        labels = part.get_column(column)
-        if ids is None:
-            private = randomizer(labels)
-        else:
-            private = randomizer(labels, ids=part.get_column(ids), version=version)
+        given: dict[str, Any] = {}
+        if groups:
+            given["columns"] = {group: part.get_column(of) for group, of in groups.items()}
+        if ids is not None:
+            given |= {"ids": part.get_column(ids), "version": version}
+        private = randomizer(part.get_column(column), **given)
         return part.with_columns(private.alias(name))
 
     if not lazy:
         return with_noise(frame)
+    read = {column, *groups.values(), *([] if ids is None else [ids])}
+    with_noise(pl.DataFrame(schema={of: schema[of] for of in read}))  # raises for other types
     if ids is None:
         warnings.warn(
             "without a key Polars draws new private labels at each collect, and each time spends ε "

@@ -32,7 +32,7 @@ from labeldp_runtime.errors import (
     PlatformError,
     UnsupportedFormatError,
 )
-from labeldp_runtime.groups import Feed, Groups, refuse_groups
+from labeldp_runtime.groups import Feed, Groups
 from labeldp_runtime.ids import Ids
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
@@ -225,6 +225,11 @@ class Randomizer:
         return [] if self._groups is None else self._groups.names
 
     @property
+    def group_types(self) -> list[str]:
+        """What each of them holds: int64 or string for listed values, float64 for bands."""
+        return [] if self._groups is None else self._groups.types
+
+    @property
     def certificate(self) -> dict[str, Json]:
         """The certificate as it stands in the file; docs/artifact-format.md names its fields."""
         return self._stated
@@ -244,10 +249,6 @@ class Randomizer:
             f"{stated.get('labels')} labels, {stated.get('outputs')} outputs, "
             f"sha256 {self._sha256[:12]}…, {'keyed' if self.is_keyed else 'no key'}>"
         )
-
-    def refuse_groups(self, where: str) -> None:
-        """Raise GroupError for an artifact with groups, where none can be given."""
-        refuse_groups(self._groups, where)
 
     def apply_words(
         self,

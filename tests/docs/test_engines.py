@@ -30,6 +30,29 @@ def test_the_imports_work_and_the_options_exist():
     spark = inspect.signature(importlib.import_module("labeldp_runtime.spark").randomize)
     for option in ("id_column", "key", "add_as", "require", "check_duplicates", "context"):
         assert option in spark.parameters and option in PAGE
+    counts = importlib.import_module("labeldp_runtime.spark").write_label_counts
+    polars = importlib.import_module("labeldp_runtime.polars").randomize
+    for function in (counts, polars):
+        assert "group_columns" in inspect.signature(function).parameters
+    assert "group_columns" in spark.parameters and PAGE.count("group_columns=") == 2
+
+
+def test_counts_by_group_of_other_engines_are_those_of_spark(tmp_path, monkeypatch):
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    monkeypatch.chdir(tmp_path)
+    rows = [(20, "é", 1), (20, "é", 1), (None, "é", None), (None, "é", None), (30, None, 1)]
+    frame = pl.DataFrame(rows, ["age", "work", "visits"], orient="row")
+    wanted = {(20, "é", 1, 2), (None, "é", None, 2), (30, None, 1, 1)}
+    (query,) = re.findall(r"^```sql\n(COPY .*?)^```$", PAGE, re.M | re.S)
+    (call,) = re.findall(r"^frame\.group_by.*$", PAGE, re.M)
+    with duckdb.connect() as connection:
+        connection.register("visits", frame.to_arrow())
+        for write in (lambda: connection.execute(query), lambda: eval(call, {"frame": frame})):
+            write()
+            counted = pl.read_parquet("counts.parquet")
+            assert counted.columns == ["age", "work", "visits", "n"]
+            assert set(counted.rows()) == wanted
+            (tmp_path / "counts.parquet").unlink()
 
 
 def test_the_prior_is_a_valid_one():

@@ -5,10 +5,12 @@ from collections import Counter
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from labeldp_runtime import DuplicateIdError, IdError, Key, Randomizer, ReplayWarning
 from labeldp_runtime.duckdb import refuse_duplicates, register
 
+from tests import group_rows as groups
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.engines.test_polars import Counting
 from tests.helpers import plain_counts
@@ -196,3 +198,74 @@ def test_misuse_is_refused(connection):
     for kind in (None, "UUID", "DOUBLE"):
         with pytest.raises(IdError, match="say id_type="):
             register(connection, "f", keyed, id_type=kind)
+
+
+@pytest.fixture
+def grouped(connection):
+    """The connection with the table ``g`` of rows by group."""
+    ages, works, codes = zip(*groups.ROWS, strict=True)
+    rows = {
+        "i": range(len(ages)),
+        "y": [10 + i % 4 for i in range(len(ages))],
+        "age": pa.array(ages, pa.float64()),
+        "work": works,
+        "code": pa.array(codes, pa.int64()),
+    }
+    connection.register("g", pa.table(rows))
+    return connection, rows
+
+
+@WARNED
+def test_each_row_meets_the_table_of_its_group(grouped):
+    connection, _ = grouped
+    register(connection, "p", Randomizer(groups.NAMED))
+    got = connection.execute("SELECT p(y, age, work, code) v FROM g ORDER BY i").fetchnumpy()
+    assert got["v"].tolist() == groups.tables(groups.ROWS)
+    other = float(groups.GROUPS.own_tables)
+    assert one(connection, "SELECT p(10, NULL, NULL, NULL)") == (other,)
+    listed = groups.tables([(18.0, "é", -2)])[0]
+    assert listed != other
+    query = "SELECT p(10, 18::DECIMAL(9, 2), 'é'::ENUM ('é'), -2::TINYINT)"
+    assert one(connection, query) == (listed,)
+    (same,) = one(
+        connection,
+        f"SELECT count(*) FILTER (v = w) FROM (SELECT p(y, 18, 'é', -2) v, {listed} w FROM g)",
+    )
+    assert same == len(groups.ROWS)
+
+
+def test_replays_bind_the_groups(grouped):
+    connection, rows = grouped
+    randomizer = Randomizer(groups.GROUPED, key=KEY, context="y")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register(connection, "k", randomizer, id_type="BIGINT", version=2)
+    expected = randomizer(rows["y"], ids=list(rows["i"]), columns=rows, version=2)
+    got = connection.execute("SELECT k(y, i, age, work, code) v FROM g ORDER BY i").fetchnumpy()
+    assert np.array_equal(got["v"], expected)
+
+
+@WARNED
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        ", age",
+        ", age, work",
+        ", work, age, code",
+        ", age, work, code, code",
+        ", age, work, code::DOUBLE",
+        ", age, work, code::UBIGINT",
+        ", age, work, true",
+        ", age, i, code",
+        ", age, work::BLOB, code",
+        ", true, work, code",
+        ", work, work, code",
+    ],
+)
+def test_what_gives_no_groups_is_refused_before_anything_is_drawn(grouped, arguments):
+    connection, _ = grouped
+    register(connection, "p", counting := Counting(Randomizer(groups.NAMED)))
+    with pytest.raises(duckdb.BinderException, match="No function matches"):
+        connection.execute(f"SELECT p(y{arguments}) FROM g")
+    assert counting.rows == 0

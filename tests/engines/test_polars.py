@@ -7,9 +7,18 @@ from collections import Counter
 import numpy as np
 import polars as pl
 import pytest
-from labeldp_runtime import DuplicateIdError, IdError, Key, LabelError, Randomizer, ReplayWarning
+from labeldp_runtime import (
+    DuplicateIdError,
+    GroupError,
+    IdError,
+    Key,
+    LabelError,
+    Randomizer,
+    ReplayWarning,
+)
 from labeldp_runtime.polars import randomize
 
+from tests import group_rows as groups
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
 
@@ -176,3 +185,59 @@ def test_misuse_is_refused():
         randomize(FRAME, "y", FRESH, add_as="id")
     with pytest.raises(TypeError, match="expected a DataFrame or LazyFrame, got Series"):
         randomize(FRAME["y"], "y", FRESH)
+
+
+GROUP_TYPES = {"age": pl.Float64, "work": pl.String, "code": pl.Int64}
+GROUP_FRAME = pl.DataFrame(groups.ROWS, GROUP_TYPES, orient="row").with_columns(
+    pl.int_range(pl.len()).alias("id"), (10 + pl.int_range(pl.len()) % 4).alias("y")
+)
+NAMED = Randomizer(groups.NAMED)
+GROUPED = Randomizer(groups.GROUPED, key=Key(bytes(range(32))), context="y")
+
+
+@WARNED
+@ENGINES
+def test_each_row_meets_the_table_of_its_group(engine):
+    wanted = groups.tables(groups.ROWS)
+    private = randomize(GROUP_FRAME, "y", NAMED)
+    assert private["y"].to_list() == wanted and private.drop("y").equals(GROUP_FRAME.drop("y"))
+    lazy = randomize(GROUP_FRAME.lazy(), "y", NAMED, add_as="p")
+    assert lazy.collect(engine=engine)["p"].to_list() == wanted
+    renamed = GROUP_FRAME.rename({"age": "a.b", "work": "age"}).drop("id")
+    given = {"age": "a.b", "work": "age"}
+    assert randomize(renamed, "y", NAMED, group_columns=given)["y"].to_list() == wanted
+
+
+@ENGINES
+def test_replays_bind_the_groups_of_the_frame(engine):
+    expected = GROUPED(GROUP_FRAME["y"], ids=GROUP_FRAME["id"], columns=GROUP_FRAME)
+    assert randomize(GROUP_FRAME, "y", GROUPED, ids="id")["y"].equals(expected)
+    lazy = randomize(GROUP_FRAME.lazy(), "y", GROUPED, ids="id").collect(engine=engine)
+    assert lazy["y"].equals(expected)
+
+
+@WARNED
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"work": None}, {}, "no column 'work' of groups"),
+        ({}, {"group_columns": {"work": "job"}}, "no column 'job' of groups"),
+        ({}, {"group_columns": {"wrok": "work"}}, "no group column 'wrok': its groups come from"),
+        ({}, {"group_columns": {"code": "y"}}, "both the label and a group"),
+        ({"code": pl.lit(7.0)}, {}, "column 'code': expected integers as groups"),
+        ({"code": pl.lit(True)}, {}, "column 'code': expected integers as groups"),
+        ({"work": pl.lit(7)}, {}, "column 'work': expected text as groups"),
+        ({"age": pl.lit("18")}, {}, "column 'age': expected numbers as groups"),
+    ],
+)
+def test_what_gives_no_groups_is_refused_before_anything_is_drawn(change, options, message):
+    frame = GROUP_FRAME.drop(name for name, value in change.items() if value is None)
+    frame = frame.with_columns(**{k: v for k, v in change.items() if v is not None})
+    for given in (frame, frame.lazy()):
+        with pytest.raises(GroupError, match=message):
+            randomize(given, "y", NAMED, **options)
+
+
+def test_an_artifact_without_groups_takes_none():
+    with pytest.raises(GroupError, match="it takes no groups"):
+        randomize(FRAME, "y", FRESH, group_columns={"age": "three"})

@@ -11,6 +11,7 @@ from labeldp_runtime import (
     ArtifactError,
     DuplicateIdError,
     EngineError,
+    GroupError,
     IdError,
     Key,
     KeyFileError,
@@ -21,6 +22,7 @@ from labeldp_runtime import (
     ReplayWarning,
 )
 
+from tests import group_rows as groups
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
 
@@ -376,3 +378,84 @@ def test_the_refusal_is_made_by_randomize_and_spares_keys(spark, randomize, labe
         assert randomize(labels, "y", path, key=key, id_column="id").columns == labels.columns
     finally:
         spark.conf.unset(setting)
+
+
+@pytest.fixture
+def by_group(spark, tmp_path):
+    """Rows by group in two partitions, and the path of an artifact whose tables have names."""
+    (tmp_path / "named.onnx").write_bytes(groups.NAMED)
+    (tmp_path / "grouped.onnx").write_bytes(groups.GROUPED)
+    rows = [(i, 10 + i % 4, *row) for i, row in enumerate(groups.ROWS)]
+    schema = "id bigint, y int, age double, work string, code bigint"
+    return spark.createDataFrame(rows, schema).repartition(2)
+
+
+@FRESH
+def test_each_row_meets_the_table_of_its_group(randomize, by_group, tmp_path):
+    wanted = groups.tables(groups.ROWS)
+    assert column(randomize(by_group, "y", tmp_path / "named.onnx")) == wanted
+    renamed = by_group.withColumnsRenamed({"age": "a.b", "work": "age", "code": "z"}).selectExpr(
+        "*", "'red' AS `code.x`"
+    )
+    given = {"age": "a.b", "work": "age", "code": "z"}
+    added = randomize(renamed, "y", tmp_path / "named.onnx", group_columns=given, add_as="p")
+    assert column(added, "p") == wanted and added.columns == [*renamed.columns, "p"]
+
+
+@FRESH
+def test_groups_of_other_types_that_fit(randomize, by_group, tmp_path):
+    rows = by_group.where("code = -2 AND age BETWEEN 18 AND 64").selectExpr(
+        "id", "y", "CAST(age AS decimal(9, 3)) AS age", "work COLLATE UTF8_LCASE AS work",
+        "CAST(code AS tinyint) AS code",
+    )  # fmt: skip
+    private = randomize(rows, "y", tmp_path / "named.onnx", add_as="p").collect()
+    kept = [(float(row["age"]), row["work"], row["code"]) for row in private]
+    assert len(kept) == 2 * len(groups.WORKS)
+    assert [row["p"] for row in private] == groups.tables(kept)
+    nothing = by_group.selectExpr("id", "y", "NULL AS age", "NULL AS work", "NULL AS code")
+    private = randomize(nothing, "y", tmp_path / "named.onnx").distinct().collect()
+    assert {row["y"] for row in private} == {float(groups.GROUPS.own_tables)}
+
+
+def test_replays_bind_the_groups(randomize, by_group, tmp_path, key):
+    path = tmp_path / "grouped.onnx"
+    private = randomize(by_group, "y", path, key=key, id_column="id", version=2)
+    alone = Randomizer.load(path, key=key, context="y")
+    count = len(groups.ROWS)
+    columns = dict(zip(("age", "work", "code"), zip(*groups.ROWS, strict=True), strict=True))
+    labels = 10 + np.arange(count) % 4
+    expected = alone(labels, ids=np.arange(count), columns=columns, version=2)
+    assert column(private) == expected.tolist()
+    assert column(private.repartition(3)) == expected.tolist()
+
+
+@FRESH
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ("age, work", {}, "no column 'code' of groups"),
+        ("*", {"group_columns": {"code": "kode"}}, "no column 'kode' of groups"),
+        ("*", {"group_columns": {"kode": "code"}}, "no group column 'kode': its groups come"),
+        ("*", {"group_columns": {"code": "y"}}, "both the label and a group"),
+        ("*, 'red' AS CODE", {}, "which Spark takes for 'code'"),
+        ("age, work, 7.0D AS code", {}, "'code': expected integers as groups, got .* double"),
+        ("age, work, 7.0 AS code", {}, "'code': expected integers as groups, got .* decimal"),
+        ("age, work, true AS code", {}, "'code': expected integers as groups"),
+        ("age, code, 7 AS work", {}, "'work': expected text as groups, got a column of int"),
+        ("'18' AS age, work, code", {}, "'age': expected numbers as groups"),
+        ("date'2024-01-01' AS age, work, code", {}, "'age': expected numbers as groups"),
+    ],
+)
+def test_what_gives_no_groups_is_refused_at_once(
+    randomize, by_group, tmp_path, columns, options, message
+):
+    columns = columns if "*" in columns else f"id, y, {columns}"
+    df = by_group.selectExpr(*columns.split(", "))
+    with pytest.raises(GroupError, match=message):
+        randomize(df, "y", tmp_path / "named.onnx", **options)
+
+
+@FRESH
+def test_an_artifact_without_groups_takes_none(randomize, labels, path):
+    with pytest.raises(GroupError, match="it takes no groups"):
+        randomize(labels, "y", path, group_columns={"age": "name"})

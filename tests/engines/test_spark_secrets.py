@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from labeldp_runtime import Key, KeyFileError, LabelError, Randomizer
+from labeldp_runtime import GroupError, Key, KeyFileError, LabelError, Randomizer
 from labeldp_verify import check_bytes
 
 from labeldp_compile.pipeline import compile_spec
@@ -133,6 +133,38 @@ def test_counts_keep_nulls_and_one_group_of_nan_and_zero(spark):
         label_counts(numbers, "z")
     with pytest.raises(LabelError, match="another name"):
         label_counts(numbers, "y", counts="y")
+
+
+def test_counts_by_group_have_a_row_for_each_combination(spark, tmp_path):
+    from labeldp_runtime.spark import label_counts, write_label_counts
+
+    rows = spark.sql(
+        "SELECT id % 3 AS y, IF(id % 2 = 0, NULL, 'Red') COLLATE UTF8_LCASE AS `a.b`, "
+        "IF(id < 6, double('nan'), -0.0D) AS x FROM range(60)"
+    ).unionAll(spark.sql("SELECT 0L, 'red' COLLATE UTF8_LCASE, 0.0D"))
+    table = label_counts(rows, "y", group_columns=["a.b", "x"], counts="rows")
+    assert table.schema.names == ["a.b", "x", "y", "rows"]
+    assert table.schema.field("rows").type == pa.int64()
+    found = {(g, str(x), y): n for g, x, y, n in zip(*table.to_pydict().values(), strict=True)}
+    assert table.num_rows == 13 and sum(found.values()) == 61
+    for y in range(3):
+        for group in (None, "Red"):
+            assert found[group, "nan", y] == 1 and found[group, "0.0", y] == 9
+    assert found["red", "0.0", 0] == 1
+    path = tmp_path / "counts.parquet"
+    assert write_label_counts(rows, "y", path, group_columns=("x",)) == 61
+    assert pq.read_table(path).schema.names == ["x", "y", "n"]
+    for given, message in [
+        (["z"], "no column 'z'"),
+        (["y"], "stands twice"),
+        (["x", "x"], "stands twice"),
+    ]:
+        with pytest.raises(GroupError, match=message):
+            label_counts(rows, "y", group_columns=given)
+    with pytest.raises(LabelError, match="another name"):
+        label_counts(rows, "y", group_columns=["x"], counts="x")
+    with pytest.raises(TypeError, match="list of names"):
+        label_counts(rows, "y", group_columns="x")
 
 
 def test_counts_of_a_cluster_become_a_prior_that_verifies(spark, tmp_path, known_noise):

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.other_languages import harness
 from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, SPECS, build_plan
+from tests.languages.grouped import add_groups
 from tests.languages.hostile import ROW, add_replaced_rows
 
 
@@ -15,6 +16,7 @@ from tests.languages.hostile import ROW, add_replaced_rows
 def plan(tmp_path_factory):
     plan = build_plan(tmp_path_factory.mktemp("languages"))
     add_replaced_rows(plan)
+    add_groups(plan)
     return plan
 
 
@@ -40,7 +42,7 @@ def results(language, plan):
 def is_for(language, case):
     """In C++ the type of the labels is chosen when the program is compiled."""
     if language == "cpp":
-        return case.get("type") != "javascript"
+        return case.get("type") != "javascript" and "options" not in case
     return "batches" not in case or case["type"] == "javascript"
 
 
@@ -99,6 +101,18 @@ def test_no_word_serves_two_labels_or_two_calls(plan, results):
             chunks += [first[:size], first[size : 2 * size]]
         for i in range(0, len(chunks), 2):
             assert chunks[i] != chunks[i + 1], (name, i)
+
+
+def test_every_group_has_its_table(plan, results):
+    for name, answer, expected in chosen(plan, results, "by group: "):
+        assert answer.get("error") is None, (name, answer)
+        assert answer["outputs"] == [expected], name
+
+
+def test_wrong_groups_are_an_error_before_anything_is_drawn(plan, results):
+    for name, answer, reason in chosen(plan, results, "wrong groups: "):
+        assert "outputs" not in answer, name
+        assert re.search(reason, answer["error"]), (name, answer)
 
 
 def test_refusals(plan, results):

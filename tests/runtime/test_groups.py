@@ -172,10 +172,8 @@ def test_groups_belong_to_artifacts_with_groups(codes):
     with pytest.raises(GroupError, match="takes no groups"):
         plain([10, 11], groups=[7, 7])
     assert codes.group_columns == ["g"]
-    assert plain.group_columns == []
-    with pytest.raises(GroupError, match=r"labeldp_runtime\.somewhere does not take"):
-        codes.refuse_groups("labeldp_runtime.somewhere")
-    plain.refuse_groups("labeldp_runtime.somewhere")
+    assert plain.group_columns == plain.group_types == []
+    assert codes.group_types == ["int64"]
 
 
 def test_series_with_other_indexes_are_refused(codes):

@@ -3,6 +3,8 @@
 //
 //   labeldp::Randomizer randomizer("doctor-visits.onnx");
 //   std::vector<double> noisy = randomizer.randomize<double>(std::vector<std::int64_t>{0, 3, 12});
+//   // of an artifact with a table for each public group:
+//   auto by_group = other.randomize<double>(labels, {{"age", ages}, {"work", works}});
 //
 // Randomizing one label twice spends its ε twice.
 
@@ -17,11 +19,15 @@
 #include <charconv>
 #include <cstdint>
 #include <fstream>
+#include <limits>
+#include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace labeldp {
@@ -36,6 +42,28 @@ inline std::string printable(const nlohmann::json& value) {
   const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   return (value.is_string() ? text.substr(1, text.size() - 2) : text).substr(0, 200);
 }
+
+/// A column of public groups, one a label; it must live until the call returns. Listed groups are
+/// std::int64_t or std::string, numbers for bands double; std::nullopt is no listed group.
+class Groups {
+ public:
+  template <class T>
+  Groups(const std::vector<T>& values) : values_(&values) {}
+  template <class T>
+  Groups(const std::vector<T>&&) = delete;  // which would not live so long
+
+ private:
+  friend class Randomizer;
+  template <class T>
+  using Values = const std::vector<T>*;
+  std::variant<Values<std::int64_t>, Values<double>, Values<std::string>,
+               Values<std::optional<std::int64_t>>, Values<std::optional<double>>,
+               Values<std::optional<std::string>>>
+      values_;
+};
+
+/// The columns of groups by their names.
+using Columns = std::map<std::string, Groups>;
 
 /// A compiled label randomizer: fresh secure words at every call. Calls are thread-safe.
 class Randomizer {
@@ -55,6 +83,11 @@ class Randomizer {
       output_type_ = session_.GetOutputTypeInfo(0).GetTensorTypeAndShapeInfo().GetElementType();
       const auto shape = session_.GetInputTypeInfo(1).GetTensorTypeAndShapeInfo().GetShape();
       width_ = shape.size() == 1 ? 1 : static_cast<std::size_t>(shape.at(1));
+      Ort::AllocatorWithDefaultOptions allocator;
+      for (std::size_t i = 2; i < session_.GetInputCount(); ++i) {
+        const auto type = session_.GetInputTypeInfo(i).GetTensorTypeAndShapeInfo().GetElementType();
+        groups_.push_back({"", session_.GetInputNameAllocated(i, allocator).get(), type, {}});
+      }
     } catch (const std::exception&) {
       throw ArtifactError(path + ": is no file that onnxruntime loads");
     }
@@ -70,6 +103,7 @@ class Randomizer {
       if (!certificate_.at("insecure").is_null()) {
         throw ArtifactError(path + ": made for tests only: " + printable(certificate_["insecure"]));
       }
+      if (!name_groups()) throw ArtifactError(path + ": its certificate is damaged");
       vectors = nlohmann::json::parse(metadata("labeldp.self_test"));
     } catch (const nlohmann::json::exception&) {
       throw ArtifactError(path + ": its certificate is damaged");
@@ -92,10 +126,15 @@ class Randomizer {
   /// of the categories, as the artifact demands: std::invalid_argument otherwise. NaN, text that is
   /// no UTF-8 and labels outside the domain follow the out-of-domain rule; no label's value throws,
   /// because an error would disclose it.
+  ///
+  /// An artifact with a table for each public group takes `columns`, the `group_columns()` by name:
+  /// std::invalid_argument unless each has its type and one group a label. What is not listed has
+  /// the table of all other groups.
   template <class Output, class Label>
-  std::vector<Output> randomize(const std::vector<Label>& labels) const {
+  std::vector<Output> randomize(const std::vector<Label>& labels,
+                                const Columns& columns = {}) const {
     std::vector<std::uint64_t> words(std::min(labels.size(), kChunk) * width_);
-    return in_chunks<Output>(labels, [&](std::size_t, std::size_t count) {
+    return in_chunks<Output>(labels, columns, [&](std::size_t, std::size_t count) {
       const int size = static_cast<int>(count * width_ * sizeof(std::uint64_t));
       if (RAND_bytes(reinterpret_cast<unsigned char*>(words.data()), size) != 1) {
         throw std::runtime_error("the secure random generator failed");
@@ -106,26 +145,30 @@ class Randomizer {
 
   /// As above, where labels may be null: std::nullopt follows the out-of-domain rule, too.
   template <class Output, class Label>
-  std::vector<Output> randomize(const std::vector<std::optional<Label>>& labels) const {
-    return randomize<Output>(without_nulls<Output>(labels));
+  std::vector<Output> randomize(const std::vector<std::optional<Label>>& labels,
+                                const Columns& columns = {}) const {
+    return randomize<Output>(without_nulls<Output>(labels), columns);
   }
 
   /// As `randomize`, with words that the caller brings, for tests: each label takes its share in
   /// turn. They must be uniform, secret and never used twice.
   template <class Output, class Label>
   std::vector<Output> apply_words(const std::vector<Label>& labels,
-                                  std::vector<std::uint64_t> words) const {
+                                  std::vector<std::uint64_t> words,
+                                  const Columns& columns = {}) const {
     if (words.size() != labels.size() * width_) {
       throw std::invalid_argument("expected " + std::to_string(width_) + " words for each label");
     }
-    return in_chunks<Output>(
-        labels, [&](std::size_t start, std::size_t) { return words.data() + start * width_; });
+    return in_chunks<Output>(labels, columns, [&](std::size_t start, std::size_t) {
+      return words.data() + start * width_;
+    });
   }
 
   template <class Output, class Label>
   std::vector<Output> apply_words(const std::vector<std::optional<Label>>& labels,
-                                  std::vector<std::uint64_t> words) const {
-    return apply_words<Output>(without_nulls<Output>(labels), std::move(words));
+                                  std::vector<std::uint64_t> words,
+                                  const Columns& columns = {}) const {
+    return apply_words<Output>(without_nulls<Output>(labels), std::move(words), columns);
   }
 
   /// Element type of the labels: int64, double or string.
@@ -134,7 +177,20 @@ class Randomizer {
   /// Element type of the private labels: double, or the type of the categories.
   ONNXTensorElementDataType output_type() const { return output_type_; }
 
+  /// The columns that the groups come from; none if there is one table for all labels.
+  std::vector<std::string> group_columns() const {
+    std::vector<std::string> names;
+    for (const auto& column : groups_) names.push_back(column.name);
+    return names;
+  }
+
  private:
+  struct GroupInput {
+    std::string name, input;
+    ONNXTensorElementDataType type;
+    nlohmann::json unlisted;  // stands in for a null
+  };
+
   static constexpr std::size_t kChunk = 1 << 15;  // the tensors of one chunk stay in a core's cache
   static constexpr std::streamoff kMaxFileBytes = std::streamoff{64} << 20;
 
@@ -225,29 +281,92 @@ class Randomizer {
     return values;
   }
 
+  /// Gives the inputs of groups the names of the certificate; false if it has not as many.
+  bool name_groups() {
+    const auto stated = certificate_.find("groups");
+    const auto none = nlohmann::json::array();
+    const auto& columns = stated == certificate_.end() ? none : stated->at("columns");
+    if (columns.size() != groups_.size()) return false;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      groups_[i].name = columns.at(i).at("name").get<std::string>();
+      const auto& values = columns.at(i).at("values");
+      const std::set<nlohmann::json> listed(values.begin(), values.end());
+      nlohmann::json& other = groups_[i].unlisted;
+      if (groups_[i].type == element_type<double>()) {
+        other = std::numeric_limits<double>::quiet_NaN();
+      } else if (groups_[i].type == element_type<std::string>()) {
+        other = "\xff";  // no UTF-8, as all that are listed
+      } else {
+        for (other = -1; listed.count(other);) other = other.get<std::int64_t>() - 1;
+      }
+    }
+    return true;
+  }
+
+  template <class T>
+  static constexpr ONNXTensorElementDataType type_of(const std::vector<T>*) {
+    return element_type<T>();
+  }
+  template <class T>
+  static constexpr ONNXTensorElementDataType type_of(const std::vector<std::optional<T>>*) {
+    return element_type<T>();
+  }
+
+  /// Throws std::invalid_argument unless there is one group a label, of the right type, in each.
+  void require_groups(const Columns& columns, std::size_t count) const {
+    if (groups_.empty() && !columns.empty()) {
+      throw std::invalid_argument("the artifact has one table for all labels: it takes no groups");
+    }
+    for (const auto& group : groups_) {
+      const auto found = columns.find(group.name);
+      if (found == columns.end()) {
+        throw std::invalid_argument("expected a column " + printable(group.name) + " of groups");
+      }
+      std::visit(
+          [&](const auto* values) {
+            if (type_of(values) != group.type || values->size() != count) {
+              throw std::invalid_argument("the column " + printable(group.name) +
+                                          " has groups of another type, or not one a label");
+            }
+          },
+          found->second.values_);
+    }
+  }
+
   template <class Output, class Label, class Words>
-  std::vector<Output> in_chunks(const std::vector<Label>& labels, Words words) const {
+  std::vector<Output> in_chunks(const std::vector<Label>& labels, const Columns& columns,
+                                Words words) const {
     require_types<Output, Label>();
+    require_groups(columns, labels.size());
     std::vector<Output> outputs(labels.size());
     for (std::size_t start = 0; start < labels.size(); start += kChunk) {
       const std::size_t count = std::min(labels.size() - start, kChunk);
-      run(labels.data() + start, words(start, count), count, outputs.data() + start);
+      run(labels, columns, words(start, count), start, count, outputs.data() + start);
     }
     return outputs;
   }
 
   template <class Output, class Label>
-  void run(const Label* labels, std::uint64_t* words, std::size_t count, Output* outputs) const {
+  void run(const std::vector<Label>& labels, const Columns& columns, std::uint64_t* words,
+           std::size_t start, std::size_t count, Output* outputs) const {
     const std::int64_t n = static_cast<std::int64_t>(count);
     const std::int64_t shape[] = {n, static_cast<std::int64_t>(width_)};
     const auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
-    const Ort::Value inputs[] = {
-        label_tensor(labels, n),
-        Ort::Value::CreateTensor(memory, words, count * width_, shape, width_ == 1 ? 1 : 2)};
-    const char* const input_names[] = {"label", "entropy"};
+    std::vector<Ort::Value> inputs;
+    inputs.push_back(tensor(labels.data() + start, n));
+    inputs.push_back(
+        Ort::Value::CreateTensor(memory, words, count * width_, shape, width_ == 1 ? 1 : 2));
+    std::vector<const char*> names = {"label", "entropy"};
+    for (const auto& group : groups_) {
+      const auto add = [&](const auto* values) {
+        inputs.push_back(tensor(values->data() + start, n, group.unlisted));
+      };
+      std::visit(add, columns.at(group.name).values_);
+      names.push_back(group.input.c_str());
+    }
     const char* const output_name = "private_label";
-    const std::vector<Ort::Value> results =
-        session_.Run(Ort::RunOptions{nullptr}, input_names, inputs, 2, &output_name, 1);
+    const std::vector<Ort::Value> results = session_.Run(
+        Ort::RunOptions{nullptr}, names.data(), inputs.data(), inputs.size(), &output_name, 1);
     if constexpr (std::is_same_v<Output, std::string>) {
       for (std::size_t i = 0; i < count; ++i) outputs[i] = results[0].GetStringTensorElement(i);
     } else {
@@ -255,8 +374,25 @@ class Randomizer {
     }
   }
 
+  /// A tensor in which `other` stands in for nulls.
+  template <class T>
+  static Ort::Value tensor(const std::optional<T>* values, std::int64_t n,
+                           const nlohmann::json& other) {
+    const T null = other.get<T>();
+    std::vector<T> plain;
+    for (std::int64_t i = 0; i < n; ++i) plain.push_back(values[i].value_or(null));
+    if constexpr (std::is_same_v<T, std::string>) {
+      return tensor(plain.data(), n);
+    } else {
+      Ort::AllocatorWithDefaultOptions allocator;
+      auto copy = Ort::Value::CreateTensor<T>(allocator, &n, 1);
+      std::copy_n(plain.data(), n, copy.template GetTensorMutableData<T>());
+      return copy;
+    }
+  }
+
   template <class Label>
-  static Ort::Value label_tensor(const Label* labels, std::int64_t n) {
+  static Ort::Value tensor(const Label* labels, std::int64_t n, const nlohmann::json& = {}) {
     if constexpr (std::is_same_v<Label, std::string>) {
       Ort::AllocatorWithDefaultOptions allocator;
       auto tensor = Ort::Value::CreateTensor(allocator, &n, 1, element_type<Label>());
@@ -299,7 +435,24 @@ class Randomizer {
           words.push_back(std::stoull(word, nullptr, 16));
         }
       }
-      const auto outputs = apply_words<Output>(parse_all<Label>(vectors.at("labels")), words);
+      Columns columns;
+      std::vector<std::vector<std::int64_t>> integers(groups_.size());
+      std::vector<std::vector<double>> numbers(groups_.size());
+      std::vector<std::vector<std::string>> texts(groups_.size());
+      for (std::size_t i = 0; i < groups_.size(); ++i) {
+        for (const auto& row : vectors.at("groups")) texts[i].push_back(row.at(i));
+        if (groups_[i].type == element_type<std::string>()) {
+          columns.emplace(groups_[i].name, texts[i]);
+        } else if (groups_[i].type == element_type<double>()) {
+          numbers[i] = parse_all<double>(texts[i]);
+          columns.emplace(groups_[i].name, numbers[i]);
+        } else {
+          integers[i] = parse_all<std::int64_t>(texts[i]);
+          columns.emplace(groups_[i].name, integers[i]);
+        }
+      }
+      const auto labels = parse_all<Label>(vectors.at("labels"));
+      const auto outputs = apply_words<Output>(labels, words, columns);
       return !outputs.empty() && outputs == expected;
     } catch (const std::exception&) {
       return false;
@@ -327,6 +480,7 @@ class Randomizer {
   std::size_t width_ = 1;  // random words a label
   nlohmann::json certificate_;
   nlohmann::json missing_;
+  std::vector<GroupInput> groups_;
 };
 
 }  // namespace labeldp

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import types as t
 
-from labeldp_runtime.errors import DuplicateIdError, IdError, LabelError
+from labeldp_runtime.errors import DuplicateIdError, GroupError, IdError, LabelError
+from labeldp_runtime.groups import group_sources
 
 _INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _NUMBERS = (*_INTEGERS, t.FloatType, t.DoubleType, t.DecimalType, t.BooleanType)
@@ -46,6 +48,28 @@ def refuse_label_type(kind: Any, element_type: str) -> None:
     if not isinstance(kind, (*(_TEXT if text else _NUMBERS), t.NullType)):
         wanted = "text" if text else "numbers"
         raise LabelError(f"expected {wanted} as labels, got a column of {kind.simpleString()}")
+
+
+def find_groups(
+    df: Any, label: str, names: list[str], types: list[str], given: Mapping[str, str] | None
+) -> tuple[tuple[str, int], ...]:
+    """The artifact's group columns, each with its position in the DataFrame.
+
+    ``names`` and ``types`` are the artifact's, ``given`` the DataFrame's names for some of them.
+    Raises GroupError for a column that is missing, is the label, or is declared of another type.
+    """
+    found = []
+    sources = group_sources(names, given, df.columns, label)
+    for (name, source), element_type in zip(sources.items(), types, strict=True):
+        index, kind = find_column(df, source, GroupError), df.schema[source].dataType
+        fits = {"string": _TEXT, "int64": _INTEGERS, "float64": _NUMBERS}[element_type]
+        if not isinstance(kind, (*fits, t.NullType)):
+            wanted = {"string": "text", "int64": "integers", "float64": "numbers"}[element_type]
+            raise GroupError(
+                f"{source!r}: expected {wanted} as groups, got a column of {kind.simpleString()}"
+            )
+        found.append((name, index))
+    return tuple(found)
 
 
 def refuse_ids(df: Any, name: str) -> None:

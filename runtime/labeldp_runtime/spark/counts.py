@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from labeldp_runtime.errors import LabelError
+from labeldp_runtime.errors import GroupError, LabelError
 from labeldp_runtime.spark.columns import column as column_of
 from labeldp_runtime.spark.columns import find_column
 from labeldp_runtime.spark.libraries import pa
@@ -16,27 +17,48 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def label_counts(df: DataFrame, column: str, *, counts: str = "n") -> pa.Table:
+def label_counts(
+    df: DataFrame, column: str, *, group_columns: Sequence[str] = (), counts: str = "n"
+) -> pa.Table:
     """A pyarrow table {column, counts}: each label that occurs, and the number of its rows.
 
-    These are EXACT counts, as sensitive as the labels: no noise is added here. Nulls are a row of
-    their own, and so is NaN; −0.0 counts as 0.0. Labels that do not occur are missing:
-    ``labeldp compile`` joins the domain. Runs one job. Raises LabelError for a column that is
-    missing.
+    With ``group_columns`` these stand before the label, and there is a row for each combination
+    that occurs. These are EXACT counts, as sensitive as the labels: no noise is added here. Nulls
+    are a row of their own, and so is NaN; −0.0 counts as 0.0. Labels that do not occur are missing:
+    ``labeldp compile`` joins the domain. Runs one job. Raises LabelError or GroupError for a column
+    that is missing or named twice.
     """
+    if isinstance(group_columns, str):
+        raise TypeError("group_columns is a list of names, not one name")
     find_column(df, column, LabelError)
-    if counts == column:
-        raise LabelError(f"the counts need another name than the label column {column!r}")
-    label = column_of(df, column)
-    if df.schema[column].dataType.simpleString().startswith("string collate"):
-        # Such a type takes texts for equal which the artifact tells apart.
-        label = label.cast("string")
-    counted = df.select(label.alias("label")).groupBy("label").count()
-    return counted.toArrow().rename_columns([column, counts])
+    for name in group_columns:
+        find_column(df, name, GroupError)
+    names = [*group_columns, column]
+    if len(set(names)) < len(names):
+        raise GroupError("a column stands twice among the label and its group_columns")
+    if counts in names:
+        raise LabelError(f"the counts need another name than the column {counts!r}")
+    # Names without a meaning, since those of columns may hold dots.
+    keys = [f"c{index}" for index in range(len(names))]
+    values = [_plain(df, name).alias(key) for name, key in zip(names, keys, strict=True)]
+    counted = df.select(*values).groupBy(*keys).count()
+    return counted.toArrow().rename_columns([*names, counts])
+
+
+def _plain(df: DataFrame, name: str) -> Any:
+    """A column whose texts are equal only if the artifact takes them for equal."""
+    collated = df.schema[name].dataType.simpleString().startswith("string collate")
+    return column_of(df, name).cast("string") if collated else column_of(df, name)
 
 
 def write_label_counts(
-    df: DataFrame, column: str, path: str | Path, *, counts: str = "n", overwrite: bool = False
+    df: DataFrame,
+    column: str,
+    path: str | Path,
+    *,
+    group_columns: Sequence[str] = (),
+    counts: str = "n",
+    overwrite: bool = False,
 ) -> int:
     """Write ``label_counts`` to a Parquet file of mode 0600; returns the number of rows counted.
 
@@ -49,7 +71,7 @@ def write_label_counts(
         raise ValueError(f"{path}: expected a .parquet name")
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(f"{path}: exists already; say overwrite=True to replace it")
-    table = label_counts(df, column, counts=counts)
+    table = label_counts(df, column, group_columns=group_columns, counts=counts)
     with replaced_when_whole(path, most=0o600) as file:
         pa.parquet.write_table(table, file)
     return int(sum(table.column(counts).to_pylist()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from labeldp_runtime.policy import Policy
 from labeldp_runtime.randomizer import Randomizer
 from labeldp_runtime.spark.columns import (
     find_column,
+    find_groups,
     output_type,
     refuse_homonyms,
     refuse_id_type,
@@ -39,6 +41,7 @@ def randomize(
     key: KeySource | None = None,
     context: str | None = None,
     version: int = 0,
+    group_columns: Mapping[str, str] | None = None,
     add_as: str | None = None,
     require: Policy | None = None,
     check_duplicates: bool = True,
@@ -63,15 +66,18 @@ def randomize(
             and once in each Python worker. The key itself never travels through Spark.
         context: what is randomized; by default the name of the private column.
         version: of the labels; labels that changed need a new one, and pay ε again.
+        group_columns: of an artifact with tables by group, which column gives each of those that
+            its certificate names, where it has another name: ``{"age": "age_in_2024"}``. Spark must
+            compute them alike each time: a key binds the group.
         add_as: name of a column to add, which KEEPS the true labels beside it.
         require: what the artifact must be; checked on the driver. Executors accept only the same
             bytes.
         check_duplicates: with a key, look for null and repeated ids now, in one job over the id
             column. Without it, only those inside one Arrow batch are found, when it is computed.
 
-    Raises a RuntimeArtifactError for an artifact that cannot be used, LabelError, IdError or
-    DuplicateIdError for columns that cannot, KeyFileError for a key that cannot travel, and
-    without a key EngineError for a Spark that would not notice rows drawn again (``rollback``).
+    Raises a RuntimeArtifactError for an artifact that cannot be used, LabelError, GroupError,
+    IdError or DuplicateIdError for columns that cannot, KeyFileError for a key that cannot travel,
+    and without a key EngineError for a Spark that would not notice rows drawn again (``rollback``).
     """
     label_index = find_column(df, column, LabelError)
     name = column if add_as is None else add_as
@@ -96,11 +102,12 @@ def randomize(
         if id_index == label_index:
             raise IdError(f"{column!r} cannot be both the label and its id")
         keyed = KeyedTask(key, secret.fingerprint, context, id_index, version)
-    randomizer.refuse_groups("labeldp_runtime.spark")
     refuse_label_type(df.schema[column].dataType, randomizer.label_type)
+    names, types = randomizer.group_columns, randomizer.group_types
+    groups = find_groups(df, column, names, types, group_columns)
     schema = _schema(df, label_index, name, add_as, output_type(randomizer))
     digest = hashlib.sha256(data).hexdigest()
-    task = RandomizeLabels(data, digest, label_index, tuple(schema.names), keyed)
+    task = RandomizeLabels(data, digest, label_index, tuple(schema.names), groups, keyed)
     if keyed is None:
         _warn_of_replays()
     else:

@@ -46,6 +46,7 @@ class RandomizeLabels:
         sha256: of ``data``.
         label_index: position of the label column.
         names: of the columns that come out. Those that come in have names of no meaning.
+        groups: the artifact's group columns, each with its position.
         keyed: None for fresh words.
     """
 
@@ -53,19 +54,20 @@ class RandomizeLabels:
     sha256: str
     label_index: int
     names: tuple[str, ...]
+    groups: tuple[tuple[str, int], ...]
     keyed: KeyedTask | None = field(repr=False)
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches of one partition, with private labels."""
         randomizer = self._randomizer()
         for batch in batches:
-            labels = batch.column(self.label_index)
-            if self.keyed is None:
-                private = randomizer(labels)
-            else:
+            given: dict[str, Any] = {}
+            if self.groups:
+                given["columns"] = {name: batch.column(index) for name, index in self.groups}
+            if self.keyed is not None:
                 ids = batch.column(self.keyed.id_index)
-                private = randomizer(labels, ids=ids, version=self.keyed.version)
-            yield self._with(batch, private)
+                given |= {"ids": ids, "version": self.keyed.version}
+            yield self._with(batch, randomizer(batch.column(self.label_index), **given))
 
     def _with(self, batch: Any, private: Any) -> Any:
         arrays, fields = list(batch.columns), list(batch.schema)

@@ -33,6 +33,7 @@ groups: {groups}
 BOTH = "{columns: [{column: age, bands: [18, 65]}, {column: work, values: [no, private, self]}]}"
 WORK = "{column: work, values: [no, private, self]}"
 ROWS = 6_000
+SPLIT = ", split: {prior: 1, label: 1}"
 
 
 def table(rows=ROWS, seed=0):
@@ -57,7 +58,7 @@ class Place:
         facts = {
             "goal": "labels",
             "epsilon": 2,
-            "privacy": "",
+            "privacy": SPLIT,  # little noise: what is asserted hangs on no draw
             "prior": "kind: private, data: rows.parquet",
             "mechanism": "kind: auto",
             **parts,
@@ -183,9 +184,6 @@ def test_what_was_paid_for_is_found_again(place, draws, monkeypatch):
         failed = place.compile()
     assert failed.exit_code == 2 and "stays spent" in failed.stderr
     assert len(draws) == 2 and (place.out / "weeks.prior.json").exists()
-    place.write(mechanism="kind: optimal_unbiased")  # the same question for another mechanism?
-    other = place.compile()
-    assert other.exit_code == 2 and "ε₁ were others" in other.stderr  # ε₁ depends on it
     place.write(groups=WORK)
     assert "groups, data or ε₁ were others" in " ".join(place.compile().stderr.split())
     place.write()
@@ -198,7 +196,7 @@ def test_what_was_paid_for_is_found_again(place, draws, monkeypatch):
 
 def test_a_ledger_pays_once_for_all_groups(place, draws):
     names = "kind: private, data: rows.parquet, data_set: d, data_version: one"
-    parts = {"privacy": ", ledger: l.db", "prior": names}
+    parts = {"privacy": SPLIT + ", ledger: l.db", "prior": names}
     place.write(**parts)
     ledger = place.folder / "l.db"
     assert place.run("ledger", "init", ledger).exit_code == 0
@@ -256,7 +254,7 @@ def test_groups_that_a_file_assigns(place):
 
 
 def test_a_public_prior_by_group_costs_nothing(place, draws):
-    place.write(prior="kind: public, data: rows.parquet")
+    place.write(prior="kind: public, data: rows.parquet", privacy="")
     assert place.compile().exit_code == 0
     stated = place.certificate()
     assert stated["privacy"]["epsilon_prior"] == 0 and not draws
@@ -268,6 +266,7 @@ def test_a_public_prior_by_group_costs_nothing(place, draws):
 def test_few_rows_are_not_read(place, draws, monkeypatch):
     pq.write_table(table(12), place.folder / "rows.parquet")
     monkeypatch.setattr(obtain_groups, "count_labels", lambda *a: 1 / 0)
+    place.write(privacy="")
     assert place.compile().exit_code == 0
     stated = place.certificate()
     assert stated["prior"]["kind"] == "uniform" and not draws
@@ -287,6 +286,7 @@ def test_labels_for_training_say_something_in_every_group(place):
         "mechanism": "kind: rr_with_prior",
         "groups": WORK,
         "prior": "kind: public, data: rows.parquet",
+        "privacy": "",
         "epsilon": 0.1,
     }
     message = place.message(goal="training", **parts)
@@ -317,7 +317,7 @@ def test_labels_for_training_say_something_in_every_group(place):
             "stands there twice",
         ),
         ({"groups": "{column: work, assign: {file: no.csv, key: a, group: b}}"}, "no.csv"),
-        ({"prior": "kind: uniform"}, "groups differ by their priors"),
+        ({"prior": "kind: uniform", "privacy": ""}, "groups differ by their priors"),
         ({"prior": "kind: public, weights: [1,1,1,1,1,1,1,1,1,1]"}, "groups differ by their"),
         ({"mechanism": "kind: laplace"}, "has one table for all rows"),
         ({"privacy": ", labels_per_user: 2"}, "is not there for groups"),

@@ -82,13 +82,25 @@ def _column(
 def _band(
     graph: Graph, given: str, name: str, edges: Sequence[float], targets: Sequence[int]
 ) -> str:
-    """Count the edges that a number reaches; −∞, which all but NaN reach, is the first."""
-    axis = graph.vector(f"{name}_axis", INT64, [1])
-    across = graph.node("Unsqueeze", [given, axis], f"{name}_across")
-    all_edges = graph.vector(f"{name}_edges", DOUBLE, [-math.inf, *edges])
-    reached = graph.node("GreaterOrEqual", [across, all_edges], f"{name}_reached")
-    ones = graph.node("Cast", [reached], f"{name}_ones", to=INT64)
-    place = graph.node("ReduceSum", [ones, axis], f"{name}_place", keepdims=0)
+    """Find the last edge that a number reaches, by halves, and its target.
+
+    The edges begin at place 1 with −∞, which all but NaN reach, and end with NaN, which nothing
+    reaches: there are 2^b of them. NaN reaches none, and stays at place 0.
+    """
+    bits = (len(edges) + 1).bit_length()
+    steps = [graph.scalar(f"{name}_step_{1 << j}", INT64, 1 << j) for j in reversed(range(bits))]
+    padding = [math.nan] * ((1 << bits) - len(edges) - 2)
+    listed = [-math.inf, -math.inf, *edges, *padding]
+    all_edges = graph.vector(f"{name}_edges", DOUBLE, listed)
+    middle = graph.scalar(f"{name}_middle_edge", DOUBLE, listed[1 << (bits - 1)])
+    start = graph.scalar(f"{name}_start", INT64, 0)
+    reached = graph.node("GreaterOrEqual", [given, middle], f"{name}_reached_middle")
+    place = graph.node("Where", [reached, steps[0], start], f"{name}_half")
+    for step in steps[1:]:
+        tried = graph.node("Add", [place, step], f"{step}_tried")
+        edge = graph.node("GatherElements", [all_edges, tried], f"{step}_edge", axis=0)
+        reached = graph.node("GreaterOrEqual", [given, edge], f"{step}_reached")
+        place = graph.node("Where", [reached, tried, place], f"{step}_place")
     of_place = graph.vector(f"{name}_targets", INT64, targets)
     return graph.node("GatherElements", [of_place, place], f"{name}_found", axis=0)
 

@@ -11,6 +11,7 @@ import numpy as np
 from labeldp_verify import Budget, VerificationError
 
 from labeldp_compile.cli.file_options import budget_option
+from labeldp_compile.cli.group_options import group_option
 from labeldp_compile.cli.output import complain, row_progress, say, say_json
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit import (
@@ -51,6 +52,7 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
     show_default=True,
     help="Labels to randomize.",
 )
+@group_option
 @click.option("--no-processes", is_flag=True, help="Start no other processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
@@ -61,6 +63,7 @@ def audit_command(
     labels: str | None,
     epsilon: float | None,
     samples: int,
+    group: str | None,
     no_processes: bool,
     as_json: bool,
     quiet: bool,
@@ -70,7 +73,8 @@ def audit_command(
 
     A statistical test of the running randomizer, beside the proof that verify gives for the file.
     It looks for the most telling output, for rows or processes that share their words, and for
-    outputs that depend on other rows. No real label is needed.
+    outputs that depend on other rows. No real label is needed. With a table for each group, one is
+    audited: that with most rows, or that of --group.
 
     Exit code 0 if nothing was found, 1 if something was (a faultless randomizer: once in a million
     audits), 2 if the input is wrong.
@@ -82,7 +86,7 @@ def audit_command(
         elif labels is not None or epsilon is not None:
             raise InputError("--labels and --epsilon come from FILE: leave them out")
         else:
-            report = _certified(file, function, samples, progress, not no_processes, budget)
+            report = _certified(file, function, samples, progress, not no_processes, budget, group)
     if as_json:
         say_json(report.to_json())
     else:
@@ -97,10 +101,17 @@ def _certified(
     progress: Callable[[int], None],
     processes: bool,
     budget: Budget,
+    group: str | None,
 ) -> AuditReport:
     try:
         return audit_artifact(
-            file, function, samples=samples, progress=progress, processes=processes, budget=budget
+            file,
+            function,
+            samples=samples,
+            progress=progress,
+            processes=processes,
+            budget=budget,
+            group=group,
         )
     except VerificationError as error:
         complain(f"{file}: does not verify, and is not run: {error}")

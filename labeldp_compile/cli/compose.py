@@ -13,12 +13,13 @@ import click
 from click.shell_completion import CompletionItem
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER
+from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.output import clipped, complain, say, say_json, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.inspection import Decoded, decode_artifact
+from labeldp_compile.tools.inspection import Decoded, decode_any
 
 FORMAT_VERSION = "1.0"
 _LEAST_DELTA = Decimal("1e-12")
@@ -72,10 +73,15 @@ def compose_command(
     uses = []
     for file, count in named:
         try:
-            decoded = decode_artifact(file, budget)
+            decoded = decode_any(file, budget)
         except VerificationError as error:
             complain(f"{file}: does not verify: {error}")
             sys.exit(1)
+        if isinstance(decoded, DecodedGroups):
+            raise InputError(
+                f"{file}: has a table for each group, which compose does not take: a user with L "
+                "labels pays at most L times its ε"
+            )
         uses.append(_Use(file, count or _certified(file, decoded), decoded))
     composition = compose([use.decoded.randomizer for use in uses], [use.labels for use in uses])
     document = _document(uses, composition, at)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_verify import DEFAULT_BUDGET, Budget
+from labeldp_verify.verified import DecodedGroups
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
@@ -35,7 +36,8 @@ from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding, Labe
 from labeldp_compile.tools.audit.sampling import Sampler, Tally
 from labeldp_compile.tools.audit.sequences import SequenceTests, even_set
 from labeldp_compile.tools.audit.target import ArtifactTarget, Draw, FunctionTarget, Target
-from labeldp_compile.tools.inspection import decode_artifact
+from labeldp_compile.tools.inspection import decode_any, find_group, one_table
+from labeldp_compile.tools.inspection.overview import largest
 
 MIN_SAMPLES = 100_000
 MAX_LABELS = 256
@@ -262,17 +264,28 @@ def audit_artifact(
     progress: Callable[[int], None] = lambda done: None,
     processes: bool = True,
     budget: Budget = DEFAULT_BUDGET,
+    group: str | None = None,
 ) -> AuditReport:
     """Audit an artifact as labeldp-runtime runs it, or a function ``module:name`` in its place.
+
+    With a table for each group, that of the ``group``, by default of the one with most rows.
 
     Raises VerificationError if the artifact does not verify, and InputError if it cannot be read,
     or if it or the function cannot be loaded or fails.
     """
     if samples < MIN_SAMPLES:
         raise InputError(f"an audit takes {MIN_SAMPLES:,} samples or more, not {samples:,}")
-    decoded = decode_artifact(path, budget)
+    found, target = decode_any(path, budget), ArtifactTarget(path)
+    if isinstance(found, DecodedGroups):
+        groups = found.randomizer.groups
+        table = largest(found) if group is None else find_group(found, group)
+        row = next(groups.rows(table))
+        named = tuple((c.name, value) for c, value in zip(groups.columns, row, strict=True))
+        decoded, target = found.table(table), ArtifactTarget(path, groups.name(table), named)
+    else:
+        decoded = one_table(found, path, group)
     reference = Reference(decoded, choose_labels(decoded.domain.size))
     bound = decoded.certificate.privacy.epsilon_label_bound
     claim = Claim(bound, "certified at most", decoded.domain.size, reference)
-    target = ArtifactTarget(path) if function is None else FunctionTarget(function)
-    return audit(target, reference.inputs(), claim, samples, progress, processes=processes)
+    audited: Target = target if function is None else FunctionTarget(function)
+    return audit(audited, reference.inputs(), claim, samples, progress, processes=processes)

@@ -68,21 +68,34 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class ArtifactTarget:
-    """An artifact as a service runs it: through labeldp-runtime, with fresh secure words."""
+    """An artifact as a service runs it: through labeldp-runtime, with fresh secure words.
+
+    With a table for each group, all labels are those of one row's group: its columns by name.
+    """
 
     path: Path
+    group: str | None = None
+    row: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
         """What it is, in words."""
-        return "labeldp_runtime"
+        return "labeldp_runtime" + ("" if self.group is None else f", group {self.group}")
 
     def open(self) -> Draw:
         """The loaded randomizer. Raises InputError if this platform cannot run it."""
         try:
-            return _checked(Randomizer.load(self.path), str(self.path))
+            randomizer = Randomizer.load(self.path)
         except RuntimeArtifactError as error:
             raise InputError(str(error)) from None
+        if not self.row:
+            return _checked(randomizer, str(self.path))
+
+        def of_group(labels: NDArray[Any]) -> Any:
+            columns = {name: [value] * len(labels) for name, value in self.row}
+            return randomizer(labels, columns=columns)
+
+        return _checked(of_group, str(self.path))
 
 
 @dataclass(frozen=True)

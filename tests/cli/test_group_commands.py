@@ -1,0 +1,122 @@
+"""Commands that read an artifact with a table for each group, and those that cannot."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from labeldp_verify.forms import GroupColumn, Groups
+
+from labeldp_compile.cli import main
+from tests.artifact.test_group_maps import MAPS, randomizer_of
+from tests.group_helpers import write_grouped
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("grouped") / "test.onnx"
+    path.write_bytes(write_grouped(randomizer_of(MAPS["bands and text"])))
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_inspect_lists_all_tables_and_shows_one(file):
+    shown = run("inspect", file)
+    assert shown.exit_code == 0, shown.output
+    assert "4 tables by age, work" in shown.stdout
+    assert "age below 18, 'private' and 4 more" in shown.stdout and "\nother " in shown.stdout
+    document = json.loads(run("inspect", file, "--json").stdout)
+    assert [one["rows"] for one in document["groups"]] == [1, 4, 7, 10]
+    assert document["columns"] == ["age", "work"]
+    for group in ("20,é", "1e9,é", "other", "17.999,"):
+        one = run("inspect", file, "--group", group)
+        assert one.exit_code == 0, (group, one.output)
+        assert "a window randomizer" in one.stdout
+    for group in ("20", "x,é", "20,É", "20,é,1", "", "nan,é"):
+        none = run("inspect", file, "--group", group)
+        assert none.exit_code == 2 and "is not listed" in none.stderr, group
+    assert run("inspect", file, "--label", "11").exit_code == 2
+
+
+def test_a_report_draws_one_of_the_groups(file, tmp_path):
+    page = tmp_path / "report.html"
+    assert run("report", file, "-o", page).exit_code == 0
+    text = page.read_text()
+    assert 'id="groups"' in text and "other (drawn below)" in text
+    assert "the largest of" in text
+    chosen = run("report", file, "-o", page, "--overwrite", "--group", "20,é")
+    assert chosen.exit_code == 0
+    assert "age below 18, &#39;private&#39; and 4 more (drawn below)" in page.read_text()
+    assert run("report", file, "-o", tmp_path / "report.png").exit_code == 0
+    assert run("report", file, "-o", page, "--overwrite", "--group", "no").exit_code == 2
+
+
+def test_a_name_from_a_file_is_escaped_on_the_page(tmp_path):
+    hostile = "<script>alert(1)</script>\x1b[31m"
+    groups = Groups.each(GroupColumn(hostile, (hostile, "b", "c")))
+    path, page = tmp_path / "x.onnx", tmp_path / "x.html"
+    path.write_bytes(write_grouped(randomizer_of(groups)))
+    assert run("report", path, "-o", page).exit_code == 0
+    assert "<script>alert" not in page.read_text() and "\x1b" not in page.read_text()
+    for command in (("inspect", path), ("verify", path), ("inspect", path, "--group", "b")):
+        done = run(*command)
+        assert done.exit_code == 0 and "\x1b" not in done.stdout + done.stderr
+
+
+def test_an_audit_is_of_one_group(file):
+    done = run("audit", file, "--samples", 100_000, "--no-processes", "--group", "20,é")
+    assert done.exit_code == 0, done.output
+    assert "group age below 18, 'private' and 4 more" in done.stdout
+    assert "group other" in run("audit", file, "--samples", 100_000, "--no-processes").stdout
+
+
+def test_compose_says_what_it_does_not_take(file):
+    done = run("compose", f"{file}:3")
+    assert done.exit_code == 2 and "at most L times its ε" in done.stderr
+
+
+def test_columns_of_groups_under_other_names(file, tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("years,job,y\n20,private,11\n,x,12\n66,é,10\n")
+    out = tmp_path / "out.csv"
+
+    def randomize(*flags):
+        return run("randomize", file, table, "-o", out, "--overwrite", *flags)
+
+    assert "no column 'age'" in randomize().stderr
+    names = ("--group-column", "age=years", "--group-column", "work=job")
+    assert randomize(*names).exit_code == 0
+    assert out.read_text().splitlines()[0] == "years,job,y"
+    for flags, expected in [
+        (("--group-column", "years"), "say which, as NAME=COLUMN"),
+        (("--group-column", "a=years"), "not 'a'"),
+        (("--group-column", "age=years", "--group-column", "work=years"), "cannot be one column"),
+        (("--group-column", "age=y", "--group-column", "work=job"), "both the label and its group"),
+        (("--group-column", "age="), "expected COLUMN"),
+    ]:
+        done = randomize(*flags)
+        assert done.exit_code == 2 and expected in done.stderr, done.stderr
+
+
+def test_init_reads_features_and_never_the_label(tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("age,work,y\n20,private,1\n40,self,9\n66,,3\n")
+    spec = tmp_path / "y.yaml"
+    answers = ("--column", "y", "--kind", "integer", "--range", "0..9", "--yes", "-o", spec)
+    done = run("init", table, *answers, "--groups", "age:18,65", "--groups", "work", "--rows", 3)
+    assert done.exit_code == 0, done.output
+    assert "values: [private, self]" in spec.read_text() and "bands: [18, 65]" in spec.read_text()
+    planned = run("plan", spec)
+    assert planned.exit_code == 0 and "groups" in planned.stdout
+    spec.unlink()
+    for asked, expected in [
+        ("y", "is the label"),
+        ("y:1,2", "is the label"),
+        ("job", "has no column 'job'"),
+        ("work:1,1", "must increase"),
+    ]:
+        none = run("init", table, *answers, "--groups", asked)
+        assert none.exit_code == 2 and expected in none.stderr, none.stderr
+        assert not spec.exists()

@@ -1,0 +1,85 @@
+"""Rows of several tables together: estimates without bias, and intervals that cover."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis.probabilities import matrix
+from labeldp_verify.forms import GroupedWindows, Groups, IntegerDomain
+from labeldp_verify.verified import DecodedGroups
+
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.tools.estimate import Estimation
+from labeldp_compile.tools.estimate.inversion import NotEstimableError
+from labeldp_compile.tools.estimate.private_counts import GroupCounts
+from labeldp_compile.tools.estimate.strata import GroupedEstimation, Stratified
+from tests.group_helpers import write_grouped
+
+K, DRAWS = 4, 400
+PRIORS = np.array([[0.7, 0.2, 0.1, 0.0], [0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0.8]])
+
+
+def decoded(epsilons=(1, 2, 3)):
+    windows = tuple(
+        randomized_response([float(y) for y in range(K)], range(K), Fraction(e), 40)
+        for e in epsilons
+    )
+    randomizer = GroupedWindows(Groups.of((0, 1)), windows)
+    report = check_bytes(write_grouped(randomizer, IntegerDomain(0, K - 1), Fraction(3)))
+    assert isinstance(report.grouped, DecodedGroups)
+    return report.grouped
+
+
+@pytest.mark.parametrize("target", ["rows", "population"])
+@pytest.mark.parametrize("rows", [1_500, 90])
+def test_intervals_of_mean_and_shares_cover(target, rows):
+    grouped = decoded()
+    tables = [matrix(window, list(range(K))) for window in grouped.randomizer.windows]
+    estimation = GroupedEstimation.of(grouped, [0, 1, 2])
+    generator = np.random.default_rng(7)
+    shares_of_groups = np.array([0.5, 0.3, 0.2])
+    sizes = (rows * shares_of_groups).astype(int)
+    mean_hits, share_hits, errors = 0, 0, []
+    for _ in range(DRAWS):
+        if target == "population":
+            sizes = generator.multinomial(rows, shares_of_groups)
+        true, strata = np.zeros(K), {}
+        for table, size in enumerate(sizes):
+            labels = generator.choice(K, size, p=PRIORS[table])
+            true += np.bincount(labels, minlength=K)
+            counts = np.zeros(K, np.int64)
+            for y, n in enumerate(np.bincount(labels, minlength=K)):
+                counts += generator.multinomial(n, tables[table][y] / tables[table][y].sum())
+            seen = np.flatnonzero(counts)
+            strata[table] = GroupCounts(table, seen, counts[seen])
+        true = true / rows if target == "rows" else shares_of_groups @ PRIORS
+        (found,) = estimation([Stratified("all", strata)], target)
+        truth = float(true @ np.arange(K))
+        mean_hits += found.mean.low[0] <= truth <= found.mean.high[0]
+        share_hits += ((found.histogram.low <= true) & (true <= found.histogram.high)).mean()
+        errors.append(found.mean.value[0] - truth)
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(DRAWS)
+    assert 0.92 <= mean_hits / DRAWS <= 0.985
+    assert 0.92 <= share_hits / DRAWS <= 0.985
+
+
+def test_one_table_is_as_without_groups():
+    grouped = decoded()
+    counts = GroupCounts(0, np.arange(K), np.array([40, 30, 20, 10]))
+    together = GroupedEstimation.of(grouped, [0])([Stratified("a", {0: counts})], "rows")[0]
+    assert together.rows == 100
+    alone = Estimation.of(grouped.table(0))([counts], "rows")[0]
+    assert together.mean.at(0) == alone.mean.at(0)
+    assert together.quantiles == alone.quantiles
+
+
+def test_a_table_that_says_nothing_is_named():
+    windows = list(decoded().randomizer.windows)
+    windows[1] = randomized_response([1.5], [0] * K, Fraction(1), 40)
+    randomizer = GroupedWindows(Groups.of((0, 1)), tuple(windows))
+    model = write_grouped(randomizer, IntegerDomain(0, K - 1), Fraction(3))
+    grouped = check_bytes(model).grouped
+    with pytest.raises(NotEstimableError, match="group 1: "):
+        GroupedEstimation.of(grouped, [0, 1, 2])
+    assert GroupedEstimation.of(grouped, [0, 2]).refused == {}

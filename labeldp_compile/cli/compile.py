@@ -30,6 +30,10 @@ from labeldp_compile.signing import read_private_key
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
+_NO_GROUPS = (
+    "note: all groups have one table: groups pay with goal: labels, a bias budget "
+    "(mechanism: {kind: optimal_unbiased, bias: {sample_size: N}}), more rows or a larger ε"
+)
 
 
 @click.command(
@@ -100,9 +104,11 @@ def _composed(stated: CompositionClaims) -> str:
 
 def _summary(artifact: Artifact) -> list[str]:
     """What the labels are good for first, then what is proved of them."""
-    if artifact.grouped is not None:
-        return _summary_of_groups(artifact, artifact.grouped)
-    decoded, certificate = artifact.decoded, artifact.certificate
+    grouped = artifact.grouped
+    if grouped is not None and grouped.randomizer.groups.own_tables:
+        return _summary_of_groups(artifact, grouped)
+    decoded = artifact.decoded if grouped is None else grouped.table(0)
+    certificate = artifact.certificate
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
         f"{certificate.outputs:,} outputs, for goal: {artifact.goal}",
@@ -111,6 +117,7 @@ def _summary(artifact: Artifact) -> list[str]:
         *decoded.usefulness.in_words(decoded.rows),
         *prior_hints(decoded),
         *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
+        *([] if grouped is None else [_NO_GROUPS]),
         "privacy, and how near to the best possible:",
         *_proved(certificate),
     ]

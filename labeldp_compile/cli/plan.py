@@ -116,8 +116,12 @@ def _groups(plan: Plan) -> list[str]:
     lines = [
         _line(
             "groups",
-            f"{groups.tables:,} tables for {groups.listed:,} groups by {names}: the last one is "
-            "for all other rows",
+            f"{groups.listed:,} groups by {names}: "
+            + (
+                f"{groups.tables:,} tables, the last one for all other rows"
+                if groups.tables > 1
+                else "one table for all of them"
+            ),
         )
     ]
     if groups.noise is not None:

@@ -7,7 +7,8 @@
 
 ``features``: one release on public features, and private labels, over ε. ``tables``: test loss of
 regressions on privatized labels over ε. ``images``: test accuracy of every method of
-classification. ``groups``: test loss with a prior for every public group. ``steps``: seconds a step. Each has ``--help``.
+classification. ``groups``: test loss with a prior for every public group. ``steps``: seconds a
+step. Each has ``--help``.
 """
 
 import os

@@ -3,11 +3,11 @@
     LABELDP_DATA=folder python benchmarks/training.py groups weeks
     python benchmarks/training.py groups --show
 
-``weeks``: weeks worked in a year (0 … 52) by class of worker and age band [18, 25, 55, 65], a sample
-of the training rows (``--rows``), splines. ``house``: median house value in ten thousands (0 … 50)
-by 40 k-means clusters of place and income, random Fourier features. Both by the command's closed
-form, ``labeldp train`` with ``privatized`` and the artifact: it debiases, the labels of a group by
-its own table. Priors are private, and paid for out of the same ε (``split: auto``).
+``weeks``: weeks worked in a year (0 … 52) by class of worker and age band [18, 25, 55, 65], a
+sample of the training rows (``--rows``), splines. ``house``: median house value in ten thousands
+(0 … 50) by 40 k-means clusters of place and income, random Fourier features. Both by the closed
+form of ``labeldp train`` with ``privatized`` and the artifact: it debiases, the labels of a group
+by its own table. Priors are private, and paid for out of the same ε (``split: auto``).
 
 A draw is an artifact of its own (noise of the priors) and private labels of its own. Every draw is
 a line of ``--results``, and is not run again; ``--show`` runs nothing. Randomized response makes

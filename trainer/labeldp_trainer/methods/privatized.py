@@ -62,9 +62,7 @@ class PrivatizedBuilder:
             if loaded.config.loss == "cross_entropy":
                 require_debiasing(self._decoded, source)
         groups = tuple(self._group_columns())
-        self.columns: tuple[str, ...] = tuple(
-            dict.fromkeys((self._column, *ids, *users, *groups))
-        )
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys((self._column, *ids, *users, *groups)))
         if users and self._certificate.epsilon_prior > 0:
             reason = "how many labels of a user the artifact's prior has seen is not known here"
             raise loaded.error(("method", "user_column"), f"{reason}: compile with another prior")

@@ -212,7 +212,7 @@ def _cell(values):
 def main(arguments):
     """Run what is missing, and show all."""
     parser = argparse.ArgumentParser(prog="training.py groups", description=__doc__.splitlines()[0])
-    parser.add_argument("tasks", nargs="*", default=list(GROUPS), choices=[*GROUPS, []])
+    parser.add_argument("tasks", nargs="*", help=f"of {', '.join(GROUPS)}; default: all")
     parser.add_argument("--epsilons", type=lambda text: text.split(","), default="0.5,1,2,4")
     parser.add_argument("--mechanisms", type=lambda t: t.split(";"), default=";".join(MECHANISMS))
     parser.add_argument("--draws", type=int, default=3)
@@ -227,7 +227,7 @@ def main(arguments):
         lines = [json.loads(line) for line in text.splitlines()]
     if options.data is None and not options.show:
         print("benchmarks/training.py: LABELDP_DATA names no folder: showing what is there")
-    for name in options.tasks:
+    for name in options.tasks or GROUPS:
         if options.data is not None and not options.show:
             measure(name, options, lines)
         show(name, options, lines)

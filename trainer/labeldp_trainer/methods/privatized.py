@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_runtime import GroupError, IdError, LabelError
+from labeldp_verify.verified import Decoded, DecodedGroups
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.provenance import require_artifact, require_true
@@ -55,23 +56,34 @@ class PrivatizedBuilder:
         self._column = method.private_column or method.column or loaded.config.data.label
         ids = () if method.id_column is None else (method.id_column,)
         users = () if method.user_column is None else (method.user_column,)
-        self._decoded = None
-        if method.artifact is not None and (method.debiased or loaded.config.closed_form):
-            source = str(loaded.path(method.artifact))
-            self._decoded = verified(Path(source))
-            if loaded.config.loss == "cross_entropy":
-                require_debiasing(self._decoded, source)
-        groups = tuple(self._group_columns())
+        groups = self._group_columns()
+        self._decoded = self._undone()
         self.columns: tuple[str, ...] = tuple(dict.fromkeys((self._column, *ids, *users, *groups)))
         if users and self._certificate.epsilon_prior > 0:
             reason = "how many labels of a user the artifact's prior has seen is not known here"
             raise loaded.error(("method", "user_column"), f"{reason}: compile with another prior")
         self.classes = self._certificate.classes
 
+    @property
+    def _undoes_bias(self) -> bool:
+        """Sums of labels can be debiased wherever the artifact is there."""
+        wanted = self._method.debiased or self._loaded.config.closed_form
+        return wanted and self._method.artifact is not None
+
+    def _undone(self) -> Decoded | DecodedGroups | None:
+        """The artifact, where its bias is undone. Raises InputError if that cannot be."""
+        if not self._undoes_bias:
+            return None
+        path = self._loaded.path(str(self._method.artifact))
+        decoded = verified(path)
+        if self._loaded.config.loss == "cross_entropy":
+            require_debiasing(decoded, str(path))
+        return decoded
+
     def _group_columns(self) -> list[str]:
         """The columns that say which table a row has, where that matters. Raises ConfigError."""
         groups, private = self._certificate.groups, self._method.private_column is not None
-        if groups is None or (private and self._decoded is None):
+        if groups is None or (private and not self._undoes_bias):
             return []  # private labels as they come: what made them decides nothing any more
         key = ("method", "certificate" if self._method.artifact is None else "artifact")
         names, data = [column.name for column in groups.columns], self._loaded.config.data

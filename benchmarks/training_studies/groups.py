@@ -9,6 +9,10 @@ sample of the training rows (``--rows``), splines. ``house``: median house value
 form of ``labeldp train`` with ``privatized`` and the artifact: it debiases, the labels of a group
 by its own table. Priors are private, and paid for out of the same ε (``split: auto``).
 
+``split: auto`` gives a group a table of its own only where its rows suffice, so that the number of
+tables is shown; what the true histograms of all groups would give, with all of ε for the label,
+stands in brackets (no promise covers those).
+
 A draw is an artifact of its own (noise of the priors) and private labels of its own. Every draw is
 a line of ``--results``, and is not run again; ``--show`` runs nothing. Randomized response makes
 the same table of every prior: there is nothing to compare, and it is there once.
@@ -30,10 +34,12 @@ from labeldp_trainer import parse_config, train
 from labeldp_trainer.methods.cluster_features import k_means
 from training_studies.tables import TASKS, prepare
 
+from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import compile_spec
 
 RESULTS = Path(__file__).parent.parent / "results" / "training_groups.jsonl"
 PRIVATE = "{kind: private, data: train.parquet}"
+PUBLIC = "{kind: public, data: train.parquet}"
 UNBIASED = "{{kind: optimal_unbiased, bias: {{sample_size: {}}}}}"
 MECHANISMS = {
     "rr_on_bins": "{kind: rr_on_bins}",
@@ -47,7 +53,7 @@ MECHANISMS = {
     "debiased_rr": "{kind: debiased_rr}",
 }
 ALIKE = ("randomized_response", "debiased_rr")  # whatever the prior is
-NONE, POOLED, GROUPED = "no privacy", "pooled", "by group"
+NONE, POOLED, GROUPED, TRUE = "no privacy", "pooled", "by group", "true priors"
 CLUSTERS = 40
 GROUPS = {
     "weeks": "{columns: [{column: class_of_worker, values: [%s]}, "
@@ -102,21 +108,26 @@ class Runs:
         self.count = 0
 
     def one(self, mechanism, way, epsilon):
-        """The test MSE of one draw, and the seconds of compiling and of training."""
-        method, began, compiled = "{kind: none}", time.monotonic(), time.monotonic()
+        """What one draw gives: test MSE, own tables of groups, seconds of compiling and fitting."""
+        method, began, compiled, tables = "{kind: none}", time.monotonic(), time.monotonic(), None
         if mechanism != NONE:
             path = self.directory / "spec.yaml"
             text = SPEC.format(
                 label=self.task.label,
                 high=self.task.high,
                 epsilon=epsilon,
-                prior="{kind: uniform}" if mechanism in ALIKE else PRIVATE,
+                prior=_prior(mechanism, way),
                 mechanism=MECHANISMS[mechanism],
-                groups=self.groups if way == GROUPED else "",
+                groups="" if way == POOLED else self.groups,
             )
             path.write_text(text, encoding="utf-8")
-            artifact = compile_spec(path)
+            try:
+                artifact = compile_spec(path)
+            except InputError as error:
+                return {"mse": None, "refused": str(error)}
             artifact.write(self.directory, overwrite=True)
+            if way != POOLED:
+                tables = artifact.integers.groups.own_tables
             method, compiled = "{kind: privatized, artifact: artifact.onnx}", time.monotonic()
         text = CONFIG.format(
             label=self.task.label,
@@ -129,7 +140,14 @@ class Runs:
         output = self.directory / f"run{self.count}"
         result = train(parse_config(text, "config", self.directory), output)
         seconds = round(compiled - began, 1), round(time.monotonic() - compiled, 1)
-        return result.metrics["test_mse"], seconds
+        return {"mse": float(f"{result.metrics['test_mse']:.6g}"), "tables": tables,
+                "seconds": seconds}  # fmt: skip
+
+
+def _prior(mechanism, way):
+    if mechanism in ALIKE:
+        return "{kind: uniform}"
+    return PUBLIC if way == TRUE else PRIVATE
 
 
 def _values(directory):
@@ -157,7 +175,7 @@ def cells(options):
             yield NONE, NONE, "-", draw
         for epsilon in options.epsilons:
             for mechanism in options.mechanisms:
-                ways = (POOLED,) if mechanism in ALIKE else (POOLED, GROUPED)
+                ways = (POOLED,) if mechanism in ALIKE else (POOLED, GROUPED, TRUE)
                 yield from ((mechanism, way, epsilon, draw) for way in ways)
 
 
@@ -170,9 +188,7 @@ def measure(name, options, lines):
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(name, Path(folder), options)
         for cell in missing:
-            mse, seconds = runs.one(*cell[:3])
-            line = {"task": name, "cell": cell, "rows": runs.rows, "mse": float(f"{mse:.6g}"),
-                    "seconds": seconds}  # fmt: skip
+            line = {"task": name, "cell": cell, "rows": runs.rows, **runs.one(*cell[:3])}
             with options.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
             lines.append(line)
@@ -180,24 +196,31 @@ def measure(name, options, lines):
 
 
 def show(name, options, lines):
-    """A markdown table: pooled → by group."""
-    found, rows = {}, 0
+    """A markdown table: pooled → by group, its tables; in brackets by group of true priors."""
+    found, tables, rows = {}, {}, 0
     for line in lines:
         if line["task"] == name:
             mechanism, way, epsilon, _ = line["cell"]
             found.setdefault((mechanism, way, epsilon), []).append(line["mse"])
+            tables[mechanism, way, epsilon] = line.get("tables")
             rows = line["rows"]
     if not found:
         return
     most = max(map(len, found.values()))
-    print(f"\n{TITLES[name]}, {rows:,} rows, mean ± sd over {most} draws\n")
+    failed = sum(values.count(None) for values in found.values())
+    print(f"\n{TITLES[name]}, {rows:,} rows, mean ± sd over {most} draws; not compiled: {failed}\n")
     print("| mechanism | " + " | ".join(f"ε = {e}" for e in options.epsilons) + " |")
     print("|---" * (1 + len(options.epsilons)) + "|")
     for mechanism in options.mechanisms:
         row = []
         for epsilon in options.epsilons:
-            ways = [found.get((mechanism, way, epsilon)) for way in (POOLED, GROUPED)]
-            row.append(" → ".join(_cell(values) for values in ways if values) or "–")
+            pooled, grouped, true = (
+                found.get((mechanism, way, epsilon)) for way in (POOLED, GROUPED, TRUE)
+            )
+            text = "–" if pooled is None else _cell(pooled)
+            if grouped is not None:
+                text += f" → {_cell(grouped)}, {tables[mechanism, GROUPED, epsilon]} tables"
+            row.append(text if true is None else f"{text} ({_cell(true)})")
         print(f"| {mechanism} | " + " | ".join(row) + " |")
     plain = found.get((NONE, NONE, "-"))
     if plain:
@@ -205,6 +228,9 @@ def show(name, options, lines):
 
 
 def _cell(values):
+    values = [value for value in values if value is not None]
+    if not values:
+        return "not compiled"
     spread = f" ± {stdev(values):.2g}" if len(values) > 1 else ""
     return f"{mean(values):.4g}{spread}"
 

@@ -183,12 +183,12 @@ def estimate_group_priors(
         before_spending(Fraction(0), plan.epsilon_label, public.rows)
         groups, order = public.joined(plan)
         levels = _drawn(plan, _by_plan(table, groups, order, progress), _no_noise)
-        return priors_of_levels(spec, public, plan, levels)
+        return _priors(spec, public, plan, levels)
     assert stamp is not None
     say(f"groups: {plan.reason}")
     if plan.is_uniform:
         before_spending(Fraction(0), plan.epsilon_label, public.rows)
-        return priors_of_levels(spec, public, plan, None)
+        return _priors(spec, public, plan, None)
     if account is not None:
         return _accounted(spec, public, plan, table, progress, before_spending, account)
     before_spending(plan.epsilon_prior, plan.epsilon_label, public.rows)
@@ -197,7 +197,7 @@ def estimate_group_priors(
     _require_same(table.path, public, int(counts.sum()))
     if DataStamp.of(stamp.name, table.path) != stamp:
         raise refused(table.path, "was changed while it was read; nothing was spent")
-    levels = noisy_levels(plan, counts, test_seed)
+    levels = _drawn(plan, counts, _noise(test_seed))
     if keep is not None and test_seed is None:
         pooled, tables = levels
         others = KeptGroups(list(public.sizes), tables.counts, tables.scale)
@@ -210,7 +210,7 @@ def estimate_group_priors(
             f"ε₁ = {float(plan.epsilon_prior):g} is spent; until the artifact is written, "
             f"{keep.path} keeps the noisy priors"
         )
-    return priors_of_levels(spec, public, plan, levels)
+    return _priors(spec, public, plan, levels)
 
 
 Levels = tuple[NoisyHistogram, NoisyHistogram]
@@ -227,13 +227,6 @@ def _by_plan(
     in_order = np.zeros_like(counts)
     in_order[order] = counts
     return in_order
-
-
-def noisy_levels(
-    plan: GroupPlan, counts: NDArray[np.int64], test_seed: int | None = None
-) -> Levels:
-    """What a plan pays for, from counts [T + 1, k] of the labels in its tables: fresh noise."""
-    return _drawn(plan, counts, _noise(test_seed))
 
 
 def _drawn(plan: GroupPlan, counts: NDArray[np.int64], draw: Draw) -> Levels:
@@ -273,13 +266,8 @@ def question_of(spec: Spec, public: Public, plan: GroupPlan) -> Question:
     return Question.of(spec, plan.epsilon_prior, plan.pooled_cells, facts)
 
 
-def priors_of_levels(
-    spec: Spec, public: Public, plan: GroupPlan, levels: Levels | None
-) -> GroupedPrior:
-    """Post-processing: the priors of all tables, in the order of the map that ships.
-
-    ``levels`` are None for a uniform plan, which reads no label.
-    """
+def _priors(spec: Spec, public: Public, plan: GroupPlan, levels: Levels | None) -> GroupedPrior:
+    """The statements of all tables, in the order of the map that ships."""
     groups, order = public.joined(plan)
     in_cells = np.array(public.sizes, dtype=np.int64)
     sizes = [int(size) for size in plan.by_table(in_cells)]
@@ -357,7 +345,7 @@ def _from_file(
         "read"
     )
     tables = NoisyHistogram(kept.groups.counts, kept.groups.scale)
-    return priors_of_levels(spec, public, plan, (kept.noisy, tables))
+    return _priors(spec, public, plan, (kept.noisy, tables))
 
 
 def _accounted(
@@ -381,7 +369,7 @@ def _accounted(
         digest = account.require_same_data(table.path, spec.label.column)
         counts = _by_plan(table, groups, order, progress)
         require_rows(table.path, public.rows, int(counts.sum()))
-        found = priors_of_levels(spec, public, plan, noisy_levels(plan, counts))
+        found = _priors(spec, public, plan, _drawn(plan, counts, _noise(None)))
         kept = [{"size": one.size, "prior": one.statement} for one in found.tables]
         answer = {**found.pooled.statement, "groups": kept}
         account.keep(spent, question, digest, answer)

@@ -1,4 +1,4 @@
-"""Clusters as groups: k-means, histograms of sensitivity 2 on two levels, a table for each."""
+"""Priors of clusters: k-means, histograms of sensitivity 2, a verified table for each."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from labeldp_trainer import DataError
 from labeldp_trainer.methods.cluster_features import k_means, principal_components
 
 from labeldp_compile import grouped
-from labeldp_compile.prior import obtain_groups
+from labeldp_compile.prior import discrete_laplace
 from tests.trainer.label_method_helpers import (
     kept,
     problem,
@@ -43,9 +43,9 @@ def test_principal_components_are_those_of_the_svd():
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The counts and the ε of both levels of histograms, and the artifacts that were compiled."""
+    """The counts and the ε of every histogram, and the artifacts that were compiled."""
     seen = {"counts": [], "artifacts": []}
-    noisy, assemble = obtain_groups.noisy_histogram, grouped.assemble_groups
+    noisy, assemble = discrete_laplace.noisy_histogram, grouped.assemble_groups
 
     def histogram(counts, epsilon):
         seen["counts"].append((counts, epsilon))
@@ -55,7 +55,7 @@ def counted(monkeypatch):
         seen["artifacts"].append(assemble(*arguments))
         return seen["artifacts"][-1]
 
-    monkeypatch.setattr(obtain_groups, "noisy_histogram", histogram)
+    monkeypatch.setattr(discrete_laplace, "noisy_histogram", histogram)
     monkeypatch.setattr(grouped, "assemble_groups", compiled)
     return seen
 
@@ -64,32 +64,28 @@ def test_a_run(tmp_path, counted):
     write_problem(tmp_path, 600)
     result = run(tmp_path, TWO)
     stored, truth = kept(result.folder), problem(600, 1)["y"]
-    # two releases, of each of which each label is in one count; together they cost ε_prior
-    (everything, first), (counts, second) = counted["counts"]
-    assert str(first + second) == "3/10"
+    ((counts, epsilon),) = counted["counts"]  # one release, of which each label is in one count
+    assert str(epsilon) == "3/10"
     expected = np.zeros((3, 12), int)
     np.add.at(expected, (stored["cluster_of_example"], truth), 1)
     np.testing.assert_array_equal(counts.reshape(3, 12), expected)
-    np.testing.assert_array_equal(everything, expected.sum(axis=0))
-    assert float(stored["noise_scale"]) == pytest.approx(2 / float(second))
-    assert float(stored["noise_scale_of_all"]) == pytest.approx(2 / float(first))
+    assert float(stored["noise_scale"]) == pytest.approx(2 / 0.3)
     assert stored["noisy_histograms"].shape == (3, 12)
     (artifact,) = counted["artifacts"]
-    stated = artifact.certificate.to_json()
-    privacy = stated["privacy"]
+    certificate = artifact.certificate.to_json()
+    privacy = certificate["privacy"]
     assert (privacy["epsilon_label"], privacy["epsilon_prior"]) == (1.2, 0.3)
     for number, window in enumerate(artifact.integers.windows[:-1]):
         rows = stored["cluster_of_example"] == number
-        assert stated["groups"]["tables"][number]["size"] == rows.sum()
+        assert certificate["groups"]["tables"][number]["prior"]["rows"] == rows.sum()
         mine = stored["private_labels"][rows]
         assert set(mine.tolist()) <= set(window.values)
     said = statement(result.folder)
     assert (said["epsilon"], said["delta"]) == (1.5, 0.0)
     assert said["details"]["l1_sensitivity"] == 2
-    assert said["details"]["tables"] == 3
     assert "one histogram a cluster of public features (3 in all)" in said["statement"]
     run(tmp_path, TWO, resume=True)
-    assert len(counted["counts"]) == 2
+    assert len(counted["counts"]) == 1
 
 
 def test_one_label_changes_two_counts_by_one(tmp_path, counted):
@@ -99,22 +95,10 @@ def test_one_label_changes_two_counts_by_one(tmp_path, counted):
     data["y"][17] = (data["y"][17] + 5) % 12
     np.savez(tmp_path / "train.npz", **data)
     run(tmp_path, TWO, "b")
-    (_, _), (first, _), (_, _), (second, _) = counted["counts"]
+    (first, _), (second, _) = counted["counts"]
     assert np.abs(first - second).sum() == 2
     a, b = kept(tmp_path / "a"), kept(tmp_path / "b")
     np.testing.assert_array_equal(a["cluster_of_example"], b["cluster_of_example"])
-
-
-def test_clusters_that_are_too_small_share_one_prior(tmp_path, counted):
-    """What was paid for is one histogram of all rows, and the statement says so."""
-    write_problem(tmp_path, 400)
-    result = run(tmp_path, "kind: clusters, k: 20, epsilon_prior: 0.1, epsilon: 0.7")
-    ((counts, epsilon),) = counted["counts"]
-    assert (counts.shape, str(epsilon)) == ((12,), "1/10")
-    said = statement(result.folder)
-    assert (said["epsilon"], said["details"]["tables"]) == (0.8, 0)
-    assert "in one histogram of all with noise of scale 20 (ε = 0.1)" in said["statement"]
-    assert "all groups take the pooled prior" in said["statement"]
 
 
 def test_regression_by_columns_of_a_table(tmp_path):

@@ -1,4 +1,10 @@
-"""Clusters as the public groups of a spec: the compiler's priors by group, and its tables."""
+"""Clusters as the public groups of a spec: the compiler's priors by group, and its tables.
+
+Who asks for clusters says that labels differ by them, and what their histograms may cost. So every
+cluster has one, all of ε_prior is for these, and none leans on the others: where a cluster is
+nearly one class, its own counts say so through much noise. ``labeldp compile`` cannot know that. It
+pays for the histogram of all rows first, and pools groups that might not be worth it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,15 +25,18 @@ from labeldp_verify.forms import Domain, Groups
 from numpy.typing import NDArray
 
 from labeldp_compile import grouped, pipeline
-from labeldp_compile.prior.group_plan import GroupPlan
+from labeldp_compile.prior import Prior, discrete_laplace
+from labeldp_compile.prior.discrete_laplace import project_to_total
+from labeldp_compile.prior.group_plan import GroupPlan, plan_each_group
 from labeldp_compile.prior.histogram import label_indexes
-from labeldp_compile.prior.obtain_groups import Levels, Public, noisy_levels, priors_of_levels
+from labeldp_compile.prior.obtain_groups import GroupedPrior, GroupPrior, Public
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular import label_array
 from labeldp_compile.tabular.label_column import check_type
 from labeldp_trainer.config import Clusters, LoadedConfig
 from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, InputError
+from labeldp_trainer.randomize import exact
 
 
 @dataclass(frozen=True)
@@ -35,13 +45,13 @@ class Private:
 
     Attributes:
         labels: [n] private labels, in the type of the outputs.
-        plan: what was paid for, and which clusters share a table.
-        levels: noisy counts of all rows, and of all tables one behind the other.
+        histograms: [clusters with rows, k] noisy counts; some may be negative.
+        scale: of their noise.
     """
 
     labels: NDArray[Any]
-    plan: GroupPlan
-    levels: Levels
+    histograms: NDArray[np.int64]
+    scale: float
 
 
 class ClusterTables:
@@ -70,11 +80,15 @@ class ClusterTables:
             raise DataError(f"{source}: {error}") from None
         sizes = np.bincount(cluster, minlength=clusters).tolist()
         public = Public(Groups.of(range(clusters), self._name), [*sizes, 0])
-        plan = self._feasible(public)
+        plan = plan_each_group(*self._epsilons, public.sizes)
+        self._require_feasible(plan, public.rows)
         counts = np.zeros((clusters + 1, spec.domain.size), np.int64)
         np.add.at(counts, (cluster, label_indexes(spec.domain)(array)), 1)
-        levels = noisy_levels(plan, plan.by_table(counts))
-        priors = priors_of_levels(spec, public, plan, levels)
+        # One histogram of them all: a substituted label moves one unit inside one cluster.
+        flat = plan.by_table(counts)[:-1].ravel()
+        noisy = discrete_laplace.noisy_histogram(flat, plan.epsilon_groups)
+        histograms = np.array(noisy.counts, np.int64).reshape(plan.tables, -1)
+        priors = self._priors(public, plan, histograms, noisy.scale)
         digest = hashlib.sha256(self._text.encode()).hexdigest()
         with _as_config_errors(self._loaded):
             artifact = grouped.assemble_groups(spec, priors, digest)
@@ -82,17 +96,32 @@ class ClusterTables:
             private = as_numpy(Randomizer(artifact.model, "clusters")(array, groups=cluster))
         except LabelError as error:
             raise DataError(str(error)) from None
-        return Private(private.astype(str) if private.dtype == object else private, plan, levels)
+        private = private.astype(str) if private.dtype == object else private
+        return Private(private, histograms, noisy.scale)
 
-    def _feasible(self, public: Public) -> GroupPlan:
+    def _priors(
+        self, public: Public, plan: GroupPlan, histograms: NDArray[np.int64], scale: float
+    ) -> GroupedPrior:
+        """Each cluster's own counts, made none negative; of all others, whom no row is, the sum."""
+        groups, _ = public.joined(plan)
+        rows = [size for size in public.sizes if size]
+        tables = [
+            GroupPrior(size, _statement(counts.tolist(), size, scale))
+            for size, counts in zip(rows, histograms, strict=True)
+        ]
+        last = _statement(histograms.sum(axis=0).tolist(), public.rows, scale)
+        pooled = Prior(last["weights"], plan.epsilon_prior, plan.epsilon_label, last)
+        return GroupedPrior(groups, pooled, [*tables, GroupPrior(0, last)])
+
+    def _require_feasible(self, plan: GroupPlan, rows: int) -> None:
         """Whatever could fail without the histograms fails before they are paid for."""
         with _as_config_errors(self._loaded):
-            plan = public.plan(self._spec)
-            pipeline.require_compilable(
-                self._spec, plan.epsilon_prior, plan.epsilon_label, public.rows
-            )
-            grouped.require_room(self._spec, plan.tables + 1, public.rows)
-        return plan
+            pipeline.require_compilable(self._spec, plan.epsilon_prior, plan.epsilon_label, rows)
+            grouped.require_room(self._spec, plan.tables + 1, rows)
+
+    @property
+    def _epsilons(self) -> tuple[Fraction, Fraction]:
+        return exact(self._method.epsilon_prior), exact(self._method.epsilon)
 
     @property
     def _name(self) -> str:
@@ -127,6 +156,22 @@ def _as_config_errors(loaded: LoadedConfig) -> Iterator[None]:
         yield
     except (InputError, ValueError) as error:
         raise loaded.error(("method", "mechanism"), f"for labeldp: {error}") from None
+
+
+def _statement(noisy: list[int], rows: int, scale: float) -> dict[str, Any]:
+    """The certificate's ``prior`` of one table."""
+    weights = project_to_total(noisy, rows)
+    return {
+        "kind": "private",
+        "weights": weights,
+        "rows": rows,
+        "labels": len(weights),
+        "mechanism": discrete_laplace.NOISE,
+        "l1_sensitivity": discrete_laplace.L1_SENSITIVITY,
+        "scale": scale,
+        "post_processing": "projection onto counts >= 0 that sum to the rows",
+        "split": "given",
+    }
 
 
 def _column(domain: Domain, name: str, labels: Any) -> pa.Array:

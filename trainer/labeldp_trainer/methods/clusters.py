@@ -1,8 +1,8 @@
 """``method: {kind: clusters}``: the private histogram of an example's cluster as its label's prior.
 
-k-means on public features, whose clusters are the groups of a spec: priors by group, then
-RRWithPrior (Deep learning with label DP, Section 5.2) or any other mechanism that labeldp compiles
-for groups. All of it is done once, before the first step, and kept.
+k-means on public features, one histogram a cluster, then RRWithPrior (Deep learning with label DP,
+Section 5.2) or any other mechanism that labeldp compiles for groups, with a table for each cluster.
+All of it is done once, before the first step, and kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import Clusters, LoadedConfig
-from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.cluster_features import cluster_of_examples
 from labeldp_trainer.methods.cluster_tables import ClusterTables
 from labeldp_trainer.methods.label_noise import KEPT, require_mixable, statement, true_classes
@@ -25,8 +24,6 @@ from labeldp_trainer.methods.users import limited_to, needed_columns, used_rows
 from labeldp_trainer.randomize import exact
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
-POOLED, POOLED_SCALE = "noisy_histogram_of_all", "noise_scale_of_all"
-TABLE, EPSILONS, REASON = "table_of_cluster", "epsilon_of_all_and_of_clusters", "reason"
 
 
 class ClustersBuilder:
@@ -56,11 +53,6 @@ class ClustersBuilder:
         stored = setting.stored
         kept = self._drawn(whole, rows, setting) if stored is None else dict(stored)
         train, label = setting.dataset.train, self._loaded.config.data.label
-        if EPSILONS not in kept:
-            raise RunFolderError(
-                f"{train.source}: the run was started with an older labeldp-trainer: go on with "
-                "that one, or start another run"
-            )
         return minibatch_method(
             setting,
             setting.loss.task.targets(kept[KEPT], train.source, label),
@@ -82,55 +74,36 @@ class ClustersBuilder:
         if rows is not None:
             cluster = cluster[rows]
         private = tables.randomize(labels, cluster, train.source)
-        plan, (everything, each) = private.plan, private.levels
-        cells = len(each.counts) // max(plan.tables, 1)
         return {
             KEPT: private.labels,
             CLUSTER: cluster,
-            TABLE: np.array(plan.table_of_cell),
-            HISTOGRAMS: np.array(each.counts, np.int64).reshape(plan.tables, cells),
-            SCALE: np.array(each.scale),
-            POOLED: np.array(everything.counts, np.int64),
-            POOLED_SCALE: np.array(everything.scale),
-            EPSILONS: np.array([float(plan.epsilon_pooled), float(plan.epsilon_groups)]),
-            REASON: np.array(plan.reason),
+            HISTOGRAMS: private.histograms,
+            SCALE: np.array(private.scale),
         }
 
 
 def _statement(setting: Setting, method: Clusters, kept: Mapping[str, NDArray[Any]]) -> Statement:
     n, sizes = setting.dataset.train.rows, np.bincount(kept[CLUSTER], minlength=method.k)
-    kind, tables = method.mechanism.get("kind"), len(kept[HISTOGRAMS])
-    pooled, each = kept[EPSILONS].tolist()
-    counted = (
-        f"one histogram of all with noise of scale {float(kept[POOLED_SCALE]):.6g} "
-        f"(ε = {written(pooled)})"
-    )
-    if tables:
-        counted = (
-            f"one histogram a cluster of public features ({method.k:,} in all) with noise of scale "
-            f"{float(kept[SCALE]):.6g} (ε = {written(each)} for all clusters together), and "
-            f"{counted}"
-        )
+    kind = method.mechanism.get("kind")
     return statement(
         setting,
         epsilon=float(exact(method.epsilon_prior) + exact(method.epsilon)),
         mechanism=(
-            f"{n:,} labels were counted once, in {counted}, discrete Laplace both, ε = "
-            f"{written(method.epsilon_prior)} in all; each label was randomized once with {kind} "
-            f"by its cluster's table (ε = {written(method.epsilon)})"
+            f"{n:,} labels were counted once, in one histogram a cluster of public features "
+            f"({method.k:,} in all), with discrete Laplace noise of scale "
+            f"{float(kept[SCALE]):.6g} (ε = {written(method.epsilon_prior)}); each label was "
+            f"randomized once with {kind} for its cluster's histogram "
+            f"(ε = {written(method.epsilon)})"
         ),
         details={
             "epsilon_prior": method.epsilon_prior,
             "epsilon_label": method.epsilon,
             "l1_sensitivity": 2,
             "noise_scale": float(kept[SCALE]),
-            "noise_scale_of_all": float(kept[POOLED_SCALE]),
             "clusters": method.k,
-            "tables": tables,
             "largest_cluster": int(sizes.max()),
             "empty_clusters": int((sizes == 0).sum()),
             "mechanism": kind,
         },
         released="the private labels, the noisy histograms",
-        remarks=(f"Clusters are groups. {kept[REASON]}.",),
     )

@@ -78,12 +78,12 @@ def known_noise(monkeypatch):
 
     tests/prior tries the noise itself, and the demo and the tutorial compile with it.
     """
-    from labeldp_compile.prior import discrete_laplace, obtain
+    from labeldp_compile.prior import discrete_laplace, obtain, obtain_groups
 
     seeds = count()
 
     def noisy(counts, epsilon):
         return discrete_laplace.seeded_histogram(counts, epsilon, next(seeds))
 
-    for module in (discrete_laplace, obtain):
+    for module in (discrete_laplace, obtain, obtain_groups):
         monkeypatch.setattr(module, "noisy_histogram", noisy)

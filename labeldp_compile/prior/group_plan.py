@@ -170,17 +170,27 @@ def plan_groups(
 
 def plan_public_groups(epsilon: Fraction, sizes: Sequence[int]) -> GroupPlan:
     """The plan where priors cost nothing: every cell [C] with rows has a table of its own."""
+    found = plan_each_group(Fraction(0), epsilon, sizes)
+    return replace(found, reason=f"{found.reason}: a public prior is free")
+
+
+def plan_each_group(
+    epsilon_groups: Fraction, epsilon_label: Fraction, sizes: Sequence[int]
+) -> GroupPlan:
+    """Every cell [C] with rows has a table of its own, and histograms of these are all that is paid
+    for: what is known of all rows is their sum.
+    """
     tables = [[cell] for cell, size in enumerate(sizes[:-1]) if size]
     return GroupPlan(
         epsilon_pooled=Fraction(0),
-        epsilon_groups=Fraction(0),
-        epsilon_label=epsilon,
+        epsilon_groups=epsilon_groups,
+        epsilon_label=epsilon_label,
         pooled_cells=None,
         group_cells=None,
         table_of_cell=table_numbers(tables, len(sizes) - 1),
         tables=len(tables),
         shrunk=False,
-        reason=f"{len(tables):,} groups with rows have tables of their own: a public prior is free",
+        reason=f"{len(tables):,} groups with rows have tables of their own",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,13 +94,28 @@ def table_indexes(
     table: TableReader, groups: Groups
 ) -> Callable[[pa.RecordBatch], NDArray[np.int64]]:
     """From batches of n rows to the indices of their tables [n], by the artifact's own graph."""
-    session = _session(write_group_model(groups))
-    names = list(zip(group_inputs(groups), table.group_names, strict=True))
+    indexes = indexes_of_columns(groups)
 
-    def indexes(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    def of_batch(batch: pa.RecordBatch) -> NDArray[np.int64]:
         columns = table.groups_of(batch)
-        feed = {given: columns[name] for given, name in names}
-        feed["label"] = np.zeros(len(batch), dtype=np.int64)
+        return indexes([columns[name] for name in table.group_names])
+
+    return of_batch
+
+
+def indexes_of_columns(
+    groups: Groups,
+) -> Callable[[Sequence[NDArray[Any]]], NDArray[np.int64]]:
+    """From the columns [n] of the groups, in their order, to the indices of their tables [n].
+
+    By the artifact's own graph; the columns are as it takes them (``group_array``).
+    """
+    session = _session(write_group_model(groups))
+    inputs = group_inputs(groups)
+
+    def indexes(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+        feed = dict(zip(inputs, columns, strict=True))
+        feed["label"] = np.zeros(len(columns[0]), dtype=np.int64)
         result: NDArray[np.int64] = session.run(None, feed)[0]
         return result
 

@@ -61,11 +61,13 @@ def group_arrays(
     ``cells`` says that text is that of a CSV file, where numbers are text, too.
     """
     return {
-        column.name: _array(path, column, batch.column(column.name), cells) for column in columns
+        column.name: group_array(path, column, batch.column(column.name), cells=cells)
+        for column in columns
     }
 
 
-def _array(path: Path, column: GroupColumn, values: pa.Array, cells: bool) -> NDArray[Any]:
+def group_array(path: Path, column: GroupColumn, values: Any, *, cells: bool) -> NDArray[Any]:
+    """One column [n] as the artifact takes it, of Arrow or numpy; errors as of ``group_arrays``."""
     element, missing = group_type(column), column.outside()[0]
     if cells and element in (INT64, DOUBLE):
         assert not isinstance(missing, str)

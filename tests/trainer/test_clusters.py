@@ -1,11 +1,11 @@
-"""Priors of clusters: k-means, histograms of sensitivity 2, a verified randomizer for each."""
+"""Priors of clusters: k-means, histograms of sensitivity 2, a verified table for each."""
 
 import numpy as np
 import pytest
 from labeldp_trainer import DataError
 from labeldp_trainer.methods.cluster_features import k_means, principal_components
 
-from labeldp_compile import assembly
+from labeldp_compile import grouped
 from labeldp_compile.prior import discrete_laplace
 from tests.trainer.label_method_helpers import (
     kept,
@@ -45,7 +45,7 @@ def test_principal_components_are_those_of_the_svd():
 def counted(monkeypatch):
     """The counts and the ε of every histogram, and the artifacts that were compiled."""
     seen = {"counts": [], "artifacts": []}
-    noisy, assemble = discrete_laplace.noisy_histogram, assembly.assemble
+    noisy, assemble = discrete_laplace.noisy_histogram, grouped.assemble_groups
 
     def histogram(counts, epsilon):
         seen["counts"].append((counts, epsilon))
@@ -56,7 +56,7 @@ def counted(monkeypatch):
         return seen["artifacts"][-1]
 
     monkeypatch.setattr(discrete_laplace, "noisy_histogram", histogram)
-    monkeypatch.setattr(assembly, "assemble", compiled)
+    monkeypatch.setattr(grouped, "assemble_groups", compiled)
     return seen
 
 
@@ -71,16 +71,15 @@ def test_a_run(tmp_path, counted):
     np.testing.assert_array_equal(counts.reshape(3, 12), expected)
     assert float(stored["noise_scale"]) == pytest.approx(2 / 0.3)
     assert stored["noisy_histograms"].shape == (3, 12)
-    assert len(counted["artifacts"]) == 3
-    for number, artifact in enumerate(counted["artifacts"]):
-        privacy, prior = (
-            artifact.certificate.to_json()["privacy"],
-            artifact.certificate.to_json()["prior"],
-        )
-        assert (privacy["epsilon_label"], privacy["epsilon_prior"]) == (1.2, 0.3)
-        assert prior["rows"] == (stored["cluster_of_example"] == number).sum()
-        mine = stored["private_labels"][stored["cluster_of_example"] == number]
-        assert set(mine.tolist()) <= set(artifact.randomizer.values)
+    (artifact,) = counted["artifacts"]
+    certificate = artifact.certificate.to_json()
+    privacy = certificate["privacy"]
+    assert (privacy["epsilon_label"], privacy["epsilon_prior"]) == (1.2, 0.3)
+    for number, window in enumerate(artifact.integers.windows[:-1]):
+        rows = stored["cluster_of_example"] == number
+        assert certificate["groups"]["tables"][number]["prior"]["rows"] == rows.sum()
+        mine = stored["private_labels"][rows]
+        assert set(mine.tolist()) <= set(window.values)
     said = statement(result.folder)
     assert (said["epsilon"], said["delta"]) == (1.5, 0.0)
     assert said["details"]["l1_sensitivity"] == 2

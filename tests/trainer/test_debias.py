@@ -3,14 +3,19 @@
 import numpy as np
 import pytest
 from labeldp_trainer.errors import ArtifactError
-from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
+from labeldp_trainer.methods.debias import (
+    debiasing_weights,
+    matrix_of,
+    soft_labels,
+    verified,
+)
 
 from tests.trainer.trainer_helpers import CATEGORIES, write_artifact
 
 
 def test_randomized_response_gives_the_formula_of_the_paper(tmp_path):
     write_artifact(tmp_path, CATEGORIES)
-    matrix, outputs = probability_matrix(tmp_path / "colours.onnx")
+    matrix, outputs = matrix_of(verified(tmp_path / "colours.onnx"))
     assert sorted(outputs) == ["blue", "green", "red"]
     weights = debiasing_weights(matrix, "x")
     p = 3 / (np.exp(1) + 2)

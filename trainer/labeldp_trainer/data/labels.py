@@ -56,6 +56,11 @@ class Cells:
         return result
 
 
+def taken(column: Any, rows: NDArray[np.int64]) -> Any:
+    """These rows of a column [n], of whatever kind."""
+    return column.take(rows) if isinstance(column, pa.Array | Cells) else column[rows]
+
+
 @dataclass(frozen=True)
 class Task:
     """What is predicted: a number, or one of ``classes``."""

@@ -18,7 +18,10 @@ from labeldp_runtime import (
     Randomizer,
     RuntimeArtifactError,
 )
+from labeldp_verify.certificate import GroupsClaims
 from labeldp_verify.decode.file import read_domain
+from labeldp_verify.forms import GroupColumn, Groups
+from labeldp_verify.forms.groups import check_groups
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular import label_array
@@ -42,6 +45,7 @@ class Certificate:
         largest_bias: the largest distance of E[output | label] from the label; None for categories.
         classes: the labels, where they are few enough to be classes.
         ends: of the labels, if they are numbers.
+        groups: the public columns and the table of each combination; None if there is one table.
         source: names the file.
         sha256: of the file.
         verified: True of an artifact; None of a certificate without one, which is believed.
@@ -56,6 +60,7 @@ class Certificate:
     largest_bias: float | None
     classes: tuple[int | str, ...] | None
     ends: tuple[float, float] | None
+    groups: Groups | None
     source: str
     sha256: str
     verified: Literal[True] | None
@@ -113,6 +118,7 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
             largest_bias=stated.utility.largest_bias,
             classes=_classes(stated.label.domain),
             ends=_ends(stated.label.domain),
+            groups=None if stated.groups is None else _groups(stated.groups),
             source=str(path),
             sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
             verified=verified,
@@ -122,6 +128,23 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
     if stated.insecure is not None:
         raise ArtifactError(f"{path}: {stated.insecure!r}: compile it again without a test seed")
     return certificate
+
+
+def _groups(stated: GroupsClaims) -> Groups:
+    """Raises TypeError or ValueError for what are no groups."""
+    columns = (
+        GroupColumn(
+            column.name,
+            None if column.values is None else tuple(column.values),
+            None if column.bands is None else tuple(column.bands),
+        )
+        for column in stated.columns
+    )
+    own = len(stated.tables) - 1
+    of_cell = range(own) if stated.table_of_cell is None else stated.table_of_cell
+    groups = Groups(tuple(columns), tuple(of_cell), own)
+    check_groups(groups)
+    return groups
 
 
 def _ends(domain: dict[str, Any]) -> tuple[float, float] | None:

@@ -1,8 +1,8 @@
 """``method: {kind: clusters}``: the private histogram of an example's cluster as its label's prior.
 
 k-means on public features, one histogram a cluster, then RRWithPrior (Deep learning with label DP,
-Section 5.2) or any other mechanism that labeldp compiles for that histogram. All of it is done
-once, before the first step, and kept.
+Section 5.2) or any other mechanism that labeldp compiles for groups, with a table for each cluster.
+All of it is done once, before the first step, and kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Clusters, LoadedConfig
 from labeldp_trainer.methods.cluster_features import cluster_of_examples
-from labeldp_trainer.methods.cluster_randomizers import ClusterRandomizers
+from labeldp_trainer.methods.cluster_tables import ClusterTables
 from labeldp_trainer.methods.label_noise import KEPT, require_mixable, statement, true_classes
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
@@ -65,7 +65,7 @@ class ClustersBuilder:
         self, whole: Setting, rows: NDArray[np.int64] | None, setting: Setting
     ) -> dict[str, NDArray[Any]]:
         classes, train = setting.loss.task.classes, setting.dataset.train
-        randomizers = ClusterRandomizers(self._loaded, classes)
+        tables = ClusterTables(self._loaded, classes)
         labels = train.columns[self._loaded.config.data.label]
         if classes is not None:
             # Refuses labels that are no class; and 3.0 is 3, as elsewhere.
@@ -73,7 +73,7 @@ class ClustersBuilder:
         cluster = cluster_of_examples(whole, self._method)  # features are public: of all rows
         if rows is not None:
             cluster = cluster[rows]
-        private = randomizers.randomize(labels, cluster, train.source)
+        private = tables.randomize(labels, cluster, train.source)
         return {
             KEPT: private.labels,
             CLUSTER: cluster,

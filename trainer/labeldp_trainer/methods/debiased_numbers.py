@@ -5,21 +5,23 @@ labels, v minimises Σ_y p_y·(Σ_o P[y, o]·v(o) − y)² + λ·Σ_y p_y·Var[v
 the labels behind an output, which draws every prediction to the middle; a fit to sums over n rows
 averages variance out and keeps bias, so that λ is of the order of 1/n. Labels with the same outputs
 stand for their mean. p is the likeliest one, given the private labels; what these leave open is as
-in the artifact's prior. All of it post-processes private labels.
+in the artifact's prior. All of it post-processes private labels. Where each public group has a
+table of its own, this is done for the rows of each table alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
+from labeldp_verify.verified import DecodedGroups
 
-from labeldp_compile.tools.inspection import label_at
-from labeldp_trainer.data.labels import places
-from labeldp_trainer.methods.debias import matrix_of, verified
+from labeldp_compile.tools.inspection import Decoded, label_at
+from labeldp_trainer.data.labels import places, taken
+from labeldp_trainer.methods.debias import matrix_of
+from labeldp_trainer.methods.row_tables import rows_by_table
 
 _MOST_ENTRIES = 1 << 24
 _STEPS = 1000
@@ -32,35 +34,42 @@ class DebiasedNumbers:
 
     Attributes:
         values: [n].
-        bias: √(Σ p_y·(E[v | y] − y)²) over the standard deviation of the labels: what no choice of
-            v takes away.
+        bias: √(Σ p_y·(E[v | y] − y)²) over the standard deviation of the labels, in the mean of all
+            rows: what no choice of v takes away.
     """
 
     values: Float64[np.ndarray, " n"]
     bias: float
 
 
-def debiased_numbers(path: Path, private: Any) -> DebiasedNumbers | None:
+def debiased_numbers(
+    decoded: Decoded | DecodedGroups, table: Int64[np.ndarray, " n"] | None, private: Any
+) -> DebiasedNumbers | None:
     """The numbers for private labels [n] of an artifact, or None if it has too many outputs.
 
-    Raises InputError; ValueError if the artifact never outputs one of them.
+    ``table`` [n] is the number of each row's table, None for an artifact without groups. Raises
+    ValueError if the artifact never outputs one of the labels.
     """
-    decoded = verified(path)
-    size = decoded.domain.size
-    if size * decoded.randomizer.outputs > _MOST_ENTRIES:
-        return None
-    matrix, outputs = matrix_of(decoded)
-    labels = np.array([label_at(decoded.domain, index) for index in range(size)], np.float64)
-    rows = places(private, outputs)
-    if (rows < 0).any():
-        raise ValueError("holds labels that the artifact never outputs")
-    weights = np.array([float(w) for w in decoded.certificate.prior.weights])
-    start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / size
-    shares = likeliest_shares(matrix, np.bincount(rows, minlength=matrix.shape[1]), start)
-    values = debiased_values(matrix, labels, shares, 1 / max(len(rows), 1))
-    left, spread = matrix @ values - labels, labels - shares @ labels
-    bias = np.sqrt(shares @ left**2 / max(shares @ spread**2, 1e-300))
-    return DebiasedNumbers(values[rows], float(bias))
+    domain, found = decoded.domain, np.zeros(len(private))
+    labels = np.array([label_at(domain, index) for index in range(domain.size)], np.float64)
+    everywhere, squares = np.zeros(domain.size), 0.0
+    for one, rows in rows_by_table(decoded, table, len(private)):
+        if domain.size * one.randomizer.outputs > _MOST_ENTRIES:
+            return None
+        matrix, outputs = matrix_of(one)
+        seen = places(taken(private, rows), outputs)
+        if (seen < 0).any():
+            raise ValueError("holds labels that the artifact never outputs")
+        weights = np.array([float(w) for w in one.certificate.prior.weights])
+        start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / domain.size
+        shares = likeliest_shares(matrix, np.bincount(seen, minlength=matrix.shape[1]), start)
+        values = debiased_values(matrix, labels, shares, 1 / len(rows))
+        found[rows] = values[seen]
+        everywhere += len(rows) * shares
+        squares += len(rows) * float(shares @ (matrix @ values - labels) ** 2)
+    shares = everywhere / max(len(private), 1)
+    spread = float(shares @ (labels - shares @ labels) ** 2)
+    return DebiasedNumbers(found, float(np.sqrt(squares / max(len(private) * spread, 1e-300))))
 
 
 def likeliest_shares(

@@ -1,7 +1,8 @@
 """``method: {kind: privatized}``: train on labels that a certified randomizer made private.
 
 Training is post-processing: it costs nothing beyond the randomization. The labels are randomized
-before the first step and kept in the run folder, so that a resumed run draws no second time.
+before the first step and kept in the run folder, so that a resumed run draws no second time. Of an
+artifact with a table for each public group, a row takes that of its own group.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from labeldp_runtime import IdError, LabelError
+from labeldp_runtime import GroupError, IdError, LabelError
+from labeldp_verify.verified import Decoded, DecodedGroups
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.provenance import require_artifact, require_true
 from labeldp_trainer.config import LoadedConfig, Privatized
+from labeldp_trainer.config.data import IdxData
 from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.methods.certificate import (
@@ -24,15 +27,16 @@ from labeldp_trainer.methods.certificate import (
     load_randomizer,
 )
 from labeldp_trainer.methods.closed_form import solve_labels
-from labeldp_trainer.methods.debias import debiasing_weights, probability_matrix, soft_labels
+from labeldp_trainer.methods.debias import debiased_classes, require_debiasing, verified
 from labeldp_trainer.methods.debiased_numbers import debiased_numbers
 from labeldp_trainer.methods.method import Method, Setting, Solved
 from labeldp_trainer.methods.minibatch import minibatch_method
+from labeldp_trainer.methods.row_tables import group_columns, table_of_row
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import limited_to_users, user_adjacency
 from labeldp_trainer.randomize import exact
 
-KEPT, SOURCE = "private_labels", "certificate_sha256"
+KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
 _MOST_BIAS_LEFT = 0.05  # of the labels' standard deviation
 
@@ -41,7 +45,7 @@ class PrivatizedBuilder:
     """Builds the method from a config whose method is ``privatized``."""
 
     def __init__(self, loaded: LoadedConfig) -> None:
-        """Read the certificate. Raises ArtifactError."""
+        """Read the certificate, and what undoes the bias. Raises InputError, before any data."""
         method = loaded.config.method
         assert isinstance(method, Privatized)
         self._loaded, self._method = loaded, method
@@ -52,11 +56,46 @@ class PrivatizedBuilder:
         self._column = method.private_column or method.column or loaded.config.data.label
         ids = () if method.id_column is None else (method.id_column,)
         users = () if method.user_column is None else (method.user_column,)
-        self.columns: tuple[str, ...] = (self._column, *ids, *users)
+        groups = self._group_columns()
+        self._decoded = self._undone()
+        self.columns: tuple[str, ...] = tuple(dict.fromkeys((self._column, *ids, *users, *groups)))
         if users and self._certificate.epsilon_prior > 0:
             reason = "how many labels of a user the artifact's prior has seen is not known here"
             raise loaded.error(("method", "user_column"), f"{reason}: compile with another prior")
         self.classes = self._certificate.classes
+
+    @property
+    def _undoes_bias(self) -> bool:
+        """Sums of labels can be debiased wherever the artifact is there."""
+        wanted = self._method.debiased or self._loaded.config.closed_form
+        return wanted and self._method.artifact is not None
+
+    def _undone(self) -> Decoded | DecodedGroups | None:
+        """The artifact, where its bias is undone. Raises InputError if that cannot be."""
+        if not self._undoes_bias:
+            return None
+        path = self._loaded.path(str(self._method.artifact))
+        decoded = verified(path)
+        if self._loaded.config.loss == "cross_entropy":
+            require_debiasing(decoded, str(path))
+        return decoded
+
+    def _group_columns(self) -> list[str]:
+        """The columns that say which table a row has, where that matters. Raises ConfigError."""
+        groups, private = self._certificate.groups, self._method.private_column is not None
+        if groups is None or (private and not self._undoes_bias):
+            return []  # private labels as they come: what made them decides nothing any more
+        key = ("method", "certificate" if self._method.artifact is None else "artifact")
+        names, data = [column.name for column in groups.columns], self._loaded.config.data
+        if isinstance(data, IdxData):
+            raise self._loaded.error(
+                key, "has a table for each group, from columns: idx files have none"
+            )
+        for label in (data.label, self._column):
+            if label in names:
+                reason = f"takes {label!r} for a group: a label cannot be its own group"
+                raise self._loaded.error(key, reason)
+        return names
 
     def build(self, setting: Setting) -> Method | Solved:
         """Plain minibatches, or the closed form, on private labels. Raises InputError."""
@@ -64,10 +103,13 @@ class PrivatizedBuilder:
         setting = limited_to_users(setting)
         self._require_same_source(setting)
         self._require_noted(setting)
+        tables = self._tables(setting)
         private = self._private(setting)
-        targets, left = self._targets(setting, private)
+        targets, left = self._targets(setting, private, tables)
         randomized_here = self._method.private_column is None
         source = {SOURCE: np.array(self._certificate.sha256)}
+        if tables is not None:
+            source |= {TABLES: tables}
         keep = source | {KEPT: as_numpy(private)} if randomized_here else source
         debiased = left is not None
         statement = self._statement(setting, len(private), whole, debiased=debiased)
@@ -102,6 +144,20 @@ class PrivatizedBuilder:
             elif found.verified:  # of a certificate's file, the artifact's SHA-256 is not known
                 require_artifact(path, metadata, self._column, found.sha256, Path(found.source))
 
+    def _tables(self, setting: Setting) -> NDArray[np.int64] | None:
+        """The number of each row's table; None where rows do not differ.
+
+        Raises InputError; RunFolderError if the run was started with others.
+        """
+        groups = self._certificate.groups
+        if groups is None or groups.columns[0].name not in self.columns:
+            return None
+        train = setting.dataset.train
+        tables = table_of_row(groups, train)
+        if setting.stored is not None and not np.array_equal(setting.stored[TABLES], tables):
+            raise RunFolderError(f"{train.source}: the run was started with other groups")
+        return tables
+
     def _private(self, setting: Setting) -> NDArray[Any] | Cells:
         train, method = setting.dataset.train, self._method
         if method.private_column is not None:
@@ -116,54 +172,61 @@ class PrivatizedBuilder:
         context = None if key is None else method.context or self._column
         randomizer = load_randomizer(self._loaded.path(str(method.artifact)), key, context)
         try:
-            labels = train.columns[self._column]
+            labels, groups = train.columns[self._column], self._certificate.groups
+            columns = None if groups is None else group_columns(groups, train)
             if isinstance(labels, Cells):
                 labels = labels_of(randomizer, self._column, labels.values)
             if key is None:
-                return _storable(as_numpy(randomizer(labels)))
+                return _storable(as_numpy(randomizer(labels, columns=columns)))
             ids = train.columns[str(method.id_column)]
             ids = ids.names() if isinstance(ids, Cells) else ids
-            return _storable(as_numpy(randomizer(labels, ids=ids, version=method.label_version)))
-        except (LabelError, IdError) as error:
+            version = method.label_version
+            private = randomizer(labels, columns=columns, ids=ids, version=version)
+            return _storable(as_numpy(private))
+        except (LabelError, IdError, GroupError) as error:
             raise DataError(f"{train.source}: {self._column!r}: {error}") from None
 
     def _targets(
-        self, setting: Setting, private: NDArray[Any] | Cells
+        self,
+        setting: Setting,
+        private: NDArray[Any] | Cells,
+        tables: NDArray[np.int64] | None,
     ) -> tuple[NDArray[Any], float | None]:
         """What stands for the true labels, and the bias that is left if it was undone."""
         source = setting.dataset.train.source
-        if not (self._method.debiased or self._undoes_bias):
+        decoded = self._decoded
+        if decoded is None:
             return setting.loss.task.targets(private, source, self._column), None
         path = self._loaded.path(str(self._method.artifact))
         strange = DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
         if setting.loss.task.classes is None:
             try:
-                found = debiased_numbers(path, private)
+                found = debiased_numbers(decoded, tables, private)
             except ValueError:
                 raise strange from None
             if found is None:
                 return setting.loss.task.targets(private, source, self._column), None
             return found.values, found.bias
-        matrix, outputs = probability_matrix(path)
-        weights = debiasing_weights(matrix, str(path))
         # Columns of W stand for the labels of the artifact; the model's outputs for the classes.
         assert self.classes is not None
         classes = setting.loss.task.classes
         order = [self.classes.index(value) for value in classes]
-        soft = soft_labels(outputs, weights[:, order], private)
+        soft = debiased_classes(decoded, tables, private, order)
         if soft is None:
             raise strange
         return soft, 0.0
-
-    @property
-    def _undoes_bias(self) -> bool:
-        """Sums of labels can be debiased wherever the artifact is there."""
-        return self._loaded.config.closed_form and self._method.artifact is not None
 
     def _statement(self, setting: Setting, labels: int, whole: int, *, debiased: bool) -> Statement:
         certificate, method = self._certificate, self._method
         here = method.private_column is None
         where = f"randomized once with {certificate.mechanism} ({certificate.name})"
+        names = []
+        if certificate.groups is not None:
+            names = [column.name for column in certificate.groups.columns]
+            where += (
+                f" by the table of its row's group ({certificate.groups.tables:,} tables; by "
+                f"{', '.join(names)})"
+            )
         parts = certificate.epsilon_label, certificate.epsilon_prior, certificate.epsilon_total
         label, prior, total = (written(part) for part in parts)
         mechanism = (
@@ -201,6 +264,11 @@ class PrivatizedBuilder:
                 f"That {method.private_column!r} was made with this artifact is declared in the "
                 "config; nothing here can prove it."
             )
+        if names:
+            remarks.append(
+                "That groups are public and were fixed before any label was seen is declared in "
+                "the artifact; nothing here can prove it."
+            )
         if not certificate.verified:
             remarks.append("The certificate was believed: labeldp verify proves ε of an artifact.")
         details = {
@@ -212,6 +280,7 @@ class PrivatizedBuilder:
             "certificate_source_sha256": certificate.sha256,
             "artifact_verified": certificate.verified,
             "largest_bias": certificate.largest_bias,
+            "group_columns": names,
             "randomized_here": here,
             "keyed": method.key is not None,
             "debiased": debiased,

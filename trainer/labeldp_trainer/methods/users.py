@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import Part, array_digest
-from labeldp_trainer.data.labels import Cells, as_numpy
+from labeldp_trainer.data.labels import as_numpy, taken
 from labeldp_trainer.dp_gradient.sampling import Groups, group_by_user
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.methods.method import Setting
@@ -97,13 +95,9 @@ def kept_rows(groups: Groups) -> NDArray[np.int64]:
 
 def take_rows(part: Part, rows: NDArray[np.int64]) -> Part:
     """A part of so many rows."""
-    columns = {name: _take(column, rows) for name, column in part.columns.items()}
+    columns = {name: taken(column, rows) for name, column in part.columns.items()}
     features = jax.tree.map(lambda leaf: leaf[rows], part.features)
     return dataclasses.replace(part, features=features, rows=len(rows), columns=columns)
-
-
-def _take(column: Any, rows: NDArray[np.int64]) -> Any:
-    return column.take(rows) if isinstance(column, pa.Array | Cells) else column[rows]
 
 
 def _missing(train: Part, column: str) -> DataError:

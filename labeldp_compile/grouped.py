@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
+from types import ModuleType
 
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, steps
 from labeldp_verify.artifact import bucket_grid, choose_grid, write_model
-from labeldp_verify.forms import GroupedWindows, WindowRandomizer
+from labeldp_verify.forms import GroupedWindows, Groups, WindowRandomizer
 from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.forms.window import MAX_WORD_BITS
 
@@ -38,6 +41,8 @@ _FIRST = 8  # tables whose time tells that of all
 _MOST_PROVED = 200_000  # labels of all tables
 _GRAPH_BYTES = 100_000  # but for what each table adds
 _ENTRY_BYTES = 8
+_FEWER_ENTRIES = (1, 4, 16)  # of each table, where together they are too many after all
+_EVEN_SHARES = (0, 1e-4, 1e-2, 0.1, 0.5, 1)  # of a prior that no table can be made for
 _TOLD = 5.0  # seconds between two words of progress
 
 
@@ -60,8 +65,9 @@ def assemble_groups(
         check_groups(priors.groups)
         if len(priors.tables) != priors.groups.tables:
             raise ValueError("the priors are not one for each table of the groups")
-        solve = partial(_solve, spec, pooled.epsilon_label, pooled.rows, len(weights))
-        found = build_tables(solve, weights, progress)
+        entries = entries_of_table(spec, len(weights), pooled.rows)
+        solve = partial(_solve, spec, pooled.epsilon_label, pooled.rows)
+        found = _fitting(solve, weights, entries, progress)
         proved = is_proved(spec, len(weights))
         randomizer = GroupedWindows(priors.groups, tuple(_window(one) for one in found))
         tables = [
@@ -131,18 +137,50 @@ def is_proved(spec: Spec, tables: int) -> bool:
     return tables * spec.domain.size <= _MOST_PROVED
 
 
+def _fitting(
+    solve: Callable[..., Solved],
+    weights: Sequence[tuple[int, ...]],
+    entries: int,
+    progress: Callable[[str], None],
+) -> list[Solved]:
+    """The tables, with so few entries each that their common lookup can be written."""
+    found: list[Solved] = []
+    for fewer in _FEWER_ENTRIES:
+        found = build_tables(partial(solve, entries // fewer), weights, progress)
+        windows = tuple(_window(one) for one in found)
+        lines = GroupedWindows(Groups.of(range(len(windows) - 1)), windows).lines
+        if choose_grid(lines, single_entries=bucket_grid.SINGLE_GRID_OF_GROUPS) is not None:
+            break
+    return found
+
+
 def _solve(
     spec: Spec,
     epsilon: Fraction,
     rows: int | None,
-    tables: int,
+    entries: int,
     weights: Sequence[int],
     word_bits: int,
 ) -> Solved:
-    """One table; a function of this module, so that processes can share the work."""
-    entries = entries_of_table(spec, tables, rows)
-    problem = problem_of(spec, spec.domain, weights, epsilon, rows, word_bits, entries=entries)
-    return spec.named_mechanism.build(problem)
+    """One table; a function of this module, so that processes can share the work.
+
+    Noise may leave a prior on which a solver fails, when it is paid for already. Then the table is
+    that of a prior which is mixed with an even one: as private, and as good but for the mixture. No
+    bound is claimed of it.
+    """
+    whole, k = sum(weights), len(weights)
+    for share in _EVEN_SHARES:
+        mixed = [round((1 - share) * k * weight) + round(share * whole) for weight in weights]
+        given = weights if not share else mixed
+        problem = problem_of(spec, spec.domain, given, epsilon, rows, word_bits, entries=entries)
+        try:
+            solved = spec.named_mechanism.build(problem)
+        except (ValueError, ArithmeticError) as error:
+            if share == _EVEN_SHARES[-1]:
+                raise ValueError(str(error)) from error
+            continue
+        return solved if not share else Solved(solved.randomizer)
+    raise AssertionError
 
 
 Solve = Callable[[Sequence[int], int], Solved]
@@ -180,9 +218,13 @@ def build_tables(
     return [found[task] for task in wanted]
 
 
+Task = tuple[tuple[int, ...], int]
+"""Weights [k] and a word size."""
+
+
 def _each(
     solve: Solve,
-    tasks: Sequence[tuple[tuple[int, ...], int]],
+    tasks: Sequence[Task],
     progress: Callable[[str], None],
 ) -> Iterator[Solved]:
     """The solutions in order: by one process, or by as many as there are processors."""
@@ -195,18 +237,46 @@ def _each(
         yield from (solve(*task) for task in rest)
         return
     told = time.monotonic()
-    # Forked children would share locks of threads that they do not have.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-        each = pool.map(partial(_of, solve), rest, chunksize=4)
-        for done, solved in enumerate(each, _FIRST + 1):
-            yield solved
-            if time.monotonic() - told > _TOLD:
-                told = time.monotonic()
-                progress(f"{done:,} of {len(tasks):,} tables are solved")
+    for done, solved in enumerate(_shared(partial(_of, solve), rest), _FIRST + 1):
+        yield solved
+        if time.monotonic() - told > _TOLD:
+            told = time.monotonic()
+            progress(f"{done:,} of {len(tasks):,} tables are solved")
 
 
-def _of(solve: Solve, task: tuple[tuple[int, ...], int]) -> Solved:
+def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[Solved]:
+    """The work in order, by other processes as long as they can be had."""
+    done = 0
+    if not multiprocessing.current_process().daemon:  # which may have no children
+        try:
+            # Forked children would share locks of threads that they do not have.
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
+                with _no_main():
+                    each = pool.map(work, tasks, chunksize=4)
+                for solved in each:
+                    yield solved
+                    done += 1
+        except (BrokenExecutor, OSError):
+            pass  # a child was killed, or none could be started
+    yield from map(work, tasks[done:])
+
+
+@contextmanager
+def _no_main() -> Iterator[None]:
+    """Children that are started here do not run the caller's script again.
+
+    A script that compiles at its top level would pay for another prior in each of them.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _of(solve: Solve, task: Task) -> Solved:
     return solve(*task)
 
 

@@ -1,16 +1,24 @@
 """From priors by group to one file: what it costs, what it proves, what is refused."""
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
+from labeldp_verify.artifact import choose_grid
 from labeldp_verify.forms import Groups
+from labeldp_verify.forms.grouped_windows import Lines
 
+from labeldp_compile import grouped
 from labeldp_compile.errors import InputError
 from labeldp_compile.grouped import assemble_groups, build_tables
+from labeldp_compile.mechanisms.optimal_unbiased import OptimalUnbiased
 from labeldp_compile.mechanisms.problem import Solved
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
@@ -25,6 +33,7 @@ privacy: {{epsilon: {epsilon}}}
 prior: {{kind: uniform}}
 mechanism: {{{mechanism}}}
 """
+ROOT = Path(__file__).parents[2]
 SIZES = (700, 200, 100, 0)
 
 
@@ -118,3 +127,72 @@ def test_groups_that_are_none_are_one_clear_error():
     ]:
         with pytest.raises(InputError, match=message):
             made("kind: rr_on_bins", groups=groups)
+
+
+def test_a_prior_that_a_solver_fails_on_has_a_table_all_the_same(monkeypatch):
+    kind = "kind: optimal_unbiased"
+    honest = made(kind)
+    build = OptimalUnbiased.build
+
+    def failing(self, problem):
+        if list(problem.weights) == weights_of(10):
+            raise ValueError("the weights do not add up to a randomizer at this ε")
+        return build(self, problem)
+
+    monkeypatch.setattr(OptimalUnbiased, "build", failing)
+    artifact = made(kind)
+    tables = artifact.certificate.groups.tables
+    assert check_bytes(artifact.model).ok
+    assert tables[1].prior.weights == weights_of(10) and tables[1].optimality is None
+    loss = honest.certificate.groups.tables[1].utility.noisy_label_loss
+    assert tables[1].utility.noisy_label_loss == pytest.approx(loss, rel=1e-3)
+    monkeypatch.setattr(OptimalUnbiased, "build", lambda self, problem: 1 / 0)
+    with pytest.raises(InputError, match="division"):
+        made(kind)
+
+
+def test_too_many_entries_together_are_made_fewer(monkeypatch):
+    limits = []
+
+    def fitting(lines, **options):
+        limits.append(1)
+        return None if len(limits) == 1 else choose_grid(lines, **options)
+
+    many = made("kind: optimal_unbiased")
+    monkeypatch.setattr(grouped, "choose_grid", fitting_lines(fitting))
+    few = made("kind: optimal_unbiased")
+    assert check_bytes(few.model).ok and len(limits) == 2
+    assert few.certificate.groups is not None and many.certificate.groups is not None
+
+
+def fitting_lines(fitting):
+    """In the place of ``choose_grid``: another answer for the lines of all tables."""
+
+    def chosen(lines, *arguments, **options):
+        if isinstance(lines, Lines):
+            return fitting(lines, **options)
+        return choose_grid(lines, *arguments, **options)
+
+    return chosen
+
+
+SCRIPT = """
+from tests.pipeline.test_grouped import made
+from labeldp_compile import grouped
+
+grouped._ALONE_SECONDS, grouped._FIRST = -1, 1
+print("compiling", flush=True)
+artifact = made("kind: rr_on_bins")
+print(artifact.certificate.groups.tables[0].size)
+"""
+
+
+def test_processes_that_share_the_work_do_not_run_the_script_again(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "compiling\n700\n"

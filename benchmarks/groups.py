@@ -22,8 +22,9 @@ from labeldp_verify.forms import Groups
 
 from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
-from labeldp_compile.grouped import GroupPrior, assemble_groups
+from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.prior import Prior, estimate_prior
+from labeldp_compile.prior.obtain_groups import GroupedPrior, GroupPrior
 from labeldp_compile.spec import parse_spec
 
 SPEC = """
@@ -61,12 +62,13 @@ def spec_of(mechanism, k, epsilon):
 def grouped(spec, weights, groups):
     """The file of a table for each of the groups, and one more."""
     epsilon = Fraction(str(spec.privacy.epsilon))
-    priors = []
-    for i in range(groups.tables):
-        w = weights[i % len(weights)]
-        prior = Prior(w, Fraction(0), epsilon, {"kind": "public", "weights": w})
-        priors.append(GroupPrior(1, prior))
-    return assemble_groups(spec, groups, priors, "0" * 64, insecure=None)
+    tables = [
+        GroupPrior(1, {"kind": "public", "weights": weights[i % len(weights)]})
+        for i in range(groups.tables)
+    ]
+    last = tables[-1]
+    pooled = Prior(last.weights, Fraction(0), epsilon, last.statement)
+    return assemble_groups(spec, GroupedPrior(groups, pooled, tables), "0" * 64, insecure=None)
 
 
 def alternating(functions, labels, runs):
@@ -141,7 +143,7 @@ def files(generator):
                 artifact = grouped(spec, weights, Groups.of(range(count)))
             except InputError:
                 continue
-            randomizer, model = artifact.randomizer, artifact.model
+            randomizer, model = artifact.integers, artifact.model
             bits = f"{min(randomizer.word_bits)} … {max(randomizer.word_bits)}"
             grid = choose_grid(randomizer.lines, single_entries=SINGLE_GRID_OF_GROUPS)
             entries = sum(

@@ -6,7 +6,7 @@ The examples run from a folder that holds the example specs as ``specs``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -93,7 +93,7 @@ def compile_spec(
 
     Returns:
         The artifact: ``model`` (the bytes of the ONNX file), ``certificate`` and ``randomizer``
-        (the integers). It has verified.
+        (the integers; with groups ``grouped`` has those of all tables). It has verified.
 
     Raises:
         InputError: SpecError, DataError, BudgetError; OverBudgetError where the ledger refuses.
@@ -272,6 +272,7 @@ def estimate(
     column: str | None = None,
     *,
     by: str | None = None,
+    group_columns: Mapping[str, str] | None = None,
     target: Target = "rows",
     budget: Budget | None = None,
 ) -> Aggregates:
@@ -282,6 +283,8 @@ def estimate(
         table: a Parquet or CSV file, of which only the columns named here are read.
         column: of private labels; by default the label column of the certificate.
         by: also for each group of rows with one value in this column.
+        group_columns: of an artifact with a table for each group, the table's columns of groups by
+            the artifact's names of them, where they differ.
         target: whom the intervals of 95 % are about: the true labels of these ``"rows"``, or
             the ``"population"`` that they were drawn from.
         budget: of the verification; by default 20 s and 2 GB.
@@ -315,6 +318,7 @@ def estimate(
         Path(table),
         column,
         by=by,
+        group_columns=group_columns,
         target=target,
         budget=budget or DEFAULT_BUDGET,
     )
@@ -326,6 +330,7 @@ def audit(
     *,
     samples: int = 10_000_000,
     processes: bool = True,
+    group: str | None = None,
     budget: Budget | None = None,
 ) -> AuditReport:
     """Randomize made-up labels, and test the outputs against what an artifact certifies.
@@ -340,6 +345,8 @@ def audit(
             place of labeldp-runtime.
         samples: labels to randomize, at least 100,000.
         processes: whether other processes are started, to see whether they share their words.
+        group: of an artifact with a table for each group, which one is tried, as ``labeldp inspect
+            --group`` names it; by default that with most rows.
         budget: of the verification; by default 20 s and 2 GB.
 
     Returns:
@@ -365,5 +372,6 @@ def audit(
         function,
         samples=samples,
         processes=processes,
+        group=group,
         budget=budget or DEFAULT_BUDGET,
     )

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_verify.forms import GroupColumn, Groups
 
+from labeldp_compile import InputError, audit, estimate
 from labeldp_compile.cli import main
 from tests.artifact.test_group_maps import MAPS, randomizer_of
 from tests.group_helpers import write_grouped
@@ -120,3 +121,14 @@ def test_init_reads_features_and_never_the_label(tmp_path):
         none = run("init", table, *answers, "--groups", asked)
         assert none.exit_code == 2 and expected in none.stderr, none.stderr
         assert not spec.exists()
+
+
+def test_the_functions_take_what_the_commands_take(file, tmp_path):
+    report = audit(file, samples=100_000, processes=False, group="20,é")
+    assert "group age below 18" in report.audited
+    table = tmp_path / "private.csv"
+    table.write_text("years,job,y\n20,private,0.25\n")
+    with pytest.raises(InputError, match="no column 'age'"):
+        estimate(file, table)
+    with pytest.raises(InputError, match="support no estimate"):
+        estimate(file, table, group_columns={"age": "years", "work": "job"})

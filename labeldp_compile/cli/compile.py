@@ -11,7 +11,8 @@ import click
 from labeldp_verify.certificate import Certificate, CompositionClaims
 from labeldp_verify.optimality import OVER
 from labeldp_verify.shortcomings import relevant
-from labeldp_verify.verified import DecodedGroups
+from labeldp_verify.usefulness import is_unbiased
+from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.assembly import Artifact
 from labeldp_compile.cli.group_table import group_table
@@ -30,10 +31,6 @@ from labeldp_compile.signing import read_private_key
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
-_NO_GROUPS = (
-    "note: all groups have one table: groups pay with goal: labels, a bias budget "
-    "(mechanism: {kind: optimal_unbiased, bias: {sample_size: N}}), more rows or a larger ε"
-)
 
 
 @click.command(
@@ -117,10 +114,25 @@ def _summary(artifact: Artifact) -> list[str]:
         *decoded.usefulness.in_words(decoded.rows),
         *prior_hints(decoded),
         *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
-        *([] if grouped is None else [_NO_GROUPS]),
+        *([] if grouped is None else [_one_table(decoded)]),
         "privacy, and how near to the best possible:",
         *_proved(certificate),
     ]
+
+
+def _one_table(decoded: Decoded) -> str:
+    """Why groups that were asked for have one table, and what would change that."""
+    if is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias):
+        return (
+            "note: all groups have one table, since unbiased labels gain little from a prior: "
+            "groups pay with goal: labels, a bias budget (mechanism: {kind: optimal_unbiased, "
+            "bias: {sample_size: N}}) or a larger ε"
+        )
+    return (
+        "note: all groups have one table: too little stood out from the noise of their histograms "
+        "for tables of their own; more rows, a larger ε or a larger part of it for the prior "
+        "(privacy.split) would tell more"
+    )
 
 
 def _summary_of_groups(artifact: Artifact, decoded: DecodedGroups) -> list[str]:

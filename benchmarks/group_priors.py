@@ -126,7 +126,7 @@ def measure(data, name, goal, epsilon, split, draws):
     sizes = counts.sum(axis=1).tolist()
     plan = plan_groups(use, k, Fraction(epsilon), sizes, shape, given)
     by_table = plan.by_table(counts)
-    everything, tables = level_counts(plan, counts)
+    everything, tables = level_counts(plan, plan.by_table(counts))
     alone, grouped = [], []
     for seed in range(draws):
         if pooled.is_uniform:

@@ -224,15 +224,20 @@ def certified(
         model = write_model(domain, solved.randomizer, certificate.to_json())
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    if insecure is None:
-        # Nothing leaves the compiler that an auditor would refuse.
-        try:
-            check_bytes(model, budget=OWN_FILES).require()
-        except VerificationError as error:
-            raise InputError(
-                f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"
-            ) from error
+    require_verified(spec, model, insecure)
     return Artifact(spec.name, model, certificate, solved.randomizer, goal=spec.goal)
+
+
+def require_verified(spec: Spec, model: bytes, insecure: str | None) -> None:
+    """Raise InputError if an auditor would refuse the file; an insecure one is refused anyway."""
+    if insecure is not None:
+        return
+    try:
+        check_bytes(model, budget=OWN_FILES).require()
+    except VerificationError as error:
+        raise InputError(
+            f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"
+        ) from error
 
 
 def output_paths(directory: Path, name: str) -> tuple[Path, Path, Path]:

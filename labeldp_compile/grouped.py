@@ -19,14 +19,14 @@ from fractions import Fraction
 from functools import partial
 from types import ModuleType
 
-from labeldp_verify import OWN_FILES, VerificationError, check_bytes, steps
-from labeldp_verify.artifact import bucket_grid, choose_grid, write_model
+from labeldp_verify import steps
+from labeldp_verify.artifact import BucketGrid, bucket_grid, choose_grid, write_model
 from labeldp_verify.forms import GroupedWindows, Groups, WindowRandomizer
 from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.forms.window import MAX_WORD_BITS
 
 from labeldp_compile import sizes
-from labeldp_compile.assembly import Artifact, problem_of, provenance_of
+from labeldp_compile.assembly import Artifact, problem_of, provenance_of, require_verified
 from labeldp_compile.certificate import TableProvenance, build_grouped_certificate
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import Solved
@@ -67,9 +67,8 @@ def assemble_groups(
             raise ValueError("the priors are not one for each table of the groups")
         entries = entries_of_table(spec, len(weights), pooled.rows)
         solve = partial(_solve, spec, pooled.epsilon_label, pooled.rows)
-        found = _fitting(solve, weights, entries, progress)
+        found, randomizer, grid = _fitting(solve, priors.groups, weights, entries, progress)
         proved = is_proved(spec, len(weights))
-        randomizer = GroupedWindows(priors.groups, tuple(_window(one) for one in found))
         tables = [
             TableProvenance(one.size, one.statement, solved.bound if proved else None)
             for one, solved in zip(priors.tables, found, strict=True)
@@ -81,16 +80,10 @@ def assemble_groups(
             provenance_of(spec, pooled, spec_digest, insecure, None),
             tables,
         )
-        model = write_model(spec.domain, randomizer, certificate.to_json())
+        model = write_model(spec.domain, randomizer, certificate.to_json(), grid)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    if insecure is None:
-        try:
-            check_bytes(model, budget=OWN_FILES).require()
-        except VerificationError as error:
-            raise InputError(
-                f"{spec.name}: these groups have no file that verifies ({error})"
-            ) from error
+    require_verified(spec, model, insecure)
     return Artifact(spec.name, model, certificate, randomizer, goal=spec.goal)
 
 
@@ -139,19 +132,22 @@ def is_proved(spec: Spec, tables: int) -> bool:
 
 def _fitting(
     solve: Callable[..., Solved],
+    groups: Groups,
     weights: Sequence[tuple[int, ...]],
     entries: int,
     progress: Callable[[str], None],
-) -> list[Solved]:
-    """The tables, with so few entries each that their common lookup can be written."""
-    found: list[Solved] = []
+) -> tuple[list[Solved], GroupedWindows, BucketGrid]:
+    """The tables, with so few entries each that their common lookup can be written, and that.
+
+    Raises ValueError where there is none.
+    """
     for fewer in _FEWER_ENTRIES:
         found = build_tables(partial(solve, entries // fewer), weights, progress)
-        windows = tuple(_window(one) for one in found)
-        lines = GroupedWindows(Groups.of(range(len(windows) - 1)), windows).lines
-        if choose_grid(lines, single_entries=bucket_grid.SINGLE_GRID_OF_GROUPS) is not None:
-            break
-    return found
+        randomizer = GroupedWindows(groups, tuple(_window(one) for one in found))
+        grid = choose_grid(randomizer.lines, single_entries=bucket_grid.SINGLE_GRID_OF_GROUPS)
+        if grid is not None:
+            return found, randomizer, grid
+    raise ValueError("the lookup tables would be too large; use fewer groups or labels")
 
 
 def _solve(

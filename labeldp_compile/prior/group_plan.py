@@ -197,19 +197,12 @@ def plan_each_group(
 def level_counts(
     plan: GroupPlan, counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What noise is added to, from counts [C + 1, k] of the labels in each cell.
+    """What noise is added to, from counts [T + 1, k] of the labels in each table.
 
     Returns:
         The pooled histogram [cells], of all rows; and the histograms of all tables one behind the
         other [T·cells], of which one label moves one unit to another: L1 sensitivity 2.
     """
-    return levels_of_tables(plan, plan.by_table(counts))
-
-
-def levels_of_tables(
-    plan: GroupPlan, counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same from counts [T + 1, k] of the labels in each table."""
     everything, tables = counts.sum(axis=0), counts[: plan.tables]
     if plan.pooled_cells is not None:
         everything = coarse(everything, plan.pooled_cells)

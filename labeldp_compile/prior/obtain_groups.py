@@ -29,7 +29,7 @@ from labeldp_compile.prior.discrete_laplace import (
 )
 from labeldp_compile.prior.group_plan import (
     GroupPlan,
-    levels_of_tables,
+    level_counts,
     plan_groups,
     plan_public_groups,
 )
@@ -234,14 +234,17 @@ def _estimated(
 def _sharing(found: GroupedPrior) -> GroupedPrior:
     """The same with one table for all groups of the same weights: what noise hid is nothing."""
     keys = [tuple(one.weights) for one in found.tables]
+    pooled = keys[-1]
+    alike: dict[tuple[int, ...], list[GroupPrior]] = {}
+    for key, one in zip(keys, found.tables, strict=True):
+        alike.setdefault(key, []).append(one)
     of_cell = [keys[table] for table in found.groups.table_of_cell]
-    groups = numbered(found.groups.columns, [None if key == keys[-1] else key for key in of_cell])
+    groups = numbered(found.groups.columns, [None if key == pooled else key for key in of_cell])
     tables: list[GroupPrior] = []
-    for key in [*dict.fromkeys(key for key in of_cell if key != keys[-1]), keys[-1]]:
-        alike = [one for one, own in zip(found.tables, keys, strict=True) if own == key]
-        size = sum(one.size for one in alike)
-        statement = alike[-1].statement
-        if key != keys[-1] and "rows" in statement:
+    for key in [*dict.fromkeys(key for key in of_cell if key != pooled), pooled]:
+        size = sum(one.size for one in alike[key])
+        statement = alike[key][-1].statement
+        if key != pooled and "rows" in statement:
             statement = {**statement, "rows": size}
         tables.append(GroupPrior(size, statement))
     return GroupedPrior(groups, found.pooled, tables)
@@ -264,7 +267,7 @@ def _by_plan(
 
 
 def _drawn(plan: GroupPlan, counts: NDArray[np.int64], draw: Draw) -> Levels:
-    everything, tables = levels_of_tables(plan, counts)
+    everything, tables = level_counts(plan, counts)
     pooled = draw(everything, plan.epsilon_pooled, 0)
     if not plan.tables:
         return pooled, NoisyHistogram([], 0.0)

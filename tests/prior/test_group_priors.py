@@ -44,7 +44,7 @@ def with_other(counts):
 
 def weights_from(plan, counts, seed):
     """As a compile finds them, from a seed."""
-    everything, tables = level_counts(plan, counts)
+    everything, tables = level_counts(plan, plan.by_table(counts))
     pooled = seeded_histogram(everything, plan.epsilon_pooled, seed)
     groups = NoisyHistogram([], 0.0)
     if plan.tables:
@@ -200,13 +200,13 @@ def test_one_label_moves_two_counts_of_each_level():
     counts = with_other(generator.integers(0, 2000, (6, 20)))
     plan = plan_groups(ANSWERS_THE_LIKELY, 20, ONE, counts.sum(axis=1).tolist(), (2, 3))
     assert plan.tables == 6
-    before = level_counts(plan, counts)
+    before = level_counts(plan, plan.by_table(counts))
     assert before[0].sum() == before[1].sum() == counts.sum()
     for cell, source, target in generator.integers(0, (7, 20, 20), (200, 3)):
         moved = counts.copy()
         moved[cell, source] -= 1
         moved[cell, target] += 1
-        for old, new in zip(before, level_counts(plan, moved), strict=True):
+        for old, new in zip(before, level_counts(plan, plan.by_table(moved)), strict=True):
             assert np.abs(old - new).sum() in (0, 2)
 
 
@@ -225,7 +225,7 @@ def shares(weights):
 def test_without_noise_to_speak_of_a_table_has_its_own_counts():
     plan, counts = plan_and_counts()
     sizes, rows = counts.sum(axis=1).tolist(), int(counts.sum())
-    everything, tables = level_counts(plan, counts)
+    everything, tables = level_counts(plan, plan.by_table(counts))
     pooled = NoisyHistogram(everything.tolist(), 0.01)
     found = group_weights(plan, pooled, NoisyHistogram(tables.tolist(), 0.01), sizes, rows, 40)
     of_label = cell_of_label(40, plan.group_cells)
@@ -242,7 +242,7 @@ def test_without_noise_to_speak_of_a_table_has_its_own_counts():
 def test_where_all_is_noise_tables_are_the_pooled_one():
     plan, counts = plan_and_counts()
     sizes, rows = counts.sum(axis=1).tolist(), int(counts.sum())
-    everything, tables = level_counts(plan, counts)
+    everything, tables = level_counts(plan, plan.by_table(counts))
     pooled = NoisyHistogram(everything.tolist(), 0.01)
     for seed in range(50):
         noisy = seeded_histogram(tables, Fraction(1, 10**7), seed)
@@ -269,7 +269,7 @@ def test_weights_are_integers_of_the_public_sizes():
 def test_noise_alone_is_seldom_taken_for_what_groups_tell():
     same = with_other(np.array([bell(40, 20, 6, 5000)] * 30))
     plan = plan_groups(ANSWERS_THE_LIKELY, 40, ONE, same.sum(axis=1).tolist(), (30,))
-    everything, tables = level_counts(plan, same)
+    everything, tables = level_counts(plan, plan.by_table(same))
     exact = NoisyHistogram(everything.tolist(), 0.01)
     fooled = 0
     for seed in range(100):
@@ -291,7 +291,7 @@ def test_a_public_prior_takes_large_groups_as_they_are_and_small_ones_as_all():
     plan = plan_public_groups(ONE, sizes)
     assert plan.tables == 202 and plan.epsilon_label == 1 and plan.is_uniform
     assert plan.table_of_cell[-1] == 202
-    everything, tables = level_counts(plan, counts)
+    everything, tables = level_counts(plan, plan.by_table(counts))
     found = group_weights(
         plan,
         NoisyHistogram(everything.tolist(), 0.0),

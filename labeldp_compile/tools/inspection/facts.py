@@ -60,14 +60,9 @@ def held(report: Report) -> Decoded | DecodedGroups:
     return found
 
 
-def decode_artifact(
-    path: Path, budget: Budget = DEFAULT_BUDGET, group: str | None = None
-) -> Decoded:
-    """One table: that of the file, or of the ``group`` that is named as ``find_group`` reads it.
-
-    Raises as ``decode_any``, and InputError if there are tables by group and none is named.
-    """
-    return one_table(decode_any(path, budget), path, group)
+def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
+    """The only table of a file; raises as ``decode_any``, and InputError for tables by group."""
+    return one_table(decode_any(path, budget), path, None)
 
 
 def one_table(decoded: Decoded | DecodedGroups, path: Path, group: str | None) -> Decoded:

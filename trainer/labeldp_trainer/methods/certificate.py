@@ -18,10 +18,8 @@ from labeldp_runtime import (
     Randomizer,
     RuntimeArtifactError,
 )
-from labeldp_verify.certificate import GroupsClaims
-from labeldp_verify.decode.file import read_domain
-from labeldp_verify.forms import GroupColumn, Groups
-from labeldp_verify.forms.groups import check_groups
+from labeldp_verify.decode import DecodeError, read_domain, read_groups
+from labeldp_verify.forms import Groups
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular import label_array
@@ -118,33 +116,16 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
             largest_bias=stated.utility.largest_bias,
             classes=_classes(stated.label.domain),
             ends=_ends(stated.label.domain),
-            groups=None if stated.groups is None else _groups(stated.groups),
+            groups=None if stated.groups is None else read_groups(stated.groups),
             source=str(path),
             sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
             verified=verified,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, DecodeError) as error:
         raise ArtifactError(f"{path}: is no certificate of labeldp, or is damaged") from error
     if stated.insecure is not None:
         raise ArtifactError(f"{path}: {stated.insecure!r}: compile it again without a test seed")
     return certificate
-
-
-def _groups(stated: GroupsClaims) -> Groups:
-    """Raises TypeError or ValueError for what are no groups."""
-    columns = (
-        GroupColumn(
-            column.name,
-            None if column.values is None else tuple(column.values),
-            None if column.bands is None else tuple(column.bands),
-        )
-        for column in stated.columns
-    )
-    own = len(stated.tables) - 1
-    of_cell = range(own) if stated.table_of_cell is None else stated.table_of_cell
-    groups = Groups(tuple(columns), tuple(of_cell), own)
-    check_groups(groups)
-    return groups
 
 
 def _ends(domain: dict[str, Any]) -> tuple[float, float] | None:

@@ -30,7 +30,7 @@ from labeldp_verify.forms.window import Segment
 from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.prior import Prior
 from labeldp_compile.prior.asked_groups import numbered
-from labeldp_compile.prior.obtain_groups import GroupedPrior, GroupPrior
+from labeldp_compile.prior.group_priors import GroupedPrior, GroupPrior
 from labeldp_compile.spec import parse_spec
 
 SPEC = """

@@ -24,7 +24,7 @@ from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.prior import Prior, estimate_prior
-from labeldp_compile.prior.obtain_groups import GroupedPrior, GroupPrior
+from labeldp_compile.prior.group_priors import GroupedPrior, GroupPrior
 from labeldp_compile.spec import parse_spec
 
 SPEC = """

@@ -30,7 +30,7 @@ from labeldp_compile.assembly import Artifact, problem_of, provenance_of, requir
 from labeldp_compile.certificate import TableProvenance, build_grouped_certificate
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import Solved
-from labeldp_compile.prior.obtain_groups import GroupedPrior
+from labeldp_compile.prior.group_priors import GroupedPrior
 from labeldp_compile.spec import Spec
 
 _TRIED_BITS = 44  # at which the widths of the segments are looked at

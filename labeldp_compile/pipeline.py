@@ -26,8 +26,9 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.grouped import assemble_groups, require_room
 from labeldp_compile.ledger import account_of
 from labeldp_compile.prior import Keep, Prior, estimate_prior
+from labeldp_compile.prior.group_priors import GroupedPrior
 from labeldp_compile.prior.kept import kept_path
-from labeldp_compile.prior.obtain_groups import GroupedPrior, estimate_group_priors
+from labeldp_compile.prior.obtain_groups import estimate_group_priors
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.spec.validity import for_training

@@ -15,7 +15,7 @@ from labeldp_verify.forms.window import Segment
 
 from labeldp_compile.certificate import Provenance, TableProvenance, build_grouped_certificate
 from labeldp_compile.prior import Prior
-from labeldp_compile.prior.obtain_groups import GroupedPrior, GroupPrior
+from labeldp_compile.prior.group_priors import GroupedPrior, GroupPrior
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.helpers import all_words, plain_counts, session_of
 

@@ -18,7 +18,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.prior import Prior
-from labeldp_compile.prior.obtain_groups import GroupedPrior
+from labeldp_compile.prior.group_priors import GroupedPrior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Goal
 from labeldp_compile.tools.inspection import is_unbiased

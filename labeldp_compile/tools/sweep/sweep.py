@@ -16,7 +16,8 @@ from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.pipeline import INSECURE
 from labeldp_compile.planning.budget import RowsUnknownError, find_budget
 from labeldp_compile.prior import Prior, estimate_prior
-from labeldp_compile.prior.obtain_groups import GroupedPrior, estimate_group_priors
+from labeldp_compile.prior.group_priors import GroupedPrior
+from labeldp_compile.prior.obtain_groups import estimate_group_priors
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import MIN_EPSILON, PrivatePrior
 from labeldp_compile.tools.sweep.candidates import (

@@ -28,8 +28,8 @@ from labeldp_compile import grouped, pipeline
 from labeldp_compile.prior import Prior, discrete_laplace
 from labeldp_compile.prior.discrete_laplace import project_to_total
 from labeldp_compile.prior.group_plan import GroupPlan, plan_each_group
+from labeldp_compile.prior.group_priors import GroupedPrior, GroupPrior, Public
 from labeldp_compile.prior.histogram import label_indexes
-from labeldp_compile.prior.obtain_groups import GroupedPrior, GroupPrior, Public
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular import label_array
 from labeldp_compile.tabular.label_column import check_type

@@ -219,7 +219,12 @@ def certified(
     provenance = provenance_of(spec, prior, spec_digest, insecure, labels_per_user)
     try:
         certificate = build_certificate(
-            domain, solved.randomizer, spec.loss, provenance, solved.bound
+            domain,
+            solved.randomizer,
+            spec.loss,
+            provenance,
+            solved.bound,
+            sets=solved.classes,
         )
         model = write_model(domain, solved.randomizer, certificate.to_json())
     except ValueError as error:

@@ -41,10 +41,11 @@ from labeldp_verify.certificate import (
     rational,
     read_prior,
 )
-from labeldp_verify.forms import CategoricalDomain, Domain, GroupedWindows, Randomizer
+from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, are_numbers
 from labeldp_verify.forms.grouped_windows import check_grouped
 from labeldp_verify.group_claims import relative_gap, total_bound, weighted
 from labeldp_verify.optimality import penalised
+from labeldp_verify.sets_claims import state_sets
 
 from labeldp_compile.composition import composition_statement
 from labeldp_compile.mechanisms.problem import DualBound
@@ -87,12 +88,22 @@ def build_certificate(
     loss: Loss,
     provenance: Provenance,
     dual: DualBound | None = None,
+    *,
+    sets: bool = False,
 ) -> Certificate:
-    """The certificate of a randomizer.
+    """The certificate of a randomizer; with ``sets`` it states the noise of shares, too.
 
     Raises ValueError if the integers are not ε₂-DP: nothing uncertified is ever written.
     """
-    return _analysed(domain, randomizer, loss, provenance, dual)[0]
+    certificate = _analysed(domain, randomizer, loss, provenance, dual)[0]
+    if not sets:
+        return certificate
+    return replace(
+        certificate,
+        format_version=format_version(sets=True),
+        sets=state_sets(domain, randomizer, provenance.epsilon_label),
+        fields=FieldLists.of(composition=certificate.composition is not None, sets=True),
+    )
 
 
 @dataclass(frozen=True)
@@ -122,7 +133,7 @@ def _analysed(
     labels, astray = domain.labels(), strays(domain)
     low, high = analysis.expected_loss(labels, weights, loss, astray)
     bias = None
-    if not isinstance(domain, CategoricalDomain):
+    if are_numbers(domain, randomizer):
         bias = analysis.biases(domain.labels(), astray)
     square = None if bias is None else mean_square(bias, weights)
     proved = None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _CLASSES = {
     "randomized_response": "RandomizedResponse",
+    "subset_selection": "SubsetSelection",
     "rr_top_k": "RRTopK",
     "rr_with_prior": "RRWithPrior",
     "rr_on_bins": "RRonBins",

@@ -31,7 +31,7 @@ class Mechanism(Strict, ABC):
             ``benchmarks/plan.py``).
         needs_order: whether the labels must be numbers.
         answers: with the labels themselves, or with other numbers that are positive where the
-            labels are, or that may lie anywhere.
+            labels are, or that may lie anywhere; or with sets of labels.
         may_keep: whether an output can equal the label, so that the 0-1 loss has a meaning.
         certified_labels: up to how many labels a lower bound on the loss comes along.
         rehearsed_whole: whether its tables depend on the number of labels alone, so that a
@@ -43,7 +43,7 @@ class Mechanism(Strict, ABC):
     method: ClassVar[str] = "closed form"
     seconds_a_label: ClassVar[float] = 2e-4
     needs_order: ClassVar[bool] = False
-    answers: ClassVar[Literal["labels", "positive", "anywhere"]] = "labels"
+    answers: ClassVar[Literal["labels", "positive", "anywhere", "sets"]] = "labels"
     may_keep: ClassVar[bool] = True
     certified_labels: ClassVar[float] = 0
     rehearsed_whole: ClassVar[bool] = False

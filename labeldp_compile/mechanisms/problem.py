@@ -60,10 +60,15 @@ class DualBound:
 
 @dataclass(frozen=True)
 class Solved:
-    """A randomizer in exact integers, and dual values that bound how much better one could be."""
+    """A randomizer in exact integers, and what proves how much better one could be.
+
+    That are dual values of the loss, or that it treats all ``classes`` alike: then the certificate
+    states the noise of their shares.
+    """
 
     randomizer: Randomizer
     bound: DualBound | None = None
+    classes: bool = False
 
 
 def label_values(domain: Domain) -> list[Output]:

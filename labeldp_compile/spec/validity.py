@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from labeldp_verify.forms import Groups
 from labeldp_verify.forms.groups import check_groups
 
 from labeldp_compile.mechanisms import mechanism_class
+from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
 from labeldp_compile.spec.model import (
     Auto,
     CategoricalDomainSpec,
@@ -43,6 +45,8 @@ def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> li
         "use kind: auto, or loss: squared or absolute": (
             loss == "zero_one" and not wanted.may_keep
         ),
+        f"{mechanism} answers with sets of labels, which are near to none: say loss: zero_one, "
+        "or use kind: auto": wanted.answers == "sets" and loss != "zero_one",
         "the poisson loss is defined for labels of at least 0": (
             loss == "poisson" and lowest is not None and lowest < 0
         ),
@@ -170,16 +174,20 @@ def _resolve_auto(spec: Spec) -> Spec:
     if not isinstance(spec.mechanism, Auto):
         return spec
     spec = spec.with_goal(spec.mechanism.goal or spec.goal)
-    kind, reason = _choose(spec.loss, spec.goal)
+    kind, reason = _choose(spec)
     mechanism = mechanism_class(kind).named()
     return spec.with_mechanism(mechanism, f"loss: {spec.loss}, goal: {spec.goal}: {reason}")
 
 
-def _choose(loss: str, goal: str) -> tuple[str, str]:
+def _choose(spec: Spec) -> tuple[str, str]:
     """The kind of mechanism that ``auto`` stands for, and why."""
-    if goal == "training":
-        return _FOR_TRAINING[loss]
-    if loss == "zero_one":
+    if spec.goal == "training" and spec.loss == "zero_one" and spec.groups is None:
+        epsilon = Fraction(spec.privacy.epsilon)  # of the label, nearly: sets need no prior
+        if beats_randomized_response(spec.domain.size, epsilon):
+            return _SETS
+    if spec.goal == "training":
+        return _FOR_TRAINING[spec.loss]
+    if spec.loss == "zero_one":
         return "rr_with_prior", (
             "rr_with_prior keeps a label unchanged as often as any ε-DP randomizer can"
         )
@@ -191,6 +199,11 @@ def for_training(loss: str) -> str:
     return _FOR_TRAINING[loss][0]
 
 
+_SETS = (
+    "subset_selection",
+    "subset_selection answers with sets of labels, which at this ε say more of the shares, and "
+    "teach a model more, than one label each; the best sets say the most that any ε-DP answer can",
+)
 # None of these answers with rr_with_prior: what it never answers with, nothing can be learnt of.
 _FOR_TRAINING = {
     "squared": (

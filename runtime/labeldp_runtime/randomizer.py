@@ -39,6 +39,7 @@ from labeldp_runtime.keys import Key
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.printable import one_line
 from labeldp_runtime.self_test import open_session, run_self_test
+from labeldp_runtime.sets import Sets
 
 CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
 _ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
@@ -230,6 +231,33 @@ class Randomizer:
         return [] if self._groups is None else self._groups.types
 
     @property
+    def classes(self) -> list[Any]:
+        """[k] the labels that sets are of, in the order of the columns of ``membership``.
+
+        Raises TypeError for an artifact that does not answer with sets.
+        """
+        return list(self._the_sets().labels)
+
+    @property
+    def membership(self) -> NDArray[np.bool_]:
+        """[m, k] whether class k is in the set of number m; for TypeError see ``members``."""
+        return self._the_sets().matrix()
+
+    def members(self, output: object) -> list[Any]:
+        """The labels in a private label, where private labels are sets of them.
+
+        Subset selection answers with the number of a set, or, at a large ε, with a label, which is
+        a set of one. Raises TypeError for an artifact of another mechanism, whose private labels
+        are no sets, and ValueError for what is no private label of this artifact.
+        """
+        return self._the_sets().members(output)
+
+    def _the_sets(self) -> Sets:
+        if self._sets is None:
+            raise TypeError("the private labels of this artifact are no sets of labels")
+        return self._sets
+
+    @property
     def certificate(self) -> dict[str, Json]:
         """The certificate as it stands in the file; docs/artifact-format.md names its fields."""
         return self._stated
@@ -293,6 +321,7 @@ class Randomizer:
             self._groups = _groups_of(stated, group)
             group_types = [_ELEMENT_TYPES[given.type] for given in group]
             self._words_per_label = int(entropy.shape[1]) if len(entropy.shape) == 2 else 1
+            self._sets = Sets(stated) if "sets" in stated else None
             vectors = json.loads(metadata["labeldp.self_test"])
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise DamagedArtifactError(f"{source}: its certificate is damaged") from error

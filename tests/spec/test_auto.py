@@ -24,8 +24,8 @@ def with_auto(loss, goal, older=False):
 @pytest.mark.parametrize(
     ("loss", "goal", "chosen"),
     [
-        ("zero_one", None, "randomized_response"),
-        ("zero_one", "training", "randomized_response"),
+        ("zero_one", None, "subset_selection"),
+        ("zero_one", "training", "subset_selection"),
         ("zero_one", "labels", "rr_with_prior"),
         ("squared", None, "optimal_unbiased"),
         ("squared", "training", "optimal_unbiased"),
@@ -42,6 +42,14 @@ def test_choice_and_reason(loss, goal, chosen):
         assert spec.named_mechanism.kind == chosen
         assert chosen in spec.auto_reason and loss in spec.auto_reason
         assert f"goal: {spec.goal}" in spec.auto_reason
+
+
+def test_sets_are_chosen_where_they_say_more_than_labels():
+    text = with_auto("zero_one", "training")
+    assert "epsilon: 1" in text
+    for epsilon, chosen in (("0.5", "subset_selection"), ("9", "randomized_response")):
+        spec = parse_spec(text.replace("epsilon: 1", f"epsilon: {epsilon}"))
+        assert spec.named_mechanism.kind == chosen
 
 
 def test_the_certificate_says_why_and_agrees_with_the_spec():

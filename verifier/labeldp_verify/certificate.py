@@ -86,6 +86,14 @@ GROUPS_DECLARED = (
     "groups.tables.size",
     "groups.tables.prior",
 )
+# Of a certificate that states what private labels say of the classes.
+SETS_PROVED = (
+    "sets.blocks",
+    "sets.noise",
+    "sets.least_noise",
+    "sets.gap",
+    "sets.exact",
+)
 ASSIGNMENT = "public, and fixed before any label was seen"
 
 
@@ -183,13 +191,15 @@ class FieldLists:
     declared: list[Any]
 
     @classmethod
-    def of(cls, *, composition: bool, groups: bool = False) -> FieldLists:
+    def of(cls, *, composition: bool, groups: bool = False, sets: bool = False) -> FieldLists:
         """Those of a certificate with these optional parts."""
         proved, declared = [*PROVED], [*DECLARED]
         if composition:
             proved, declared = [*proved, *COMPOSITION_PROVED], [*declared, *COMPOSITION_DECLARED]
         if groups:
             proved, declared = [*proved, *GROUPS_PROVED], [*declared, *GROUPS_DECLARED]
+        if sets:
+            proved = [*proved, *SETS_PROVED]
         return cls(proved, declared)
 
 
@@ -259,13 +269,39 @@ class GroupsClaims:
 
 
 @dataclass(frozen=True)
+class ExactSetsClaims:
+    """Rational numbers "p/q" in lowest terms, behind the numbers for reading."""
+
+    noise: str
+    least_noise: str
+
+
+@dataclass(frozen=True)
+class SetsClaims:
+    """What private labels say of the classes (``analysis/sets.py``).
+
+    ``blocks`` [m] are the classes of each output, as ``Sets.to_hex`` writes them; None where the
+    outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate of
+    the one-hot label from one private label, ``least_noise`` a bound on that of every ε-DP one, and
+    ``gap`` how far above it the noise is, relatively.
+    """
+
+    blocks: list[Any] | None
+    noise: float
+    least_noise: float
+    gap: float
+    exact: ExactSetsClaims
+
+
+@dataclass(frozen=True)
 class Certificate:
     """All claims of one artifact.
 
     ``insecure`` says why the artifact must not be used, ``auto`` why ``mechanism: auto`` chose the
     mechanism; ``composition`` is there only if the spec states the labels of a user, ``groups``
-    only if tables differ by group. Then ε, ratio and bias are the largest of all tables, losses and
-    their bounds are weighted with the sizes, and the prior is that of the table of other groups.
+    only if tables differ by group, ``sets`` only of subset selection. With groups, ε, ratio and
+    bias are the largest of all tables, losses and their bounds are weighted with the sizes, and the
+    prior is that of the table of other groups.
     """
 
     format_version: str
@@ -287,6 +323,7 @@ class Certificate:
     fields: FieldLists
     composition: CompositionClaims | None = None
     groups: GroupsClaims | None = None
+    sets: SetsClaims | None = None
 
     def of_table(self, table: int) -> Certificate:
         """The certificate that a file with nothing but the table of one group would have."""
@@ -302,6 +339,7 @@ class Certificate:
             exact=dataclasses.replace(self.exact, **_plain(own.exact)),
             groups=None,
             composition=None,
+            sets=None,
         )
 
     @property
@@ -326,7 +364,7 @@ class Certificate:
         return value
 
 
-_OPTIONAL = ("composition", "groups")  # parts that are left out, and never null
+_OPTIONAL = ("composition", "groups", "sets")  # parts that are left out, and never null
 
 
 class ShapeError(ValueError):

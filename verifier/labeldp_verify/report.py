@@ -123,6 +123,7 @@ class Report:
         return FieldLists.of(
             composition=stated is not None and stated.composition is not None,
             groups=stated is not None and stated.groups is not None,
+            sets=stated is not None and stated.sets is not None,
         )
 
     def to_json(self) -> dict[str, Any]:

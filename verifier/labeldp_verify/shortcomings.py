@@ -16,6 +16,8 @@ from labeldp_verify.forms import (
     Domain,
     Randomizer,
     TableRandomizer,
+    are_numbers,
+    sets_of,
 )
 from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.usefulness import Usefulness
@@ -73,7 +75,9 @@ def find_shortcomings(
     if nothing is not None:
         return [nothing]
     lines = []
-    if isinstance(domain, CategoricalDomain) and not isinstance(randomizer, AdditiveRandomizer):
+    labels = not isinstance(randomizer, AdditiveRandomizer) and sets_of(randomizer) is None
+    if labels and isinstance(domain, CategoricalDomain):
+        assert not isinstance(randomizer, AdditiveRandomizer)
         outputs = set(randomizer.values)
         missing = [value for value in domain.values if value not in outputs]
         if missing:
@@ -94,7 +98,7 @@ def find_shortcomings(
         text = f"{domain.size:,} labels fall in {groups:,} groups that no output tells apart"
         lines.append(Shortcoming("told_apart_from_none", text, True))
     if found.estimable is False:
-        what = "shares" if isinstance(domain, CategoricalDomain) else "mean"
+        what = "mean" if are_numbers(domain, randomizer) else "shares"
         lines.append(
             Shortcoming(
                 "not_estimable",

@@ -7,17 +7,19 @@
     5  privacy      no output is more than e^ε₂ times as probable under one label as under another
     6  utility      bias and noisy label loss are what the certificate states
     7  optimality   the dual values in the certificate prove its lower bound on the loss
-    8  composition  several labels of one user pay what is stated (only if it is stated)
-    9  claims       counts, digests, sums of ε and exact fractions agree with the integers
-    10 whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
-    11 execution    the running graph gives the integers' outputs on both sides of its thresholds
-    12 secure       the artifact does not say that it was made with a test seed
-    13 spec         the certificate names the given spec and agrees with it (only with a spec)
-    14 signature    the holder of the given key signed exactly this file (only with a key)
-    15 limits       ε, name, outputs and bias are what a gate allows (only with limits)
+    8  sets         outputs are the sets of classes that are stated, and so is their noise
+                    (only if it is stated)
+    9  composition  several labels of one user pay what is stated (only if it is stated)
+    10 claims       counts, digests, sums of ε and exact fractions agree with the integers
+    11 whole file   the file equals, byte for byte, the one rebuilt from the decoded integers
+    12 execution    the running graph gives the integers' outputs on both sides of its thresholds
+    13 secure       the artifact does not say that it was made with a test seed
+    14 spec         the certificate names the given spec and agrees with it (only with a spec)
+    15 signature    the holder of the given key signed exactly this file (only with a key)
+    16 limits       ε, name, outputs and bias are what a gate allows (only with limits)
 
 A step that fails ends the verification: later steps rely on it. The graph is executed only after
-step 10.
+step 11.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from labeldp_verify.decode import (
     read_form,
     read_groups,
     read_model,
+    read_sets,
 )
 from labeldp_verify.decode.file import MAX_LABELS
 from labeldp_verify.errors import InputError
@@ -200,6 +203,8 @@ class _Verification:
         yield "privacy", self.check_privacy
         yield "utility", self.check_utility
         yield "optimality", self.check_optimality
+        if self.certificate.sets is not None:
+            yield "sets", self.check_sets
         if self.certificate.composition is not None:
             yield "composition", self.check_composition
         yield "claims", self.check_claims
@@ -240,7 +245,8 @@ class _Verification:
         demand(certificate.labels == domain.size, "the number of labels is misstated")
         charge_tables(self.model, certificate.form)
         groups = None if certificate.groups is None else read_groups(certificate.groups)
-        self.form = read_form(certificate.form, self.model, domain, groups)
+        sets = read_sets(certificate.sets, domain.size)
+        self.form = read_form(certificate.form, self.model, domain, groups, sets)
         randomizer = self.form.randomizer
         if isinstance(randomizer, GroupedWindows):
             self.claims = GroupClaims(certificate, domain, randomizer)
@@ -260,12 +266,17 @@ class _Verification:
     def check_optimality(self) -> str:  # 7
         return self.claims.optimality()
 
-    def check_composition(self) -> str:  # 8
+    def check_sets(self) -> str:  # 8
+        demand(isinstance(self.claims, TableClaims), "tables by group state no sets")
+        assert isinstance(self.claims, TableClaims)
+        return self.claims.sets()
+
+    def check_composition(self) -> str:  # 9
         randomizer = self.form.randomizer
         assert not isinstance(randomizer, GroupedWindows)  # which state none
         return check_composition(self.certificate, randomizer, self.claims.ratio)
 
-    def check_claims(self) -> str:  # 9
+    def check_claims(self) -> str:  # 10
         exact = self.certificate.exact
         agree(self.certificate, "form", self.form.randomizer.form)
         agree(self.certificate, "outputs", self.form.randomizer.outputs)
@@ -275,6 +286,7 @@ class _Verification:
         lists = FieldLists.of(
             composition=self.certificate.composition is not None,
             groups=self.certificate.groups is not None,
+            sets=self.certificate.sets is not None,
         )
         agree(self.certificate, "fields.proved", lists.proved)
         agree(self.certificate, "fields.declared", lists.declared)
@@ -286,7 +298,7 @@ class _Verification:
             agree(self.certificate, f"privacy.epsilon_{part}", float(value))
         return f"counts, exact fractions and sums of ε agree; tables digest {digest[:16]}…"
 
-    def check_whole_file(self) -> str:  # 10
+    def check_whole_file(self) -> str:  # 11
         rebuilt = self.form.rebuild(self.domain, self.certificate.to_json())
         demand(rebuilt == self.data, "the file is not the one that its integers define")
         return (
@@ -294,7 +306,7 @@ class _Verification:
             f"(sha256 {self.digest[:16]}…)"
         )
 
-    def check_execution(self) -> str:  # 11
+    def check_execution(self) -> str:  # 12
         thresholds, outside, *rounding = run_trials(self.data, self.domain, self.form)
         real = f", for {sum(rounding):,} where a real label's row changes" if rounding else ""
         groups = "" if self.form.groups is None else ", in every group and in unlisted ones"
@@ -304,18 +316,18 @@ class _Verification:
             f"{groups}, with onnxruntime's optimisations and without"
         )
 
-    def check_secure(self) -> str:  # 12
+    def check_secure(self) -> str:  # 13
         reason = self.certificate.insecure
         demand(reason is None, f"the certificate says: {short(reason, 120)}")
         return "declared to be made with secure randomness (a declaration: no file can prove it)"
 
-    def check_spec(self) -> str:  # 13
+    def check_spec(self) -> str:  # 14
         assert self.spec is not None
         disagreements = self.spec(self.certificate)
         demand(not disagreements, "; ".join(disagreements))
         return "the certificate names this spec, and agrees with it"
 
-    def check_signature(self) -> str:  # 14
+    def check_signature(self) -> str:  # 15
         assert self.signed is not None
         demand(self.signed.holds(self.data), "the key did not sign this file")
         return (
@@ -323,7 +335,7 @@ class _Verification:
             f"(sha256 of the key {self.signed.fingerprint()[:16]}…)"
         )
 
-    def check_limits(self) -> str:  # 15
+    def check_limits(self) -> str:  # 16
         assert self.limits is not None
         exceeded = self.limits.exceeded(self.certificate)
         demand(not exceeded, "; ".join(exceeded))

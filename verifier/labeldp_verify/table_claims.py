@@ -12,9 +12,10 @@ from labeldp_verify.analysis.bounds import exp_bounds, least_log_bound
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, rational
 from labeldp_verify.cost import charge_outputs
-from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
+from labeldp_verify.forms import Domain, Randomizer, are_numbers
 from labeldp_verify.optimality import check_optimality
 from labeldp_verify.report import agree, demand, short, up_to
+from labeldp_verify.sets_claims import check_sets
 
 MAX_EPSILON = 60
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
@@ -95,7 +96,7 @@ class TableClaims:
         charge_outputs(self.randomizer, domain.size)
         biases: list[Fraction] | None = None
         square, astray = Fraction(0), strays(domain)
-        if not isinstance(domain, CategoricalDomain):
+        if are_numbers(domain, self.randomizer):
             biases = self.analysis.biases(domain.labels(), astray)
             pairs = zip(weights, biases, strict=True)
             square = sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)
@@ -109,6 +110,10 @@ class TableClaims:
     def optimality(self) -> str:
         """The dual values prove the lower bound."""
         return check_optimality(self.certificate, self.domain, self.use.biases)
+
+    def sets(self) -> str:
+        """What is claimed of sets of classes, if anything is."""
+        return check_sets(self.certificate, self.domain, self.randomizer)
 
 
 def agree_on_ratio(certificate: Certificate, ratio: Fraction) -> Fraction:

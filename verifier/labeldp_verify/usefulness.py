@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.probabilities import entries, indices_of, matrix
-from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer
+from labeldp_verify.analysis.probabilities import entries, indices_of, matrix, rows
+from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, are_numbers, sets_of
 
 Floats = NDArray[np.float64]
 ROWS = 1_000  # whose mean is spoken of, besides all n
@@ -51,7 +51,8 @@ class Usefulness:
 
     Attributes:
         deviation: standard deviation of one private label (numbers).
-        kept: Pr[private label = true label] (categories).
+        kept: Pr[private label = true label] (categories), or that a set holds it.
+        classes: in a private set, the fewest and the most; None where a private label is one.
         unbiased: whether private labels are right on average as they are (numbers).
         estimable: whether weights exist that make them so; None if that was too much work.
         variance: noise of a row in an estimated mean (numbers) or share (categories: the mean
@@ -69,6 +70,7 @@ class Usefulness:
     worst_variance: float | None
     worth: float | None
     belief: tuple[tuple[float, float], ...]
+    classes: tuple[int, int] | None = None
 
     def error(self, rows: int) -> float | None:
         """± of an estimated mean, or of the least certain share, of so many rows."""
@@ -92,9 +94,8 @@ class Usefulness:
         if self.deviation is not None:
             lines.append(("one private label", f"sd {_span(self.deviation)}{_off(self.unbiased)}"))
         if self.kept is not None:
-            lines.append(
-                ("one private label", f"is the true one with probability {_span(self.kept)}")
-            )
+            held = "is the true one" if self.classes is None else _holds(self.classes)
+            lines.append(("one private label", f"{held} with probability {_span(self.kept)}"))
         what = "a mean" if self.deviation is not None else "a share"
         if self.variance is not None:
             first, *others = [(f"{n:,}", _short(self.error(n))) for n in _row_counts(rows)]
@@ -150,7 +151,7 @@ def usefulness(
     total = sum(weights)
     prior = np.array([weight / total for weight in weights])
     belief = tuple((share, most_belief(float(ratio), share)) for share in SHARES)
-    if isinstance(domain, CategoricalDomain):
+    if not are_numbers(domain, randomizer):
         return _of_categories(domain, randomizer, prior, belief)
     return _of_numbers(domain, randomizer, prior, belief, is_unbiased(domain, largest_bias))
 
@@ -192,30 +193,41 @@ def _weighted_mean(
 
 
 def _of_categories(
-    domain: CategoricalDomain,
+    domain: Domain,
     randomizer: Randomizer,
     prior: Floats,
     belief: tuple[tuple[float, float], ...],
 ) -> Usefulness:
-    shown = sample(domain.size, _SAMPLE)
-    outputs = indices_of(randomizer, (domain.values[i] for i in shown))
-    same = [(i, index) for i, index in zip(shown, outputs, strict=True) if index is not None]
-    unchanged = dict(zip((i for i, _ in same), entries(randomizer, same), strict=True))
-    probabilities = np.array([unchanged.get(i, 0.0) for i in shown])
+    shown, sets = sample(domain.size, _SAMPLE), sets_of(randomizer)
+    probabilities = _kept(domain, randomizer, shown)
+    classes = None if sets is None else (min(sets.sizes), max(sets.sizes))
     shares = prior[shown]
     average = float(shares @ probabilities / shares.sum()) if shares.sum() else 0.0
     kept = Spread(float(probabilities.min()), average, float(probabilities.max()))
     if _is_too_large(randomizer, domain.size):
-        return Usefulness(None, kept, None, None, None, None, None, belief)
+        return Usefulness(None, kept, None, None, None, None, None, belief, classes)
     table = matrix(randomizer, range(domain.size))
     inverse = least_variance_inverse(table)
     if inverse is None:
-        return Usefulness(None, kept, None, False, None, None, None, belief)
+        return Usefulness(None, kept, None, False, None, None, None, belief, classes)
     noise = np.maximum(prior @ table @ inverse**2 - prior, 0.0)
     true = float((prior * (1 - prior)).sum())
     worth = 1 + float(noise.sum()) / true if true else None
     variance, worst = float(noise.mean()), float(noise.max())
-    return Usefulness(None, kept, None, True, variance, worst, worth, belief)
+    return Usefulness(None, kept, None, True, variance, worst, worth, belief, classes)
+
+
+def _kept(domain: Domain, randomizer: Randomizer, shown: Sequence[int]) -> Floats:
+    """[n] Pr[the private label is the true one, or a set with it] for labels of these indices."""
+    sets = sets_of(randomizer)
+    if sets is not None:
+        held = zip(rows(randomizer, shown), sets.matrix[shown], strict=True)
+        return np.array([float(row[members].sum()) for row, members in held])
+    labels = domain.labels()
+    outputs = indices_of(randomizer, (labels[i] for i in shown))
+    same = [(i, index) for i, index in zip(shown, outputs, strict=True) if index is not None]
+    unchanged = dict(zip((i for i, _ in same), entries(randomizer, same), strict=True))
+    return np.array([unchanged.get(i, 0.0) for i in shown])
 
 
 def _is_too_large(randomizer: Randomizer, labels: int) -> bool:
@@ -239,6 +251,11 @@ def _short(number: float | None) -> str:
     if number is None:
         return "?"
     return f"{number:,.0f}" if number >= 1_000 else f"{number:.3g}"
+
+
+def _holds(classes: tuple[int, int]) -> str:
+    least, most = classes
+    return f"is a set of {least if least == most else f'{least} to {most}'}, with the true one"
 
 
 def _percent(share: float) -> str:

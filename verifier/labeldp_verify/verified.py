@@ -11,7 +11,7 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import least_log_bound
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, PrivatePriorClaims, rational
-from labeldp_verify.forms import CategoricalDomain, Domain, GroupedWindows, Randomizer
+from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, are_numbers
 from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.shortcomings import Shortcoming, find_shortcomings, says_nothing
 from labeldp_verify.usefulness import Usefulness, usefulness
@@ -28,7 +28,7 @@ def assess(
     """
     analysis, bias = analyse(randomizer), None
     ratio = analysis.worst_ratio()
-    if not isinstance(domain, CategoricalDomain):
+    if are_numbers(domain, randomizer):
         bias = float(max(map(abs, analysis.biases(domain.labels(), strays(domain)))))
     figures = usefulness(domain, randomizer, weights, ratio, bias)
     proved = least_log_bound(ratio)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from operator import mul
@@ -84,6 +85,8 @@ class TableAnalysis(Analysis[TableRandomizer]):
 
     def loss_of(self, labels: Labels, loss: Loss) -> BoundsOfRow:
         """Bounds of E[ℓ(ŷ, labels[i])] by the row i."""
+        if self.randomizer.sets is not None:
+            return self._loss_of_sets(loss)
         if loss == "squared":
             return squared_loss(self.moments(), labels)
         of_counts, r = _LOSSES[loss](self.randomizer.values), self.randomizer
@@ -91,6 +94,24 @@ class TableAnalysis(Analysis[TableRandomizer]):
         def of_row(i: int) -> Bounds:
             low, high = of_counts(r.counts[i], labels[i])
             return low / r.words, high / r.words
+
+        return of_row
+
+    def _loss_of_sets(self, loss: Loss) -> BoundsOfRow:
+        """The 0-1 loss of a class that is drawn from the private set, each as likely."""
+        r, sets = self.randomizer, self.randomizer.sets
+        assert sets is not None
+        if loss != "zero_one":
+            raise ValueError("sets of classes have no loss but zero_one")
+
+        def of_row(i: int) -> Bounds:
+            by_size: dict[int, int] = defaultdict(int)
+            for size, block, count in zip(sets.sizes, sets.blocks, r.counts[i], strict=True):
+                if block >> i & 1:
+                    by_size[size] += count
+            right = sum((Fraction(count, size) for size, count in by_size.items()), Fraction(0))
+            result = 1 - right / r.words
+            return result, result
 
         return of_row
 

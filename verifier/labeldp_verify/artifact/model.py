@@ -37,11 +37,14 @@ from labeldp_verify.forms import (
 
 FORMAT_VERSION = "1.0"
 GROUPS_FORMAT_VERSION = "1.1"  # of files with groups, which 1.0 does not have
-FORMAT_VERSIONS = (FORMAT_VERSION, GROUPS_FORMAT_VERSION)
+SETS_FORMAT_VERSION = "1.2"  # of files whose certificate speaks of sets of classes
+FORMAT_VERSIONS = (FORMAT_VERSION, GROUPS_FORMAT_VERSION, SETS_FORMAT_VERSION)
 
 
-def format_version(*, groups: bool) -> str:
+def format_version(*, groups: bool = False, sets: bool = False) -> str:
     """The format that a file is written in: the lowest that knows what is in it."""
+    if sets:
+        return SETS_FORMAT_VERSION
     return GROUPS_FORMAT_VERSION if groups else FORMAT_VERSION
 
 
@@ -78,7 +81,9 @@ def write_model(
         add_window(graph, row, words[0], randomizer, grid)
     metadata = {
         "labeldp.certificate": canonical_json(certificate),
-        "labeldp.format_version": format_version(groups=isinstance(randomizer, GroupedWindows)),
+        "labeldp.format_version": format_version(
+            groups=isinstance(randomizer, GroupedWindows), sets="sets" in certificate
+        ),
         "labeldp.self_test": canonical_json(self_test_vectors(domain, randomizer)),
     }
     # A checksum over everything else: an accident in a declared field is found, too.

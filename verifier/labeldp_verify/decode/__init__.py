@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import onnx
 
+from labeldp_verify.certificate import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile
 from labeldp_verify.decode.file import (
     DecodeError,
@@ -18,7 +19,7 @@ from labeldp_verify.decode.file import (
 from labeldp_verify.decode.groups import GroupedFile, read_groups
 from labeldp_verify.decode.table import TableFile
 from labeldp_verify.decode.window import WindowFile
-from labeldp_verify.forms import Domain, GroupedWindows, Groups
+from labeldp_verify.forms import Domain, GroupedWindows, Groups, Sets, TableRandomizer
 
 __all__ = [
     "DecodeError",
@@ -28,6 +29,7 @@ __all__ = [
     "read_form",
     "read_groups",
     "read_model",
+    "read_sets",
 ]
 
 _FORMS: dict[str, Callable[[onnx.ModelProto, Domain], FileForm]] = {
@@ -38,7 +40,11 @@ _FORMS: dict[str, Callable[[onnx.ModelProto, Domain], FileForm]] = {
 
 
 def read_form(
-    name: str, model: onnx.ModelProto, domain: Domain, groups: Groups | None = None
+    name: str,
+    model: onnx.ModelProto,
+    domain: Domain,
+    groups: Groups | None = None,
+    sets: Sets | None = None,
 ) -> FileForm:
     """Decode the randomizer from the constants of the graph; DecodeError if it is not one."""
     if (name == GroupedWindows.form) != (groups is not None):
@@ -46,7 +52,28 @@ def read_form(
     if groups is not None:
         refuse_vanishing_nodes(model)
         return GroupedFile.read(model, domain, groups)
+    if sets is not None:
+        if name != TableRandomizer.form:
+            raise DecodeError("the certificate's form and its sets do not fit together")
+        refuse_vanishing_nodes(model)
+        return TableFile.read(model, domain, sets)
     if name not in _FORMS:
         raise DecodeError(f"the certificate names an unknown form of randomizer: {name[:40]!r}")
     refuse_vanishing_nodes(model)
     return _FORMS[name](model, domain)
+
+
+def read_sets(claims: SetsClaims | None, classes: int) -> Sets | None:
+    """The sets that the outputs are claimed to be; None where they are the labels themselves.
+
+    Raises DecodeError unless they are sets of some of the classes.
+    """
+    if claims is None or claims.blocks is None:
+        return None
+    texts = claims.blocks
+    if not texts or not all(type(text) is str for text in texts):
+        raise DecodeError("not a valid artifact: the sets")
+    try:
+        return Sets.from_hex(classes, texts)
+    except ValueError:
+        raise DecodeError("not a valid artifact: the sets") from None

@@ -35,6 +35,7 @@ from labeldp_verify.forms import (
     IntegerDomain,
     Randomizer,
     RealDomain,
+    Sets,
 )
 from labeldp_verify.report import short
 
@@ -81,7 +82,7 @@ def read_certificate(model: onnx.ModelProto) -> Certificate:
     if version not in FORMAT_VERSIONS:
         raise DecodeError(
             f"the file has format {short(version)}, this labeldp verifies "
-            f"{' and '.join(map(repr, FORMAT_VERSIONS))}: use the labeldp release that wrote it"
+            f"{', '.join(map(repr, FORMAT_VERSIONS))}: use the labeldp release that wrote it"
         )
     text = metadata["labeldp.certificate"]
     charge_json(text)
@@ -95,7 +96,9 @@ def read_certificate(model: onnx.ModelProto) -> Certificate:
             f"the certificate has another shape than format {version}: {error}"
         ) from None
     demand(
-        version == read.format_version == format_version(groups=read.groups is not None),
+        version
+        == read.format_version
+        == format_version(groups=read.groups is not None, sets=read.sets is not None),
         "its format is not that of its certificate",
     )
     return read
@@ -200,8 +203,15 @@ class Constants:
         return bytes(tensor.raw_data)
 
 
-def check_outputs(values: list[Any], domain: Domain) -> None:
-    """Distinct outputs of the kind that the labels demand; numbers finite, increasing, not −0."""
+def check_outputs(values: list[Any], domain: Domain, sets: Sets | None = None) -> None:
+    """Distinct outputs of the kind that the labels demand; numbers finite, increasing, not −0.
+
+    Of ``sets`` they are the numbers.
+    """
+    if sets is not None:
+        demand(values == list(range(len(sets.blocks))), "the outputs: numbers of the sets")
+        demand(all(type(v) is int for v in values), "the outputs: whole numbers")
+        return
     demand(len(set(values)) == len(values), "an output that stands there twice")
     if isinstance(domain, CategoricalDomain):
         kinds = {type(v) for v in values}

@@ -31,7 +31,7 @@ from labeldp_verify.decode.file import (
     check_outputs,
     demand,
 )
-from labeldp_verify.forms import Domain, TableRandomizer
+from labeldp_verify.forms import Domain, Sets, TableRandomizer
 
 _WORDS_PER_ENTRY = 6
 
@@ -45,9 +45,9 @@ class TableFile(FileForm):
         self.entries = entries
 
     @classmethod
-    def read(cls, model: onnx.ModelProto, domain: Domain) -> TableFile:
+    def read(cls, model: onnx.ModelProto, domain: Domain, sets: Sets | None = None) -> TableFile:
         """Decode the constants of the graph."""
-        return cls(*read_table(model, domain))
+        return cls(*read_table(model, domain, sets))
 
     def critical_words(self) -> tuple[Rows, Words]:
         """Rows [n] and words [n, 1] around the thresholds."""
@@ -62,16 +62,22 @@ class TableFile(FileForm):
         return np.array(values, dtype=kind)[items_of(self.entries, rows, u)]
 
 
-def read_table(model: onnx.ModelProto, domain: Domain) -> tuple[TableRandomizer, Entries]:
-    """The randomizer that the graph's tables describe, and their entries [k, 2^c]."""
+def read_table(
+    model: onnx.ModelProto, domain: Domain, sets: Sets | None = None
+) -> tuple[TableRandomizer, Entries]:
+    """The randomizer that the graph's tables describe, and their entries [k, 2^c].
+
+    ``sets`` are those that the certificate claims its outputs to be; ``analysis/sets.py`` holds
+    them against the counts.
+    """
     constants = Constants(model)
     values = constants.values("values")
     demand(len(values) >= 1, "the outputs")
-    check_outputs(values, domain)
+    check_outputs(values, domain, sets)
     demand(domain.size << column_bits(len(values)) <= MAX_ENTRIES, "the size of the table")
     word_bits = read_word_bits(constants, "table")
     entries, counts = read_tables(constants, "table_entries", domain.size, len(values), word_bits)
-    return TableRandomizer(word_bits, tuple(map(tuple, counts)), tuple(values)), entries
+    return TableRandomizer(word_bits, tuple(map(tuple, counts)), tuple(values), sets), entries
 
 
 def threshold_pairs(entries: Entries, word_bits: int) -> tuple[NDArray[np.int64], Entries]:

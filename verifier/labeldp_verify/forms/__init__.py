@@ -9,6 +9,7 @@ from labeldp_verify.forms.domain import (
 )
 from labeldp_verify.forms.grouped_windows import GroupedWindows
 from labeldp_verify.forms.groups import GroupColumn, Groups
+from labeldp_verify.forms.sets import Sets, are_numbers, sets_of
 from labeldp_verify.forms.table import TableRandomizer
 from labeldp_verify.forms.window import WindowRandomizer
 
@@ -24,6 +25,9 @@ __all__ = [
     "IntegerDomain",
     "Randomizer",
     "RealDomain",
+    "Sets",
     "TableRandomizer",
     "WindowRandomizer",
+    "are_numbers",
+    "sets_of",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from labeldp_verify.forms.sets import Sets
 from labeldp_verify.forms.window import Output
 
 WORD_BITS = 64
@@ -22,11 +23,14 @@ class TableRandomizer:
         word_bits: B, the number of random bits that one label consumes.
         counts: [k][m] words of each label that lead to each output, each ≥ 1; rows sum to 2^B.
         values: [m] distinct outputs: float64 numbers in increasing order, or categories.
+        sets: the classes of each output, where outputs are sets; ``values`` are then their numbers
+            0 … m − 1.
     """
 
     word_bits: int
     counts: tuple[tuple[int, ...], ...]
     values: tuple[Output, ...]
+    sets: Sets | None = None
 
     form = "table"
     words_per_label = 1
@@ -48,6 +52,7 @@ class TableRandomizer:
             "word_bits": self.word_bits,
             "counts": [list(row) for row in self.counts],
             "values": [v.hex() if isinstance(v, float) else v for v in self.values],
+            **({} if self.sets is None else {"sets": self.sets.to_hex()}),
         }
 
 

@@ -1,0 +1,96 @@
+"""Subset selection: a private label is a set of classes (Ye and Barg 2018; Wang et al. 2019).
+
+With all sets of the best size no ε-DP mechanism says more about the shares of the classes (Theorem
+15 of docs/privacy.md). Where these are too many, a block design takes their place (Park, Nam and
+Lee 2023). At a large ε the best sets are single classes: that is randomized response, and is
+compiled as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis.sets import least_share_noise, noise_of_subsets
+from labeldp_verify.artifact.alias_table import column_bits
+from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
+from labeldp_verify.forms import Domain
+
+from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
+from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout, response_layout
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.subset_selection import subset_selection
+from labeldp_compile.solve.block_designs import Design, best_design
+
+MAX_CLASSES = 1024  # of which a table takes as many sets, and twice as many
+
+
+class SubsetSelection(Mechanism):
+    """A set of classes for each label: the most that an ε-DP label can say of classes."""
+
+    kind: Literal["subset_selection"]
+    form: ClassVar[Literal["window", "additive", "table"]] = "table"
+    method: ClassVar[str] = "the best of a catalogue of block designs"
+    seconds_a_label: ClassVar[float] = 2e-2
+    answers = "sets"
+
+    def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
+        """Raise ValueError if the table of sets would be too large; touches no label."""
+        if domain.size > MAX_CLASSES:
+            raise ValueError(
+                f"subset_selection takes at most {MAX_CLASSES:,} classes, and these are "
+                f"{domain.size:,}: for so many take mechanism: {{kind: randomized_response}}, or "
+                "join rare classes"
+            )
+
+    def build(self, problem: Problem) -> Solved:
+        """The sets of least noise under uniform classes; the prior plays no part."""
+        self.require_feasible(problem.domain, problem.loss, problem.epsilon)
+        k, epsilon = problem.domain.size, problem.epsilon
+        design = _design(k, epsilon)
+        if _is_response(design):
+            values = label_values(problem.domain)
+            response = randomized_response(values, range(k), epsilon, problem.word_bits)
+            return Solved(response, classes=True)
+        return Solved(subset_selection(design.blocks, epsilon, problem.word_bits), classes=True)
+
+    def layouts(
+        self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
+    ) -> list[Layout]:
+        """One: nothing depends on the prior."""
+        k, design = domain.size, _design(domain.size, epsilon)
+        if _is_response(design):
+            return [response_layout(k, k, epsilon)]
+        blocks = len(design.blocks)
+        listed = blocks * (-(-k // 4) + 3)
+        return [Layout(blocks, ENTRY_BYTES * ((k << column_bits(blocks)) + blocks) + listed)]
+
+    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
+        """Exactly those."""
+        return self.layouts(domain, "zero_one", epsilon, None)[0].bytes
+
+
+def beats_randomized_response(classes: int, epsilon: Fraction) -> bool:
+    """Whether sets of several classes have less noise than single ones, and a table takes them."""
+    if not 2 < classes <= MAX_CLASSES:
+        return False
+    ratio = exp_lower(epsilon)
+    return least_share_noise(classes, ratio) < noise_of_subsets(classes, 1, ratio)
+
+
+def most_blocks(classes: int) -> int:
+    """How many sets a table of so many labels can have."""
+    return 1 << (MAX_ENTRIES // classes).bit_length() - 1
+
+
+@lru_cache(maxsize=8)
+def _design(classes: int, epsilon: Fraction) -> Design:
+    return best_design(classes, exp_lower(epsilon), most_blocks(classes))
+
+
+def _is_response(design: Design) -> bool:
+    return design.replication == 1 and design.pairs == 0

@@ -1,0 +1,49 @@
+"""Subset selection in exact integers: two counts for every block, with the class inside or not.
+
+Of the N = 2^B words of a label, each of its r blocks answers hi and each of the other b − r blocks
+lo. With a rational E ≤ e^ε, lo = ⌈N/(r·E + b − r)⌉ and hi = ⌊(N − (b − r)·lo)/r⌋,
+
+    hi ≤ ((r·E + b − r)·lo − (b − r)·lo)/r = E·lo.                                    ∎
+
+The fewer than r words that are left over go to block 0, under every label alike: that lowers its
+ratio, and all blocks keep one difference hi − lo, so that the estimate of the shares stays unbiased
+to the last word.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.forms import Sets, TableRandomizer
+from labeldp_verify.forms.table import WORD_BITS, check_table
+from numpy.typing import NDArray
+
+
+def subset_selection(
+    members: NDArray[np.bool_], epsilon: Fraction, word_bits: int | None = None
+) -> TableRandomizer:
+    """The ε-DP table that answers with a block: e^ε times as often with one of the label's own.
+
+    ``members`` [b, k] says which class is in which block; every class is in equally many, and in
+    fewer than all. Raises ValueError if the words are too few for b blocks or for this ε.
+    """
+    bits = WORD_BITS if word_bits is None else word_bits
+    words, blocks, own = 1 << bits, len(members), int(members[:, 0].sum())
+    ratio = exp_lower(epsilon)
+    low = math.ceil(words / (own * ratio + blocks - own))
+    high = (words - (blocks - own) * low) // own
+    if high <= low:
+        raise ValueError(f"{blocks:,} sets do not fit words of {bits} bits at this ε")
+    counts = np.where(members.T, np.uint64(high), np.uint64(low))
+    counts[:, 0] += np.uint64(words - own * high - (blocks - own) * low)
+    randomizer = TableRandomizer(
+        word_bits=bits,
+        counts=tuple(map(tuple, counts.tolist())),
+        values=tuple(range(blocks)),
+        sets=Sets.of(members),
+    )
+    check_table(randomizer)
+    return randomizer

@@ -1,0 +1,96 @@
+"""How much a private label says of the classes, and the most that any ε-DP label could say.
+
+The measure is the noise of shares: the total variance Σ_c Var[ê_c | y] of an unbiased estimate ê of
+the one-hot label from one private label, averaged over the k classes. Both sides are exact; the
+bound is Theorem 15 of docs/privacy.md.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer
+from labeldp_verify.forms.window import Segment
+
+Words = NDArray[np.uint64]
+
+
+def share_noise(randomizer: Randomizer) -> Fraction:
+    """The noise of the estimate ê_c = (1[c ∈ Z] − a_c)/s of a private label Z.
+
+    Pr[c ∈ Z | y] is a_c, and a_c + s if y = c, whatever else y is: that is demanded, exactly, and
+    makes the estimate unbiased. Raises ValueError for integers of which it is not true.
+    """
+    if isinstance(randomizer, WindowRandomizer):
+        lows, rise = _of_singletons(randomizer)
+    elif isinstance(randomizer, TableRandomizer):
+        lows, rise = _of_blocks(randomizer)
+    else:
+        raise ValueError("noise is added to numbers, not to classes")
+    k, words = len(lows), randomizer.words
+    inside = sum((low + rise) * (words - low - rise) for low in lows)
+    outside = sum(low * (words - low) for low in lows)
+    return Fraction(inside + (k - 1) * outside, k * rise * rise)
+
+
+def least_share_noise(classes: int, ratio: Fraction) -> Fraction:
+    """No label of k ≥ 2 classes has less noise if no output is more than ``ratio`` > 1 as likely.
+
+    That is so whatever the outputs are: subset selection with the best block size d reaches it (Ye
+    and Barg 2018). Theorem 15 of docs/privacy.md.
+    """
+    ideal = classes / (ratio + 1)
+    sizes = {min(max(int(ideal) + step, 1), classes - 1) for step in (0, 1)}
+    return min(noise_of_subsets(classes, size, ratio) for size in sizes)
+
+
+def noise_of_subsets(classes: int, size: int, ratio: Fraction) -> Fraction:
+    """The noise of subset selection with all blocks of d classes."""
+    outside = classes - size
+    spread = size * outside * (ratio - 1) ** 2 / (size * ratio + outside) ** 2
+    information = classes * spread / (classes - 1)
+    return (classes - 1) * (1 / information - Fraction(1, classes))
+
+
+def _of_singletons(randomizer: WindowRandomizer) -> tuple[list[int], int]:
+    """The words of each class under any other, and how many more it has under itself."""
+    r = randomizer
+    own = tuple(Segment(r.window, i) for i in range(r.outputs))
+    if r.extra != own or r.offsets != tuple(i * r.window for i in range(r.outputs)):
+        raise ValueError("it is no randomized response over the classes")
+    return list(r.base), r.window
+
+
+def _of_blocks(randomizer: TableRandomizer) -> tuple[list[int], int]:
+    """The same of membership: summed over the blocks of a class, which are its own or not.
+
+    Every output o has two levels, low_o and low_o + δ for the classes inside, every class is in r
+    blocks and every pair of classes in λ: so a_c·2^B = Σ_{o ∋ c} low_o + δ·λ and s·2^B = δ·(r − λ).
+    """
+    sets = randomizer.sets
+    if sets is None:
+        raise ValueError("its outputs are no sets")
+    counts: Words = np.array(randomizer.counts, dtype=np.uint64)
+    lows, tops = counts.min(axis=0), counts.max(axis=0)
+    rises = np.unique(tops - lows)
+    if len(rises) != 1 or not rises[0]:
+        raise ValueError("classes inside a set are not as much more likely in all sets")
+    if not np.array_equal(counts != lows, sets.matrix):
+        raise ValueError("a set is not what the probabilities of its output say")
+    if not np.array_equal(np.where(sets.matrix, tops, lows), counts):
+        raise ValueError("an output has more than two levels")
+    member = sets.matrix.astype(np.float64)
+    together = member @ member.T  # whole numbers far below 2^53: exact in any order
+    k = len(together)
+    blocks, pairs = together[0, 0], together[0, -1]
+    balanced = np.full((k, k), pairs)
+    np.fill_diagonal(balanced, blocks)
+    if blocks <= pairs or not np.array_equal(together, balanced):
+        raise ValueError("the classes, or the pairs of them, are not in equally many sets")
+    level, rise = [int(low) for low in lows], int(rises[0])
+    shared = rise * int(pairs)
+    own = [sum(level[o] for o in np.flatnonzero(row)) + shared for row in sets.matrix]
+    return own, rise * int(blocks - pairs)

@@ -172,6 +172,11 @@ def _proved(certificate: Certificate) -> list[str]:
         over = OVER[certificate.optimality.over]
         lines.append(f"  least possible   {utility.loss_lower_bound:<12.6g} {over}")
         lines.append(f"  certified gap    {utility.certified_gap:<12.2g} relative to the objective")
+    if certificate.sets is not None:
+        noise = certificate.sets
+        lines.append(f"  noise of shares  {noise.noise:<12.6g} variance of one label, all shares")
+        lines.append(f"  least possible   {noise.least_noise:<12.6g} {OVER['any']}")
+        lines.append(f"  certified gap    {max(noise.gap, 0):<12.2g} for uniform classes")
     if (utility.certified_gap or 0) > WIDE_GAP:
         lines.append("  note: at this ε and prior the solver proved no closer bound; privacy holds")
     if mechanism_class(certificate.mechanism).certified_labels == math.inf and (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
-from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.forms import are_numbers
 from numpy.typing import NDArray
 
 from labeldp_compile.cli.output import Painted, clipped, padded, width
@@ -35,7 +35,7 @@ def terminal_heat_map(
     # Cells on a lattice may be one more than asked for, where it does not begin at the axis's end.
     room = Room(lattice=most - 1, equal=most, own=most, thinnest=1 / (most - 1))
     heat = heat_map(decoded, labels, room)
-    if isinstance(decoded.domain, CategoricalDomain):
+    if not are_numbers(decoded.domain, decoded.randomizer):
         ends = str(heat.outputs[0]), str(heat.outputs[1])
     else:
         ends = f"{heat.output_axis[0]:.6g}", f"{heat.output_axis[1]:.6g}"

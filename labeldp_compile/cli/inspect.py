@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis.probabilities import likely_outputs, matrix, value
-from labeldp_verify.forms import AdditiveRandomizer, WindowRandomizer
+from labeldp_verify.forms import AdditiveRandomizer, WindowRandomizer, sets_of
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
@@ -25,6 +25,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.tools.inspection import (
     Decoded,
     LabelFacts,
+    OutputFacts,
     decode_any,
     find_labels,
     inspection_json,
@@ -44,6 +45,7 @@ MAX_PRINTED = 1_000_000
 MAX_DRAWN = 1_000_000
 _NAME_COLUMNS = 24
 _LISTED_OUTPUTS = 3
+_LISTED_MEMBERS = 4
 
 
 @click.command(
@@ -184,20 +186,36 @@ def _outputs(decoded: Decoded) -> list[str]:
             *([] if facts.base is None else [f"{facts.base:.6g}"]),
             f"{facts.least:.6g}",
             f"{facts.most:.6g}",
+            *_members(facts),
         ]
-        for facts in output_facts(r, indices)
+        for facts in output_facts(decoded.domain, r, indices)
     ]
     base = ["for every label"] if isinstance(r, WindowRandomizer) else []
+    sets = [] if sets_of(r) is None else ["the set"]
     title = f"Outputs{_some(len(indices), r.outputs)}: probability, over all labels"
-    return [title, *text_table(["output", *base, "least", "most"], rows)]
+    header = ["output", *base, "least", "most", *sets]
+    return [title, *text_table(header, rows, left=(0, 3) if sets else (0,))]
+
+
+def _members(facts: OutputFacts) -> list[str]:
+    if facts.members is None:
+        return []
+    names = [_name(label) for label in facts.members[:_LISTED_MEMBERS]]
+    more = len(facts.members) - len(names)
+    return [", ".join(names) + (f", and {more:,} more" if more else "")]
 
 
 def _labels(decoded: Decoded, shown: list[int]) -> list[str]:
     facts = label_facts(decoded.domain, decoded.randomizer, shown)
     numeric = facts[0].mean is not None
-    header = ["label", *(["mean", "bias", "sd"] if numeric else []), "unchanged"]
+    sets = sets_of(decoded.randomizer) is not None
+    kept = "in the set" if sets else "unchanged"
+    header = ["label", *(["mean", "bias", "sd"] if numeric else []), kept]
     rows = [[_name(row.label), *_moments(row), f"{row.unchanged:.6g}"] for row in facts]
-    title = f"Labels{_some(len(shown), decoded.domain.size)}: moments of the output"
+    what = "moments of the output" if numeric else "how often the output is it"
+    if sets:
+        what = "how often the output is a set with it"
+    title = f"Labels{_some(len(shown), decoded.domain.size)}: {what}"
     return [title, *text_table(header, rows)]
 
 

@@ -231,7 +231,7 @@ class Randomizer:
         return [] if self._groups is None else self._groups.types
 
     @property
-    def classes(self) -> list[Any]:
+    def classes(self) -> list[object]:
         """[k] the labels that sets are of, in the order of the columns of ``membership``.
 
         Raises TypeError for an artifact that does not answer with sets.
@@ -243,7 +243,7 @@ class Randomizer:
         """[m, k] whether class k is in the set of number m; for TypeError see ``members``."""
         return self._the_sets().matrix()
 
-    def members(self, output: object) -> list[Any]:
+    def members(self, output: object) -> list[object]:
         """The labels in a private label, where private labels are sets of them.
 
         Subset selection answers with the number of a set, or, at a large ε, with a label, which is

@@ -26,7 +26,7 @@ class Sets:
         if any(block >> len(self.labels) for block in self.blocks):
             raise ValueError("a set of more classes than there are")
 
-    def members(self, output: object) -> list[Any]:
+    def members(self, output: object) -> list[object]:
         """The labels in a private label, in the order of the domain; ValueError if it is none."""
         if self.blocks is None:
             if output not in self.labels:

@@ -197,7 +197,7 @@ def test_points_that_cannot_be_compiled_are_listed_with_the_reason(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ([("loss: squared", "loss: zero_one"), WITH_PRIOR], [*ALL[:2], *ALL[5:]]),
+        ([("loss: squared", "loss: zero_one"), WITH_PRIOR], [*ALL[:1], "subset_selection", *ALL[1:2], *ALL[5:]]),
         ([("loss: squared", "loss: poisson")],
          ["randomized_response", "rr_with_prior", "rr_on_bins", "optimal_unbiased, grid 13",
           "exponential"]),
@@ -205,7 +205,8 @@ def test_points_that_cannot_be_compiled_are_listed_with_the_reason(tmp_path):
          [m if m != "optimal_unbiased" else "optimal_unbiased, grid 13" for m in ALL]),
         ([*CATEGORIES,
           ("{kind: rr_on_bins}", "{kind: rr_top_k, k: 2}")],
-         ["randomized_response", "rr_top_k, k 2", "rr_with_prior", "exponential"]),
+         ["randomized_response", "subset_selection", "rr_top_k, k 2", "rr_with_prior",
+          "exponential"]),
         ([("{kind: rr_on_bins}", "{kind: optimal_unbiased, bias: {max: 0.5}}")],
          [*ALL[:4], "optimal_unbiased, max bias 0.5", *ALL[4:]]),
         ([("{kind: integer, min: 1, max: 6}",

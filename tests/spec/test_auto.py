@@ -46,9 +46,9 @@ def test_choice_and_reason(loss, goal, chosen):
 
 def test_sets_are_chosen_where_they_say_more_than_labels():
     text = with_auto("zero_one", "training")
-    assert "epsilon: 1" in text
+    assert "epsilon: 1.0" in text
     for epsilon, chosen in (("0.5", "subset_selection"), ("9", "randomized_response")):
-        spec = parse_spec(text.replace("epsilon: 1", f"epsilon: {epsilon}"))
+        spec = parse_spec(text.replace("epsilon: 1.0", f"epsilon: {epsilon}"))
         assert spec.named_mechanism.kind == chosen
 
 

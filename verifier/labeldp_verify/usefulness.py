@@ -94,8 +94,8 @@ class Usefulness:
         if self.deviation is not None:
             lines.append(("one private label", f"sd {_span(self.deviation)}{_off(self.unbiased)}"))
         if self.kept is not None:
-            held = "is the true one" if self.classes is None else _holds(self.classes)
-            lines.append(("one private label", f"{held} with probability {_span(self.kept)}"))
+            what = "is the true one" if self.classes is None else _holds(self.classes)
+            lines.append(("one private label", f"{what} with probability {_span(self.kept)}"))
         what = "a mean" if self.deviation is not None else "a share"
         if self.variance is not None:
             first, *others = [(f"{n:,}", _short(self.error(n))) for n in _row_counts(rows)]
@@ -199,7 +199,7 @@ def _of_categories(
     belief: tuple[tuple[float, float], ...],
 ) -> Usefulness:
     shown, sets = sample(domain.size, _SAMPLE), sets_of(randomizer)
-    probabilities = _kept(domain, randomizer, shown)
+    probabilities = kept_probabilities(domain, randomizer, shown)
     classes = None if sets is None else (min(sets.sizes), max(sets.sizes))
     shares = prior[shown]
     average = float(shares @ probabilities / shares.sum()) if shares.sum() else 0.0
@@ -217,12 +217,12 @@ def _of_categories(
     return Usefulness(None, kept, None, True, variance, worst, worth, belief, classes)
 
 
-def _kept(domain: Domain, randomizer: Randomizer, shown: Sequence[int]) -> Floats:
+def kept_probabilities(domain: Domain, randomizer: Randomizer, shown: Sequence[int]) -> Floats:
     """[n] Pr[the private label is the true one, or a set with it] for labels of these indices."""
     sets = sets_of(randomizer)
     if sets is not None:
-        held = zip(rows(randomizer, shown), sets.matrix[shown], strict=True)
-        return np.array([float(row[members].sum()) for row, members in held])
+        pairs = zip(rows(randomizer, shown), sets.matrix[shown], strict=True)
+        return np.array([float(row[members].sum()) for row, members in pairs])
     labels = domain.labels()
     outputs = indices_of(randomizer, (labels[i] for i in shown))
     same = [(i, index) for i, index in zip(shown, outputs, strict=True) if index is not None]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_verify import DEFAULT_BUDGET, Budget
-from labeldp_verify.verified import DecodedGroups
+from labeldp_verify.forms import Domain, IntegerDomain, sets_of
+from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import TableReader, open_table
@@ -83,7 +84,7 @@ def estimate_table(
     reader = open_table(
         table,
         column,
-        decoded.domain,
+        _outputs_domain(decoded),
         all_columns=True,
         group_columns=renamed(stated, group_columns or {}),
         form=form,
@@ -104,6 +105,13 @@ def estimate_table(
     with (_silent if by is None else progress)("estimating", every) as count:
         found = estimation(counts, target, count)
     return Aggregates(column, target, found, estimation)
+
+
+def _outputs_domain(decoded: Decoded | DecodedGroups) -> Domain:
+    """What private labels look like in a table: labels, or the numbers of sets."""
+    if isinstance(decoded, Decoded) and sets_of(decoded.randomizer) is not None:
+        return IntegerDomain(0, decoded.randomizer.outputs - 1)
+    return decoded.domain
 
 
 def _of_tables(

@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import matrix
-from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer
+from labeldp_verify.analysis.sets import set_weights
+from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer, sets_of
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.inspection import Decoded
@@ -112,6 +113,9 @@ def invert(decoded: Decoded, classes: LabelClasses) -> Inverse:
             "of labels give the same outputs"
         )
     table = class_matrix(decoded, classes)
+    if sets_of(decoded.randomizer) is not None:
+        # Two values a class, a hit or none, whose distribution is known for few rows, too.
+        return Inverse(table, set_weights(decoded.randomizer))
     weights = least_variance_inverse(table)
     if weights is None:
         raise NotEstimableError(

@@ -105,9 +105,8 @@ def mean_estimator(decoded: Decoded, classes: LabelClasses, inverse: Inverse | N
     domain = decoded.domain
     if isinstance(domain, CategoricalDomain):
         raise NotEstimableError("categories have none")
-    bias = decoded.certificate.utility.largest_bias
-    assert bias is not None
-    unbiased = bias <= _UNBIASED * float(domain.max - domain.min)
+    bias = decoded.certificate.utility.largest_bias  # none of sets of numbers
+    unbiased = bias is not None and bias <= _UNBIASED * float(domain.max - domain.min)
     if unbiased and inverse is None:
         return UnbiasedMean.of(decoded, classes)
     if not classes.are_single:

@@ -14,6 +14,7 @@ from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.tools.inspection.facts import (
     LabelFacts,
+    OutputFacts,
     label_at,
     label_facts,
     noise_facts,
@@ -51,7 +52,9 @@ def inspection_json(decoded: Decoded, asked: Sequence[int] = ()) -> dict[str, An
         "usefulness": decoded.usefulness.to_json(decoded.rows),
         "warnings": [asdict(part) for part in decoded.shortcomings],
         "matrix": _matrix(decoded, rows),
-        "outputs": [asdict(facts) for facts in output_facts(r, sample(r.outputs, MAX_LISTED))],
+        "outputs": [
+            _output(facts) for facts in output_facts(domain, r, sample(r.outputs, MAX_LISTED))
+        ],
         "labels": [_label(facts) for facts in label_facts(domain, r, shown)],
         "noise": None if noise is None else asdict(noise),
     }
@@ -89,6 +92,13 @@ def _matrix(decoded: Decoded, rows: list[int]) -> dict[str, Any]:
     note = "float64, correct to a few units in the last place" + (f"; {note}" if note else "")
     floats = matrix(r, rows).tolist()
     return {"exact": False, "note": note, "labels": labels, "rows": floats}
+
+
+def _output(facts: OutputFacts) -> dict[str, Any]:
+    plain = asdict(facts)
+    if facts.members is None:
+        del plain["members"]
+    return plain
 
 
 def _label(facts: LabelFacts) -> dict[str, Any]:

@@ -16,9 +16,7 @@ from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_art
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import (
     columns,
-    entries,
     equally_likely,
-    indices_of,
     noise_quantiles,
     value,
 )
@@ -32,9 +30,12 @@ from labeldp_verify.forms import (
     Randomizer,
     RealDomain,
     WindowRandomizer,
+    are_numbers,
+    sets_of,
 )
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.window import Output
+from labeldp_verify.usefulness import kept_probabilities
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.errors import InputError
@@ -183,7 +184,7 @@ class LabelFacts:
     Attributes:
         label: as the spec writes it.
         mean, bias, deviation: E[output], E[output] − label, and the standard deviation.
-        unchanged: Pr[output = label].
+        unchanged: Pr[output = label], or that the output is a set with the label.
         window: of a window randomizer, else None.
     """
 
@@ -200,7 +201,8 @@ class OutputFacts:
     """One column of the matrix.
 
     Attributes:
-        value: of the output.
+        value: of the output; of a set its number.
+        members: the labels of the set, or None.
         base: Pr[output] that every label has alike (window randomizers), else None.
         least, most: of Pr[output | label] over all labels.
     """
@@ -209,6 +211,7 @@ class OutputFacts:
     base: float | None
     least: float
     most: float
+    members: list[Category | float] | None = None
 
 
 @dataclass(frozen=True)
@@ -237,33 +240,33 @@ class NoiseFacts:
 def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -> list[LabelFacts]:
     """The facts of the labels of these indices, from exact sums."""
     exact = domain.labels()
-    moments = None if isinstance(domain, CategoricalDomain) else analyse(randomizer).moments()
+    moments = analyse(randomizer).moments() if are_numbers(domain, randomizer) else None
     lines = _Line(randomizer) if isinstance(randomizer, WindowRandomizer) else None
-    outputs = indices_of(randomizer, (exact[y] for y in labels))
-    same = dict(zip(labels, outputs, strict=True))
-    kept = entries(randomizer, ((y, i) for y in labels if (i := same[y]) is not None))
     facts = []
-    for y in labels:
+    probabilities = kept_probabilities(domain, randomizer, labels).tolist()
+    for y, kept in zip(labels, probabilities, strict=True):
         mean = bias = deviation = None
         if moments is not None:
             first, second = moments[0](y), moments[1](y)
             mean, bias = float(first), float(first - Fraction(exact[y]))
             deviation = math.sqrt(second - first**2)
-        unchanged = 0.0 if same[y] is None else next(kept)
         window = None if lines is None else lines.window(y)
-        facts.append(LabelFacts(label_at(domain, y), mean, bias, deviation, unchanged, window))
+        facts.append(LabelFacts(label_at(domain, y), mean, bias, deviation, kept, window))
     return facts
 
 
-def output_facts(randomizer: Randomizer, outputs: Sequence[int]) -> list[OutputFacts]:
+def output_facts(
+    domain: Domain, randomizer: Randomizer, outputs: Sequence[int]
+) -> list[OutputFacts]:
     """The facts of the outputs of these indices; the range is over all labels."""
-    facts = []
+    facts, sets = [], sets_of(randomizer)
     for i, over_labels in zip(outputs, columns(randomizer, outputs), strict=True):
         base = None
         if isinstance(randomizer, WindowRandomizer):
             base = randomizer.base[i] / randomizer.words
         least, most = float(over_labels.min()), float(over_labels.max())
-        facts.append(OutputFacts(value(randomizer, i), base, least, most))
+        members = None if sets is None else [label_at(domain, y) for y in sets.members(i)]
+        facts.append(OutputFacts(value(randomizer, i), base, least, most, members))
     return facts
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from labeldp_verify.analysis.probabilities import Floats, likely_outputs, range_sums, value
-from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain
+from labeldp_verify.forms import AdditiveRandomizer, are_numbers
 from labeldp_verify.forms.window import Output
 from labeldp_verify.verified import Decoded
 from numpy.typing import NDArray
@@ -88,11 +88,11 @@ def heat_map(decoded: Decoded, labels: Sequence[int] | None = None, room: Room =
         columns = min(domain.size, COLUMNS)
         labels = [(2 * j + 1) * domain.size // (2 * columns) for j in range(columns)]
     first, last = likely_outputs(r, SHOWN_NOISE)
-    if isinstance(domain, CategoricalDomain):
-        starts, edges, own = _groups(0, r.outputs, -0.5, 1.0, room)
-    elif isinstance(r, AdditiveRandomizer):
+    if isinstance(r, AdditiveRandomizer):
         low = float(value(r, first)) - r.unit / 2
         starts, edges, own = _groups(first, last + 1, low, r.unit, room)
+    elif not are_numbers(domain, r):
+        starts, edges, own = _groups(0, r.outputs, -0.5, 1.0, room)
     else:
         values = np.array(r.values, dtype=np.float64)
         step = (domain.max - domain.min) / (domain.size - 1)

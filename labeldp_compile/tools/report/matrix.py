@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.forms import are_numbers, sets_of
 from labeldp_verify.printable import clipped
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
@@ -71,7 +71,7 @@ def draw_matrix(
     scale.set_yticks([(p / most) ** _POWER for p in ticks], [plain(p, 2) for p in ticks])
     what = "probability of the output" if heat.cell_height is None else "probability in a cell"
     scale.set_title(what, loc="right", fontsize=SMALL, color=INK)
-    if not isinstance(decoded.domain, CategoricalDomain):
+    if are_numbers(decoded.domain, decoded.randomizer):
         ends = (
             max(label_axis[0], heat.output_axis[0]),
             min(label_axis[1], heat.output_axis[1]),
@@ -100,9 +100,10 @@ def _round_numbers(most: float) -> list[float]:
 
 
 def _name_outputs(axes: Any, decoded: Decoded) -> None:
-    if isinstance(decoded.domain, CategoricalDomain):
+    if not are_numbers(decoded.domain, decoded.randomizer):
         values = getattr(decoded.randomizer, "values", ())
-        axes.set_ylabel("output")
+        sets = sets_of(decoded.randomizer)
+        axes.set_ylabel("output" if sets is None else "output: the number of a set of labels")
         name_categories(axes.yaxis, [clipped(str(value), 40) for value in values])
         return
     axes.set_ylabel("output (what leaves in the label's place)")

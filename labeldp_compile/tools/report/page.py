@@ -10,8 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.certificate import PROVED, Certificate, PrivatePriorClaims
-from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.certificate import PROVED, SETS_PROVED, Certificate, PrivatePriorClaims
+from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
 from labeldp_verify.shortcomings import Shortcoming, relevant
 from markupsafe import Markup
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 MOST_LABELS = 10  # of one person
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
 _TABLE_GROUPS = 200
+_TABLE_SETS, _SET_LABELS = 12, 6
 _MOST_TEXT, _COLUMNS = 200_000, 400
 _SCRIPT = Path(__file__).with_name("posterior.js")
 _FIGURES = (
@@ -55,6 +56,8 @@ _FIGURES = (
     ("ε in total", "privacy.epsilon_total"),
     ("noisy label loss", "utility.noisy_label_loss"),
     ("its lower bound", "utility.loss_lower_bound"),
+    ("noise of shares", "sets.noise"),
+    ("the least possible", "sets.least_noise"),
     ("largest bias", "utility.largest_bias"),
     ("number of labels", "labels"),
     ("number of outputs", "outputs"),
@@ -133,7 +136,10 @@ def _about(decoded: Decoded) -> dict[str, Any]:
     loss = certificate.utility.noisy_label_loss
     return {
         "certificate": certificate,
-        "numeric": not isinstance(domain, CategoricalDomain),
+        "numeric": are_numbers(domain, decoded.randomizer),
+        "sets": _sets(decoded),
+        "share_gap": 0.0 if certificate.sets is None else max(certificate.sets.gap, 0.0),
+        "set_size": _set_size(decoded),
         "unbiased": _unbiased(decoded),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
         "ratio": Fraction(certificate.exact.realised_ratio),
@@ -155,7 +161,7 @@ def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]
     for what, field in _FIGURES:
         value: Any = certificate
         for key in field.split("."):
-            value = getattr(value, key)
+            value = getattr(value, key, None)
         if value is None:
             continue
         if field == "privacy.epsilon_label_bound":
@@ -163,7 +169,7 @@ def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]
             shown = data_above(bound, 7, field)
         else:
             shown = data(value, 9 if isinstance(value, int) else 7, field)
-        yield what, shown, field in PROVED, field
+        yield what, shown, field in (*PROVED, *SETS_PROVED), field
 
 
 def _why_no_bound(certificate: Certificate) -> str:
@@ -258,12 +264,37 @@ def _risen(decoded: Decoded, seen: Seen) -> str:
     first, last, count = seen.risen
     if not count:
         return "none"
+    sets = sets_of(decoded.randomizer)
+    if sets is not None:
+        return _listed(decoded.domain, sets.members(int(seen.value)))
     lowest, highest = (name(label_at(decoded.domain, index)) for index in (first, last))
     if count == 1:
         return lowest
     if isinstance(decoded.domain, CategoricalDomain) or count != last - first + 1:
         return f"{count:,} of {decoded.domain.size:,} labels"
     return Markup("{} … {}").format(lowest, highest)
+
+
+def _listed(domain: Domain, members: list[int]) -> Markup:
+    """The labels of a set, as far as there is room."""
+    shown = Markup(", ").join(name(label_at(domain, y)) for y in members[:_SET_LABELS])
+    more = len(members) - _SET_LABELS
+    return shown + (f" and {more:,} more" if more > 0 else "")
+
+
+def _sets(decoded: Decoded) -> dict[str, Any] | None:
+    """Of outputs that are sets: how many labels they hold, and some of them."""
+    sets = sets_of(decoded.randomizer)
+    if sets is None:
+        return None
+    shown = sample(len(sets.blocks), _TABLE_SETS)
+    return {"listed": [(o, _listed(decoded.domain, sets.members(o))) for o in shown]}
+
+
+def _set_size(decoded: Decoded) -> str:
+    """How many labels a set holds, where outputs are sets."""
+    classes = decoded.usefulness.classes
+    return "" if classes is None else " to ".join(f"{n:,}" for n in dict.fromkeys(classes))
 
 
 def _losses(decoded: Decoded, compared: Comparison | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.strays import strays
-from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.forms import are_numbers
 from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming
 from labeldp_verify.usefulness import ROWS, half_width
 
@@ -155,7 +155,7 @@ def measure(
     privacy, utility = artifact.certificate.privacy, artifact.certificate.utility
     bias = utility.largest_bias
     domain, variance = named.domain, None
-    if not isinstance(domain, CategoricalDomain):
+    if are_numbers(domain, artifact.randomizer):
         variance = float(_mean(analyse(artifact.randomizer).variances(), prior.weights))
     found, groups = artifact.decoded, None
     if by_group is not None:

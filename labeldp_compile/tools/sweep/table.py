@@ -46,9 +46,8 @@ def cells(sweep: Sweep, point: Point) -> list[str]:
     """One row, in the order of ``header``; the bias of an unbiased mechanism is 0."""
     moments = []
     if _numeric(sweep):
-        assert point.largest_bias is not None and point.rms_bias is not None
         biases = (point.largest_bias, point.rms_bias)
-        moments = [UNBIASED if point.unbiased else f"{bias:.4g}" for bias in biases]
+        moments = [_bias(bias, unbiased=point.unbiased) for bias in biases]
     error = point.error()
     return [
         point.mechanism,
@@ -60,6 +59,13 @@ def cells(sweep: Sweep, point: Point) -> list[str]:
         f"{point.bytes:,}",
         f"{point.seconds:.2f}",
     ]
+
+
+def _bias(bias: float | None, *, unbiased: bool) -> str:
+    """Sets of numbers have none."""
+    if bias is None:
+        return "–"
+    return UNBIASED if unbiased else f"{bias:.4g}"
 
 
 def _of_groups(point: Point) -> list[str]:

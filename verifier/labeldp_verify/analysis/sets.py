@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer
+from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer, sets_of
 from labeldp_verify.forms.window import Segment
 
 Words = NDArray[np.uint64]
@@ -24,16 +24,25 @@ def share_noise(randomizer: Randomizer) -> Fraction:
     Pr[c ∈ Z | y] is a_c, and a_c + s if y = c, whatever else y is: that is demanded, exactly, and
     makes the estimate unbiased. Raises ValueError for integers of which it is not true.
     """
-    if isinstance(randomizer, WindowRandomizer):
-        lows, rise = _of_singletons(randomizer)
-    elif isinstance(randomizer, TableRandomizer):
-        lows, rise = _of_blocks(randomizer)
-    else:
-        raise ValueError("noise is added to numbers, not to classes")
+    lows, rise = _levels(randomizer)
     k, words = len(lows), randomizer.words
     inside = sum((low + rise) * (words - low - rise) for low in lows)
     outside = sum(low * (words - low) for low in lows)
     return Fraction(inside + (k - 1) * outside, k * rise * rise)
+
+
+def set_weights(randomizer: Randomizer) -> NDArray[np.float64]:
+    """[m, k] the estimate ê of the one-hot label from each private label: P·ê = I.
+
+    Raises ValueError where ``share_noise`` does. Of blocks that differ in size it is not quite the
+    estimate of least variance, but counts hits, which are binomial.
+    """
+    lows, rise = _levels(randomizer)
+    sets = sets_of(randomizer)
+    member = np.eye(len(lows), dtype=bool) if sets is None else sets.matrix.T
+    missed = np.array([-low / rise for low in lows])
+    hit = np.array([(randomizer.words - low) / rise for low in lows])
+    return np.where(member, hit, missed)
 
 
 def least_share_noise(classes: int, ratio: Fraction) -> Fraction:
@@ -53,6 +62,15 @@ def noise_of_subsets(classes: int, size: int, ratio: Fraction) -> Fraction:
     spread = size * outside * (ratio - 1) ** 2 / (size * ratio + outside) ** 2
     information = classes * spread / (classes - 1)
     return (classes - 1) * (1 / information - Fraction(1, classes))
+
+
+def _levels(randomizer: Randomizer) -> tuple[list[int], int]:
+    """a·2^B [k] and s·2^B."""
+    if isinstance(randomizer, WindowRandomizer):
+        return _of_singletons(randomizer)
+    if isinstance(randomizer, TableRandomizer):
+        return _of_blocks(randomizer)
+    raise ValueError("noise is added to numbers, not to classes")
 
 
 def _of_singletons(randomizer: WindowRandomizer) -> tuple[list[int], int]:

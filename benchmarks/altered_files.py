@@ -1,6 +1,7 @@
-"""Altered files with a table for each group: how many does ``labeldp verify`` refuse?
+"""Altered files with tables by group, or with sets of labels: does ``labeldp verify`` refuse all?
 
-    python benchmarks/altered_groups.py --files 6000
+    python benchmarks/altered_files.py groups --files 6000
+    python benchmarks/altered_files.py sets --files 6000
 
 Each file is an honest one, changed at one place: a byte, the length, an entry of a constant, a
 node, a leaf of the certificate that the file must prove, or the integers themselves (so that a
@@ -23,10 +24,11 @@ import numpy as np
 import onnx
 from labeldp_verify import check_bytes
 from labeldp_verify.artifact import canonical_json, tables_digest, write_model
-from labeldp_verify.certificate import GROUPS_PROVED, PROVED, Certificate
-from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups
+from labeldp_verify.certificate import GROUPS_PROVED, PROVED, SETS_PROVED, Certificate
+from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups, Sets, TableRandomizer
 from labeldp_verify.forms.window import Segment
 
+from labeldp_compile.assembly import assemble
 from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.prior import Prior
 from labeldp_compile.prior.asked_groups import numbered
@@ -69,8 +71,42 @@ def honest(groups, mechanism):
     return spec.domain, assemble_groups(spec, GroupedPrior(groups, pooled, tables), "0" * 64)
 
 
+SETS_SPEC = """
+version: 1
+name: altered
+label:
+  column: y
+  domain: {domain}
+  out_of_domain: {rule}
+loss: zero_one
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: subset_selection}}
+"""
+TEXT = "{{kind: categorical, values: [{}]}}"
+SETS = [  # all subsets, designs, shortened ones, integers, and single labels
+    (TEXT.format("a, b, c, d"), "{default: a}", "0.4"),
+    (TEXT.format("a, b, c, d, e, f, g"), "{default: c}", "1"),
+    ("{kind: integer, min: 3, max: 12}", "clamp", "0.5"),
+    (TEXT.format(", ".join(f"c{i}" for i in range(31))), "{default: c0}", "1"),
+    (TEXT.format(", ".join(map(str, range(17)))), "{default: 5}", "2"),
+    (TEXT.format("a, b, c, d"), "{default: a}", "3"),
+]
+
+
+def honest_set(domain, rule, epsilon):
+    """A file whose private labels are sets."""
+    spec = parse_spec(SETS_SPEC.format(domain=domain, rule=rule, epsilon=epsilon))
+    weights = [1] * spec.domain.size
+    statement = {"kind": "uniform", "weights": weights}
+    prior = Prior(weights, Fraction(0), Fraction(epsilon), statement)
+    return spec.domain, assemble(spec, prior, "0" * 64)
+
+
 class Alterations:
     """One honest file, and ways to change it; each gives bytes, or None where nothing changed."""
+
+    proved = (*PROVED, *GROUPS_PROVED)
 
     def __init__(self, domain, artifact, generator):
         self.domain, self.artifact, self.random = domain, artifact, generator
@@ -138,7 +174,7 @@ class Alterations:
         Not of the witnesses: another one may prove the same bound as well.
         """
         stated = self.artifact.certificate.to_json()
-        proved = [p for p in (*PROVED, *GROUPS_PROVED) if not p.endswith("optimality")]
+        proved = [p for p in self.proved if not p.endswith("optimality")]
         path = self.random.choice(proved).split(".")
         holder, key = stated, path[-1]
         for part in path[:-1]:
@@ -180,6 +216,49 @@ class Alterations:
             return None
 
 
+class SetAlterations(Alterations):
+    """The same of a file whose private labels are sets, or single labels."""
+
+    proved = (*PROVED, *SETS_PROVED)
+
+    def integers(self):
+        """Other probabilities, or other sets, with the claims of the honest ones."""
+        r = self.artifact.integers
+        changed = (
+            self._other_table(r) if isinstance(r, TableRandomizer) else _altered(r, self.random)
+        )
+        if changed is None or changed == r:
+            return None
+        certificate = self.artifact.certificate
+        digests = replace(certificate.digests, tables=tables_digest(self.domain, changed))
+        stated = replace(certificate, digests=digests)
+        if isinstance(r, TableRandomizer) and self.random.random() < 0.5:
+            stated = replace(stated, sets=replace(stated.sets, blocks=changed.sets.to_hex()))
+        try:
+            return write_model(self.domain, changed, stated.to_json())
+        except Exception:
+            return None
+
+    def _other_table(self, r):
+        counts, blocks = [list(row) for row in r.counts], list(r.sets.blocks)
+        kind = self.random.choice(["words", "rows", "outputs", "member", "sets"])
+        i, j = self.random.sample(range(r.outputs), 2)
+        y, z = self.random.sample(range(len(counts)), 2)
+        if kind == "words":
+            step = min(self.random.choice([1, 2, 1 << 10, 1 << 50]), counts[y][j] - 1)
+            counts[y][i], counts[y][j] = counts[y][i] + step, counts[y][j] - step
+        elif kind == "rows":
+            counts[y], counts[z] = counts[z], counts[y]
+        elif kind == "outputs":
+            counts[y][i], counts[y][j] = counts[y][j], counts[y][i]
+        elif kind == "member":
+            blocks[i] ^= 1 << y
+        else:
+            blocks[i], blocks[j] = blocks[j], blocks[i]
+        sets = Sets(r.sets.classes, tuple(blocks))
+        return replace(r, counts=tuple(map(tuple, counts)), sets=sets)
+
+
 def _counts(window):
     """Of each row, how many words give each value; in units that all word sizes share."""
     unit, found = 1 << (62 - window.word_bits), []
@@ -218,7 +297,7 @@ def _altered(window, generator):
         offsets[i] = offsets[generator.randrange(len(offsets))]
     else:
         i = generator.randrange(len(values))
-        values[i] += 0.001
+        values[i] += 0.001 if isinstance(values[i], float) else type(values[i])("7")
     return replace(
         window, base=tuple(base), extra=tuple(extra), offsets=tuple(offsets), values=tuple(values)
     )
@@ -259,11 +338,15 @@ def _with_certificate(proto, stated):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("form", choices=("groups", "sets"))
     parser.add_argument("--files", type=int, default=6000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     generator = random.Random(arguments.seed)
-    files = [Alterations(*honest(g, m), generator) for g in MAPS for m in MECHANISMS]
+    if arguments.form == "groups":
+        files = [Alterations(*honest(g, m), generator) for g in MAPS for m in MECHANISMS]
+    else:
+        files = [SetAlterations(*honest_set(*case), generator) for case in SETS]
     assert all(check_bytes(one.data).ok for one in files)
     kinds = ("byte", "length", "constant", "node", "claim", "integers")
     refused, accepted, steps = Counter(), [], Counter()

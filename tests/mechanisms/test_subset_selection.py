@@ -1,0 +1,231 @@
+"""Subset selection: sets of labels in whole counts, their noise, and the bound that nothing beats."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis.probabilities import matrix
+from labeldp_verify.analysis.sets import least_share_noise, set_weights, share_noise
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, Sets
+
+from labeldp_compile import InputError
+from labeldp_compile.mechanisms.problem import Problem
+from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES, SubsetSelection
+from labeldp_compile.rounding.subset_selection import subset_selection
+from tests.helpers import all_words, compile_text, run
+
+MECHANISM = SubsetSelection(kind="subset_selection")
+EPSILONS = [Fraction(1, 2), Fraction(1), Fraction(2)]
+SPEC = """
+version: 1
+name: kinds
+label:
+  column: kind
+  domain: {domain}
+  out_of_domain: {rule}
+loss: zero_one
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: subset_selection}}
+"""
+
+
+def text_of(k, epsilon, name="class"):
+    values = ", ".join(f"{name} {i}" for i in range(k))
+    domain = f"{{kind: categorical, values: [{values}]}}"
+    return SPEC.format(domain=domain, rule=f"{{default: {name} 0}}", epsilon=epsilon)
+
+
+def solve(k, epsilon, word_bits=None):
+    domain = CategoricalDomain(tuple(range(k)), 0)
+    problem = Problem(domain, [1] * k, epsilon, "zero_one", word_bits)
+    return domain, MECHANISM.build(problem).randomizer
+
+
+@pytest.mark.parametrize("k", range(3, 32))
+def test_every_word_gives_the_certified_counts(k):
+    """From the definition: all words of all labels in the running graph, at a small B."""
+    epsilon = EPSILONS[k % 3]
+    _, full = solve(k, epsilon)
+    bits = max(full.outputs.bit_length() + 3, 9)
+    artifact = compile_text(text_of(k, epsilon), word_bits=bits)
+    assert check_bytes(artifact.model).ok
+    words, r = all_words(bits), artifact.randomizer
+    tables = []
+    for y in range(k):
+        tables.append(Counter(run(artifact.model, np.array([f"class {y}"] * len(words)), words)))
+        assert sum(tables[-1].values()) == 2**bits
+    worst = max(
+        Fraction(max(column), min(column))
+        for column in ([table[value] for table in tables] for value in r.values)
+    )
+    assert 1 < worst <= exp_lower(epsilon)
+    if r.form == "window":
+        assert r.values == tuple(f"class {i}" for i in range(k))
+        return
+    for o in r.values:  # e^ε times as often for the labels inside, up to rounding
+        column = [table[o] for table in tables]
+        inside = {y for y, count in enumerate(column) if count > min(column)}
+        assert inside == set(r.sets.members(o)) and 0 < len(inside) < k
+        assert {column[y] for y in inside} == {max(column)}
+
+
+@pytest.mark.parametrize("k", [2, 3, 7, 10, 31, 57, 100])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), *EPSILONS, Fraction(6)])
+def test_the_noise_is_that_of_the_estimate_and_no_less_than_the_bound(k, epsilon):
+    _, randomizer = solve(k, epsilon)
+    table, weights = matrix(randomizer, range(k)), set_weights(randomizer)
+    assert np.abs(table @ weights - np.eye(k)).max() < 1e-9
+    variances = table @ weights**2 - 1.0 * np.eye(k)
+    noise = share_noise(randomizer)
+    assert float(noise) == pytest.approx(variances.sum() / k, rel=1e-9)
+    least = least_share_noise(k, exp_lower(epsilon))
+    assert least * (1 - Fraction(1, 10**12)) < noise < least * Fraction(105, 100)
+    best_inverse = np.linalg.inv(table / table.mean(axis=0) @ table.T)
+    assert float(least) <= np.trace(best_inverse) - 1 + 1e-9 * float(least)
+    assert np.trace(best_inverse) - 1 <= float(noise) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_no_random_mechanism_has_less_noise(k):
+    """The bound against optimisation: columns of any kind, reweighted towards the best."""
+    generator = np.random.default_rng(k)
+    for epsilon in (0.2, 1.0, 2.5):
+        bound = float(least_share_noise(k, Fraction(np.exp(epsilon))))
+        for _ in range(200):
+            columns = _random_columns(generator, k, np.exp(epsilon))
+            table = _with_rows_of_one(columns, generator)
+            if table is None:
+                continue
+            information = table / table.mean(axis=0) @ table.T
+            assert np.trace(np.linalg.inv(information)) - 1 >= bound * (1 - 1e-9)
+
+
+def _random_columns(generator, k, ratio):
+    """[k, m] columns within a factor of ``ratio``; many of them on its ends."""
+    m = int(generator.integers(k, 4 * k + 2))
+    inside = generator.random((k, m)) ** generator.choice([0.2, 1, 5])
+    columns = ratio ** np.where(generator.random((k, m)) < 0.7, np.rint(inside), inside)
+    every = np.arange(2**k)[:, None] >> np.arange(k) & 1
+    return np.hstack([columns, ratio ** every.T.astype(float)])
+
+
+def _with_rows_of_one(columns, generator):
+    """Columns scaled so that rows sum to 1: a vertex, or a mixture of those, of a linear program."""
+    from scipy.optimize import linprog  # noqa: PLC0415
+
+    found = np.zeros(columns.shape[1])
+    for _ in range(2):
+        cost = generator.normal(size=columns.shape[1])
+        found = found + linprog(cost, A_eq=columns, b_eq=np.ones(len(columns))).x / 2
+    table = (columns * found)[:, found > 1e-12]
+    smallest = np.linalg.svd(table, compute_uv=False).min()
+    return table if smallest > 1e-6 else None
+
+
+def test_large_epsilon_is_randomized_response_with_its_labels():
+    for text, labels in ((text_of(5, 4), ["class 0", "class 4"]), (_integers(4), [3, 12])):
+        artifact = compile_text(text)
+        assert artifact.certificate.form == "window" and artifact.certificate.sets.blocks is None
+        assert check_bytes(artifact.model).ok
+        assert set(labels) <= set(artifact.randomizer.values)
+        assert artifact.certificate.sets.gap < 1e-9
+
+
+def _integers(epsilon):
+    return SPEC.format(
+        domain="{kind: integer, min: 3, max: 12}", rule="clamp", epsilon=epsilon
+    )
+
+
+def test_integers_answer_with_sets_too_and_are_clamped():
+    artifact = compile_text(_integers("0.5"))
+    assert check_bytes(artifact.model).ok and artifact.certificate.utility.largest_bias is None
+    words = np.arange(4096, dtype=np.uint64) << np.uint64(52)
+    assert run(artifact.model, np.full(4096, -9), words) == run(
+        artifact.model, np.full(4096, 3), words
+    )
+    decoded = check_bytes(artifact.model).require().decoded
+    assert decoded.usefulness.classes == (4, 4) and not decoded.shortcomings
+    assert decoded.usefulness.deviation is None and decoded.usefulness.kept is not None
+
+
+def test_the_loss_is_that_of_a_label_drawn_from_the_set():
+    artifact = compile_text(text_of(6, 1))
+    r, total = artifact.randomizer, Fraction(0)
+    for y in range(6):
+        for o, count in enumerate(r.counts[y]):
+            members = r.sets.members(o)
+            if y in members:
+                total += Fraction(count, len(members))
+    assert artifact.certificate.exact.noisy_label_loss == str(1 - total / r.words / 6)
+
+
+def test_the_leftover_words_keep_the_estimate_unbiased():
+    """Exactly: the first block has them under every label."""
+    members = Sets(4, (0b0011, 0b0101, 0b1001, 0b0110, 0b1010, 0b1100)).matrix.T
+    for bits in range(8, 16):
+        r = subset_selection(members, Fraction(1), bits)
+        lows = [min(column) for column in zip(*r.counts, strict=True)]
+        tops = [max(column) for column in zip(*r.counts, strict=True)]
+        assert len({top - low for low, top in zip(lows, tops, strict=True)}) == 1
+        assert len(set(lows[1:])) == 1 and 0 <= lows[0] - lows[1] < 3
+        for c in range(4):
+            hit = [
+                Fraction(sum(row[o] for o in range(6) if r.sets.blocks[o] >> c & 1), r.words)
+                for row in r.counts
+            ]
+            assert len({p for y, p in enumerate(hit) if y != c}) == 1 and hit[c] > max(
+                p for y, p in enumerate(hit) if y != c
+            )
+
+
+def test_too_many_classes_and_too_few_words_are_refused():
+    domain = IntegerDomain(0, MAX_CLASSES)
+    with pytest.raises(ValueError, match="randomized_response"):
+        MECHANISM.require_feasible(domain, "zero_one", Fraction(1))
+    with pytest.raises(InputError, match="randomized_response"):
+        compile_text(
+            SPEC.format(domain="{kind: integer, min: 0, max: 2000}", rule="clamp", epsilon=1)
+        )
+    with pytest.raises(ValueError, match="words of 4 bits"):
+        solve(10, Fraction(1, 100), 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda r: _with_blocks(r, r.sets.blocks[::-1]), "not what the probabilities"),
+        (lambda r: _moved(r, 1), "inside a set"),
+        (lambda r: _swapped(r), "not what the probabilities"),
+    ],
+    ids=["blocks", "words", "rows"],
+)
+def test_integers_that_are_no_design_have_no_noise(change, reason):
+    _, r = solve(7, Fraction(1, 2))
+    with pytest.raises(ValueError, match=reason):
+        share_noise(change(r))
+
+
+def test_pairs_that_are_not_balanced_are_refused():
+    members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)
+    with pytest.raises(ValueError, match="pairs"):
+        share_noise(subset_selection(members, Fraction(1), 20))
+
+
+def _with_blocks(r, blocks):
+    return type(r)(r.word_bits, r.counts, r.values, Sets(r.sets.classes, tuple(blocks)))
+
+
+def _moved(r, step):
+    rows = [list(row) for row in r.counts]
+    rows[0][0], rows[0][1] = rows[0][0] + step, rows[0][1] - step
+    return type(r)(r.word_bits, tuple(map(tuple, rows)), r.values, r.sets)
+
+
+def _swapped(r):
+    rows = [r.counts[1], r.counts[0], *r.counts[2:]]
+    return type(r)(r.word_bits, tuple(rows), r.values, r.sets)

@@ -1,0 +1,71 @@
+"""The catalogue of designs, and the choice of one by exact noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from labeldp_compile.solve.block_designs.affine import affine_spaces
+from labeldp_compile.solve.block_designs.cyclotomic import cyclotomic, quartic
+from labeldp_compile.solve.block_designs.design import Candidate, Design
+from labeldp_compile.solve.block_designs.noise import relative
+from labeldp_compile.solve.block_designs.projective import projective_spaces
+from labeldp_compile.solve.block_designs.subsets import singletons, subsets
+from labeldp_compile.solve.block_designs.twin_primes import twin_primes
+
+_MORE = Fraction(1, 1000)  # noise that fewer blocks are worth
+_ROUNDING = 1e-9  # far above the rounding of `relative`
+
+
+def best_design(classes: int, ratio: Fraction, max_blocks: int) -> Design:
+    """The design of least noise on k classes at ``ratio`` E > 1, with at most so many blocks.
+
+    Of those within a thousandth of the least noise, the one with the fewest blocks. Blocks that
+    hold no class, or all, are left out. Raises ValueError for fewer than two classes, a ratio of at
+    most 1, and fewer blocks than classes: a design has at least as many (Fisher 1940).
+    """
+    if classes < 2 or ratio <= 1:
+        raise ValueError("a private set needs two or more classes, and a ratio above 1")
+    if max_blocks < classes:
+        raise ValueError("no design has fewer blocks than classes")
+    return _best(classes, ratio, list(catalogue(classes, max_blocks))).design(classes)
+
+
+def catalogue(classes: int, max_blocks: int) -> Iterator[Candidate]:
+    """Every design known for k classes, of at most half density, shortened where it is larger.
+
+    A design on v points shortened to k is worse than one on k points by about 1/k − 1/v, so points
+    beyond what is needed to meet a density are spared.
+    """
+    yield from subsets(classes, max_blocks)
+    yield from projective_spaces(classes, max_blocks)
+    points = min(max_blocks, 4 * classes + 64)
+    yield from twin_primes(classes, points)
+    yield from quartic(classes, points)
+    yield from cyclotomic(classes, max_blocks, min(points, 2 * classes + 64))
+    yield from affine_spaces(classes, max_blocks, points, _small)
+
+
+def _small(order: int, max_blocks: int) -> Iterator[Candidate]:
+    """Designs for the q values of a linear function."""
+    yield singletons(order)
+    yield from projective_spaces(order, max_blocks)
+    yield from quartic(order, min(max_blocks, 2 * order))
+    yield from cyclotomic(order, max_blocks, min(max_blocks, order + order // 2))
+
+
+def _best(classes: int, ratio: Fraction, candidates: list[Candidate]) -> Candidate:
+    """Floats only leave out what is clearly worse."""
+    b, r, pairs = (
+        np.array([getattr(c, name) for c in candidates], dtype=np.float64)
+        for name in ("blocks", "replication", "pairs")
+    )
+    guess = relative(classes, b, r, pairs, ratio)
+    near = np.flatnonzero(guess <= guess.min() * (1 + float(_MORE)) * (1 + _ROUNDING))
+    found = {i: candidates[i].noise(classes, ratio) for i in near.tolist()}
+    most = min(found.values()) * (1 + _MORE)
+    enough = [i for i, v in found.items() if v <= most]
+    # Of equals the first, which has the plainest name.
+    return candidates[min(enough, key=lambda i: (candidates[i].blocks, found[i], i))]

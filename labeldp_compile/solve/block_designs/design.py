@@ -1,0 +1,86 @@
+"""Designs: blocks of classes in which every class, and every pair of classes, is equally often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.solve.block_designs.noise import noise
+
+Blocks = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Blocks that are checked to be pair-balanced; none is empty and none holds every class.
+
+    Attributes:
+        name: in plain words.
+        blocks: [b, k] whether the block holds the class.
+        replication: r, the number of blocks with a class, the same for each.
+        pairs: λ, the number of blocks with a pair of classes, the same for each.
+    """
+
+    name: str
+    blocks: Blocks
+    replication: int
+    pairs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A design that a theorem promises, by its parameters; nothing is built yet.
+
+    Attributes:
+        name: in plain words.
+        points: v, at least the number of classes.
+        blocks: b.
+        replication: r, at most b/2.
+        pairs: λ.
+        build: from k ≤ v the blocks [b, k] on the first k points.
+    """
+
+    name: str
+    points: int
+    blocks: int
+    replication: int
+    pairs: int
+    build: Callable[[int], Blocks]
+
+    def noise(self, classes: int, ratio: Fraction) -> Fraction:
+        """The noise on k of the points."""
+        return noise(classes, self.blocks, self.replication, self.pairs, ratio)
+
+    def design(self, classes: int) -> Design:
+        """The design on the first k points, built and checked.
+
+        Fewer points leave r and λ as they are. Blocks that then hold no class, or all, tell nothing
+        about a label and are left out: the noise only falls. Raises RuntimeError if the blocks are
+        not what was promised.
+        """
+        blocks = self.build(classes)
+        if blocks.shape != (self.blocks, classes):
+            raise RuntimeError(f"the blocks of {self.name} are not as many as promised")
+        _check(self.name, blocks, self.replication, self.pairs)
+        sizes = blocks.sum(axis=1)
+        full = int((sizes == classes).sum())
+        kept = np.ascontiguousarray(blocks[(sizes > 0) & (sizes < classes)])
+        name = self.name
+        if classes < self.points:
+            name = f"{name}, shortened from {self.points}"
+        return Design(name, kept, self.replication - full, self.pairs - full)
+
+
+def _check(name: str, blocks: Blocks, replication: int, pairs: int) -> None:
+    """Counts below 2^53 are exact in float64, and multiply fast."""
+    members = blocks.astype(np.float64)
+    together = members.T @ members
+    expected = np.full_like(together, pairs)
+    np.fill_diagonal(expected, replication)
+    if not np.array_equal(together, expected):
+        raise RuntimeError(f"the blocks of {name} are not balanced")

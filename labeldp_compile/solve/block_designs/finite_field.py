@@ -1,0 +1,137 @@
+"""Finite fields as tables of the powers of a primitive element.
+
+An element of GF(p^n) is an integer below p^n whose digits in base p are the coefficients of a
+polynomial, so addition goes digit by digit. Multiplication adds logarithms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+
+import numpy as np
+
+from labeldp_compile.solve.block_designs.design import Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """GF(q), q = p^n.
+
+    Attributes:
+        prime: p.
+        degree: n.
+        powers: [q − 1] the powers g^0, g^1, … of a primitive element.
+        logs: [q] i for the element g^i; −1 for zero.
+    """
+
+    prime: int
+    degree: int
+    powers: Ints
+    logs: Ints
+
+    @property
+    def order(self) -> int:
+        """The number of elements q."""
+        return len(self.logs)
+
+    def add(self, x: Ints, y: Ints) -> Ints:
+        """The sum, elementwise."""
+        return self._digitwise(x, y, 1)
+
+    def subtract(self, x: Ints, y: Ints) -> Ints:
+        """The difference, elementwise."""
+        return self._digitwise(x, y, -1)
+
+    def multiply(self, x: Ints, y: Ints) -> Ints:
+        """The product, elementwise."""
+        product = self.powers[(self.logs[x] + self.logs[y]) % (self.order - 1)]
+        return np.where((x == 0) | (y == 0), 0, product)
+
+    def _digitwise(self, x: Ints, y: Ints, sign: int) -> Ints:
+        x, y = np.asarray(x), np.asarray(y)
+        total, unit = np.zeros(np.broadcast_shapes(x.shape, y.shape), dtype=np.int64), 1
+        for _ in range(self.degree):
+            total += (x // unit + sign * (y // unit)) % self.prime * unit
+            unit *= self.prime
+        return total
+
+
+@lru_cache(maxsize=64)
+def field(order: int) -> Field:
+    """GF(q). Raises ValueError if ``order`` is not a prime power.
+
+    x is a primitive element of GF(p)[x]/(x^n + f) if and only if its first q − 1 powers differ:
+    they are then all that is not zero, each with an inverse. The first f for which that is so is
+    taken.
+    """
+    found = _prime_powers(max(order, 1).bit_length()).get(order)
+    if found is None:
+        raise ValueError("the order of a finite field is a power of a prime")
+    prime, degree = found
+    if order == 2:
+        return Field(2, 1, np.array([1]), np.array([-1, 0]))
+    for low in count(1):
+        powers = _powers(prime, degree, low)
+        if powers is not None:
+            logs = np.full(order, -1)
+            logs[powers] = np.arange(order - 1)
+            return Field(prime, degree, np.array(powers), logs)
+    raise AssertionError
+
+
+def _powers(prime: int, degree: int, low: int) -> list[int] | None:
+    """The powers of x modulo x^n + f, f with the digits ``low``; None if they are too few."""
+    unit = prime ** (degree - 1)
+    order = unit * prime
+    # What the leading coefficient t of x times an element becomes: −t·f.
+    tails = [_negative_multiple(prime, degree, low, t) for t in range(prime)]
+    powers, x = [1], 1
+    while True:
+        top, rest = divmod(x, unit)
+        x = _plus(prime, degree, rest * prime, tails[top])
+        if x in (0, 1):
+            return powers if x == 1 and len(powers) == order - 1 else None
+        if len(powers) == order - 1:
+            return None
+        powers.append(x)
+
+
+def _negative_multiple(prime: int, degree: int, low: int, times: int) -> int:
+    return sum(-times * (low // prime**i) % prime * prime**i for i in range(degree))
+
+
+def _plus(prime: int, degree: int, x: int, y: int) -> int:
+    if prime == 2:
+        return x ^ y
+    if degree == 1:
+        return (x + y) % prime
+    total, unit = 0, 1
+    for _ in range(degree):
+        total += (x + y) % prime * unit
+        x, y, unit = x // prime, y // prime, unit * prime
+    return total
+
+
+def prime_powers(low: int, high: int) -> list[int]:
+    """The prime powers from ``low`` to ``high``, in increasing order."""
+    return [q for q in _prime_powers(max(high, 1).bit_length()) if low <= q <= high]
+
+
+@lru_cache(maxsize=32)
+def _prime_powers(bits: int) -> dict[int, tuple[int, int]]:
+    """{p^n: (p, n)} below 2^bits, in increasing order."""
+    size = 1 << bits
+    prime = np.ones(size, dtype=bool)
+    prime[:2] = False
+    for i in range(2, int(size**0.5) + 1):
+        if prime[i]:
+            prime[i * i :: i] = False
+    found = {}
+    for p in np.flatnonzero(prime).tolist():
+        q, n = p, 1
+        while q < size:
+            found[q] = (p, n)
+            q, n = q * p, n + 1
+    return dict(sorted(found.items()))

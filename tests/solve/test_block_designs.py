@@ -16,6 +16,7 @@ from labeldp_compile.solve.block_designs.affine import affine_spaces
 from labeldp_compile.solve.block_designs.choice import _small, catalogue
 from labeldp_compile.solve.block_designs.cyclotomic import cyclotomic, quartic
 from labeldp_compile.solve.block_designs.finite_field import field, prime_powers
+from labeldp_compile.solve.block_designs.lines import lines
 from labeldp_compile.solve.block_designs.noise import relative
 from labeldp_compile.solve.block_designs.projective import projective_spaces
 from labeldp_compile.solve.block_designs.subsets import singletons, subsets
@@ -27,6 +28,7 @@ FAMILIES = {
     "subsets": lambda: (d for k in range(2, 13) for d in subsets(k, 1000)),
     "projective": lambda: projective_spaces(2, MOST),
     "affine": lambda: affine_spaces(2, 1500, MOST, _small),
+    "lines": lambda: lines(2, 20_000, 350),
     "quartic": lambda: quartic(2, 1500),
     "twin primes": lambda: twin_primes(2, 350),
     "cyclotomic": lambda: cyclotomic(2, 600, MOST),
@@ -91,10 +93,11 @@ def test_subsets_are_all_subsets_in_order():
 def test_known_designs_are_there():
     """The parameters of the oldest ones, which stand in every textbook."""
     known = {(7, 7, 3, 1), (11, 11, 5, 2), (13, 13, 4, 1), (15, 15, 7, 3), (37, 37, 9, 2)}
+    known |= {(27, 117, 13, 1), (40, 130, 13, 1), (28, 63, 9, 1), (65, 208, 16, 1)}
     known |= {(9, 12, 4, 1), (16, 20, 5, 1), (8, 14, 7, 3), (35, 35, 17, 8), (13, 13, 4, 1)}
     found = {
         (c.points, c.blocks, c.replication, c.pairs)
-        for family in ("projective", "affine", "quartic", "twin primes", "cyclotomic")
+        for family in ("projective", "affine", "lines", "quartic", "twin primes", "cyclotomic")
         for c in FAMILIES[family]()
     }
     assert known <= found

@@ -10,6 +10,7 @@ import numpy as np
 from labeldp_compile.solve.block_designs.affine import affine_spaces
 from labeldp_compile.solve.block_designs.cyclotomic import cyclotomic, quartic
 from labeldp_compile.solve.block_designs.design import Candidate, Design
+from labeldp_compile.solve.block_designs.lines import lines
 from labeldp_compile.solve.block_designs.noise import relative
 from labeldp_compile.solve.block_designs.projective import projective_spaces
 from labeldp_compile.solve.block_designs.subsets import singletons, subsets
@@ -45,6 +46,7 @@ def catalogue(classes: int, max_blocks: int) -> Iterator[Candidate]:
     yield from twin_primes(classes, points)
     yield from quartic(classes, points)
     yield from cyclotomic(classes, max_blocks, min(points, 2 * classes + 64))
+    yield from lines(classes, max_blocks, points)
     yield from affine_spaces(classes, max_blocks, points, _small)
 
 

@@ -16,14 +16,14 @@ from labeldp_compile.solve.block_designs.projective import projective_spaces
 from labeldp_compile.solve.block_designs.subsets import singletons, subsets
 from labeldp_compile.solve.block_designs.twin_primes import twin_primes
 
-_MORE = Fraction(1, 1000)  # noise that fewer blocks are worth
+_MORE = Fraction(1, 2000)  # noise that fewer blocks are worth
 _ROUNDING = 1e-9  # far above the rounding of `relative`
 
 
 def best_design(classes: int, ratio: Fraction, max_blocks: int) -> Design:
     """The design of least noise on k classes at ``ratio`` E > 1, with at most so many blocks.
 
-    Of those within a thousandth of the least noise, the one with the fewest blocks. Blocks that
+    Of those within 1/2000 of the least noise, the one with the fewest blocks. Blocks that
     hold no class, or all, are left out. Raises ValueError for fewer than two classes, a ratio of at
     most 1, and fewer blocks than classes: a design has at least as many (Fisher 1940).
     """

@@ -172,7 +172,7 @@ def draw(lines, path):
         ticks = [t for t in (1, 1.5, 2, 5, 10, 100, 1000) if t <= max(2, ax.get_ylim()[1])]
         ax.set_yticks(ticks, labels=[f"{t:g}" for t in ticks])
         ax.grid(alpha=0.3)
-    figure.supxlabel("ε")
+        ax.set_xlabel("ε")
     figure.supylabel("noise of the one-hot label, over the least of all ε-DP mechanisms")
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)

@@ -11,6 +11,7 @@ AG(n, q).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import isqrt
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def affine_spaces(
     classes: int, max_blocks: int, max_points: int, of: Callable[[int, int], Iterable[Candidate]]
 ) -> Iterator[Candidate]:
     """Those with n ≥ 2 on k … ``max_points`` points; ``of`` gives the designs on q points."""
-    for order in prime_powers(2, int(max_points**0.5)):
+    for order in prime_powers(2, isqrt(max_points)):
         dimension = 2
         while order**dimension <= max_points:
             room = max_blocks // directions(order, dimension)
@@ -45,7 +46,8 @@ def _space(order: int, dimension: int, values: Candidate) -> Candidate:
 
     name = f"hyperplanes of AG({dimension}, {order})"
     if values.pairs:
-        name = f"AG({dimension}, {order}) over {values.name}"
+        shortened = f" shortened to {order}" if values.points > order else ""
+        name = f"AG({dimension}, {order}) over {values.name}{shortened}"
     return Candidate(
         name,
         order**dimension,

@@ -10,19 +10,20 @@ import numpy as np
 from labeldp_compile.solve.block_designs.affine import affine_spaces
 from labeldp_compile.solve.block_designs.cyclotomic import cyclotomic, quartic
 from labeldp_compile.solve.block_designs.design import Candidate, Design
+from labeldp_compile.solve.block_designs.lines import lines
 from labeldp_compile.solve.block_designs.noise import relative
 from labeldp_compile.solve.block_designs.projective import projective_spaces
 from labeldp_compile.solve.block_designs.subsets import singletons, subsets
 from labeldp_compile.solve.block_designs.twin_primes import twin_primes
 
-_MORE = Fraction(1, 1000)  # noise that fewer blocks are worth
+_MORE = Fraction(1, 2000)  # noise that fewer blocks are worth
 _ROUNDING = 1e-9  # far above the rounding of `relative`
 
 
 def best_design(classes: int, ratio: Fraction, max_blocks: int) -> Design:
     """The design of least noise on k classes at ``ratio`` E > 1, with at most so many blocks.
 
-    Of those within a thousandth of the least noise, the one with the fewest blocks. Blocks that
+    Of those within 1/2000 of the least noise, the one with the fewest blocks. Blocks that
     hold no class, or all, are left out. Raises ValueError for fewer than two classes, a ratio of at
     most 1, and fewer blocks than classes: a design has at least as many (Fisher 1940).
     """
@@ -45,6 +46,7 @@ def catalogue(classes: int, max_blocks: int) -> Iterator[Candidate]:
     yield from twin_primes(classes, points)
     yield from quartic(classes, points)
     yield from cyclotomic(classes, max_blocks, min(points, 2 * classes + 64))
+    yield from lines(classes, max_blocks, points)
     yield from affine_spaces(classes, max_blocks, points, _small)
 
 
@@ -64,8 +66,8 @@ def _best(classes: int, ratio: Fraction, candidates: list[Candidate]) -> Candida
     )
     guess = relative(classes, b, r, pairs, ratio)
     near = np.flatnonzero(guess <= guess.min() * (1 + float(_MORE)) * (1 + _ROUNDING))
-    found = [(candidates[i].noise(classes, ratio), candidates[i]) for i in near.tolist()]
-    most = min(v for v, _ in found) * (1 + _MORE)
-    return min(
-        ((c.blocks, v, c.name, c) for v, c in found if v <= most), key=lambda entry: entry[:3]
-    )[-1]
+    found = {i: candidates[i].noise(classes, ratio) for i in near.tolist()}
+    most = min(found.values()) * (1 + _MORE)
+    enough = [i for i, v in found.items() if v <= most]
+    # Of equals the first, which has the plainest name.
+    return candidates[min(enough, key=lambda i: (candidates[i].blocks, found[i], i))]

@@ -31,7 +31,7 @@ def cyclotomic(classes: int, max_blocks: int, max_points: int) -> Iterator[Candi
                 break
             for j in range(1, e // 2 + 1):
                 for zero in (False, True):
-                    if 2 * (j * (order - 1) // e + zero) <= order:
+                    if 1 < j * (order - 1) // e + zero <= order // 2:
                         yield _translates(order, e, j, zero, sets)
 
 
@@ -40,7 +40,6 @@ def quartic(classes: int, max_points: int) -> Iterator[Candidate]:
     for x in range(1, isqrt(max_points // 4) + 1, 2):
         for zero in (False, True):
             prime = 4 * x * x + (9 if zero else 1)
-            # A prime is what has a prime field: its degree is 1.
             if classes <= prime <= max_points and prime > 5 and is_prime(prime):
                 yield _translates(prime, 4, 1, zero, 1)
 

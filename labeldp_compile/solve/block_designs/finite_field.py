@@ -34,7 +34,7 @@ class Field:
     @property
     def order(self) -> int:
         """The number of elements q."""
-        return self.prime**self.degree
+        return len(self.logs)
 
     def add(self, x: Ints, y: Ints) -> Ints:
         """The sum, elementwise."""

@@ -9,6 +9,7 @@ hyperplane where their product is zero. Two points span a line, which is in all 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isqrt
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from labeldp_compile.solve.block_designs.finite_field import Field, field, prime
 
 def projective_spaces(classes: int, max_blocks: int) -> Iterator[Candidate]:
     """Those with n ≥ 2, k or more points, and at most so many."""
-    for order in prime_powers(2, int(max_blocks**0.5)):
+    for order in prime_powers(2, isqrt(max_blocks)):
         dimension = 2
         while (points := directions(order, dimension + 1)) <= max_blocks:
             if points >= classes:
@@ -28,14 +29,14 @@ def projective_spaces(classes: int, max_blocks: int) -> Iterator[Candidate]:
 
 def directions(order: int, length: int) -> int:
     """The number of vectors of GF(q)^length up to a factor, without zero."""
-    return (order**length - 1) // (order - 1)
+    return sum(order**i for i in range(length))
 
 
-def normalised(order: int, length: int, count: int | None = None) -> Ints:
-    """[count, length] vectors, one for each direction: the first entry that is not zero is 1."""
-    starts = range(length)
-    vectors = [_digits(np.arange(order**i) + order**i, order, length) for i in starts]
-    return np.concatenate(vectors)[:count]
+def normalised(order: int, length: int) -> Ints:
+    """[m, length] vectors, one for each direction: the first entry that is not zero is 1."""
+    # Behind a first 1 in the place of the unit q^i, the i lower digits are free.
+    units = (order**i for i in range(length))
+    return np.concatenate([_digits(unit + np.arange(unit), order, length) for unit in units])
 
 
 def dot(numbers: Field, x: Ints, y: Ints) -> Ints:
@@ -60,7 +61,7 @@ def _digits(x: Ints, order: int, length: int) -> Ints:
 def _space(order: int, dimension: int) -> Candidate:
     def build(classes: int) -> Blocks:
         hyperplanes = normalised(order, dimension + 1)
-        return dot(field(order), hyperplanes, hyperplanes[:classes]) == 0
+        return np.asarray(dot(field(order), hyperplanes, hyperplanes[:classes]) == 0)
 
     points, lower = directions(order, dimension + 1), directions(order, dimension)
     pairs = directions(order, dimension - 1)

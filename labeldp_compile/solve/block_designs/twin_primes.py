@@ -32,7 +32,7 @@ def _twins(q: int) -> Candidate:
         first, second = field(q), field(q + 2)
         one = _quadratic(first.logs, first.subtract(x[None, :classes], x[:, None]))
         other = _quadratic(second.logs, second.subtract(y[None, :classes], y[:, None]))
-        return (other == 0) | (one * other > 0)
+        return np.asarray((other == 0) | (one * other > 0))
 
     name = f"twin prime powers {q} and {q + 2}"
     return Candidate(name, points, points, (points - 1) // 2, (points - 3) // 4, build)

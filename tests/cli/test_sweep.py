@@ -197,7 +197,8 @@ def test_points_that_cannot_be_compiled_are_listed_with_the_reason(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ([("loss: squared", "loss: zero_one"), WITH_PRIOR], [*ALL[:1], "subset_selection", *ALL[1:2], *ALL[5:]]),
+        ([("loss: squared", "loss: zero_one"), WITH_PRIOR],
+         [*ALL[:1], "subset_selection", *ALL[1:2], *ALL[5:]]),
         ([("loss: squared", "loss: poisson")],
          ["randomized_response", "rr_with_prior", "rr_on_bins", "optimal_unbiased, grid 13",
           "exponential"]),

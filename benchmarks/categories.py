@@ -19,6 +19,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis.sets import least_share_noise
 from matplotlib import pyplot as plt
 from shared.one_hot_noise import (
     least_bit_flips,
@@ -30,7 +31,7 @@ from shared.one_hot_noise import (
     natural_unary,
 )
 
-from labeldp_compile.solve.block_designs import best_design, least_noise, noise
+from labeldp_compile.solve.block_designs import best_design, noise
 
 CLASSES = (2, 3, 10, 26, 100, 1000)
 EPSILONS = ("0.1", "0.25", "0.5", "1", "1.5", "2", "3", "4", "6", "8")
@@ -89,7 +90,7 @@ def measure(classes, epsilon):
         epsilon,
         design.name,
         blocks,
-        least_noise(classes, ratio),
+        least_share_noise(classes, ratio),
         noise(classes, blocks, design.replication, design.pairs, ratio),
         least_of_sets(design.blocks.T, ratio),
         {

@@ -176,7 +176,7 @@ def _proved(certificate: Certificate) -> list[str]:
         noise = certificate.sets
         lines.append(f"  noise of shares  {noise.noise:<12.6g} variance of one label, all shares")
         lines.append(f"  least possible   {noise.least_noise:<12.6g} {OVER['any']}")
-        lines.append(f"  certified gap    {max(noise.gap, 0):<12.2g} for uniform classes")
+        lines.append(f"  certified gap    {noise.gap:<12.2g} for uniform classes")
     if (utility.certified_gap or 0) > WIDE_GAP:
         lines.append("  note: at this ε and prior the solver proved no closer bound; privacy holds")
     if mechanism_class(certificate.mechanism).certified_labels == math.inf and (

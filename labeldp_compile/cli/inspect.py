@@ -98,6 +98,8 @@ def inspect_command(
             say_json(failed)
         complain(f"{file}: does not verify, and is not shown: {error}")
         sys.exit(1)
+    if table is not None and isinstance(found, DecodedGroups):
+        raise InputError(f"{file}: its private labels are no sets of labels")
     if isinstance(found, DecodedGroups) and group is None and not asked and not whole:
         if as_json:
             say_json(groups_json(found))
@@ -105,12 +107,12 @@ def inspect_command(
             say(*_all_groups(found))
         return
     decoded = one_table(found, file, group)
+    labels = find_labels(decoded.domain, asked)
     if table is not None:
         require_sets(decoded, file)
         with replaced_when_whole(table) as part:
             rows = write_sets(decoded, table, part)
         tell(f"{table}: {rows:,} rows, one for each label in each set")
-    labels = find_labels(decoded.domain, asked)
     if as_json:
         document = inspection_json(decoded, labels)
         say_json(document)

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.analysis.sets import least_share_noise, noise_of_subsets
 from labeldp_verify.artifact.alias_table import column_bits
 from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
 from labeldp_verify.forms import Domain
@@ -24,7 +23,7 @@ from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout, response_layout
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.rounding.subset_selection import subset_selection
-from labeldp_compile.solve.block_designs import Design, best_design
+from labeldp_compile.solve.block_designs import Design, best_candidate, best_design
 
 MAX_CLASSES = 1024  # of which a table takes as many sets, and twice as many
 
@@ -52,7 +51,7 @@ class SubsetSelection(Mechanism):
         self.require_feasible(problem.domain, problem.loss, problem.epsilon)
         k, epsilon = problem.domain.size, problem.epsilon
         design = _design(k, epsilon)
-        if _is_response(design):
+        if design.is_response:
             values = label_values(problem.domain)
             response = randomized_response(values, range(k), epsilon, problem.word_bits)
             return Solved(response, classes=True)
@@ -63,7 +62,7 @@ class SubsetSelection(Mechanism):
     ) -> list[Layout]:
         """One: nothing depends on the prior."""
         k, design = domain.size, _design(domain.size, epsilon)
-        if _is_response(design):
+        if design.is_response:
             return [response_layout(k, k, epsilon)]
         blocks = len(design.blocks)
         listed = blocks * (-(-k // 4) + 3)
@@ -75,11 +74,10 @@ class SubsetSelection(Mechanism):
 
 
 def beats_randomized_response(classes: int, epsilon: Fraction) -> bool:
-    """Whether sets of several classes have less noise than single ones, and a table takes them."""
-    if not 2 < classes <= MAX_CLASSES:
+    """Whether the sets that it would answer with are not single classes."""
+    if classes > MAX_CLASSES:
         return False
-    ratio = exp_lower(epsilon)
-    return least_share_noise(classes, ratio) < noise_of_subsets(classes, 1, ratio)
+    return not best_candidate(classes, exp_lower(epsilon), most_blocks(classes)).is_response
 
 
 def most_blocks(classes: int) -> int:
@@ -90,7 +88,3 @@ def most_blocks(classes: int) -> int:
 @lru_cache(maxsize=8)
 def _design(classes: int, epsilon: Fraction) -> Design:
     return best_design(classes, exp_lower(epsilon), most_blocks(classes))
-
-
-def _is_response(design: Design) -> bool:
-    return design.replication == 1 and design.pairs == 0

@@ -182,7 +182,8 @@ def _resolve_auto(spec: Spec) -> Spec:
 def _choose(spec: Spec) -> tuple[str, str]:
     """The kind of mechanism that ``auto`` stands for, and why."""
     if spec.goal == "training" and spec.loss == "zero_one" and spec.groups is None:
-        epsilon = Fraction(spec.privacy.epsilon)  # of the label, nearly: sets need no prior
+        split = spec.privacy.split  # any other leaves all of it to the label: sets need no prior
+        epsilon = Fraction(spec.privacy.epsilon if isinstance(split, str) else split.label)
         if beats_randomized_response(spec.domain.size, epsilon):
             return _SETS
     if spec.goal == "training":

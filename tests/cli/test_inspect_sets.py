@@ -39,12 +39,23 @@ def test_every_label_of_every_set_is_a_row(artifact, tmp_path, ending):
 
 
 def test_what_has_no_sets_is_refused_and_nothing_is_left(artifact, tmp_path):
-    single = compile_text(text_of(4, 5)).write(tmp_path / "single")
-    result = labeldp("inspect", single, "--sets", tmp_path / "x.csv")
+    other = compile_text(text_of(4, 5).replace("subset_selection", "randomized_response"))
+    result = labeldp("inspect", other.write(tmp_path / "other"), "--sets", tmp_path / "x.csv")
     assert result.exit_code == 2 and "no sets of labels" in result.stderr
+    result = labeldp("inspect", artifact, "--sets", tmp_path / "x.csv", "--label", "nobody")
+    assert result.exit_code == 2 and "nobody" in result.stderr
     result = labeldp("inspect", artifact, "--sets", tmp_path / "x.txt")
     assert result.exit_code == 2 and ".parquet" in result.stderr
     assert not list(tmp_path.glob("x.*"))
+
+
+def test_single_labels_are_sets_of_one(tmp_path):
+    single = compile_text(text_of(4, 5)).write(tmp_path)
+    assert labeldp("inspect", single, "--sets", tmp_path / "x.csv").exit_code == 0
+    found = pc.read_csv(tmp_path / "x.csv")
+    assert (
+        found["set"].to_pylist() == found["label"].to_pylist() == [f"class {i}" for i in range(4)]
+    )
 
 
 def test_what_is_in_a_set_is_shown(artifact):

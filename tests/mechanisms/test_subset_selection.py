@@ -148,7 +148,7 @@ def test_integers_answer_with_sets_too_and_are_clamped():
         artifact.model, np.full(4096, 3), words
     )
     decoded = check_bytes(artifact.model).require().decoded
-    assert decoded.usefulness.classes == (4, 4) and not decoded.shortcomings
+    assert decoded.usefulness.set_sizes == (4, 4) and not decoded.shortcomings
     assert decoded.usefulness.deviation is None and decoded.usefulness.kept is not None
 
 

@@ -10,8 +10,9 @@ from math import comb
 import numpy as np
 import pytest
 from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis.sets import least_share_noise
 
-from labeldp_compile.solve.block_designs import best_design, least_noise, noise
+from labeldp_compile.solve.block_designs import best_design, noise
 from labeldp_compile.solve.block_designs.affine import affine_spaces
 from labeldp_compile.solve.block_designs.choice import _small, catalogue
 from labeldp_compile.solve.block_designs.cyclotomic import cyclotomic, quartic
@@ -199,7 +200,7 @@ def test_least_noise_is_of_the_best_size():
             noise(k, comb(k, d), comb(k - 1, d - 1), comb(k - 2, d - 2) if d > 1 else 0, ratio)
             for d in range(1, k)
         ]
-        assert least_noise(k, ratio) == min(found)
+        assert least_share_noise(k, ratio) == min(found)
 
 
 def test_complements_are_never_better():
@@ -236,7 +237,7 @@ def test_the_best_is_near_the_bound(classes):
         ratio = exp_lower(epsilon)
         design = best_design(classes, ratio, room(classes))
         mine = noise(classes, len(design.blocks), design.replication, design.pairs, ratio)
-        least = least_noise(classes, ratio)
+        least = least_share_noise(classes, ratio)
         assert least <= mine <= singletons(classes).noise(classes, ratio)
         assert classes <= len(design.blocks) <= room(classes)
         assert design.name.isascii()
@@ -287,7 +288,7 @@ def test_bad_input_is_refused():
         with pytest.raises(ValueError, match="two or more classes"):
             best_design(classes, ratio, most)
         with pytest.raises(ValueError, match="two or more classes"):
-            least_noise(classes, ratio)
+            least_share_noise(classes, ratio)
     with pytest.raises(ValueError, match="fewer blocks than classes"):
         best_design(10, Fraction(2), 9)
     for parameters in ((7, 3, 3), (7, 8, 1), (7, 3, -1)):

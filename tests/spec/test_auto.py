@@ -1,5 +1,7 @@
 """The goal of a spec, what ``mechanism: auto`` makes of it, and that the certificate says why."""
 
+import re
+
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
@@ -50,6 +52,13 @@ def test_sets_are_chosen_where_they_say_more_than_labels():
     for epsilon, chosen in (("0.5", "subset_selection"), ("9", "randomized_response")):
         spec = parse_spec(text.replace("epsilon: 1.0", f"epsilon: {epsilon}"))
         assert spec.named_mechanism.kind == chosen
+
+
+def test_the_epsilon_of_the_label_decides():
+    text = with_auto("zero_one", "training")
+    text = text.replace("epsilon: 1.0", "epsilon: 2.2, split: {prior: 1.9, label: 0.3}")
+    text = re.sub("prior: .kind.*", "prior: {kind: private, data: x.csv}", text)
+    assert parse_spec(text).named_mechanism.kind == "subset_selection"
 
 
 def test_the_certificate_says_why_and_agrees_with_the_spec():

@@ -10,7 +10,7 @@ from labeldp_verify.certificate import FieldLists
 from labeldp_verify.forms import Sets
 
 from tests.helpers import compile_text
-from tests.mechanisms.test_subset_selection import text_of
+from tests.mechanisms.test_subset_selection import SPEC, text_of
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +109,33 @@ def test_hexadecimal_there_and_back():
         for o, block in enumerate(blocks):
             assert sum(1 << i for i in sets.members(o)) == block
             assert sets.sizes[o] == len(sets.members(o))
+
+
+def test_few_sets_of_many_labels_are_refused_before_they_are_looked_at(sets):
+    stated = copy.deepcopy(sets.certificate.to_json())
+    stated["sets"]["blocks"] = ["0"] * 150_000
+    assert _failed(sets, stated) == "tables"
+    domain = {"kind": "integer", "min": 0, "max": 149_999, "out_of_domain": "clamp"}
+    stated["label"]["domain"], stated["labels"] = domain, 150_000
+    assert _failed(sets, stated) == "tables"
+
+
+def test_sets_are_of_classes_under_the_zero_one_loss():
+    text = SPEC.format(domain="{kind: integer, min: 0, max: 9}", rule="clamp", epsilon=0.5)
+    integers = compile_text(text)
+    stated = copy.deepcopy(integers.certificate.to_json())
+    assert _failed(integers, stated) is None
+    assert (
+        _failed(integers, {**stated, "utility": {**stated["utility"], "biases": []}}) == "utility"
+    )
+    single = compile_text(text.replace("epsilon: 0.5", "epsilon: 8"))
+    squared = compile_text(
+        text.replace("epsilon: 0.5", "epsilon: 8")
+        .replace("zero_one", "squared")
+        .replace("subset_selection", "randomized_response")
+    ).certificate.to_json()
+    stated = copy.deepcopy(single.certificate.to_json())
+    for part in ("noisy_label_loss", "loss"):
+        stated["utility"][part] = squared["utility"][part]
+    stated["exact"]["noisy_label_loss"] = squared["exact"]["noisy_label_loss"]
+    assert _failed(single, stated) == "sets"

@@ -18,7 +18,7 @@ class Limits:
         max_epsilon: of one randomization of a label, compared with the proved bound.
         name: of the spec. A declared field: it tells artifacts apart and proves nothing.
         min_outputs: number of different outputs, proved.
-        max_bias: of |E[output | label] − label|, proved; categories have no bias and fail.
+        max_bias: of |E[output | label] − label|, proved; categories and sets have no bias and fail.
     """
 
     max_epsilon: Fraction | None = None
@@ -47,7 +47,7 @@ class Limits:
                 f"it has {certificate.outputs:,} outputs, of {self.min_outputs:,} at least"
             )
         if self.max_bias is not None and exact.largest_bias is None:
-            found.append("its labels are categories, which have no bias to be limited")
+            found.append("its labels are categories, or its outputs sets: they have no bias")
         elif self.max_bias is not None and rational(str(exact.largest_bias)) > self.max_bias:
             found.append(
                 f"a label is off by {certificate.utility.largest_bias:.6g} on average, more than "

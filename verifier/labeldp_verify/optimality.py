@@ -17,7 +17,7 @@ from labeldp_verify.analysis.lower_bound import (
 )
 from labeldp_verify.certificate import Certificate, Optimality, decimal, rational
 from labeldp_verify.cost import charge_duals
-from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.forms import Domain
 from labeldp_verify.report import agree, demand
 
 BOUND_FIELDS = ("utility.loss_lower_bound", "utility.certified_gap", "exact.loss_lower_bound")
@@ -34,7 +34,7 @@ def check_optimality(
 ) -> str:
     """Prove the bound from the dual values, and what was found in words.
 
-    ``biases`` [k] are the randomizer's own; None for categories. Raises CheckFailedError.
+    ``biases`` [k] are the randomizer's own; None for categories and sets. Raises CheckFailedError.
     """
     stated = certificate.optimality
     if stated is None:
@@ -45,10 +45,10 @@ def check_optimality(
     demand(loss in ("squared", "absolute", "zero_one"), f"the {loss} loss has no bound")
     rule = BiasRule(stated.over, rational(stated.amount))  # type: ignore[arg-type]  # checked next
     demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
-    # Slopes and biases speak of numbers; with categories there are none.
-    categories = isinstance(domain, CategoricalDomain)
-    demand(not categories or rule.kind == "any", "categories have no bias")
-    labels = [Fraction(0) if categories else Fraction(y) for y in domain.labels()]
+    # Slopes and biases speak of numbers; with categories, and sets, there are none.
+    classes = biases is None
+    demand(not classes or rule.kind == "any", "categories have no bias")
+    labels = [Fraction(0) if classes else Fraction(y) for y in domain.labels()]
     _demand_in_class(rule, labels, biases)
     counts = {len(stated.alpha), len(stated.beta)}
     demand(counts == {len(labels)}, "the dual values are not one a label")
@@ -71,7 +71,7 @@ def check_optimality(
     if rule.kind == "penalty":
         objective = penalised(stated, objective, _mean_square(biases or [], weights))
     # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
-    hair = sum(abs(b * d) for b, d in zip(beta, biases or [], strict=not categories))
+    hair = sum(abs(b * d) for b, d in zip(beta, biases or [], strict=not classes))
     demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
     gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
     agree(certificate, "utility.certified_gap", gap)

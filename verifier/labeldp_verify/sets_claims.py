@@ -8,7 +8,7 @@ from labeldp_verify.analysis.bounds import exp_bounds
 from labeldp_verify.analysis.sets import least_share_noise, share_noise
 from labeldp_verify.artifact import canonical_json
 from labeldp_verify.certificate import Certificate, ExactSetsClaims, SetsClaims, rational
-from labeldp_verify.forms import Domain, Randomizer, sets_of
+from labeldp_verify.forms import Domain, Randomizer, RealDomain, sets_of
 from labeldp_verify.report import agree, demand
 
 
@@ -19,6 +19,8 @@ def state_sets(domain: Domain, randomizer: Randomizer, epsilon: Fraction) -> Set
     """
     noise = share_noise(randomizer)
     least = least_share_noise(domain.size, exp_bounds(epsilon)[1])
+    if noise < least:
+        raise ValueError("the noise of shares is below the least: a theorem is wrong")
     sets = sets_of(randomizer)
     return SetsClaims(
         blocks=None if sets is None else sets.to_hex(),
@@ -31,8 +33,10 @@ def state_sets(domain: Domain, randomizer: Randomizer, epsilon: Fraction) -> Set
 
 def check_sets(certificate: Certificate, domain: Domain, randomizer: Randomizer) -> str:
     """Demand that exactly this is claimed, and say what was found in words."""
-    stated = certificate.sets
-    assert stated is not None
+    demand(
+        certificate.utility.loss == "zero_one" and not isinstance(domain, RealDomain),
+        "sets are of classes, which have the zero_one loss",
+    )
     sets = sets_of(randomizer)
     if sets is None:  # the labels themselves, in their order
         values = getattr(randomizer, "values", ())
@@ -54,10 +58,13 @@ def check_sets(certificate: Certificate, domain: Domain, randomizer: Randomizer)
 
 def least_in_words(gap: float) -> str:
     """How near to the least possible noise it is."""
-    return (
-        f"an estimate of the shares has a noise within {max(gap, 0.0):.2g} (relatively) of the "
-        "least possible of all ε-DP randomizers, for uniform classes"
-    )
+    return f"an estimate of the shares has a noise {gap_in_words(gap)}"
+
+
+def gap_in_words(gap: float) -> str:
+    """The same in half a sentence."""
+    near = f"within {gap:.2g} (relatively) of" if gap < 1 else f"{1 + gap:.3g} times"
+    return f"{near} the least possible of all ε-DP randomizers, for uniform classes"
 
 
 def _in_words(domain: Domain, randomizer: Randomizer) -> str:
@@ -73,4 +80,5 @@ def _in_words(domain: Domain, randomizer: Randomizer) -> str:
 
 
 def _labels(domain: Domain) -> list[object]:
+    """As outputs: integers are float64."""
     return [float(y) if isinstance(y, Fraction) else y for y in domain.labels()]

@@ -101,6 +101,7 @@ class TableClaims:
             pairs = zip(weights, biases, strict=True)
             square = sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)
         if certificate.utility.biases is not None:
+            demand(biases is not None, "categories and sets have no bias")
             agree(certificate, "utility.biases", [float(b) for b in biases or []])
         agree(certificate, "utility.output_rounding", float(self.analysis.output_rounding()))
         bounds = self.analysis.expected_loss(domain.labels(), weights, loss, astray)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import entries, indices_of, matrix, rows
+from labeldp_verify.analysis.sets import share_variances
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, are_numbers, sets_of
 
 Floats = NDArray[np.float64]
@@ -52,7 +53,7 @@ class Usefulness:
     Attributes:
         deviation: standard deviation of one private label (numbers).
         kept: Pr[private label = true label] (categories), or that a set holds it.
-        classes: in a private set, the fewest and the most; None where a private label is one.
+        set_sizes: labels in a private set, the fewest and the most; None where it is one label.
         unbiased: whether private labels are right on average as they are (numbers).
         estimable: whether weights exist that make them so; None if that was too much work.
         variance: noise of a row in an estimated mean (numbers) or share (categories: the mean
@@ -70,7 +71,7 @@ class Usefulness:
     worst_variance: float | None
     worth: float | None
     belief: tuple[tuple[float, float], ...]
-    classes: tuple[int, int] | None = None
+    set_sizes: tuple[int, int] | None = None
 
     def error(self, rows: int) -> float | None:
         """± of an estimated mean, or of the least certain share, of so many rows."""
@@ -94,7 +95,7 @@ class Usefulness:
         if self.deviation is not None:
             lines.append(("one private label", f"sd {_span(self.deviation)}{_off(self.unbiased)}"))
         if self.kept is not None:
-            what = "is the true one" if self.classes is None else _holds(self.classes)
+            what = "is the true one" if self.set_sizes is None else _holds(self.set_sizes)
             lines.append(("one private label", f"{what} with probability {_span(self.kept)}"))
         what = "a mean" if self.deviation is not None else "a share"
         if self.variance is not None:
@@ -207,13 +208,16 @@ def _of_categories(
     shares = prior[shown]
     average = float(shares @ probabilities / shares.sum()) if shares.sum() else 0.0
     kept = Spread(float(probabilities.min()), average, float(probabilities.max()))
-    if _is_too_large(randomizer, domain.size):
-        return Usefulness(None, kept, None, None, None, None, None, belief, classes)
-    table = matrix(randomizer, range(domain.size))
-    inverse = least_variance_inverse(table)
-    if inverse is None:
-        return Usefulness(None, kept, None, False, None, None, None, belief, classes)
-    noise = np.maximum(prior @ table @ inverse**2 - prior, 0.0)
+    if sets is not None:
+        noise = share_variances(randomizer, prior)
+    elif _is_too_large(randomizer, domain.size):
+        return Usefulness(None, kept, None, None, None, None, None, belief)
+    else:
+        table = matrix(randomizer, range(domain.size))
+        inverse = least_variance_inverse(table)
+        if inverse is None:
+            return Usefulness(None, kept, None, False, None, None, None, belief)
+        noise = np.maximum(prior @ table @ inverse**2 - prior, 0.0)
     true = float((prior * (1 - prior)).sum())
     worth = 1 + float(noise.sum()) / true if true else None
     variance, worst = float(noise.mean()), float(noise.max())

@@ -27,11 +27,16 @@ def best_design(classes: int, ratio: Fraction, max_blocks: int) -> Design:
     hold no class, or all, are left out. Raises ValueError for fewer than two classes, a ratio of at
     most 1, and fewer blocks than classes: a design has at least as many (Fisher 1940).
     """
+    return best_candidate(classes, ratio, max_blocks).design(classes)
+
+
+def best_candidate(classes: int, ratio: Fraction, max_blocks: int) -> Candidate:
+    """The same by its parameters, before it is built."""
     if classes < 2 or ratio <= 1:
         raise ValueError("a private set needs two or more classes, and a ratio above 1")
     if max_blocks < classes:
         raise ValueError("no design has fewer blocks than classes")
-    return _best(classes, ratio, list(catalogue(classes, max_blocks))).design(classes)
+    return _best(classes, ratio, list(catalogue(classes, max_blocks)))
 
 
 def catalogue(classes: int, max_blocks: int) -> Iterator[Candidate]:

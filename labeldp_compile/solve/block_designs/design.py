@@ -32,6 +32,11 @@ class Design:
     replication: int
     pairs: int
 
+    @property
+    def is_response(self) -> bool:
+        """Whether each class is alone: randomized response."""
+        return self.replication == 1
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -54,6 +59,11 @@ class Candidate:
     pairs: int
     build: Callable[[int], Blocks]
     symmetric: bool = False
+
+    @property
+    def is_response(self) -> bool:
+        """Whether each class is alone: randomized response."""
+        return self.replication == 1
 
     def noise(self, classes: int, ratio: Fraction) -> Fraction:
         """The noise on k of the points."""

@@ -35,14 +35,6 @@ def noise(classes: int, blocks: int, replication: int, pairs: int, ratio: Fracti
     return Fraction(variances, (own - other) ** 2)
 
 
-def least_noise(classes: int, ratio: Fraction) -> Fraction:
-    """The least noise of all blocks of one size d: every such block, for the best d."""
-    _check(classes, ratio)
-    k = classes
-    # Taking complements of blocks with more than half of the classes is never worse: `relative`.
-    return min(noise(k, k * (k - 1), d * (k - 1), d * (d - 1), ratio) for d in half(k))
-
-
 def half(classes: int) -> range:
     """The sizes 1 … ⌊k/2⌋ of blocks that are worth trying."""
     return range(1, classes // 2 + 1)

@@ -123,7 +123,9 @@ def read_wanted(
     categories = spec.has_classes
     wrong, right = ("mean_error", "share_error") if categories else ("share_error", "mean_error")
     if asked[wrong] is not None:
-        kind = "numbers" if categories else "classes"
+        kind = "numbers, and with categories or loss: zero_one labels are classes"
+        if not categories:
+            kind = "classes: categories, or labels with loss: zero_one"
         raise InputError(
             f"{_option(wrong)} is for {kind}: for {spec.name} say {_option(right)}, or "
             "--label-error"

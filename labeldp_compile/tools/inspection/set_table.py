@@ -19,8 +19,8 @@ COLUMNS = ("set", "label")
 
 
 def require_sets(decoded: Decoded, artifact: Path) -> None:
-    """Raise InputError unless the private labels are numbers of sets."""
-    if sets_of(decoded.randomizer) is None:
+    """Raise InputError unless the private labels are sets, if only of one label each."""
+    if decoded.certificate.sets is None:
         raise InputError(f"{artifact}: its private labels are no sets of labels")
 
 
@@ -37,12 +37,13 @@ def write_sets(decoded: Decoded, path: Path, file: BinaryIO) -> int:
     ``path`` says in which format.
     """
     sets, named = sets_of(decoded.randomizer), format_of(path)
-    assert sets is not None and named is not None
-    members = [sets.members(o) for o in range(len(sets.blocks))]
+    assert named is not None
     labels = [label_at(decoded.domain, y) for y in range(decoded.domain.size)]
-    numbers = [o for o, inside in enumerate(members) for _ in inside]
-    names = [labels[y] for inside in members for y in inside]
-    table = pa.table({COLUMNS[0]: pa.array(numbers, pa.int64()), COLUMNS[1]: pa.array(names)})
+    numbers, names = list(labels), labels  # each label is a set of its own
+    if sets is not None:
+        pairs = [(o, y) for o in range(len(sets.blocks)) for y in sets.members(o)]
+        numbers, names = [o for o, _ in pairs], [labels[y] for _, y in pairs]
+    table = pa.table({COLUMNS[0]: pa.array(numbers), COLUMNS[1]: pa.array(names)})
     if named.delimiter is None:
         pq.write_table(table, file)
     else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp_verify.certificate import PROVED, SETS_PROVED, Certificate, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
+from labeldp_verify.sets_claims import gap_in_words
 from labeldp_verify.shortcomings import Shortcoming, relevant
 from markupsafe import Markup
 
@@ -138,7 +139,7 @@ def _about(decoded: Decoded) -> dict[str, Any]:
         "certificate": certificate,
         "numeric": are_numbers(domain, decoded.randomizer),
         "sets": _sets(decoded),
-        "share_gap": 0.0 if certificate.sets is None else max(certificate.sets.gap, 0.0),
+        "share_gap": None if certificate.sets is None else gap_in_words(certificate.sets.gap),
         "set_size": _set_size(decoded),
         "unbiased": _unbiased(decoded),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
@@ -293,8 +294,8 @@ def _sets(decoded: Decoded) -> dict[str, Any] | None:
 
 def _set_size(decoded: Decoded) -> str:
     """How many labels a set holds, where outputs are sets."""
-    classes = decoded.usefulness.classes
-    return "" if classes is None else " to ".join(f"{n:,}" for n in dict.fromkeys(classes))
+    sizes = decoded.usefulness.set_sizes
+    return "" if sizes is None else " to ".join(f"{n:,}" for n in dict.fromkeys(sizes))
 
 
 def _losses(decoded: Decoded, compared: Comparison | None) -> dict[str, Any]:

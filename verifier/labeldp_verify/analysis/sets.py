@@ -45,12 +45,27 @@ def set_weights(randomizer: Randomizer) -> NDArray[np.float64]:
     return np.where(member, hit, missed)
 
 
+def share_variances(randomizer: Randomizer, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[k] Σ_y prior[y]·Var[ê_c | y] of each class c, whose sum under a uniform prior is the noise.
+
+    ``prior`` [k] sums to one. Raises ValueError where ``share_noise`` does.
+    """
+    lows, rise = _levels(randomizer)
+    words = randomizer.words
+    outside = np.array([low * (words - low) / rise**2 for low in lows])
+    inside = np.array([(low + rise) * (words - low - rise) / rise**2 for low in lows])
+    variances: NDArray[np.float64] = prior * inside + (1 - prior) * outside
+    return variances
+
+
 def least_share_noise(classes: int, ratio: Fraction) -> Fraction:
     """No label of k ≥ 2 classes has less noise if no output is more than ``ratio`` > 1 as likely.
 
     That is so whatever the outputs are: subset selection with the best block size d reaches it (Ye
     and Barg 2018). Theorem 15 of docs/privacy.md.
     """
+    if classes < 2 or ratio <= 1:
+        raise ValueError("shares are of two or more classes, and need a ratio above 1")
     ideal = classes / (ratio + 1)
     sizes = {min(max(int(ideal) + step, 1), classes - 1) for step in (0, 1)}
     return min(noise_of_subsets(classes, size, ratio) for size in sizes)

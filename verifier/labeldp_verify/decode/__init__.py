@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import onnx
 
+from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
 from labeldp_verify.certificate import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile
 from labeldp_verify.decode.file import (
@@ -71,8 +72,11 @@ def read_sets(claims: SetsClaims | None, classes: int) -> Sets | None:
     if claims is None or claims.blocks is None:
         return None
     texts = claims.blocks
-    # A design has no fewer sets than labels (Fisher 1940): nothing larger need be looked at.
-    if len(texts) < classes or not all(type(text) is str for text in texts):
+    # A design has no fewer sets than labels (Fisher 1940), and a table so many entries: whatever is
+    # larger is not looked at.
+    few = classes <= len(texts) and classes * len(texts) <= MAX_ENTRIES
+    digits = -(-classes // 4)
+    if not few or not all(type(text) is str and len(text) == digits for text in texts):
         raise DecodeError("not a valid artifact: the sets")
     try:
         return Sets.from_hex(classes, texts)

@@ -45,6 +45,13 @@ SPECS = {
     "large ε, integers": integers(-3, 6, 8),
 }
 
+# Labels for columns of tables: all that there are, nulls, and what the rules are for.
+COLUMNS = {
+    "all subsets of text": [*LOOK_ALIKES, None, "other", "E\u0301"],
+    "codes": [*CODES, None, 1, -6],
+    "integers": [*range(-3, 7), None, 99, -(2**53)],
+}
+
 
 @cache
 def model(name):

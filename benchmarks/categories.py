@@ -1,6 +1,6 @@
 """Noise of private labels for categories: sets against other mechanisms, and the least possible.
 
-    python benchmarks/categories.py [--plot benchmarks/results/categories.png]
+    python benchmarks/categories.py [--plot docs/images/categories.png]
 
 The total variance of an unbiased one-hot label, for uniform classes: of the best of all ε-DP
 mechanisms (exact), of the design that a table of two million entries has room for (exact), and of

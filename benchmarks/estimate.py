@@ -7,7 +7,7 @@ inside.
 Histograms: the mean over labels, and the labels with the least and the largest coverage. Quantiles:
 the least and the largest coverage of five shares and all sizes. Prints a markdown table.
 
-    python benchmarks/estimate.py [RELEASES]
+    python benchmarks/estimate.py [RELEASES [MECHANISM]]
 """
 
 import sys
@@ -42,12 +42,16 @@ CASES = [  # mechanism, k, ε
     ("laplace", 10, 1),
     ("laplace", 10, 6),
     ("laplace, clip: true", 10, 3),
+    ("subset_selection", 10, 0.5),
+    ("subset_selection", 10, 1),
+    ("subset_selection", 100, 1),
+    ("subset_selection", 1000, 2),
 ]
 SPEC = """
 version: 1
 name: coverage
 label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
-loss: squared
+loss: {loss}
 privacy: {{epsilon: {epsilon}}}
 prior: {{kind: public, weights: {weights}}}
 mechanism: {{kind: {mechanism}}}
@@ -73,7 +77,14 @@ class Case:
         """Compile, verify and load."""
         self.true = np.minimum(labels, k - 1)
         weights = (np.bincount(self.true, minlength=k) + 1).tolist()
-        text = SPEC.format(mechanism=mechanism, last=k - 1, epsilon=epsilon, weights=weights)
+        sets = mechanism == "subset_selection"
+        text = SPEC.format(
+            mechanism=mechanism,
+            last=k - 1,
+            epsilon=epsilon,
+            weights=weights,
+            loss="zero_one" if sets else "squared",
+        )
         path = Path(folder) / "x.onnx"
         path.write_bytes(compile_text(text).model)
         self.decoded, self.randomizer = decode_artifact(path), Randomizer.load(path)
@@ -142,6 +153,7 @@ def line(case, target, releases):
 
 def main():
     releases = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    only = sys.argv[2] if len(sys.argv) > 2 else ""
     labels = pq.read_table(DATA, columns=["mdvis"])["mdvis"].to_numpy()[: ENDS[-1]]
     sizes = [f"{n:,}" for n in (ENDS[-1], ENDS[0], ENDS[1] - ENDS[0], ENDS[2] - ENDS[1])]
     headers = [f"histogram, {n}" for n in sizes] + [f"mean, {n}" for n in sizes]
@@ -149,6 +161,8 @@ def main():
     print("|---|---:|---:|---|" + "---:|" * 9)
     with tempfile.TemporaryDirectory() as folder:
         for mechanism, k, epsilon in CASES:
+            if not mechanism.startswith(only):
+                continue
             case = Case(mechanism, k, epsilon, labels, folder)
             for target in ("rows", "population"):
                 cells = " | ".join(line(case, target, releases))

@@ -19,7 +19,7 @@ from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.group_options import group_option
 from labeldp_compile.cli.group_table import group_table
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
-from labeldp_compile.cli.output import can_show, clipped, complain, say, say_json, text_table
+from labeldp_compile.cli.output import can_show, clipped, complain, say, say_json, tell, text_table
 from labeldp_compile.cli.prior_bars import prior_bars
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.inspection import (
@@ -38,6 +38,12 @@ from labeldp_compile.tools.inspection import (
 )
 from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE
+from labeldp_compile.tools.inspection.set_table import (
+    require_sets,
+    require_table_name,
+    write_sets,
+)
+from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
 SHOWN_LABELS, SHOWN_OUTPUTS = 13, 13
@@ -57,6 +63,14 @@ _LISTED_MEMBERS = 4
 @group_option
 @click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix, whatever its size.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, exact where it is small.")
+@click.option(
+    "--sets",
+    "table",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="Write which labels are in which set (.parquet, .csv): columns set and label.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace TABLE if it exists.")
 @budget_option
 def inspect_command(
     file: Path,
@@ -64,6 +78,8 @@ def inspect_command(
     group: str | None,
     whole: bool,
     as_json: bool,
+    table: Path | None,
+    overwrite: bool,
     budget: Budget,
 ) -> None:
     """Show the matrix Pr[output | label] of an artifact, its outputs and its labels.
@@ -71,6 +87,9 @@ def inspect_command(
     FILE is verified first. Exit code 1 if it does not verify, 2 if it cannot be read. With a table
     for each group, all of them are listed, and --group shows one.
     """
+    if table is not None:
+        require_table_name(table)
+        require_output(table, overwrite=overwrite)
     try:
         found = decode_any(file, budget)
     except VerificationError as error:
@@ -86,6 +105,11 @@ def inspect_command(
             say(*_all_groups(found))
         return
     decoded = one_table(found, file, group)
+    if table is not None:
+        require_sets(decoded, file)
+        with replaced_when_whole(table) as part:
+            rows = write_sets(decoded, table, part)
+        tell(f"{table}: {rows:,} rows, one for each label in each set")
     labels = find_labels(decoded.domain, asked)
     if as_json:
         document = inspection_json(decoded, labels)

@@ -11,7 +11,8 @@ import click
 import pyarrow as pa
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
-from labeldp_verify.verified import DecodedGroups
+from labeldp_verify.forms import sets_of
+from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.cli.group_options import group_column_option
 from labeldp_compile.cli.output import complain, row_progress, tell
@@ -166,6 +167,11 @@ def randomize_command(
     if not quiet:
         tell(*(f"warning: {shortcoming.text}" for shortcoming in decoded.shortcomings))
         tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
+        if isinstance(decoded, Decoded) and sets_of(decoded.randomizer) is not None:
+            tell(
+                f"{output}: a private label is the number of a set of labels: which, says "
+                f"labeldp inspect {artifact} --sets TABLE"
+            )
         if key is not None:
             tell(
                 f"{output}: key {key.fingerprint}, context {context!r}, version {version or 0}: "

@@ -35,7 +35,7 @@ class SubsetSelection(Mechanism):
     kind: Literal["subset_selection"]
     form: ClassVar[Literal["window", "additive", "table"]] = "table"
     method: ClassVar[str] = "the best of a catalogue of block designs"
-    seconds_a_label: ClassVar[float] = 2e-2
+    seconds_a_label: ClassVar[float] = 4e-3
     answers = "sets"
 
     def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:

@@ -40,5 +40,5 @@ def expected_use(spec: Spec, budget: Budget, forecast: Forecast) -> ExpectedUse 
         randomizer = spec.named_mechanism.build(problem).randomizer
     except (ValueError, ArithmeticError, InputError):
         return None  # this prior is not the one that compile will have
-    figures, found = assess(domain, randomizer, weights, budget.label)
+    figures, found = assess(domain, randomizer, weights, budget.label, classes=spec.has_classes)
     return ExpectedUse("uniform" if known is None else spec.prior.kind, figures, found)

@@ -336,6 +336,11 @@ class Spec(Strict):
         return not isinstance(self.mechanism, Auto) and self.mechanism.is_unbiased
 
     @property
+    def has_classes(self) -> bool:
+        """Whether labels are classes: categories, or numbers of which only equality counts."""
+        return isinstance(self.label.domain, CategoricalDomainSpec) or self.loss == "zero_one"
+
+    @property
     def named_mechanism(self) -> Mechanism:
         """The mechanism, after ``auto`` has been resolved."""
         assert not isinstance(self.mechanism, Auto)

@@ -5,8 +5,8 @@ With π the certificate's prior, P [k, m] the table Pr[output | label] and n row
     numbers      an unbiased randomizer's outputs have the labels' mean, with the noise variance
                  V = Σ π_y·Var[output | y] a row; the outputs of others first take the weights v of
                  least variance with P·v = y, if there are any (``analysis/inversion.py``)
-    categories   the share of category c is estimated by weights W with P·W = I; its noise variance
-                 a row is V_c = Σ_o (πP)_o·W[o, c]² − π_c
+    classes      (categories, and integers under the 0-1 loss) the share of class c is estimated by
+                 weights W with P·W = I; its noise variance a row is V_c = Σ_o (πP)_o·W[o, c]² − π_c
 
 What is said of n rows is said of the true labels of these rows, in 95 of 100 cases: ±1.96·√(V/n).
 """
@@ -140,6 +140,8 @@ def usefulness(
     weights: Sequence[int],
     ratio: Fraction,
     largest_bias: float | None,
+    *,
+    classes: bool = False,
 ) -> Usefulness:
     """The figures of a verified randomizer.
 
@@ -147,11 +149,12 @@ def usefulness(
         weights: [k] integers in proportion to the prior.
         ratio: of Pr[output | label] for any two labels, at most.
         largest_bias: max |E[output | y] − y|; None for categories.
+        classes: whether labels that are numbers stand for classes, as under the 0-1 loss.
     """
     total = sum(weights)
     prior = np.array([weight / total for weight in weights])
     belief = tuple((share, most_belief(float(ratio), share)) for share in SHARES)
-    if not are_numbers(domain, randomizer):
+    if classes or not are_numbers(domain, randomizer):
         return _of_categories(domain, randomizer, prior, belief)
     return _of_numbers(domain, randomizer, prior, belief, is_unbiased(domain, largest_bias))
 

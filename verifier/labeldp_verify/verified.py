@@ -20,17 +20,23 @@ _NAMED, _COLUMNS = 10, 40  # groups in warnings, and characters of their names
 
 
 def assess(
-    domain: Domain, randomizer: Randomizer, weights: Sequence[int], declared: Fraction
+    domain: Domain,
+    randomizer: Randomizer,
+    weights: Sequence[int],
+    declared: Fraction,
+    *,
+    classes: bool = False,
 ) -> tuple[Usefulness, list[Shortcoming]]:
     """What a randomizer is good for, and what is wrong with it, before it has a certificate.
 
-    ``weights`` [k] are in proportion to the prior, ``declared`` is the ε of a label.
+    ``weights`` [k] are in proportion to the prior, ``declared`` is the ε of a label; ``classes`` as
+    in ``usefulness``.
     """
     analysis, bias = analyse(randomizer), None
     ratio = analysis.worst_ratio()
     if are_numbers(domain, randomizer):
         bias = float(max(map(abs, analysis.biases(domain.labels(), strays(domain)))))
-    figures = usefulness(domain, randomizer, weights, ratio, bias)
+    figures = usefulness(domain, randomizer, weights, ratio, bias, classes=classes)
     proved = least_log_bound(ratio)
     return figures, find_shortcomings(domain, randomizer, figures, proved, declared)
 
@@ -57,6 +63,7 @@ class Decoded:
             claims.prior.weights,
             rational(claims.exact.realised_ratio),
             claims.utility.largest_bias,
+            classes=claims.utility.loss == "zero_one",
         )
 
     @cached_property

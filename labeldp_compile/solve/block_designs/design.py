@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ class Candidate:
         replication: r, at most b/2.
         pairs: λ.
         build: from k ≤ v the blocks [b, k] on the first k points.
+        symmetric: whether every permutation of the points permutes the blocks.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Candidate:
     replication: int
     pairs: int
     build: Callable[[int], Blocks]
+    symmetric: bool = False
 
     def noise(self, classes: int, ratio: Fraction) -> Fraction:
         """The noise on k of the points."""
@@ -59,6 +62,8 @@ class Candidate:
     def design(self, classes: int) -> Design:
         """The design on the first k points, built and checked.
 
+        The classes take the points in no order: neighbours on a line or in a plane are none in the
+        labels, of which sums (a mean, the labels up to one) would be large in a few blocks else.
         Fewer points leave r and λ as they are. Blocks that then hold no class, or all, tell nothing
         about a label and are left out: the noise only falls. Raises RuntimeError if the blocks are
         not what was promised.
@@ -66,6 +71,8 @@ class Candidate:
         blocks = self.build(classes)
         if blocks.shape != (self.blocks, classes):
             raise RuntimeError(f"the blocks of {self.name} are not as many as promised")
+        if not self.symmetric:
+            blocks = blocks[:, _scattered(classes)]
         _check(self.name, blocks, self.replication, self.pairs)
         sizes = blocks.sum(axis=1)
         full = int((sizes == classes).sum())
@@ -74,6 +81,11 @@ class Candidate:
         if classes < self.points:
             name = f"{name}, shortened from {self.points}"
         return Design(name, kept, self.replication - full, self.pairs - full)
+
+
+def _scattered(count: int) -> list[int]:
+    """The numbers 0 … count − 1, always in the same order that has nothing to do with theirs."""
+    return sorted(range(count), key=lambda i: sha256(str(i).encode()).digest())
 
 
 def _check(name: str, blocks: Blocks, replication: int, pairs: int) -> None:

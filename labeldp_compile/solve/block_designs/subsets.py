@@ -36,4 +36,4 @@ def _all(classes: int, size: int) -> Candidate:
     name = "singletons" if size == 1 else f"all {size}-subsets"
     blocks, replication = comb(classes, size), comb(classes - 1, size - 1)
     pairs = comb(classes - 2, size - 2) if size > 1 else 0
-    return Candidate(name, classes, blocks, replication, pairs, build)
+    return Candidate(name, classes, blocks, replication, pairs, build, symmetric=True)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.strays import strays
-from labeldp_verify.forms import CategoricalDomain, Randomizer
+from labeldp_verify.forms import Randomizer
 from labeldp_verify.usefulness import MAX_LABELS
 from labeldp_verify.verified import assess
 
@@ -118,8 +118,8 @@ class Bench:
     def _judge(self, spec: Spec, randomizer: Randomizer, epsilon: Fraction) -> Trial:
         domain, weights, analysis = spec.domain, self.prior.weights, analyse(randomizer)
         labels, astray = domain.labels(), strays(domain)
-        categories = isinstance(domain, CategoricalDomain)
-        found, known = assess(domain, randomizer, weights, epsilon)
+        categories = spec.has_classes
+        found, known = assess(domain, randomizer, weights, epsilon, classes=categories)
         error = analysis.expected_loss(
             labels, weights, "zero_one" if categories else "squared", astray
         )[0]

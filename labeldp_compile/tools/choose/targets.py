@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Literal
 
 from labeldp_verify.analysis.bounds import exp_upper
-from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.usefulness import ROWS, Usefulness
 
 from labeldp_compile.errors import InputError
@@ -37,7 +36,7 @@ class Target:
             prior, the root mean square error (numbers) or Pr[it is not the true one] (categories).
         most: the largest that will do.
         rows: whose mean or shares are estimated; None for single labels.
-        categories: whether labels are categories.
+        categories: whether labels are classes (``Spec.has_classes``).
     """
 
     kind: Kind
@@ -120,11 +119,11 @@ def read_wanted(
 
     ``rows`` is by default n of a private prior that states it.
     """
-    domain, asked = spec.domain, {"mean_error": mean_error, "share_error": share_error}
-    categories = isinstance(domain, CategoricalDomain)
+    asked = {"mean_error": mean_error, "share_error": share_error}
+    categories = spec.has_classes
     wrong, right = ("mean_error", "share_error") if categories else ("share_error", "mean_error")
     if asked[wrong] is not None:
-        kind = "numbers" if categories else "categories"
+        kind = "numbers" if categories else "classes"
         raise InputError(
             f"{_option(wrong)} is for {kind}: for {spec.name} say {_option(right)}, or "
             "--label-error"
@@ -146,19 +145,19 @@ def read_wanted(
         if rows is None:
             raise InputError(f"{_option(right)} needs --rows N: of how many rows?")
         most = _amount(estimated, _option(right), below=1 if categories else None)
-        targets.append(_of_rows(domain, float(most), rows))
+        targets.append(_of_rows(spec, float(most), rows))
     if label_error is not None:
         most = _amount(label_error, "--label-error", below=1 if categories else None)
         targets.append(Target("label_error", float(most), None, categories))
     belief = None if max_belief is None else _read_belief(max_belief)
     infinite = float("inf")
     single = Target("label_error", infinite, None, categories)
-    shown = () if targets else (_of_rows(domain, infinite, rows or ROWS), single)
+    shown = () if targets else (_of_rows(spec, infinite, rows or ROWS), single)
     return Wanted(tuple(targets), belief, shown)
 
 
-def _of_rows(domain: Domain, most: float, rows: int) -> Target:
-    categories = isinstance(domain, CategoricalDomain)
+def _of_rows(spec: Spec, most: float, rows: int) -> Target:
+    categories = spec.has_classes
     return Target("share_error" if categories else "mean_error", most, rows, categories)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.shortcomings import relevant
 from labeldp_verify.usefulness import ROWS
 
@@ -38,7 +37,7 @@ def header(sweep: Sweep) -> list[str]:
 
 def error_column(sweep: Sweep) -> str:
     """What ``Point.error`` is, in a few words."""
-    of = "share" if isinstance(sweep.spec.domain, CategoricalDomain) else "mean"
+    of = "share" if sweep.spec.has_classes else "mean"
     return f"± of a {of} of {ROWS:,}"
 
 
@@ -88,7 +87,7 @@ def remark(sweep: Sweep, point: Point) -> str:
 
 def notes(sweep: Sweep) -> list[str]:
     """What the table's columns and marks mean."""
-    what = "share" if isinstance(sweep.spec.domain, CategoricalDomain) else "mean"
+    what = "share" if sweep.spec.has_classes else "mean"
     error = {
         "mean": "the noise alone; where outputs have a bias, labeldp estimate undoes it",
         "share": "the root mean square over all categories, as labeldp estimate has them",

@@ -71,7 +71,8 @@ def read_sets(claims: SetsClaims | None, classes: int) -> Sets | None:
     if claims is None or claims.blocks is None:
         return None
     texts = claims.blocks
-    if not texts or not all(type(text) is str for text in texts):
+    # A design has no fewer sets than labels (Fisher 1940): nothing larger need be looked at.
+    if len(texts) < classes or not all(type(text) is str for text in texts):
         raise DecodeError("not a valid artifact: the sets")
     try:
         return Sets.from_hex(classes, texts)

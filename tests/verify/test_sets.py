@@ -1,0 +1,111 @@
+"""Sets of labels: whatever a certificate claims of them beside the truth, the verifier says no."""
+
+import copy
+from fractions import Fraction
+
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.artifact import write_model
+from labeldp_verify.certificate import FieldLists
+from labeldp_verify.forms import Sets
+
+from tests.helpers import compile_text
+from tests.mechanisms.test_subset_selection import text_of
+
+
+@pytest.fixture(scope="module")
+def sets():
+    return compile_text(text_of(6, 0.5))
+
+
+@pytest.fixture(scope="module")
+def single():
+    return compile_text(text_of(4, 5))
+
+
+def failed(artifact, **changes):
+    """The step at which the file fails with these changes to ``sets`` of its certificate."""
+    stated = copy.deepcopy(artifact.certificate.to_json())
+    stated["sets"].update(changes)
+    return _failed(artifact, stated)
+
+
+def _failed(artifact, stated):
+    decoded = artifact.decoded
+    report = check_bytes(write_model(decoded.domain, artifact.randomizer, stated))
+    return report.checks[-1].name if not report.ok else None
+
+
+def test_the_honest_files_verify(sets, single):
+    for artifact in (sets, single):
+        assert failed(artifact) is None
+    assert sets.certificate.sets.blocks == sets.randomizer.sets.to_hex()
+    assert sets.certificate.format_version == single.certificate.format_version == "1.2"
+
+
+def test_other_blocks_fail(sets):
+    blocks = sets.certificate.sets.blocks
+    for other in (blocks[::-1], [*blocks[1:], blocks[0]]):  # the loss is another one, too
+        assert failed(sets, blocks=other) in ("utility", "sets")
+    assert failed(sets, blocks=blocks[:-1]) == "tables"
+    assert failed(sets, blocks=[*blocks, blocks[0]]) == "tables"
+
+
+@pytest.mark.parametrize("text", ["7", "0007", "0x7", "FF", " 7", "7f", "-7", "", "é7", "7_"])
+def test_a_block_is_written_in_one_way(sets, text):
+    blocks = sets.certificate.sets.blocks
+    assert failed(sets, blocks=[text, *blocks[1:]]) == "tables"
+
+
+def test_blocks_that_are_no_texts_or_missing(sets, single):
+    blocks = sets.certificate.sets.blocks
+    assert failed(sets, blocks=[7, *blocks[1:]]) == "tables"
+    assert failed(sets, blocks=[]) == "tables"
+    assert failed(sets, blocks=None) == "tables"
+    assert failed(single, blocks=["1", "2", "4", "8"]) == "tables"
+
+
+@pytest.mark.parametrize("field", ["noise", "least_noise", "gap"])
+def test_other_numbers_fail(sets, single, field):
+    for artifact in (sets, single):
+        value = getattr(artifact.certificate.sets, field)
+        assert failed(artifact, **{field: value + 1.0}) == "sets"
+        exact = artifact.certificate.to_json()["sets"]["exact"]
+        if field in exact:
+            changed = {**exact, field: str(Fraction(exact[field]) * 2)}
+            assert failed(artifact, exact=changed) == "sets"
+
+
+def test_a_file_without_the_claim_is_no_set(sets):
+    stated = sets.certificate.to_json()
+    del stated["sets"]
+    stated["format_version"] = "1.0"
+    stated["fields"] = {
+        "proved": FieldLists.of(composition=False).proved,
+        "declared": FieldLists.of(composition=False).declared,
+    }
+    assert _failed(sets, stated) == "tables"
+
+
+def test_the_format_is_that_of_the_claim(single):
+    stated = single.certificate.to_json()
+    for version in ("1.0", "1.1", "1.3"):
+        assert _failed(single, {**stated, "format_version": version}) == "certificate"
+
+
+def test_fields_are_listed(sets):
+    stated = sets.certificate.to_json()
+    stated["fields"] = copy.deepcopy(stated["fields"])
+    stated["fields"]["proved"].remove("sets.noise")
+    assert _failed(sets, stated) == "claims"
+
+
+def test_hexadecimal_there_and_back():
+    for k in (2, 4, 5, 8, 9, 31):
+        blocks = tuple(range(1, min(2**k, 40)))
+        sets = Sets(k, blocks)
+        assert Sets.from_hex(k, sets.to_hex()) == sets
+        assert Sets.of(sets.matrix.T) == sets
+        for o, block in enumerate(blocks):
+            assert sum(1 << i for i in sets.members(o)) == block
+            assert sets.sizes[o] == len(sets.members(o))

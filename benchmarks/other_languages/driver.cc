@@ -162,11 +162,40 @@ json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
   return result;
 }
 
+/// The labels in each private label, or what is wrong with it.
+template <class Output, class Label>
+json members(const labeldp::Randomizer& randomizer, const json& outputs) {
+  json result;
+  for (const auto& output : read<Output>(outputs, 1)) {
+    try {
+      json texts = json::array();
+      for (const auto& label : randomizer.members<Label>(output)) texts.push_back(text(label));
+      result["outputs"].push_back(std::move(texts));
+    } catch (const std::invalid_argument& error) {
+      result["outputs"].push_back(std::string("invalid_argument: ") + error.what());
+    }
+  }
+  return result;
+}
+
+template <class Output, class Label>
+json answer_as(const labeldp::Randomizer& randomizer, const json& test_case) {
+  if (test_case.contains("members")) {
+    return members<Output, Label>(randomizer, test_case["members"]);
+  }
+  return answer<Output, Label>(randomizer, test_case);
+}
+
 template <class Label>
 json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
-  return randomizer.output_type() == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE
-             ? answer<double, Label>(randomizer, test_case)
-             : answer<Label, Label>(randomizer, test_case);
+  switch (randomizer.output_type()) {
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE:
+      return answer_as<double, Label>(randomizer, test_case);
+    case ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING:
+      return answer_as<std::string, Label>(randomizer, test_case);
+    default:
+      return answer_as<std::int64_t, Label>(randomizer, test_case);
+  }
 }
 
 json answer(const std::string& directory, const json& test_case) {

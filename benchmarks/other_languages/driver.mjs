@@ -10,6 +10,7 @@ export async function answer(ort, bytes, testCase) {
     const options = readGroups(testCase);
     const ownWords = words && BigUint64Array.from(words, (hex) => BigInt(`0x${hex}`));
     if (batches !== undefined) return { outputs: await inTurn(randomizer, batches, ownWords) };
+    if (testCase.members !== undefined) return { outputs: membersOf(randomizer, testCase) };
     if (labels === undefined) return { outputs: [] };
     const values = readLabels(type, labels, repeat ?? 1);
     const once = words
@@ -41,6 +42,18 @@ async function inTurn(randomizer, batches, words) {
     }
   }
   return outputs;
+}
+
+/** The labels in each private label, or what is wrong with it; of JavaScript with their types. */
+function membersOf(randomizer, { members, outputs }) {
+  return Array.from(readLabels(outputs, members, 1), (output) => {
+    try {
+      const labels = randomizer.members(output);
+      return labels.map((label) => (outputs === 'javascript' ? `${typeof label} ` : '') + String(label));
+    } catch (error) {
+      return `${error.name}: ${error.message}`;
+    }
+  });
 }
 
 /** The options of a call: columns of groups by name, or text that is JavaScript. */

@@ -6,8 +6,9 @@ A case is a mapping: the artifact's ``file``; ``labels`` (text) of a ``type``, `
 null label there, and the type ``bytes`` (hex) is text, valid or not. ``columns`` are those of
 groups by name, each with a ``type`` and ``values`` (null for none); or in JavaScript ``options`` is
 the text of an object that has them. Its answer has ``outputs`` of each call or batch as text
-(floats as their 64 bits in hex), or ``seconds`` of each, or ``error``. driver.mjs and driver.cc
-give the answers.
+(floats as their 64 bits in hex), or ``seconds`` of each, or ``error``. A case with ``members``,
+private labels as text (``outputs`` is their type), is answered with the labels in each of them, or
+with what is wrong with it. driver.mjs and driver.cc give the answers.
 """
 
 from __future__ import annotations

@@ -132,8 +132,8 @@ def randomize_command(
         group_columns=there,
         form=TextForm(delimiter, encoding),
         stream=True,
+        true_labels=True,
     )
-    reader.require_true_labels()
     if column != certificate.label.column and not quiet:
         tell(
             f"{artifact}: was compiled for the column {certificate.label.column!r}, and randomizes "

@@ -108,11 +108,6 @@ class TableReader:
         for file in self.files:
             require_column(file.path, name, list(file.schema.names), file.csv)
 
-    def require_true_labels(self) -> None:
-        """Raise DataError if a file says that its labels are private already."""
-        for file in self.files:
-            require_true(file.path, file.metadata, self.column)
-
     def require_artifact(self, sha256: str, artifact: Path) -> None:
         """Raise DataError if a file says that another artifact made its labels."""
         for file in self.files:
@@ -175,13 +170,14 @@ def open_table(
     group_columns: tuple[GroupColumn, ...] = (),
     form: TextForm = PLAIN,
     stream: bool = False,
+    true_labels: bool = False,
 ) -> TableReader:
     """Open a table and check its label column, and those of ids, counts or groups if it needs any.
 
     The table is a file, a folder of parts (``parts_of``) or, with ``stream``, ``-``: standard input
     as CSV. ``form`` is that of text. Raises DataError if a file is missing, damaged or empty of
-    columns, if a column is missing or of the wrong type, or if parts differ in the type of labels
-    or ids.
+    columns, if a column is missing or of the wrong type, if parts differ in the type of labels
+    or ids, or, with ``true_labels``, if a file says that its labels are private already.
     """
     if id_column == column:
         raise refused(path, f"{column!r} cannot be both the label and its id")
@@ -200,18 +196,24 @@ def open_table(
         group_columns,
     )
     if not path.is_dir() or (stream and is_stream(path)):
-        return _open_file(table, form, None, stream=stream)
+        return _open_file(table, form, None, stream=stream, true_labels=true_labels)
     parts: list[TableReader] = []
     for part in parts_of(path):
         opened = replace(table, path=part)
-        parts.append(_open_file(opened, form, parts[0] if parts else None))
+        first = parts[0] if parts else None
+        parts.append(_open_file(opened, form, first, true_labels=true_labels))
     rows = [part.rows for part in parts]
     known = None if None in rows else sum(filter(None, rows))
     return replace(table, schema=parts[0].schema, rows=known, parts=tuple(parts))
 
 
 def _open_file(
-    table: TableReader, form: TextForm, first: TableReader | None, *, stream: bool = False
+    table: TableReader,
+    form: TextForm,
+    first: TableReader | None,
+    *,
+    stream: bool = False,
+    true_labels: bool = False,
 ) -> TableReader:
     """The reader of one file, checked; ``first`` is the first part of its folder."""
     path, column = table.path, table.column
@@ -230,7 +232,7 @@ def _open_file(
     for name in filter(None, (column, table.count_column, table.id_column, *table.group_names)):
         require_column(path, name, names, csv)
     if csv is None:
-        _check_types(table, every)
+        _check_types(table, every, true_labels=true_labels)
     elif repeated := sorted({name for name in names if names.count(name) > 1}):
         raise refused(path, f"has several columns called {repeated[0]!r}")
     kept = [name for name in (column, table.id_column) if name is not None]
@@ -252,8 +254,14 @@ def _open_file(
     return opened
 
 
-def _check_types(table: TableReader, schema: pa.Schema) -> None:
-    """Raise DataError if labels or counts of a Parquet file have a type that they cannot have."""
+def _check_types(table: TableReader, schema: pa.Schema, *, true_labels: bool) -> None:
+    """Raise DataError if labels or counts of a Parquet file have a type that they cannot have.
+
+    Labels that must be true, and are private already, are refused for that: their type may be
+    another.
+    """
+    if true_labels:
+        require_true(table.path, schema.metadata, table.column)
     try:
         check_type(table.domain, table.column, schema.field(table.column).type)
     except DataError as error:

@@ -6,6 +6,8 @@
 //   const noisy = await randomizer.randomize([0, 3, 12, null, 1e9]);
 //   // of an artifact with a table for each public group:
 //   const more = await byGroup.randomize(labels, { columns: { age: ages, work: works } });
+//   // of an artifact that answers with sets of labels, by their numbers:
+//   const classes = bySets.members((await bySets.randomize(['red']))[0]);
 //
 // Randomizing one label twice spends its ε twice.
 
@@ -32,6 +34,7 @@ export class Randomizer {
   #width; // random words a label
   #missing; // stands in for a null label
   #groups = []; // of each column: its name, the graph's input, its type, what stands in for null
+  #sets; // of labels, if private labels are that
 
   /** The claims in the file. `labeldp verify` proves them, once, before deployment. */
   certificate;
@@ -50,6 +53,7 @@ export class Randomizer {
       randomizer.certificate = JSON.parse(text);
       if (randomizer.certificate.insecure === undefined) throw new Error('a field is missing');
       randomizer.#missing = missingLabel(randomizer.certificate.label.domain, text);
+      randomizer.#sets = setsOf(randomizer.certificate, text);
     } catch {
       throw new ArtifactError('the certificate is damaged'); // a cause would quote it
     }
@@ -83,7 +87,7 @@ export class Randomizer {
 
   /**
    * Private labels for an array of labels: Float64Array, or BigInt64Array or string[] for
-   * categories.
+   * categories; BigInt64Array where they are numbers of sets of labels (see `members`).
    *
    * Labels are an array or, where they are numbers, any typed array. Numbers, bigints and booleans
    * (0 and 1) are numbers; where labels are integers they go to the nearest one (halves to the even
@@ -115,6 +119,21 @@ export class Randomizer {
       throw new TypeError(`expected ${array.length * this.#width} words, got ${words.length}`);
     }
     return this.#chunked(array, (start, end) => words.slice(start, end), feed);
+  }
+
+  /**
+   * The labels in a private label, where private labels are sets of them: in the order of the
+   * domain, as strings, as numbers, or as bigints where they are categories.
+   *
+   * Subset selection answers with the number of a set (a bigint; an integer does, too), or, at a
+   * large ε, with a label, which is a set of one. Throws a TypeError for an artifact of another
+   * mechanism, whose private labels are no sets, and for what is no private label of this one.
+   */
+  members(output) {
+    if (this.#sets === undefined) {
+      throw new TypeError('the private labels of this artifact are no sets of labels');
+    }
+    return membersOf(this.#sets, output);
   }
 
   /** The names of the columns that the groups come from; none if there is one table for all. */
@@ -217,6 +236,80 @@ function missingLabel(domain, certificateText) {
   if (domain.out_of_domain === 'clamp') return INT64_MIN;
   if (typeof domain.out_of_domain.default === 'string') return domain.out_of_domain.default;
   return BigInt(/"out_of_domain":\{"default":(-?\d+)\}/.exec(certificateText)[1]);
+}
+
+/** The sets of labels that private labels are, if they are that; throws if they are damaged. */
+function setsOf({ sets, outputs, label }, certificateText) {
+  if (sets === undefined) return undefined;
+  const domain = domainOf(label.domain, certificateText);
+  const { blocks } = sets;
+  if (blocks === null) return { domain, blocks };
+  const digits = Math.ceil(domain.count / 4);
+  const spare = 4 * digits - domain.count; // bits of the first digit that are no labels
+  const isSet = (block) =>
+    typeof block === 'string' &&
+    block.length === digits &&
+    /^[0-9a-f]+$/.test(block) &&
+    parseInt(block[0], 16) < 2 ** (4 - spare);
+  if (!Array.isArray(blocks) || blocks.length !== outputs || !blocks.every(isSet)) {
+    throw new Error('these are no sets of the labels');
+  }
+  return { domain, blocks };
+}
+
+/** How many labels a domain has, the label of an index, and the index of a label (or −1). */
+function domainOf({ kind, min, max, values }, certificateText) {
+  if (kind === 'integer') {
+    const count = max - min + 1;
+    if (!(Number.isSafeInteger(min) && Number.isSafeInteger(max) && count > 0)) {
+      throw new Error('this is no range');
+    }
+    return { count, at: (i) => min + i, indexOf: (label) => rangeIndex(min, max, label) };
+  }
+  if (kind !== 'categorical' || !Array.isArray(values)) throw new Error('it has no categories');
+  const isText = values.every((value) => typeof value === 'string');
+  const labels = isText ? values : integerCategories(certificateText);
+  if (!labels.length || labels.length !== values.length) throw new Error('it has no categories');
+  const indexOf = (label) => labels.indexOf(isText ? label : asBigInt(label));
+  return { count: labels.length, at: (i) => labels[i], indexOf };
+}
+
+/** Categories that are integers, exact beyond 2^53, too; no string holds a quote that is bare. */
+function integerCategories(certificateText) {
+  const start = String.raw`"domain":\{"kind":"categorical","out_of_domain":\{"default":-?\d+\},`;
+  const listed = new RegExp(String.raw`${start}"values":\[(-?\d+(?:,-?\d+)*)\]`);
+  return listed.exec(certificateText)[1].split(',').map(BigInt);
+}
+
+function rangeIndex(min, max, label) {
+  const whole = Number(asBigInt(label) ?? NaN);
+  return whole >= min && whole <= max ? whole - min : -1;
+}
+
+/** A bigint, or a number that is whole as one; undefined otherwise. */
+function asBigInt(value) {
+  if (typeof value === 'bigint') return value;
+  return Number.isInteger(value) ? BigInt(value) : undefined;
+}
+
+/** The labels in a private label; a TypeError quotes none. */
+function membersOf({ domain, blocks }, output) {
+  if (blocks === null) {
+    const index = domain.indexOf(output);
+    if (index < 0) throw new TypeError('this is no private label of the artifact');
+    return [domain.at(index)];
+  }
+  const number = asBigInt(output);
+  if (number === undefined || number < 0n || number >= blocks.length) {
+    throw new TypeError(`expected the number of a set, 0 to ${blocks.length - 1}`);
+  }
+  const block = blocks[Number(number)];
+  const labels = [];
+  for (let i = 0; i < domain.count; i++) {
+    const digit = parseInt(block[block.length - 1 - (i >> 2)], 16);
+    if ((digit >> (i % 4)) & 1) labels.push(domain.at(i));
+  }
+  return labels;
 }
 
 /** The columns of groups that a certificate names, for the graph's inputs behind the words. */

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_DIGITS = re.compile("[0-9a-f]+")
+_MOST_LABELS = 2**53  # of a range
 
 
 class Sets:
@@ -20,8 +24,12 @@ class Sets:
         if texts is None:
             self.blocks = None
             return
-        if len(texts) != stated["outputs"]:
+        if not isinstance(texts, list) or len(texts) != stated["outputs"] or not texts:
             raise ValueError("not one set an output")
+        # As many digits as labels need: there are no more labels than the file has room for.
+        width = -(-len(self.labels) // 4)
+        if not all(len(text) == width and _DIGITS.fullmatch(text) for text in texts):
+            raise ValueError("a set that is no number of so many digits")
         self.blocks = [int(text, 16) for text in texts]
         if any(block >> len(self.labels) for block in self.blocks):
             raise ValueError("a set of more classes than there are")
@@ -55,4 +63,6 @@ class Sets:
 def _labels(domain: dict[str, Any]) -> Sequence[Any]:
     if domain["kind"] == "categorical":
         return list(domain["values"])
+    if domain["max"] - domain["min"] >= _MOST_LABELS:
+        raise ValueError("a range of too many labels")
     return range(domain["min"], domain["max"] + 1)

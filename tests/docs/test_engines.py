@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from labeldp_runtime import Randomizer
 
 from labeldp_compile.spec import parse_spec
+from tests import set_files
 
 PAGE = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
 SPEC = """
@@ -53,6 +55,21 @@ def test_counts_by_group_of_other_engines_are_those_of_spark(tmp_path, monkeypat
             assert counted.columns == ["age", "work", "visits", "n"]
             assert set(counted.rows()) == wanted
             (tmp_path / "counts.parquet").unlink()
+
+
+def test_sets_are_joined_with_their_members():
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    randomizer = Randomizer(set_files.model("all subsets of text"))
+    (block,) = re.findall(r"^```python\n(pairs = .*?)^```$", PAGE, re.M | re.S)
+    with duckdb.connect() as connection:
+        names = {"randomizer": randomizer, "pl": pl, "connection": connection}
+        exec(block, names)
+        private = pl.DataFrame({"kind": randomizer(["red"] * 100)})
+        joined = private.unique().join(names["sets"], on="kind").group_by("kind").all()
+        for number, members in joined.iter_rows():
+            assert sorted(members) == sorted(randomizer.members(number))
+        (rows,) = connection.execute("SELECT count(*) FROM sets").fetchone()
+        assert rows == randomizer.membership.sum()
 
 
 def test_the_prior_is_a_valid_one():

@@ -11,6 +11,7 @@ from labeldp_runtime import DuplicateIdError, IdError, Key, Randomizer, ReplayWa
 from labeldp_runtime.duckdb import refuse_duplicates, register
 
 from tests import group_rows as groups
+from tests import set_files as sets
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.engines.test_polars import Counting
 from tests.helpers import plain_counts
@@ -269,3 +270,18 @@ def test_what_gives_no_groups_is_refused_before_anything_is_drawn(grouped, argum
     with pytest.raises(duckdb.BinderException, match="No function matches"):
         connection.execute(f"SELECT p(y{arguments}) FROM g")
     assert counting.rows == 0
+
+
+@WARNED
+@pytest.mark.parametrize("name", sets.COLUMNS)
+def test_sets_of_labels_are_bigints(connection, name):
+    labels = sets.COLUMNS[name] * 20
+    connection.register("s", pa.table({"i": range(len(labels)), "y": labels}))
+    keyed = Randomizer(sets.model(name), key=KEY, context="y")
+    register(connection, "k", keyed, id_type="BIGINT")
+    register(connection, "f", Randomizer(sets.model(name)))
+    got = connection.execute("SELECT k(y, i) AS k, f(y) AS f FROM s ORDER BY i").fetchnumpy()
+    assert [got[name].dtype for name in "kf"] == [np.int64, np.int64]
+    assert got["k"].tolist() == keyed(labels, ids=list(range(len(labels)))).tolist()
+    fresh = set(got["f"].tolist())
+    assert len(fresh) > 5 and fresh <= set(range(300))

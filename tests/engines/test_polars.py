@@ -19,6 +19,7 @@ from labeldp_runtime import (
 from labeldp_runtime.polars import randomize
 
 from tests import group_rows as groups
+from tests import set_files as sets
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
 
@@ -241,3 +242,29 @@ def test_what_gives_no_groups_is_refused_before_anything_is_drawn(change, option
 def test_an_artifact_without_groups_takes_none():
     with pytest.raises(GroupError, match="it takes no groups"):
         randomize(FRAME, "y", FRESH, group_columns={"age": "three"})
+
+
+@WARNED
+@ENGINES
+@pytest.mark.parametrize("name", sets.COLUMNS)
+def test_sets_of_labels_are_a_column_of_their_numbers(engine, name):
+    labels = sets.COLUMNS[name] * 20
+    frame = pl.DataFrame({"id": range(len(labels)), "y": labels, "z": labels})
+    keyed = Randomizer(sets.model(name), key=Key(bytes(32)), context="y")
+    expected = keyed(labels, ids=range(len(labels))).tolist()
+    for given in (frame, frame.lazy()):
+        private = randomize(given, "y", keyed, ids="id").lazy().collect(engine=engine)
+        assert private.schema == {**frame.schema, "y": pl.Int64}
+        assert private["y"].to_list() == expected and private["z"].equals(frame["z"])
+        fresh = randomize(given, "y", Randomizer(sets.model(name)), add_as="p")
+        fresh = fresh.lazy().collect(engine=engine)
+        assert fresh.schema == {**frame.schema, "p": pl.Int64} and fresh.drop("p").equals(frame)
+        assert fresh["p"].n_unique() > 5 and fresh["p"].is_between(0, 300).all()
+
+
+@WARNED
+def test_sets_of_one_label_are_the_labels():
+    labels = [*sets.LOOK_ALIKES, None, "other"] * 20
+    private = randomize(pl.LazyFrame({"y": labels}), "y", Randomizer(sets.model("large ε, text")))
+    private = private.collect()["y"]
+    assert private.dtype == pl.String and set(private) <= set(sets.LOOK_ALIKES)

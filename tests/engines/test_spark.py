@@ -23,6 +23,7 @@ from labeldp_runtime import (
 )
 
 from tests import group_rows as groups
+from tests import set_files as sets
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
 
@@ -459,3 +460,19 @@ def test_what_gives_no_groups_is_refused_at_once(
 def test_an_artifact_without_groups_takes_none(randomize, labels, path):
     with pytest.raises(GroupError, match="it takes no groups"):
         randomize(labels, "y", path, group_columns={"age": "name"})
+
+
+@FRESH
+@pytest.mark.parametrize("name", sets.COLUMNS)
+def test_sets_of_labels_are_bigints(randomize, spark, tmp_path, key, name):
+    (tmp_path / "sets.onnx").write_bytes(sets.model(name))
+    labels = sets.COLUMNS[name] * 10
+    kind = "string" if "text" in name else "bigint"
+    df = spark.createDataFrame(list(enumerate(labels)), f"id int, y {kind}").repartition(2)
+    private = randomize(df, "y", tmp_path / "sets.onnx", key=key, id_column="id")
+    alone = Randomizer.load(tmp_path / "sets.onnx", key=key, context="y")
+    assert dict(private.dtypes) == {"id": "int", "y": "bigint"}
+    assert column(private) == alone(labels, ids=range(len(labels))).tolist()
+    fresh = randomize(df, "y", tmp_path / "sets.onnx", add_as="p")
+    assert dict(fresh.dtypes) == {"id": "int", "y": kind, "p": "bigint"}
+    assert len(set(column(fresh, "p"))) > 5 and column(fresh) == labels

@@ -10,6 +10,7 @@ from benchmarks.other_languages import harness
 from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, SPECS, build_plan
 from tests.languages.grouped import add_groups
 from tests.languages.hostile import ROW, add_replaced_rows
+from tests.languages.sets import add_sets
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +18,7 @@ def plan(tmp_path_factory):
     plan = build_plan(tmp_path_factory.mktemp("languages"))
     add_replaced_rows(plan)
     add_groups(plan)
+    add_sets(plan)
     return plan
 
 
@@ -113,6 +115,32 @@ def test_wrong_groups_are_an_error_before_anything_is_drawn(plan, results):
     for name, answer, reason in chosen(plan, results, "wrong groups: "):
         assert "outputs" not in answer, name
         assert re.search(reason, answer["error"]), (name, answer)
+
+
+def test_sets_are_drawn_by_their_numbers(plan, results):
+    for name, answer, expected in chosen(plan, results, "sets: "):
+        assert answer.get("error") is None, (name, answer)
+        assert answer["outputs"] == [expected], name
+
+
+def test_members_are_the_labels_in_a_set(plan, results, language):
+    for name, answer, expected in chosen(plan, results, "members: "):
+        assert answer.get("error") is None, (name, answer)
+        assert len(answer["outputs"]) == len(expected), name
+        for i, (found, labels) in enumerate(zip(answer["outputs"], expected, strict=True)):
+            if labels is not None:
+                assert found == labels, (name, i)
+                continue
+            error = "invalid_argument: " if language == "cpp" else "TypeError: "
+            reason = (
+                r"(expected the number of a set, 0 to \d+|this is no private label of the artifact)"
+            )
+            assert re.fullmatch(error + reason, found), (name, i, found)
+
+
+def test_other_artifacts_have_no_members(plan, results):
+    for name, answer, reason in chosen(plan, results, "no sets"):
+        assert [text.partition(": ")[2] for text in answer["outputs"]] == [reason, reason], name
 
 
 def test_refusals(plan, results):

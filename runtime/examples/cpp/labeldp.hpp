@@ -5,6 +5,8 @@
 //   std::vector<double> noisy = randomizer.randomize<double>(std::vector<std::int64_t>{0, 3, 12});
 //   // of an artifact with a table for each public group:
 //   auto by_group = other.randomize<double>(labels, {{"age", ages}, {"work", works}});
+//   // of an artifact that answers with sets of labels, by their numbers:
+//   std::vector<std::string> classes = by_sets.members<std::string>(std::int64_t{7});
 //
 // Randomizing one label twice spends its ε twice.
 
@@ -103,7 +105,9 @@ class Randomizer {
       if (!certificate_.at("insecure").is_null()) {
         throw ArtifactError(path + ": made for tests only: " + printable(certificate_["insecure"]));
       }
-      if (!name_groups()) throw ArtifactError(path + ": its certificate is damaged");
+      if (!name_groups() || !read_sets()) {
+        throw ArtifactError(path + ": its certificate is damaged");
+      }
       vectors = nlohmann::json::parse(metadata("labeldp.self_test"));
     } catch (const nlohmann::json::exception&) {
       throw ArtifactError(path + ": its certificate is damaged");
@@ -122,8 +126,9 @@ class Randomizer {
     return missing_.get<Label>();
   }
 
-  /// Private labels. Label is std::int64_t, double or std::string, and Output double or the type
-  /// of the categories, as the artifact demands: std::invalid_argument otherwise. NaN, text that is
+  /// Private labels. Label is std::int64_t, double or std::string, and Output double, the type of
+  /// the categories, or std::int64_t where private labels are numbers of sets (see `members`), as
+  /// the artifact demands: std::invalid_argument otherwise. NaN, text that is
   /// no UTF-8 and labels outside the domain follow the out-of-domain rule; no label's value throws,
   /// because an error would disclose it.
   ///
@@ -171,6 +176,26 @@ class Randomizer {
     return apply_words<Output>(without_nulls<Output>(labels), std::move(words), columns);
   }
 
+  /// The labels in a private label, where private labels are sets of them, in the order of the
+  /// domain: Label is std::int64_t or std::string, and Output as in `randomize`. Subset selection
+  /// answers with the number of a set, or, at a large ε, with a label, which is a set of one.
+  ///
+  /// Throws std::invalid_argument for an artifact of another mechanism, whose private labels are no
+  /// sets, for other types, and for what is no private label of this artifact.
+  template <class Label, class Output>
+  std::vector<Label> members(const Output& output) const {
+    if constexpr (std::is_integral_v<Output> && !std::is_same_v<Output, std::int64_t>) {
+      return members<Label>(static_cast<std::int64_t>(output));
+    } else {
+      if (!sets_) {
+        throw std::invalid_argument("the private labels of this artifact are no sets of labels");
+      }
+      require_types<Output, Label>();
+      return sets_->blocks.empty() ? sets_->template one<Label>(output)
+                                   : sets_->template of<Label>(output);
+    }
+  }
+
   /// Element type of the labels: int64, double or string.
   ONNXTensorElementDataType label_type() const { return label_type_; }
 
@@ -191,7 +216,67 @@ class Randomizer {
     nlohmann::json unlisted;  // stands in for a null
   };
 
+  /// Sets of the labels of a domain: of `categories`, or of the integers from `min` on.
+  struct Sets {
+    nlohmann::json categories = nlohmann::json::array();
+    std::int64_t min = 0;
+    std::uint64_t count = 0;          // of labels
+    std::vector<std::string> blocks;  // each a number in hex, bit i for label i; none: the labels
+
+    template <class Label>
+    Label label(std::uint64_t i) const {
+      if (!categories.empty()) return categories[static_cast<std::size_t>(i)].get<Label>();
+      if constexpr (std::is_same_v<Label, std::string>) {
+        throw std::invalid_argument("the labels are numbers");
+      } else {
+        return static_cast<Label>(min + static_cast<std::int64_t>(i));
+      }
+    }
+
+    /// The labels in the set of a number.
+    template <class Label, class Output>
+    std::vector<Label> of(const Output& output) const {
+      if constexpr (!std::is_same_v<Output, std::string>) {
+        if (output >= 0 && output < static_cast<Output>(blocks.size())) {
+          const std::string& block = blocks[static_cast<std::size_t>(output)];
+          std::vector<Label> labels;
+          for (std::uint64_t i = 0; i < count; ++i) {
+            const char digit = block[block.size() - 1 - static_cast<std::size_t>(i / 4)];
+            if (hex_value(digit) >> (i % 4) & 1) labels.push_back(label<Label>(i));
+          }
+          return labels;
+        }
+      }
+      throw std::invalid_argument("expected the number of a set, 0 to " +
+                                  std::to_string(blocks.size() - 1));
+    }
+
+    /// The label itself, where private labels are labels.
+    template <class Label, class Output>
+    std::vector<Label> one(const Output& output) const {
+      if constexpr (std::is_same_v<Label, Output>) {
+        for (const auto& category : categories) {
+          if (category.get<Label>() == output) return {output};
+        }
+      }
+      if constexpr (std::is_arithmetic_v<Label> && std::is_arithmetic_v<Output>) {
+        const std::int64_t max = min + static_cast<std::int64_t>(count) - 1;
+        const bool inside = output >= static_cast<Output>(min) && output <= static_cast<Output>(max);
+        if (categories.empty() && inside) {
+          const auto whole = static_cast<std::int64_t>(output);
+          if (static_cast<Output>(whole) == output) return {static_cast<Label>(whole)};
+        }
+      }
+      throw std::invalid_argument("this is no private label of the artifact");
+    }
+  };
+
+  static unsigned hex_value(char digit) {
+    return static_cast<unsigned>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+  }
+
   static constexpr std::size_t kChunk = 1 << 15;  // the tensors of one chunk stay in a core's cache
+  static constexpr std::int64_t kExact = std::int64_t{1} << 53;  // integers that doubles hold
   static constexpr std::streamoff kMaxFileBytes = std::streamoff{64} << 20;
 
   static Ort::Env& environment() {
@@ -301,6 +386,55 @@ class Randomizer {
       }
     }
     return true;
+  }
+
+  /// Reads the sets of labels that private labels are, if they are that; false if they are damaged.
+  bool read_sets() {
+    const auto stated = certificate_.find("sets");
+    if (stated == certificate_.end()) return true;
+    Sets sets;
+    const auto& domain = certificate_.at("label").at("domain");
+    if (domain.at("kind") == "integer") {
+      if (label_type_ != element_type<std::int64_t>()) return false;
+      if (!is_below(domain.at("min"), kExact) || !is_below(domain.at("max"), kExact)) return false;
+      sets.min = domain.at("min").get<std::int64_t>();
+      const auto max = domain.at("max").get<std::int64_t>();
+      if (max < sets.min) return false;
+      sets.count = static_cast<std::uint64_t>(max - sets.min) + 1;
+    } else {
+      sets.categories = domain.at("values");
+      sets.count = sets.categories.size();
+      const bool texts = label_type_ == element_type<std::string>();
+      const auto fits = [&](const nlohmann::json& value) {
+        return texts ? value.is_string()
+                     : is_below(value, std::numeric_limits<std::int64_t>::max()) &&
+                           label_type_ == element_type<std::int64_t>();
+      };
+      if (!sets.categories.is_array() || sets.count == 0) return false;
+      if (!std::all_of(sets.categories.begin(), sets.categories.end(), fits)) return false;
+    }
+    const auto& blocks = stated->at("blocks");
+    if (!blocks.is_null()) {
+      sets.blocks = blocks.get<std::vector<std::string>>();
+      const auto is_set = [&](const std::string& block) {
+        if (block.empty() || block.size() != (sets.count + 3) / 4) return false;
+        if (block.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
+        return sets.count % 4 == 0 || hex_value(block[0]) >> (sets.count % 4) == 0;
+      };
+      if (sets.blocks.empty() || certificate_.at("outputs") != sets.blocks.size()) return false;
+      if (!std::all_of(sets.blocks.begin(), sets.blocks.end(), is_set)) return false;
+    }
+    sets_ = std::move(sets);
+    return true;
+  }
+
+  /// Whether a value is an integer of 64 bits and at most `most` in size, or the least of them.
+  static bool is_below(const nlohmann::json& value, std::int64_t most) {
+    if (!value.is_number_integer()) return false;
+    if (value.is_number_unsigned()) {
+      return value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most);
+    }
+    return value.get<std::int64_t>() >= -most - 1;
   }
 
   template <class T>
@@ -421,8 +555,9 @@ class Randomizer {
 
   template <class Label>
   bool passes(const nlohmann::json& vectors) const {
-    return output_type_ == element_type<double>() ? passes<Label, double>(vectors)
-                                                  : passes<Label, Label>(vectors);
+    if (output_type_ == element_type<double>()) return passes<Label, double>(vectors);
+    return output_type_ == element_type<std::string>() ? passes<Label, std::string>(vectors)
+                                                       : passes<Label, std::int64_t>(vectors);
   }
 
   template <class Label, class Output>
@@ -481,6 +616,7 @@ class Randomizer {
   nlohmann::json certificate_;
   nlohmann::json missing_;
   std::vector<GroupInput> groups_;
+  std::optional<Sets> sets_;
 };
 
 }  // namespace labeldp

@@ -1,0 +1,101 @@
+"""Artifacts whose private labels are sets of labels, for tests in several languages and engines."""
+
+import json
+from functools import cache
+
+from tests.helpers import compile_text
+
+LOOK_ALIKES = ["é", "e\u0301", "", "日本 🙂", "red", "red "]  # the first two look the same
+CODES = [-(2**63), -5, 3, 2**53, 2**53 + 1, 2**63 - 1, 0]
+_SPEC = """
+version: 1
+name: sets
+label:
+  column: y
+  domain: {domain}
+  out_of_domain: {rule}
+loss: zero_one
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: subset_selection}}
+"""
+
+
+def categories(values, epsilon):
+    """A spec of sets of categories; the last one stands in for what is not listed."""
+    listed, default = (json.dumps(value, ensure_ascii=False) for value in (values, values[-1]))
+    domain = f"{{kind: categorical, values: {listed}}}"
+    return _SPEC.format(domain=domain, rule=f"{{default: {default}}}", epsilon=epsilon)
+
+
+def integers(low, high, epsilon):
+    """A spec of sets of integers, to which others are clamped."""
+    domain = f"{{kind: integer, min: {low}, max: {high}}}"
+    return _SPEC.format(domain=domain, rule="clamp", epsilon=epsilon)
+
+
+SPECS = {
+    "all subsets of text": categories(LOOK_ALIKES, 1),
+    "a design": categories([f"größe {i}" for i in range(31)], 0.5),
+    "codes": categories(CODES, 1),
+    "integers": integers(-3, 6, 0.5),
+    "many sets": categories([f"class {i}" for i in range(100)], 1),
+    "large ε, text": categories(LOOK_ALIKES, 8),
+    "large ε, codes": categories(CODES, 8),
+    "large ε, integers": integers(-3, 6, 8),
+}
+
+# Labels for columns of tables: all that there are, nulls, and what the rules are for.
+COLUMNS = {
+    "all subsets of text": [*LOOK_ALIKES, None, "other", "E\u0301"],
+    "codes": [*CODES, None, 1, -6],
+    "integers": [*range(-3, 7), None, 99, -(2**53)],
+}
+
+
+@cache
+def model(name):
+    """The bytes of one of them."""
+    return compile_text(SPECS[name]).model
+
+
+def sizes_and_outputs(certificate):
+    """The number of labels, and every private label, in the order of the outputs."""
+    domain = certificate["label"]["domain"]
+    labels = domain.get("values") or list(range(domain["min"], domain["max"] + 1))
+    blocks = certificate["sets"]["blocks"]
+    return len(labels), labels if blocks is None else list(range(len(blocks)))
+
+
+def _first(block):
+    return lambda sets: sets["blocks"].__setitem__(0, block)
+
+
+# What a damaged file may say of the sets of seven codes, each of two digits; verify refuses all.
+DAMAGE = {
+    "null": lambda c: c.update(sets=None),
+    "without blocks": lambda c: c["sets"].pop("blocks"),
+    "a block too few": lambda c: c["sets"]["blocks"].pop(),
+    "a block too many": lambda c: c["sets"]["blocks"].append("07"),
+    "no block": lambda c: c["sets"].update(blocks=[]),
+    "blocks that are text": lambda c: c["sets"].update(blocks="07" * c["outputs"]),
+    "blocks that are an object": lambda c: c["sets"].update(blocks={"0": "07"}),
+    "a number": lambda c: _first(7)(c["sets"]),
+    "null as a block": lambda c: _first(None)(c["sets"]),
+    "an empty block": lambda c: _first("")(c["sets"]),
+    "a digit too few": lambda c: _first("7")(c["sets"]),
+    "a digit too many": lambda c: _first("007")(c["sets"]),
+    "a class too many": lambda c: _first("87")(c["sets"]),
+    "capital letters": lambda c: _first("0A")(c["sets"]),
+    "a prefix": lambda c: _first("0x")(c["sets"]),
+    "a sign": lambda c: _first("-7")(c["sets"]),
+    "a space": lambda c: _first(" 7")(c["sets"]),
+    "other digits": lambda c: _first("٠٧")(c["sets"]),
+    "no digits": lambda c: _first("/:")(c["sets"]),
+}
+
+_WIDE = {"2^40": 2**40, "2^53": 2**53, "2^63": 2**63}
+RANGES = {  # of a damaged file of integers; no work may depend on them
+    name: lambda c, reach=reach: c["label"]["domain"].update(min=-reach, max=reach)
+    for name, reach in _WIDE.items()
+}

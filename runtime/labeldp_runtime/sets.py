@@ -37,15 +37,16 @@ class Sets:
     def members(self, output: object) -> list[object]:
         """The labels in a private label, in the order of the domain; ValueError if it is none."""
         if self.blocks is None:
-            if output not in self.labels:
+            known = isinstance(output, str | int | float | np.generic)  # no array is compared
+            if not known or output not in self.labels:
                 raise ValueError("this is no private label of the artifact")
             return [self.labels[self.labels.index(output)]]
         try:
             number = index(output)  # type: ignore[arg-type]  # raises for what is no integer
         except TypeError:
-            raise ValueError("private labels of this artifact are numbers of sets") from None
-        if not 0 <= number < len(self.blocks):
-            raise ValueError(f"the sets have the numbers 0 to {len(self.blocks) - 1}")
+            number = -1
+        if isinstance(output, bool) or not 0 <= number < len(self.blocks):
+            raise ValueError(f"private labels are the numbers of sets, 0 to {len(self.blocks) - 1}")
         block = self.blocks[number]
         return [label for i, label in enumerate(self.labels) if block >> i & 1]
 

@@ -87,5 +87,4 @@ def _head(sums: Sums, head: Head, found: Posterior) -> Float64[np.ndarray, "d k"
     used, factors = sums.used(), sums.factors()
     if head == "softmax":
         scores = canonical("softmax", used, factors, clean, penalty(found.unexplained))
-    outputs = (used @ scores).astype(np.float32)
-    return scores * temperature(outputs, factors, float((scores * clean).sum()))
+    return scores * temperature(used, scores, factors, float((scores * clean).sum()))

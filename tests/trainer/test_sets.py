@@ -14,7 +14,7 @@ from labeldp_trainer import InputError, parse_config, train
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.labels import fitted_labels, label_sums
 from labeldp_trainer.losses import Loss, Task, likelihood_loss
-from labeldp_trainer.methods.corrections import corrected
+from labeldp_trainer.methods.corrections import class_shares, corrected
 from labeldp_trainer.methods.debias import matrix_of, verified
 from labeldp_trainer.representation import restored
 from labeldp_verify.forms import sets_of
@@ -121,7 +121,9 @@ def test_a_closed_form_fits_sums_of_debiased_sets(place, closed):
     vectors = np.load(place / "closed" / "representation" / "train.npy")
     spectrum = restored(place / "closed").spectrum
     dense = Coded(np.arange(len(targets), dtype=np.int32), targets)
-    w, b = fitted_labels(vectors, spectrum, dense, "softmax", classes=True)
+    decoded = verified(place / "sets.onnx")
+    shares = class_shares(decoded, None, private, range(CLASSES))
+    w, b = fitted_labels(vectors, spectrum, dense, "softmax", shares=shares)
     np.testing.assert_allclose(closed.params["w"], w, atol=2e-4 * np.abs(w).max())
     np.testing.assert_allclose(closed.params["b"], b, atol=2e-4 * np.abs(w).max())
     assert closed.metrics["test_accuracy"] > 0.6  # without privacy about 0.9
@@ -138,7 +140,7 @@ def test_the_noise_of_the_sums_is_that_of_the_design(tmp_path, epsilon):
     cumulated, words = matrix.cumsum(axis=1), random.random(len(y))
     private = (cumulated[y] < words[:, None]).sum(axis=1).astype(np.int32)
     vectors = random.normal(size=(len(y), 5)).astype(np.float32)
-    sums = label_sums(vectors, None, Coded(private, weights), classes=True)
+    sums = label_sums(vectors, None, Coded(private, weights), shares=np.full(CLASSES, 1 / CLASSES))
     x = np.concatenate([np.ones((len(y), 1)), vectors], axis=1)
     np.testing.assert_allclose(sums.statistic, x.T @ weights[private], rtol=1e-9, atol=1e-6)
     # of the target: its own noise, and the variance of a one-hot label
@@ -366,5 +368,5 @@ def test_a_thousand_classes_need_no_n_times_k_numbers(tmp_path):
     codes = np.random.default_rng(0).integers(0, 2000, 3000).astype(np.int32)
     rows = np.random.default_rng(1).normal(size=(2000, 1000))
     vectors = np.random.default_rng(2).normal(size=(3000, 3)).astype(np.float32)
-    sums = label_sums(vectors, None, Coded(codes, rows), classes=True)
+    sums = label_sums(vectors, None, Coded(codes, rows), shares=np.full(1000, 1e-3))
     np.testing.assert_allclose(sums.statistic[1:], vectors.T @ rows[codes], atol=1e-9)

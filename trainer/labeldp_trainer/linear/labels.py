@@ -21,6 +21,7 @@ from labeldp_trainer.linear.sums import Sums, fitted, signal
 
 _CHUNK = 8192
 _NOISELESS = 1e-3  # of the variance of targets
+_EVENLY = 0.01  # of all labels: a class that none seems to have may have some
 
 
 def fitted_labels(
@@ -29,10 +30,13 @@ def fitted_labels(
     targets: Coded,
     head: Head,
     *,
-    classes: bool,
+    shares: Float64[np.ndarray, " k"] | None,
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
-    """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means."""
-    sums = label_sums(vectors, spectrum, targets, classes=classes)
+    """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means.
+
+    ``shares`` are about those of the classes; None of a regression.
+    """
+    sums = label_sums(vectors, spectrum, targets, shares=shares)
     solved = fitted(sums, head)
     return solved[1:].astype(np.float32), solved[0].astype(np.float32)
 
@@ -42,9 +46,13 @@ def label_sums(
     spectrum: Float64[np.ndarray, " p"] | None,
     targets: Coded,
     *,
-    classes: bool,
+    shares: Float64[np.ndarray, " k"] | None,
 ) -> Sums:
-    """The statistic of n targets of k numbers, and its noise: what a first fit leaves of them."""
+    """The statistic of n targets of k numbers, and its noise: what a first fit leaves of them.
+
+    The noise of debiased labels is the same for a rare class and a frequent one, and the signal is
+    not: that of a class is at most the variance p·(1 − p) of its one-hot entry.
+    """
     (n, p), k = vectors.shape, targets.rows.shape[1]
     gram, total = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
     statistic = np.zeros((p + 1, k))
@@ -54,26 +62,29 @@ def label_sums(
         total += x.sum(axis=0, dtype=np.float64)
         seen, which = np.unique(targets.codes[start : start + _CHUNK], return_inverse=True)
         statistic += _sums_by_code(x, which, len(seen)).T @ targets.rows[seen]
-    share = np.bincount(targets.codes, minlength=len(targets.rows)) / n
-    centre = share @ targets.rows
-    variance = float(share @ np.square(targets.rows - centre).mean(axis=1))
-    base = np.full(k, 1 / k) if classes else centre
+    seen_share = np.bincount(targets.codes, minlength=len(targets.rows)) / n
+    centre = seen_share @ targets.rows
+    base, own = centre, np.ones(k)
+    if shares is not None:
+        base = (1 - _EVENLY) * shares + _EVENLY / k
+        own = base * (1 - base)
+    square = float(seen_share @ np.square(targets.rows - base).mean(axis=1))
     sums = Sums(
         statistic=statistic,
         cross=gram,
         total=total,
-        noise=variance * gram,
+        noise=square * gram,
         spectrum=with_constant(spectrum, p),
         metric=np.ones(p + 1),
         constant=True,
-        variance=variance,
+        variance=square if shares is None else float(own.mean()),
         base=base,
-        classes=classes,
+        scales=own / own.mean(),
+        classes=shares is not None,
         used=lambda: _with_one(vectors),
         factors=lambda: np.ones(n, np.float32),
     )
-    square = float(share @ np.square(targets.rows - base).mean(axis=1))
-    noise = max(square - _explained(sums) / (n * k), _NOISELESS * variance)
+    noise = max(square - _explained(sums) / (n * k), _NOISELESS * square)
     return dataclasses.replace(sums, noise=noise * gram)
 
 

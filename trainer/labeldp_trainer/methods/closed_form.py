@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float32, Real
+from jaxtyping import Float32, Float64, Real
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.one_release import HEADS, Head
@@ -30,17 +30,24 @@ def vectors_of(setting: Setting) -> Float32[np.ndarray, "n p"]:
 
 
 def solve_labels(
-    setting: Setting, targets: Real[np.ndarray, " n"] | Coded, ends: tuple[float, float] | None
+    setting: Setting,
+    targets: Real[np.ndarray, " n"] | Coded,
+    ends: tuple[float, float] | None,
+    shares: Float64[np.ndarray, " k"] | None = None,
 ) -> Params:
-    """The model of labels that may be looked at: numbers or classes [n], or k numbers for each."""
+    """The model of labels that may be looked at: numbers or classes [n], or k numbers for each.
+
+    ``shares`` are about those of the classes behind these numbers.
+    """
     classes = setting.loss.task.classes
     if not isinstance(targets, Coded):
         if classes is None:
             targets = Coded.numbers(np.asarray(targets, np.float64))
         else:
             targets = Coded.one_hot(np.asarray(targets, np.int32), len(classes))
+            shares = np.bincount(targets.codes, minlength=len(classes)) / len(targets)
     vectors, head = vectors_of(setting), default_head(setting.loaded)
-    found = fitted_labels(vectors, setting.spectrum, targets, head, classes=classes is not None)
+    found = fitted_labels(vectors, setting.spectrum, targets, head, shares=shares)
     return linear_params(setting.loaded, *found, ends)
 
 

@@ -32,6 +32,7 @@ from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.data.labels import places, taken
 from labeldp_trainer.errors import ArtifactError
 from labeldp_trainer.methods.debias import debiasing_weights, matrix_of
+from labeldp_trainer.methods.debiased_numbers import likeliest_shares, start_of
 from labeldp_trainer.methods.row_tables import rows_by_table, tables_of
 
 _MOST_ENTRIES = 1 << 24
@@ -42,7 +43,10 @@ def require_correction(
 ) -> None:
     """Raise ArtifactError unless every table has the numbers of a correction."""
     for table, name in tables_of(decoded):
-        _numbers(table, correction, f"{source}: {name}" if name else source)
+        where = f"{source}: {name}" if name else source
+        _require_few(table, where)
+        if correction == "backward":
+            debiasing_weights(matrix_of(table)[0], where)
 
 
 def corrected(
@@ -59,12 +63,30 @@ def corrected(
     """
     parts = []
     for one, rows in rows_by_table(decoded, table, len(private)):
-        numbers, outputs = _numbers(one, correction, one.certificate.name)
+        numbers, outputs = _numbers(one, correction)
         found = coded_labels(outputs, numbers[:, order], taken(private, rows))
         if found is None:
             return None
         parts.append((rows, found))
     return Coded.joined(len(private), parts)
+
+
+def class_shares(
+    decoded: Decoded | DecodedGroups,
+    table: Int64[np.ndarray, " n"] | None,
+    private: Any,
+    order: Sequence[int],
+) -> Float64[np.ndarray, " k"]:
+    """[k] about the shares of the classes ``order`` behind private labels [n]: the likeliest.
+
+    The labels are outputs, as ``corrected`` has found.
+    """
+    rows_of = np.zeros(decoded.domain.size)
+    for one, rows in rows_by_table(decoded, table, len(private)):
+        matrix, outputs = matrix_of(one)
+        seen = np.bincount(places(taken(private, rows), outputs), minlength=len(outputs))
+        rows_of += len(rows) * likeliest_shares(matrix, seen, start_of(one))
+    return np.asarray(rows_of[order] / rows_of.sum())
 
 
 def coded_labels(
@@ -78,19 +100,23 @@ def coded_labels(
     return Coded(codes.astype(np.int32), numbers[seen])
 
 
+def _require_few(decoded: Decoded, source: str) -> None:
+    if decoded.domain.size * decoded.randomizer.outputs > _MOST_ENTRIES:
+        raise ArtifactError(
+            f"{source}: has {decoded.randomizer.outputs:,} outputs for {decoded.domain.size:,} "
+            "labels, too many to correct a loss for them: say correction: none, or compile another "
+            "mechanism"
+        )
+
+
 def _numbers(
-    decoded: Decoded, correction: Correction, source: str
+    decoded: Decoded, correction: Correction
 ) -> tuple[Float64[np.ndarray, "m k"], list[int | str | float]]:
     """Of each output, and the outputs."""
-    randomizer, sets = decoded.randomizer, sets_of(decoded.randomizer)
-    if decoded.domain.size * randomizer.outputs > _MOST_ENTRIES:
-        raise ArtifactError(
-            f"{source}: has {randomizer.outputs:,} outputs for {decoded.domain.size:,} labels, too "
-            "many for classes: compile it with loss: zero_one"
-        )
+    sets = sets_of(decoded.randomizer)
     matrix, outputs = matrix_of(decoded)
     if correction == "backward":
-        return debiasing_weights(matrix, source), outputs
+        return debiasing_weights(matrix, decoded.certificate.name), outputs
     if correction == "forward":
         return np.log(np.maximum(matrix.T, np.finfo(float).tiny)), outputs
     assert sets is not None  # other private labels are classes as they come

@@ -16,6 +16,7 @@ from labeldp_runtime import GroupError, IdError, LabelError
 from labeldp_verify.verified import Decoded, DecodedGroups
 from numpy.typing import NDArray
 
+from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_compile.tabular.provenance import require_artifact, require_true
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData
@@ -31,7 +32,7 @@ from labeldp_trainer.methods.certificate import (
     load_randomizer,
 )
 from labeldp_trainer.methods.closed_form import solve_labels
-from labeldp_trainer.methods.corrections import corrected, require_correction
+from labeldp_trainer.methods.corrections import class_shares, corrected, require_correction
 from labeldp_trainer.methods.debias import verified
 from labeldp_trainer.methods.debiased_numbers import debiased_numbers
 from labeldp_trainer.methods.method import Method, Setting, Solved
@@ -42,8 +43,6 @@ from labeldp_trainer.methods.users import limited_to_users, user_adjacency
 from labeldp_trainer.randomize import exact
 
 KEPT, SOURCE, TABLES = "private_labels", "certificate_sha256", "table_of_row"
-_FOR_SETS: Correction = "forward"
-_FOR_CLASSES: Correction = "none"
 _NEGLIGIBLE_BIAS = 1e-6  # of the size of a label
 _MOST_BIAS_LEFT = 0.05  # of the labels' standard deviation
 
@@ -94,7 +93,10 @@ class PrivatizedBuilder:
             return "none" if method.artifact is None else "backward"
         if method.debiased:
             return "backward"
-        return method.correction or (_FOR_SETS if sets else _FOR_CLASSES)
+        if method.correction is not None:
+            return method.correction
+        few = len(self._certificate.classes or ()) in range(1, MAX_CLASSES + 1)
+        return "forward" if few and method.artifact is not None else "none"
 
     @property
     def _reads_tables(self) -> bool:
@@ -154,9 +156,12 @@ class PrivatizedBuilder:
         statement = self._statement(setting, len(private), whole, debiased=debiased)
         notes = self._notes(left, regression=setting.loss.task.classes is None)
         if self._loaded.config.closed_form:
-            ends = self._certificate.ends
+            ends, shares = self._certificate.ends, self._shares(setting, private, tables)
             return Solved(
-                lambda: solve_labels(setting, targets, ends), statement, keep=keep, notes=notes
+                lambda: solve_labels(setting, targets, ends, shares),
+                statement,
+                keep=keep,
+                notes=notes,
             )
         per_example = likelihood_loss if self._correction == "forward" else None
         return minibatch_method(
@@ -249,13 +254,28 @@ class PrivatizedBuilder:
             if found is None:
                 return setting.loss.task.targets(private, source, self._column), None
             return found.values, found.bias
-        # Columns stand for the labels of the artifact; the model's outputs for the classes.
-        assert self.classes is not None and self._correction is not None
-        order = [self.classes.index(value) for value in setting.loss.task.classes]
-        coded = corrected(decoded, tables, private, order, self._correction)
+        assert self._correction is not None
+        coded = corrected(decoded, tables, private, self._order(setting), self._correction)
         if coded is None:
             raise strange
         return coded, None
+
+    def _shares(
+        self,
+        setting: Setting,
+        private: NDArray[Any] | Cells,
+        tables: NDArray[np.int64] | None,
+    ) -> NDArray[np.float64] | None:
+        """About those of the classes, where private labels are debiased; None of a regression."""
+        if self._decoded is None or self._correction is None:
+            return None
+        return class_shares(self._decoded, tables, private, self._order(setting))
+
+    def _order(self, setting: Setting) -> list[int]:
+        """Columns stand for the labels of the artifact; the model's outputs for the classes."""
+        known, classes = self.classes, setting.loss.task.classes
+        assert known is not None and classes is not None
+        return [known.index(value) for value in classes]
 
     def _statement(self, setting: Setting, labels: int, whole: int, *, debiased: bool) -> Statement:
         certificate, method = self._certificate, self._method

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_trainer import InputError, parse_config, train
 from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.linear.evidence import posterior
 from labeldp_trainer.linear.labels import fitted_labels, label_sums
 from labeldp_trainer.losses import Loss, Task, likelihood_loss
 from labeldp_trainer.methods.corrections import class_shares, corrected
@@ -361,6 +362,43 @@ def test_refused_in_a_sentence_with_nothing_left(place, tmp_path, text, expected
         run(tmp_path, text)
     assert expected in str(caught.value)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_weights_of_rare_classes_are_held_back(tmp_path):
+    """With the noise of every class alike, those that few labels have drown the others."""
+    k, random = 60, np.random.default_rng(0)
+    text = INTEGERS.replace("max: 11", f"max: {k - 1}").replace("1.5", "1")
+    write_artifact(tmp_path, text)
+    decoded = verified(tmp_path / "sets.onnx")
+    matrix, weights = matrix_of(decoded)[0], by_hand(decoded)
+    shares = np.arange(1, k + 1) ** -1.5
+    shares /= shares.sum()
+    y = random.choice(k, 5_000, p=shares)
+    vectors = random.normal(size=(len(y), 20)) + 0.6 * random.normal(size=(k, 20))[y]
+    vectors = ((vectors - vectors.mean(axis=0)) / vectors.std(axis=0)).astype(np.float32)
+    private = (matrix.cumsum(axis=1)[y] < random.random((len(y), 1))).sum(axis=1)
+    known = class_shares(decoded, None, private, range(k))
+    assert np.abs(known - shares).sum() < 0.7 < np.abs(np.full(k, 1 / k) - shares).sum()
+    targets, accuracy = Coded(private.astype(np.int32), weights), []
+    for given in (np.full(k, 1 / k), known):
+        w, b = fitted_labels(vectors, None, targets, "ridge", shares=given)
+        accuracy.append(((vectors @ w + b).argmax(axis=1) == y).mean())
+    assert accuracy[1] > accuracy[0] + 0.05
+
+
+def test_the_prior_of_a_column_has_its_scale():
+    """A posterior mean m of a column has Hᵀ·noise⁻¹·(S − H·m) = m/(scale·prior)."""
+    random = np.random.default_rng(0)
+    root = random.normal(size=(4, 4))
+    gram, spectrum = root @ root.T + np.eye(4), np.array([1.0, 1.0, 0.5, 0.1])
+    scales = np.array([1.0, 4.0, 0.25])
+    statistic = gram @ (random.normal(size=(4, 3)) * np.sqrt(scales)) + random.normal(size=(4, 3))
+    options = {"label_variance": 1.0, "constant": True, "targets": 3}
+    mean = posterior(statistic, gram, 0.1 * gram, spectrum, scales, **options).mean
+    pull = gram.T @ np.linalg.solve(0.1 * gram, statistic - gram @ mean)
+    prior = mean / pull / scales
+    np.testing.assert_allclose(prior, np.broadcast_to(prior[:, :1], prior.shape), rtol=1e-6)
+    assert prior[0, 0] == pytest.approx(1.0)
 
 
 def test_a_thousand_classes_need_no_n_times_k_numbers(tmp_path):

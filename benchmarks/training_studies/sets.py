@@ -6,10 +6,11 @@
 ``fashion-mnist`` and ``mnist``: ten classes, patches. ``jobs``: what somebody works as, and which
 education they have, as one label of many classes, for the rows of the census of those who work, on
 splines of all other columns but the finer codes of the same. In all of these a linear model on the
-same representation: private labels in closed form, with no setting to choose; LP-MST and ALIBI by
-steps (``--epochs``, ``--batch``), each at the best of its learning rates for the first seed, a
-choice made on test labels that favours them. ``network``: corrections of the loss of a perceptron
-on the pixels of Fashion-MNIST, all at one learning rate that was not chosen.
+same representation: private labels in closed form, with no setting to choose; LP-MST, ALIBI and
+sets with forward correction by steps (``--epochs``, ``--batch``), each at the best of its learning
+rates for the first seed, a choice made on test labels that favours them. ``network``: corrections
+of the loss of a perceptron on the pixels of Fashion-MNIST, all at one learning rate that was not
+chosen.
 
 Every seed has a representation, and every run draws private labels of its own. A finished run is a
 line of ``--results``, and is not run again.
@@ -80,6 +81,7 @@ LINEAR = {
     NONE: Way("{kind: none}"),
     SETS: Way(PRIVATIZED % "", KINDS[SETS]),
     RESPONSE: Way(PRIVATIZED % "", KINDS[RESPONSE]),
+    "sets, forward, by steps": Way(PRIVATIZED % ", correction: forward", KINDS[SETS], RATES),
     "LP-MST, two stages": Way(
         "{kind: lp_mst, epsilon: %s, stages: 2, fractions: [0.4, 0.6]}", None, RATES
     ),

@@ -312,6 +312,8 @@ def test_at_a_large_epsilon_private_labels_are_labels(place, tmp_path, text):
     assert (private == truth).mean() > 0.98
     assert result.metrics["test_accuracy"] > 0.5
     assert "set of classes" not in result.statement.paragraph()
+    correction = "forward" if text != CLOSED else "backward"  # for labels as for sets
+    assert result.statement.details["correction"] == correction
 
 
 @pytest.mark.parametrize(

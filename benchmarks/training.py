@@ -3,24 +3,26 @@
     LABELDP_DATA=folder python benchmarks/training.py tables weeks --rows 50000
     LABELDP_DATA=folder python benchmarks/training.py images fashion-mnist --epsilons 0.1,0.5
     LABELDP_DATA=folder python benchmarks/training.py groups weeks
+    LABELDP_DATA=folder python benchmarks/training.py sets fashion-mnist
     python benchmarks/training.py steps
 
 ``features``: one release on public features, and private labels, over ε. ``tables``: test loss of
 regressions on privatized labels over ε. ``images``: test accuracy of every method of
-classification. ``groups``: test loss with a prior for every public group. ``steps``: seconds a
-step. Each has ``--help``.
+classification. ``groups``: test loss with a prior for every public group. ``sets``: test accuracy
+on private sets of classes. ``steps``: seconds a step. Each has ``--help``.
 """
 
 import os
 import sys
 
-from training_studies import features, groups, images, steps, tables
+from training_studies import features, groups, images, sets, steps, tables
 
 STUDIES = {
     "features": features.main,
     "tables": tables.main,
     "images": images.main,
     "groups": groups.main,
+    "sets": sets.main,
     "steps": steps.main,
 }
 
@@ -35,6 +37,7 @@ def main():
             tables.main([])
             images.main([])
             groups.main([])
+            sets.main([])
         else:
             print("benchmarks/training.py: LABELDP_DATA names no folder: steps only")
     elif sys.argv[1] in STUDIES:

@@ -59,7 +59,7 @@ def central(kind, choices=""):
 
 
 METHODS = {
-    "RR": MethodChoice("{{kind: privatized, artifact: {artifact}}}", RATES),
+    "RR": MethodChoice("{{kind: privatized, artifact: {artifact}, correction: none}}", RATES),
     "RR-Debiased": MethodChoice(
         "{{kind: privatized, artifact: {artifact}, debiased: true}}", RATES
     ),

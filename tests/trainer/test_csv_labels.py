@@ -19,7 +19,7 @@ from labeldp_trainer.data.labels import Cells, places
 from labeldp_trainer.data.table import _numbers_of_cells
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Setting, open_method
-from labeldp_trainer.methods.debias import soft_labels
+from labeldp_trainer.methods.corrections import coded_labels
 from labeldp_trainer.models import build_model
 from labeldp_trainer.sharding import Devices
 
@@ -150,8 +150,11 @@ def test_classes_are_the_text_or_the_number():
     assert places(cells(str(large), f"{large - 1}"), (large,)).tolist() == [0, -1]
     assert places(cells("1e999999999999", "-1e-999999999999"), (0, 1)).tolist() == [-1, -1]
     weights = np.array([[1.0, 0.0], [0.25, 0.75]])
-    assert soft_labels((0, 1), weights, cells("1", "0")).tolist() == [[0.25, 0.75], [1.0, 0.0]]
-    assert soft_labels((0, 1), weights, cells("1", "2")) is None
+    assert coded_labels((0, 1), weights, cells("1", "0")).each().tolist() == [
+        [0.25, 0.75],
+        [1.0, 0.0],
+    ]
+    assert coded_labels((0, 1), weights, cells("1", "2")) is None
 
 
 def test_features_are_read_as_they_are_declared(tmp_path):
@@ -228,7 +231,8 @@ def test_private_labels_of_a_csv_file_are_outputs(tmp_path):
     text = COLOURS.replace("{kind: none}", method)
     write(tmp_path, columns())
     plain = np.asarray(built(tmp_path, text % "").arrays[1])
-    soft = np.asarray(built(tmp_path, text % ", debiased: true").arrays[1])
+    _, codes, numbers = built(tmp_path, text % ", debiased: true").arrays
+    soft = np.asarray(numbers)[np.asarray(codes)]
     np.testing.assert_array_equal(soft.argmax(axis=1), plain)
     write(tmp_path, with_odd("colour", 3, "orange"))
     for debiased in ("", ", debiased: true"):

@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 from labeldp_trainer.errors import ArtifactError
-from labeldp_trainer.methods.debias import (
-    debiasing_weights,
-    matrix_of,
-    soft_labels,
-    verified,
-)
+from labeldp_trainer.methods.corrections import coded_labels
+from labeldp_trainer.methods.debias import debiasing_weights, matrix_of, verified
 
 from tests.trainer.trainer_helpers import CATEGORIES, write_artifact
 
@@ -19,10 +15,10 @@ def test_randomized_response_gives_the_formula_of_the_paper(tmp_path):
     assert sorted(outputs) == ["blue", "green", "red"]
     weights = debiasing_weights(matrix, "x")
     p = 3 / (np.exp(1) + 2)
-    soft = soft_labels(outputs, weights, ["red", "blue"])
+    soft = coded_labels(outputs, weights, ["red", "blue"]).each()
     expected = (np.eye(3)[[0, 2]] - p / 3) / (1 - p)  # columns in the order of the domain
     np.testing.assert_allclose(soft, expected, rtol=1e-6)
-    assert soft_labels(outputs, weights, ["red", "pink"]) is None
+    assert coded_labels(outputs, weights, ["red", "pink"]) is None
 
 
 @pytest.mark.parametrize("outputs", [4, 7])

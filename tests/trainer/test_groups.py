@@ -13,7 +13,8 @@ from labeldp_runtime import Key, Randomizer
 from labeldp_trainer import RunFolderError, parse_config, train
 from labeldp_trainer.cli import train_command
 from labeldp_trainer.methods import open_method
-from labeldp_trainer.methods.debias import debiased_classes, verified
+from labeldp_trainer.methods.corrections import corrected
+from labeldp_trainer.methods.debias import verified
 from labeldp_trainer.methods.debiased_numbers import debiased_numbers
 from labeldp_verify.forms import GroupedWindows, Groups
 
@@ -198,11 +199,11 @@ def test_numbers_are_debiased_by_their_own_table(three):
 
 def test_classes_are_debiased_by_their_own_table(three):
     decoded, table, truth, private = three
-    soft = debiased_classes(decoded, table, private, [0, 2, 1, 3])
+    soft = corrected(decoded, table, private, [0, 2, 1, 3], "backward").each()
     for number in range(3):
         mine = truth[table == number][:, None] == np.array([10, 12, 11, 13])
         np.testing.assert_allclose(soft[table == number].mean(axis=0), mine.mean(axis=0), atol=0.05)
-    assert debiased_classes(decoded, table, np.full(len(table), 77), range(4)) is None
+    assert corrected(decoded, table, np.full(len(table), 77), range(4), "backward") is None
 
 
 def test_a_run_of_classes(tmp_path):

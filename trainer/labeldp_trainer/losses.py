@@ -77,6 +77,16 @@ class Loss:
         return losses | {"mse": jnp.square(f - targets), "mae": jnp.abs(f - targets)}
 
 
+def likelihood_loss(
+    outputs: Float[Array, "b k"], evidence: Float[Array, "b k"]
+) -> Float[Array, " b"]:
+    """−ln Σ_c softmax(outputs)_c·L_c: of what was seen instead of a class c with probability L_c.
+
+    ``evidence`` are the ln L_c.
+    """
+    return -jax.nn.logsumexp(jax.nn.log_softmax(outputs, axis=-1) + evidence, axis=-1)
+
+
 def build_optimizer(config: OptimizerConfig, steps: int) -> optax.GradientTransformation:
     """The optimizer for a run of so many steps; its learning rate may decay to 0 over them."""
     rate: Any = config.learning_rate

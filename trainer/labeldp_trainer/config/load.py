@@ -102,9 +102,11 @@ def _misfits(config: Config) -> Iterator[Misfit]:
     if config.loss != "cross_entropy":
         if config.data.classes is not None:
             yield ("data", "classes"), "only loss: cross_entropy has classes"
-        if config.method.kind == "privatized" and config.method.debiased:
-            reason = "is for loss: cross_entropy; for regression compile with goal: training"
-            yield ("method", "debiased"), reason
+        if config.method.kind == "privatized":
+            given = {"debiased": config.method.debiased, "correction": config.method.correction}
+            for key in (key for key, value in given.items() if value):
+                reason = "is for loss: cross_entropy; for regression compile with goal: training"
+                yield ("method", key), reason
     if config.data.kind != "table" and config.method.kind == "privatized":
         for key in ("column", "id_column"):
             if getattr(config.method, key) is not None and config.data.kind == "idx":
@@ -141,6 +143,9 @@ def _form_misfits(config: Config) -> Iterator[Misfit]:
                 yield (key,), f"this key is missing{hint * (method.kind in CLOSED_FORMS)}"
     elif config.loss == "absolute":
         yield ("loss",), "absolute has no closed form: give model, optimizer and training"
+    elif isinstance(method, Privatized) and method.correction in ("none", "forward"):
+        reason = "a closed form takes the bias out of sums: leave it out, or train a model by steps"
+        yield ("method", "correction"), reason
     if config.closed_form and config.representation and not config.representation.whiten:
         yield ("representation", "whiten"), "a closed form needs whitened vectors: leave it out"
 

@@ -12,6 +12,7 @@ from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.one_release import OneRelease
 
 Epsilon = Annotated[Number, Field(ge=1e-6, le=60)]
+Correction = Literal["none", "forward", "backward"]
 
 
 class _LabelMethod(UserLevel):
@@ -112,7 +113,10 @@ class Privatized(UserLevel):
     id_column: StrictStr | None = None
     context: StrictStr | None = Field(None, description="default: the name of the label column")
     label_version: StrictInt = Field(0, ge=0, lt=2**64)
-    debiased: StrictBool = False
+    debiased: StrictBool = Field(False, description="the same as correction: backward")
+    correction: Correction | None = Field(
+        None, description="of the loss of classes for what the randomizer did to labels"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -138,6 +142,12 @@ class Privatized(UserLevel):
             ),
             "debiased needs the artifact: a certificate does not hold Pr[output | label]": (
                 self.debiased and self.artifact is None
+            ),
+            "correction needs the artifact: a certificate does not hold Pr[output | label]": (
+                self.correction in ("forward", "backward") and self.artifact is None
+            ),
+            "debiased: true is correction: backward: give one": (
+                self.debiased and self.correction is not None
             ),
         }
         reason = next((text for text, applies in problems.items() if applies), None)

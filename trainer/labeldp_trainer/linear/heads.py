@@ -20,6 +20,9 @@ LEAST_PENALTY, PENALTY_OF_NOISE, MOST_PENALTY = 0.02, 2.5, 1e3
 """Fixed by looking at the first 50,000 training rows of Fashion-MNIST and at no test row."""
 _ITERATIONS = 200
 _LARGEST_EXPONENT = 30.0
+_MOST_OUTPUTS = 1 << 22  # of a model, at a time
+_MOST_SCORES = 1 << 23
+_Slope = tuple[Float[Array, ""], Float[Array, "d k"]]
 
 
 def penalty(unexplained: float) -> float:
@@ -51,28 +54,51 @@ def canonical(
     values, directions = np.linalg.eigh(gram / total)
     kept = values > 1e-9 * values[-1]
     to_unit = directions[:, kept] / np.sqrt(values[kept])[None, :]
-    x = jnp.asarray(used @ to_unit.astype(np.float32))
-    w = jnp.asarray(factors / np.float32(total))
     goal = (to_unit.T @ statistic / total).astype(np.float32)
+    rows, weights = used @ to_unit.astype(np.float32), factors / np.float32(total)
+    chunk = min(max(_MOST_OUTPUTS // goal.shape[1], 1), len(rows))
+    x = jnp.asarray(_in_chunks(rows, chunk))
+    w = jnp.asarray(_in_chunks(weights, chunk))
     part = _PARTITIONS[head]
 
-    @jax.jit
-    def loss(weights: Float[Array, "d k"], x: Float[Array, "n d"]) -> Float[Array, ""]:
-        fit = jnp.dot(w, part(x @ weights)) - jnp.vdot(weights, jnp.asarray(goal))
-        whole: Array = fit + 0.5 * jnp.float32(strength) * jnp.vdot(weights, weights)
+    def partition(
+        weights: Float[Array, "d k"], x: Float[Array, "c d"], w: Float[Array, " c"]
+    ) -> Float[Array, ""]:
+        whole: Array = jnp.dot(w, part(x @ weights))
         return whole
 
-    gradient = jax.jit(jax.value_and_grad(loss))
+    def linear(weights: Float[Array, "d k"]) -> Float[Array, ""]:
+        fit: Array = 0.5 * jnp.float32(strength) * jnp.vdot(weights, weights)
+        return fit - jnp.vdot(weights, jnp.asarray(goal))
+
+    @jax.jit
+    def gradient(
+        weights: Float[Array, "d k"], x: Float[Array, "s c d"], w: Float[Array, "s c"]
+    ) -> tuple[Float[Array, ""], Float[Array, "d k"]]:
+        def add(sums: _Slope, rows: tuple[Array, Array]) -> tuple[_Slope, None]:
+            more = jax.value_and_grad(partition)(weights, *rows)
+            return (sums[0] + more[0], sums[1] + more[1]), None
+
+        found: _Slope = jax.lax.scan(add, jax.value_and_grad(linear)(weights), (x, w))[0]
+        return found
+
     shape = goal.shape
 
     def both(flat: Float64[np.ndarray, " dk"]) -> tuple[float, Float64[np.ndarray, " dk"]]:
-        value, slope = gradient(jnp.asarray(flat.reshape(shape), jnp.float32), x)
+        value, slope = gradient(jnp.asarray(flat.reshape(shape), jnp.float32), x, w)
         return float(value), np.asarray(slope, np.float64).ravel()
 
     options = {"maxiter": _ITERATIONS, "ftol": 1e-9, "gtol": 1e-6, "maxcor": 20}
     found = minimize(both, np.zeros(goal.size), jac=True, method="L-BFGS-B", options=options)
     solved: Float64[np.ndarray, "d k"] = to_unit @ found.x.reshape(shape)
     return solved
+
+
+def _in_chunks(rows: Float32[np.ndarray, "n ..."], chunk: int) -> Float32[np.ndarray, "s c ..."]:
+    """The rows in chunks of equal length; zeros fill the last one."""
+    missing = -len(rows) % chunk
+    filled = np.concatenate([rows, np.zeros((missing, *rows.shape[1:]), np.float32)])
+    return filled.reshape(-1, chunk, *rows.shape[1:])
 
 
 def _log_sum_exp(outputs: Float[Array, "n k"]) -> Float[Array, " n"]:
@@ -94,21 +120,26 @@ _PARTITIONS: dict[str, Callable[[Float[Array, "n k"]], Float[Array, " n"]]] = {
 
 
 def temperature(
-    scores: Float32[np.ndarray, "n k"],
+    used: Float32[np.ndarray, "n d"],
+    weights: Float64[np.ndarray, "d k"],
     factors: Float32[np.ndarray, " n"],
     agreement: float,
 ) -> float:
-    """β for logits β·scores: the maximum of β·agreement − Σ w·log Σ exp(β·scores).
+    """β for logits β·xW: the maximum of β·agreement − Σ w·log Σ exp(β·xW).
 
-    ``agreement`` is ⟨W, S⟩ = Σ w·scores[y]; the maximum lies between 10⁻² and 10⁴.
+    ``agreement`` is ⟨W, S⟩ = Σ w·(xW)[y]; the maximum lies between 10⁻² and 10⁴. Of very many
+    outputs, every so many rows stand for all: one number needs no more.
     """
+    step = -(-len(used) * weights.shape[1] // _MOST_SCORES)
+    scores = (used[::step] @ weights).astype(np.float32)
+    share = factors[::step] * np.float32(factors.sum() / factors[::step].sum())
 
     def slope(beta: float) -> float:
         o = beta * scores.astype(np.float64)
         o -= o.max(axis=1, keepdims=True)
         e = np.exp(o)
         mean = (e * scores).sum(axis=1) / e.sum(axis=1)
-        return agreement - float((factors * mean).sum())
+        return agreement - float((share * mean).sum())
 
     low, high = 1e-2, 1e4
     for _ in range(40):

@@ -1,7 +1,9 @@
 """The sums of labels that are private already, or need no privacy: every row counts alike.
 
 An unbiased or debiased private label t̂ has the expectation of the true one, so Σ x ⊗ t̂ is the
-statistic of the true labels plus noise, whose variance the labels themselves show.
+statistic of the true labels plus noise, whose variance the labels themselves show. t̂ is a function
+of the private label o: Σ x ⊗ t̂ = Σ_o (Σ x of the rows with o) ⊗ t̂(o), so that n × k numbers are
+never there at once.
 """
 
 from __future__ import annotations
@@ -9,67 +11,101 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int32
+from scipy.sparse import csr_matrix
 
 from labeldp_trainer.config.one_release import Head
+from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.linear.sums import Sums, fitted, signal
 
 _CHUNK = 8192
 _NOISELESS = 1e-3  # of the variance of targets
+_EVENLY = 0.01  # of all labels: a class that none seems to have may have some
 
 
 def fitted_labels(
     vectors: Float32[np.ndarray, "n p"],
     spectrum: Float64[np.ndarray, " p"] | None,
-    targets: Float64[np.ndarray, "n k"],
+    targets: Coded,
     head: Head,
     *,
-    classes: bool,
+    shares: Float64[np.ndarray, " k"] | None,
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
-    """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means."""
-    n, p = vectors.shape
-    k = targets.shape[1]
+    """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means.
+
+    ``shares`` are about those of the classes; None of a regression.
+    """
+    sums = label_sums(vectors, spectrum, targets, shares=shares)
+    solved = fitted(sums, head)
+    return solved[1:].astype(np.float32), solved[0].astype(np.float32)
+
+
+def label_sums(
+    vectors: Float32[np.ndarray, "n p"],
+    spectrum: Float64[np.ndarray, " p"] | None,
+    targets: Coded,
+    *,
+    shares: Float64[np.ndarray, " k"] | None,
+) -> Sums:
+    """The statistic of n targets of k numbers, and its noise: what a first fit leaves of them.
+
+    The noise of debiased labels is the same for a rare class and a frequent one, and the signal is
+    not: that of a class is at most the variance p·(1 − p) of its one-hot entry.
+    """
+    (n, p), k = vectors.shape, targets.rows.shape[1]
     gram, total = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
     statistic = np.zeros((p + 1, k))
     for start in range(0, n, _CHUNK):
         x = _with_one(vectors[start : start + _CHUNK])
         gram += x.T @ x
         total += x.sum(axis=0, dtype=np.float64)
-        statistic += x.T.astype(np.float64) @ targets[start : start + _CHUNK]
-    base = np.full(k, 1 / k) if classes else targets.mean(axis=0)
-    variance = float(targets.var(axis=0).mean())
+        seen, which = np.unique(targets.codes[start : start + _CHUNK], return_inverse=True)
+        statistic += _sums_by_code(x, which, len(seen)).T @ targets.rows[seen]
+    seen_share = np.bincount(targets.codes, minlength=len(targets.rows)) / n
+    centre = seen_share @ targets.rows
+    base, own = centre, np.ones(k)
+    if shares is not None:
+        base = (1 - _EVENLY) * shares + _EVENLY / k
+        own = base * (1 - base)
+    square = float(seen_share @ np.square(targets.rows - base).mean(axis=1))
     sums = Sums(
         statistic=statistic,
         cross=gram,
         total=total,
-        noise=variance * gram,
+        noise=square * gram,
         spectrum=with_constant(spectrum, p),
         metric=np.ones(p + 1),
         constant=True,
-        variance=variance,
+        variance=square if shares is None else float(own.mean()),
         base=base,
-        classes=classes,
+        scales=own / own.mean(),
+        classes=shares is not None,
         used=lambda: _with_one(vectors),
         factors=lambda: np.ones(n, np.float32),
     )
-    residual = _residual(signal(sums).mean, vectors, targets - base[None, :])
-    sums = dataclasses.replace(sums, noise=max(residual, _NOISELESS * variance) * gram)
-    solved = fitted(sums, head)
-    return solved[1:].astype(np.float32), solved[0].astype(np.float32)
+    noise = max(square - _explained(sums) / (n * k), _NOISELESS * square)
+    return dataclasses.replace(sums, noise=noise * gram)
 
 
-def _residual(
-    coefficients: Float64[np.ndarray, "d k"],
-    vectors: Float32[np.ndarray, "n p"],
-    targets: Float64[np.ndarray, "n k"],
-) -> float:
-    """The mean square of what a fit leaves of targets."""
-    left = 0.0
-    for start in range(0, len(vectors), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        left += float(np.square(targets[rows] - _with_one(vectors[rows]) @ coefficients).sum())
-    return left / targets.size
+def _sums_by_code(
+    x: Float32[np.ndarray, "b d"], which: Int32[np.ndarray, " b"], count: int
+) -> Float64[np.ndarray, "u d"]:
+    """Σ x of the rows with each code 0 … u − 1."""
+    rows = np.arange(len(x))
+    members = csr_matrix((np.ones(len(x)), (which, rows)), shape=(count, len(x)))
+    sums: Float64[np.ndarray, "u d"] = members @ x
+    return sums
+
+
+def _explained(sums: Sums) -> float:
+    """By how much a fit takes down the sum of squares of all targets, less their base.
+
+    Σ‖t‖² − Σ‖t − xB‖² = 2·⟨B, Σ x ⊗ t⟩ − ⟨B, Σ xxᵀ·B⟩.
+    """
+    found = signal(sums).mean
+    goal = sums.statistic - sums.total[:, None] * sums.base[None, :]
+    return float((found * (2 * goal - sums.cross @ found)).sum())
 
 
 def _with_one(vectors: Float32[np.ndarray, "b p"]) -> Float32[np.ndarray, "b p+1"]:

@@ -30,6 +30,7 @@ class Sums:
         constant: whether the first column is the 1.
         variance: of a target, without features.
         base: [k] what a target is without features, known beforehand.
+        scales: [k] the variances of the targets, relative to one another.
         classes: whether the k targets are the entries of one-hot labels.
         used: the columns x of all rows [n, d].
         factors: w of all rows [n].
@@ -44,6 +45,7 @@ class Sums:
     constant: bool
     variance: float
     base: Float64[np.ndarray, " k"]
+    scales: Float64[np.ndarray, " k"]
     classes: bool
     used: Callable[[], Float32[np.ndarray, "n d"]]
     factors: Callable[[], Float32[np.ndarray, " n"]]
@@ -57,6 +59,7 @@ def signal(sums: Sums) -> Posterior:
         sums.cross,
         sums.noise,
         sums.spectrum,
+        sums.scales,
         label_variance=sums.variance,
         constant=sums.constant,
         targets=max(targets - 1, 1) if sums.classes else 1,
@@ -87,5 +90,4 @@ def _head(sums: Sums, head: Head, found: Posterior) -> Float64[np.ndarray, "d k"
     used, factors = sums.used(), sums.factors()
     if head == "softmax":
         scores = canonical("softmax", used, factors, clean, penalty(found.unexplained))
-    outputs = (used @ scores).astype(np.float32)
-    return scores * temperature(outputs, factors, float((scores * clean).sum()))
+    return scores * temperature(used, scores, factors, float((scores * clean).sum()))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import Alibi, LoadedConfig
+from labeldp_trainer.losses import likelihood_loss
 from labeldp_trainer.methods.label_noise import (
     KEPT,
     require_classes,
@@ -55,14 +56,14 @@ class AlibiBuilder:
         uniform = method.prior == "uniform"
         epsilon = jnp.float32(method.epsilon)
 
-        def likelihood_loss(outputs: jax.Array, x: jax.Array) -> jax.Array:
+        def per_example(outputs: jax.Array, x: jax.Array) -> jax.Array:
             return noisy_label_loss(outputs, x, epsilon)
 
         return minibatch_method(
             setting,
             posterior(noisy, method.epsilon) if uniform else noisy,
             _statement(setting, method),
-            per_example=None if uniform else likelihood_loss,
+            per_example=None if uniform else per_example,
             mixup=method.mixup,
             keep={KEPT: noisy},
         )
@@ -70,9 +71,7 @@ class AlibiBuilder:
 
 def noisy_label_loss(outputs: jax.Array, noisy: jax.Array, epsilon: jax.Array) -> jax.Array:
     """[b] −ln Σ_c softmax(outputs)_c·L_c, up to a constant, for noisy entries [b, K] in steps."""
-    logs = jax.nn.log_softmax(outputs, axis=-1)
-    evidence = noisy.astype(jnp.float32) * (epsilon / jnp.float32(STEPS))
-    return -jax.nn.logsumexp(logs + evidence, axis=-1)
+    return likelihood_loss(outputs, noisy.astype(jnp.float32) * (epsilon / jnp.float32(STEPS)))
 
 
 def posterior(noisy: NDArray[np.uint8], epsilon: float) -> NDArray[np.float32]:

@@ -22,10 +22,10 @@ from labeldp_verify.decode import DecodeError, read_domain, read_groups
 from labeldp_verify.forms import Groups
 from numpy.typing import NDArray
 
+from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_compile.tabular import label_array
 from labeldp_trainer.errors import ArtifactError
 
-_MOST_CLASSES = 1000  # an integer domain larger than this is no list of classes
 _MAX_BYTES = 1 << 26
 
 
@@ -43,6 +43,7 @@ class Certificate:
         largest_bias: the largest distance of E[output | label] from the label; None for categories.
         classes: the labels, where they are few enough to be classes.
         ends: of the labels, if they are numbers.
+        sets: whether private labels are the numbers of sets of classes.
         groups: the public columns and the table of each combination; None if there is one table.
         source: names the file.
         sha256: of the file.
@@ -58,6 +59,7 @@ class Certificate:
     largest_bias: float | None
     classes: tuple[int | str, ...] | None
     ends: tuple[float, float] | None
+    sets: bool
     groups: Groups | None
     source: str
     sha256: str
@@ -116,6 +118,7 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
             largest_bias=stated.utility.largest_bias,
             classes=_classes(stated.label.domain),
             ends=_ends(stated.label.domain),
+            sets=stated.sets is not None and stated.sets.blocks is not None,
             groups=None if stated.groups is None else read_groups(stated.groups),
             source=str(path),
             sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -137,6 +140,6 @@ def _ends(domain: dict[str, Any]) -> tuple[float, float] | None:
 def _classes(domain: dict[str, Any]) -> tuple[int | str, ...] | None:
     if domain["kind"] == "categorical":
         return tuple(domain["values"])
-    if domain["kind"] == "integer" and domain["max"] - domain["min"] < _MOST_CLASSES:
+    if domain["kind"] == "integer" and domain["max"] - domain["min"] < MAX_CLASSES:
         return tuple(range(int(domain["min"]), int(domain["max"]) + 1))
     return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float32, Real
+from jaxtyping import Float32, Float64, Real
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.one_release import HEADS, Head
+from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.linear.labels import fitted_labels
 from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.models import Params
@@ -29,17 +30,24 @@ def vectors_of(setting: Setting) -> Float32[np.ndarray, "n p"]:
 
 
 def solve_labels(
-    setting: Setting, targets: Real[np.ndarray, "n ..."], ends: tuple[float, float] | None
+    setting: Setting,
+    targets: Real[np.ndarray, " n"] | Coded,
+    ends: tuple[float, float] | None,
+    shares: Float64[np.ndarray, " k"] | None = None,
 ) -> Params:
-    """The model of labels that may be looked at: numbers or classes [n], or soft labels [n, k]."""
+    """The model of labels that may be looked at: numbers or classes [n], or k numbers for each.
+
+    ``shares`` are about those of the classes behind these numbers.
+    """
     classes = setting.loss.task.classes
-    values = np.asarray(targets, np.float64)
-    if classes is not None and values.ndim == 1:
-        values = np.eye(len(classes))[values.astype(np.int64)]
-    elif values.ndim == 1:
-        values = values[:, None]
+    if not isinstance(targets, Coded):
+        if classes is None:
+            targets = Coded.numbers(np.asarray(targets, np.float64))
+        else:
+            targets = Coded.one_hot(np.asarray(targets, np.int32), len(classes))
+            shares = np.bincount(targets.codes, minlength=len(classes)) / len(targets)
     vectors, head = vectors_of(setting), default_head(setting.loaded)
-    found = fitted_labels(vectors, setting.spectrum, values, head, classes=classes is not None)
+    found = fitted_labels(vectors, setting.spectrum, targets, head, shares=shares)
     return linear_params(setting.loaded, *found, ends)
 
 

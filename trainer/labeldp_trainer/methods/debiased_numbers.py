@@ -60,9 +60,9 @@ def debiased_numbers(
         seen = places(taken(private, rows), outputs)
         if (seen < 0).any():
             raise ValueError("holds labels that the artifact never outputs")
-        weights = np.array([float(w) for w in one.certificate.prior.weights])
-        start = (1 - _FROM_UNIFORM) * weights / weights.sum() + _FROM_UNIFORM / domain.size
-        shares = likeliest_shares(matrix, np.bincount(seen, minlength=matrix.shape[1]), start)
+        shares = likeliest_shares(
+            matrix, np.bincount(seen, minlength=matrix.shape[1]), start_of(one)
+        )
         values = debiased_values(matrix, labels, shares, 1 / len(rows))
         found[rows] = values[seen]
         everywhere += len(rows) * shares
@@ -70,6 +70,13 @@ def debiased_numbers(
     shares = everywhere / max(len(private), 1)
     spread = float(shares @ (labels - shares @ labels) ** 2)
     return DebiasedNumbers(found, float(np.sqrt(squares / max(len(private) * spread, 1e-300))))
+
+
+def start_of(decoded: Decoded) -> Float64[np.ndarray, " k"]:
+    """Shares to begin with: those of the artifact's prior, and none of them 0."""
+    weights = np.array([float(w) for w in decoded.certificate.prior.weights])
+    evenly = _FROM_UNIFORM / len(weights)
+    return np.asarray((1 - _FROM_UNIFORM) * weights / weights.sum() + evenly)
 
 
 def likeliest_shares(

@@ -7,9 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.evaluation import mean_metrics
 from labeldp_trainer.methods.closed_form import solve_labels
 from labeldp_trainer.methods.method import Method, Metrics, Setting, Solved
@@ -23,7 +25,7 @@ Augment = Callable[[jax.Array, Any], Any]
 
 def minibatch_method(
     setting: Setting,
-    targets: NDArray[Any],
+    targets: NDArray[Any] | Coded,
     statement: Statement,
     *,
     per_example: PerExample | None = None,
@@ -34,10 +36,11 @@ def minibatch_method(
 ) -> Method:
     """Mean gradients of batches without replacement; n mod batch examples sit an epoch out.
 
-    ``targets`` are [n], or soft labels [n, k]; ``per_example`` takes the place of the loss on
-    outputs and targets of a batch. With ``mixup`` = α, features are x' = λx + (1 − λ)x₂ and the
-    loss is that for both targets, weighed alike, with λ ~ Beta(α, α) for each batch (Zhang et al.,
-    *mixup*, 2018). ``augment`` changes the features of each batch first.
+    ``targets`` are [n], or k numbers for each, such as soft labels; ``per_example`` takes the place
+    of the loss on outputs and targets of a batch. With ``mixup`` = α, features are
+    x' = λx + (1 − λ)x₂ and the loss is that for both targets, weighed alike, with λ ~ Beta(α, α)
+    for each batch (Zhang et al., *mixup*, 2018). ``augment`` changes the features of each batch
+    first.
     """
     model, devices = setting.model, setting.devices
     per_example = per_example or setting.loss.per_example
@@ -47,6 +50,10 @@ def minibatch_method(
     def draw(key: jax.Array) -> jax.Array:
         order = jax.random.permutation(key, jnp.arange(n, dtype=jnp.int32))
         return order[: steps * batch].reshape(steps, batch)
+
+    arrays: tuple[Any, Any, Any] = (setting.dataset.train.features, targets, None)
+    if isinstance(targets, Coded):
+        arrays = (arrays[0], targets.codes, targets.rows.astype(np.float32))
 
     def batch_loss(params: Params, key: jax.Array, x: Any, y: jax.Array) -> jax.Array:
         return per_example(model.apply(params, x, key), y).mean()
@@ -64,7 +71,8 @@ def minibatch_method(
         params: Params, key: jax.Array, step: jax.Array, rows: jax.Array, arrays: Any
     ) -> tuple[Params, Metrics]:
         del step
-        x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays)
+        x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays[:2])
+        y = _decoded(y, arrays[2])
         if augment is not None:
             key, augment_key = jax.random.split(key)
             x = augment(augment_key, x)
@@ -74,12 +82,12 @@ def minibatch_method(
 
     def training_loss(params: Params, arrays: Any) -> jax.Array:
         def measure(outputs: jax.Array, y: jax.Array) -> Metrics:
-            return {"loss": per_example(outputs, y)}
+            return {"loss": per_example(outputs, _decoded(y, arrays[2]))}
 
-        return mean_metrics(model, measure, params, *arrays)["loss"]
+        return mean_metrics(model, measure, params, *arrays[:2])["loss"]
 
     return Method(
-        arrays=devices.everywhere((setting.dataset.train.features, targets)),
+        arrays=devices.everywhere(arrays),
         steps_per_epoch=steps,
         examples_per_epoch=steps * batch,
         draw=draw,
@@ -89,6 +97,11 @@ def minibatch_method(
         keep=keep or {},
         notes=notes,
     )
+
+
+def _decoded(targets: jax.Array, rows: jax.Array | None) -> jax.Array:
+    """Targets of a batch, or the rows of their codes."""
+    return targets if rows is None else rows[targets]
 
 
 STATEMENT = Statement(

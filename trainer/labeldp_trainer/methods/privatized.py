@@ -2,7 +2,8 @@
 
 Training is post-processing: it costs nothing beyond the randomization. The labels are randomized
 before the first step and kept in the run folder, so that a resumed run draws no second time. Of an
-artifact with a table for each public group, a row takes that of its own group.
+artifact with a table for each public group, a row takes that of its own group. A private label may
+be the number of a set of classes.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ from labeldp_runtime import GroupError, IdError, LabelError
 from labeldp_verify.verified import Decoded, DecodedGroups
 from numpy.typing import NDArray
 
+from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_compile.tabular.provenance import require_artifact, require_true
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData
+from labeldp_trainer.config.method import Correction
+from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError
+from labeldp_trainer.losses import likelihood_loss
 from labeldp_trainer.methods.certificate import (
     artifact_certificate,
     certificate_file,
@@ -27,7 +32,8 @@ from labeldp_trainer.methods.certificate import (
     load_randomizer,
 )
 from labeldp_trainer.methods.closed_form import solve_labels
-from labeldp_trainer.methods.debias import debiased_classes, require_debiasing, verified
+from labeldp_trainer.methods.corrections import class_shares, corrected, require_correction
+from labeldp_trainer.methods.debias import verified
 from labeldp_trainer.methods.debiased_numbers import debiased_numbers
 from labeldp_trainer.methods.method import Method, Setting, Solved
 from labeldp_trainer.methods.minibatch import minibatch_method
@@ -56,34 +62,69 @@ class PrivatizedBuilder:
         self._column = method.private_column or method.column or loaded.config.data.label
         ids = () if method.id_column is None else (method.id_column,)
         users = () if method.user_column is None else (method.user_column,)
+        self._correction = self._chosen_correction()
         groups = self._group_columns()
-        self._decoded = self._undone()
+        self._decoded = self._needed()
         self.columns: tuple[str, ...] = tuple(dict.fromkeys((self._column, *ids, *users, *groups)))
         if users and self._certificate.epsilon_prior > 0:
             reason = "how many labels of a user the artifact's prior has seen is not known here"
             raise loaded.error(("method", "user_column"), f"{reason}: compile with another prior")
         self.classes = self._certificate.classes
 
-    @property
-    def _undoes_bias(self) -> bool:
-        """Sums of labels can be debiased wherever the artifact is there."""
-        wanted = self._method.debiased or self._loaded.config.closed_form
-        return wanted and self._method.artifact is not None
+    def _chosen_correction(self) -> Correction | None:
+        """Of the loss of classes; None of a regression. Raises ConfigError for sets without it."""
+        config, method, sets = self._loaded.config, self._method, self._certificate.sets
+        if config.loss != "cross_entropy":
+            if sets:
+                raise self._loaded.error(
+                    ("loss",),
+                    f"{config.loss} is for numbers, and the private labels of "
+                    f"{self._certificate.name} are sets of classes: take cross_entropy, or compile "
+                    "for that loss",
+                )
+            return None
+        if sets and method.artifact is None:
+            raise self._loaded.error(
+                ("method", "certificate"),
+                "private labels are sets of classes here, and a certificate does not hold "
+                "Pr[set | class]: name the artifact instead",
+            )
+        if config.closed_form:
+            return "none" if method.artifact is None else "backward"
+        if method.debiased:
+            return "backward"
+        if method.correction is not None:
+            return method.correction
+        few = len(self._certificate.classes or ()) in range(1, MAX_CLASSES + 1)
+        return "forward" if few and method.artifact is not None else "none"
 
-    def _undone(self) -> Decoded | DecodedGroups | None:
-        """The artifact, where its bias is undone. Raises InputError if that cannot be."""
-        if not self._undoes_bias:
+    @property
+    def _reads_tables(self) -> bool:
+        """Whether numbers of the artifact take the place of private labels."""
+        if self._method.artifact is None:
+            return False
+        if self._correction is None:  # sums of numbers can be debiased
+            return self._loaded.config.closed_form
+        return self._correction != "none" or self._certificate.sets
+
+    def _needed(self) -> Decoded | DecodedGroups | None:
+        """The artifact, where its probabilities are used. Raises InputError if they cannot be."""
+        if not self._reads_tables:
             return None
         path = self._loaded.path(str(self._method.artifact))
         decoded = verified(path)
-        if self._loaded.config.loss == "cross_entropy":
-            require_debiasing(decoded, str(path))
+        if self._correction is not None:
+            if self._certificate.classes is None:
+                raise self._loaded.error(
+                    ("method", "artifact"), "its labels are no classes, or are too many of them"
+                )
+            require_correction(decoded, self._correction, str(path))
         return decoded
 
     def _group_columns(self) -> list[str]:
         """The columns that say which table a row has, where that matters. Raises ConfigError."""
         groups, private = self._certificate.groups, self._method.private_column is not None
-        if groups is None or (private and not self._undoes_bias):
+        if groups is None or (private and not self._reads_tables):
             return []  # private labels as they come: what made them decides nothing any more
         key = ("method", "certificate" if self._method.artifact is None else "artifact")
         names, data = [column.name for column in groups.columns], self._loaded.config.data
@@ -111,15 +152,21 @@ class PrivatizedBuilder:
         if tables is not None:
             source |= {TABLES: tables}
         keep = source | {KEPT: as_numpy(private)} if randomized_here else source
-        debiased = left is not None
+        debiased = left is not None or self._correction == "backward"
         statement = self._statement(setting, len(private), whole, debiased=debiased)
         notes = self._notes(left, regression=setting.loss.task.classes is None)
         if self._loaded.config.closed_form:
-            ends = self._certificate.ends
+            ends, shares = self._certificate.ends, self._shares(setting, private, tables)
             return Solved(
-                lambda: solve_labels(setting, targets, ends), statement, keep=keep, notes=notes
+                lambda: solve_labels(setting, targets, ends, shares),
+                statement,
+                keep=keep,
+                notes=notes,
             )
-        return minibatch_method(setting, targets, statement, keep=keep, notes=notes)
+        per_example = likelihood_loss if self._correction == "forward" else None
+        return minibatch_method(
+            setting, targets, statement, per_example=per_example, keep=keep, notes=notes
+        )
 
     def _require_same_source(self, setting: Setting) -> None:
         """The statement and the debiasing weights are those of the file that labels went through.
@@ -191,8 +238,8 @@ class PrivatizedBuilder:
         setting: Setting,
         private: NDArray[Any] | Cells,
         tables: NDArray[np.int64] | None,
-    ) -> tuple[NDArray[Any], float | None]:
-        """What stands for the true labels, and the bias that is left if it was undone."""
+    ) -> tuple[NDArray[Any] | Coded, float | None]:
+        """What stands for the true labels, and the bias that is left of numbers, if undone."""
         source = setting.dataset.train.source
         decoded = self._decoded
         if decoded is None:
@@ -207,19 +254,35 @@ class PrivatizedBuilder:
             if found is None:
                 return setting.loss.task.targets(private, source, self._column), None
             return found.values, found.bias
-        # Columns of W stand for the labels of the artifact; the model's outputs for the classes.
-        assert self.classes is not None
-        classes = setting.loss.task.classes
-        order = [self.classes.index(value) for value in classes]
-        soft = debiased_classes(decoded, tables, private, order)
-        if soft is None:
+        assert self._correction is not None
+        coded = corrected(decoded, tables, private, self._order(setting), self._correction)
+        if coded is None:
             raise strange
-        return soft, 0.0
+        return coded, None
+
+    def _shares(
+        self,
+        setting: Setting,
+        private: NDArray[Any] | Cells,
+        tables: NDArray[np.int64] | None,
+    ) -> NDArray[np.float64] | None:
+        """About those of the classes, where private labels are debiased; None of a regression."""
+        if self._decoded is None or self._correction is None:
+            return None
+        return class_shares(self._decoded, tables, private, self._order(setting))
+
+    def _order(self, setting: Setting) -> list[int]:
+        """Columns stand for the labels of the artifact; the model's outputs for the classes."""
+        known, classes = self.classes, setting.loss.task.classes
+        assert known is not None and classes is not None
+        return [known.index(value) for value in classes]
 
     def _statement(self, setting: Setting, labels: int, whole: int, *, debiased: bool) -> Statement:
         certificate, method = self._certificate, self._method
         here = method.private_column is None
         where = f"randomized once with {certificate.mechanism} ({certificate.name})"
+        if certificate.sets:
+            where += ", which answers with the number of a set of classes"
         names = []
         if certificate.groups is not None:
             names = [column.name for column in certificate.groups.columns]
@@ -284,6 +347,7 @@ class PrivatizedBuilder:
             "randomized_here": here,
             "keyed": method.key is not None,
             "debiased": debiased,
+            "correction": self._correction,
             "labels": labels,
             "unit": "label" if most is None else "user",
             "max_examples_per_user": most,

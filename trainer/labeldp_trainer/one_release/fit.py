@@ -53,6 +53,7 @@ def _sums(release: Release, rows: Rows) -> Sums:
         constant=bool(weights.columns[0] == 0),
         variance=variance,
         base=base,
+        scales=np.ones(len(base)),
         classes=release.classes is not None,
         used=lambda: weights.used(rows.vectors),
         factors=lambda: weights.factors(rows.vectors, rows.shares),

@@ -28,7 +28,7 @@ from labeldp_verify.certificate import GROUPS_PROVED, PROVED, SETS_PROVED, Certi
 from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups, Sets, TableRandomizer
 from labeldp_verify.forms.window import Segment
 
-from labeldp_compile.assembly import assemble
+from benchmarks.shared.compiled import compile_text, sets_spec
 from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.prior import Prior
 from labeldp_compile.prior.asked_groups import numbered
@@ -71,18 +71,6 @@ def honest(groups, mechanism):
     return spec.domain, assemble_groups(spec, GroupedPrior(groups, pooled, tables), "0" * 64)
 
 
-SETS_SPEC = """
-version: 1
-name: altered
-label:
-  column: y
-  domain: {domain}
-  out_of_domain: {rule}
-loss: zero_one
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: subset_selection}}
-"""
 TEXT = "{{kind: categorical, values: [{}]}}"
 SETS = [  # all subsets, designs, shortened ones, integers, and single labels
     (TEXT.format("a, b, c, d"), "{default: a}", "0.4"),
@@ -96,11 +84,8 @@ SETS = [  # all subsets, designs, shortened ones, integers, and single labels
 
 def honest_set(domain, rule, epsilon):
     """A file whose private labels are sets."""
-    spec = parse_spec(SETS_SPEC.format(domain=domain, rule=rule, epsilon=epsilon))
-    weights = [1] * spec.domain.size
-    statement = {"kind": "uniform", "weights": weights}
-    prior = Prior(weights, Fraction(0), Fraction(epsilon), statement)
-    return spec.domain, assemble(spec, prior, "0" * 64)
+    artifact = compile_text(sets_spec(domain, rule, epsilon, "altered"))
+    return artifact.decoded.domain, artifact
 
 
 class Alterations:

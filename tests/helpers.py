@@ -13,7 +13,7 @@ from labeldp_verify.artifact import write_model
 from labeldp_verify.artifact.bucket_grid import BucketGrid
 from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
 
-from benchmarks.shared.compiled import INTEGER_SPEC, compile_text
+from benchmarks.shared.compiled import INTEGER_SPEC, compile_text, sets_spec
 from labeldp_compile.certificate import Provenance, build_certificate
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "plain_counts",
     "run",
     "session_of",
+    "sets_spec",
     "write",
 ]
 

@@ -3,35 +3,23 @@
 import json
 from functools import cache
 
-from tests.helpers import compile_text
+from tests.helpers import compile_text, sets_spec
 
 LOOK_ALIKES = ["é", "e\u0301", "", "日本 🙂", "red", "red "]  # the first two look the same
 CODES = [-(2**63), -5, 3, 2**53, 2**53 + 1, 2**63 - 1, 0]
-_SPEC = """
-version: 1
-name: sets
-label:
-  column: y
-  domain: {domain}
-  out_of_domain: {rule}
-loss: zero_one
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: subset_selection}}
-"""
 
 
 def categories(values, epsilon):
     """A spec of sets of categories; the last one stands in for what is not listed."""
     listed, default = (json.dumps(value, ensure_ascii=False) for value in (values, values[-1]))
     domain = f"{{kind: categorical, values: {listed}}}"
-    return _SPEC.format(domain=domain, rule=f"{{default: {default}}}", epsilon=epsilon)
+    return sets_spec(domain, f"{{default: {default}}}", epsilon)
 
 
 def integers(low, high, epsilon):
     """A spec of sets of integers, to which others are clamped."""
     domain = f"{{kind: integer, min: {low}, max: {high}}}"
-    return _SPEC.format(domain=domain, rule="clamp", epsilon=epsilon)
+    return sets_spec(domain, "clamp", epsilon)
 
 
 SPECS = {

@@ -23,6 +23,23 @@ mechanism: {kind: rr_on_bins}
 RESPONSE_SPEC = INTEGER_SPEC.replace("rr_on_bins", "randomized_response").replace(
     "{kind: public, weights: [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]}", "{kind: uniform}"
 )
+_SETS_SPEC = """\
+version: 1
+name: {name}
+label:
+  column: y
+  domain: {domain}
+  out_of_domain: {rule}
+loss: zero_one
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: subset_selection}}
+"""
+
+
+def sets_spec(domain: str, rule: str, epsilon: object, name: str = "sets") -> str:
+    """A spec whose private labels are sets of labels; the arguments are YAML."""
+    return _SETS_SPEC.format(name=name, domain=domain, rule=rule, epsilon=epsilon)
 
 
 def compile_text(text: str, word_bits: int | None = None, directory: Path = Path()) -> Artifact:

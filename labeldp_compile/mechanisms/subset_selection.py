@@ -23,7 +23,7 @@ from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout, response_layout
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.rounding.subset_selection import subset_selection
-from labeldp_compile.solve.block_designs import Design, best_candidate, best_design
+from labeldp_compile.solve.block_designs import Candidate, Design, best_candidate
 
 MAX_CLASSES = 1024  # of which a table takes as many sets, and twice as many
 
@@ -50,21 +50,21 @@ class SubsetSelection(Mechanism):
         """The sets of least noise under uniform classes; the prior plays no part."""
         self.require_feasible(problem.domain, problem.loss, problem.epsilon)
         k, epsilon = problem.domain.size, problem.epsilon
-        design = _design(k, epsilon)
-        if design.is_response:
+        if _candidate(k, epsilon).is_response:
             values = label_values(problem.domain)
             response = randomized_response(values, range(k), epsilon, problem.word_bits)
             return Solved(response, classes=True)
-        return Solved(subset_selection(design.blocks, epsilon, problem.word_bits), classes=True)
+        blocks = _design(k, epsilon).blocks
+        return Solved(subset_selection(blocks, epsilon, problem.word_bits), classes=True)
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
     ) -> list[Layout]:
         """One: nothing depends on the prior."""
-        k, design = domain.size, _design(domain.size, epsilon)
-        if design.is_response:
+        k = domain.size
+        if _candidate(k, epsilon).is_response:
             return [response_layout(k, k, epsilon)]
-        blocks = len(design.blocks)
+        blocks = len(_design(k, epsilon).blocks)
         listed = blocks * (-(-k // 4) + 3)
         return [Layout(blocks, ENTRY_BYTES * ((k << column_bits(blocks)) + blocks) + listed)]
 
@@ -77,7 +77,7 @@ def beats_randomized_response(classes: int, epsilon: Fraction) -> bool:
     """Whether the sets that it would answer with are not single classes."""
     if classes > MAX_CLASSES:
         return False
-    return not best_candidate(classes, exp_lower(epsilon), most_blocks(classes)).is_response
+    return not _candidate(classes, epsilon).is_response
 
 
 def most_blocks(classes: int) -> int:
@@ -86,5 +86,10 @@ def most_blocks(classes: int) -> int:
 
 
 @lru_cache(maxsize=8)
+def _candidate(classes: int, epsilon: Fraction) -> Candidate:
+    return best_candidate(classes, exp_lower(epsilon), most_blocks(classes))
+
+
+@lru_cache(maxsize=8)
 def _design(classes: int, epsilon: Fraction) -> Design:
-    return best_design(classes, exp_lower(epsilon), most_blocks(classes))
+    return _candidate(classes, epsilon).design(classes)

@@ -18,28 +18,16 @@ from labeldp_compile import InputError
 from labeldp_compile.mechanisms.problem import Problem
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES, SubsetSelection
 from labeldp_compile.rounding.subset_selection import subset_selection
-from tests.helpers import all_words, compile_text, run
+from tests.helpers import all_words, compile_text, run, sets_spec
 
 MECHANISM = SubsetSelection(kind="subset_selection")
 EPSILONS = [Fraction(1, 2), Fraction(1), Fraction(2)]
-SPEC = """
-version: 1
-name: kinds
-label:
-  column: kind
-  domain: {domain}
-  out_of_domain: {rule}
-loss: zero_one
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: subset_selection}}
-"""
 
 
 def text_of(k, epsilon, name="class"):
     values = ", ".join(f"{name} {i}" for i in range(k))
     domain = f"{{kind: categorical, values: [{values}]}}"
-    return SPEC.format(domain=domain, rule=f"{{default: {name} 0}}", epsilon=epsilon)
+    return sets_spec(domain, f"{{default: {name} 0}}", epsilon)
 
 
 def solve(k, epsilon, word_bits=None):
@@ -152,7 +140,7 @@ def test_large_epsilon_is_randomized_response_with_its_labels():
 
 
 def _integers(epsilon):
-    return SPEC.format(domain="{kind: integer, min: 3, max: 12}", rule="clamp", epsilon=epsilon)
+    return sets_spec("{kind: integer, min: 3, max: 12}", "clamp", epsilon)
 
 
 def test_integers_answer_with_sets_too_and_are_clamped():
@@ -202,9 +190,7 @@ def test_too_many_classes_and_too_few_words_are_refused():
     with pytest.raises(ValueError, match="randomized_response"):
         MECHANISM.require_feasible(domain, "zero_one", Fraction(1))
     with pytest.raises(InputError, match="randomized_response"):
-        compile_text(
-            SPEC.format(domain="{kind: integer, min: 0, max: 2000}", rule="clamp", epsilon=1)
-        )
+        compile_text(sets_spec("{kind: integer, min: 0, max: 2000}", "clamp", 1))
     with pytest.raises(ValueError, match="words of 4 bits"):
         solve(10, Fraction(1, 100), 4)
 

@@ -7,6 +7,7 @@ versions must verify and run exactly those bytes. Specs that are new are added.
 import hashlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -58,30 +59,48 @@ def outputs_of(path: Path, labels: list) -> dict[str, list]:
 
 def main(folder: Path) -> None:
     """Compile every spec of which the folder holds no artifact yet."""
-    listed, manifest, key = folder / "manifest.json", {}, None
-    if listed.exists():
-        manifest = json.loads(listed.read_text("utf-8"))
-    else:
+    key = None
+    if not (folder / "manifest.json").exists():
         folder.mkdir()
         key = Ed25519PrivateKey.generate()  # forgotten when this process ends
         public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         (folder / "public.pem").write_bytes(public)
-    for name, text in SPECS.items():
-        if f"{name}.onnx" in manifest:
-            continue
-        spec = folder / f"{name}.yaml"
-        spec.write_text(text, encoding="utf-8")
-        path = compile_spec(spec).write(folder, key=key if name == SIGNED else None)
-        certificate = json.loads(path.with_suffix(".certificate.json").read_text("utf-8"))
-        path.with_suffix(".certificate.json").unlink()
+
+    def entry_of(path: Path, certificate: dict) -> dict:
         labels = labels_of(certificate["label"]["domain"])
-        manifest[path.name] = {
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        return {
             "mechanism": certificate["mechanism"],
             "form": certificate["form"],
             "labels": labels,
             **outputs_of(path, labels),
         }
+
+    write_missing(folder, SPECS, entry_of, {SIGNED: key})
+
+
+def write_missing(
+    folder: Path,
+    texts: dict[str, str],
+    entry_of: Callable[[Path, dict], dict],
+    keys: dict[str, Ed25519PrivateKey | None] | None = None,
+) -> None:
+    """Compile the specs, by their names, that the folder's manifest does not have yet.
+
+    ``entry_of`` gives from an artifact and its certificate what the manifest is to say of it.
+    """
+    listed = folder / "manifest.json"
+    manifest = json.loads(listed.read_text("utf-8")) if listed.exists() else {}
+    for name, text in texts.items():
+        if f"{name}.onnx" in manifest:
+            continue
+        spec = folder / f"{name}.yaml"
+        spec.write_text(text, encoding="utf-8")
+        path = compile_spec(spec).write(folder, key=(keys or {}).get(name))
+        stated = path.with_suffix(".certificate.json")
+        certificate = json.loads(stated.read_text("utf-8"))
+        stated.unlink()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        manifest[path.name] = {"sha256": digest, **entry_of(path, certificate)}
     lines = ",\n".join(
         f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}"
         for name, entry in sorted(manifest.items())

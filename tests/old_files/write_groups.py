@@ -3,15 +3,12 @@
 A file that exists is never touched: later versions must verify and run exactly those bytes.
 """
 
-import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
 from labeldp_runtime import Key, Randomizer
 
-from labeldp_compile.pipeline import compile_spec
-from tests.old_files.write import CONTEXT, COUNT, SECRET, fixed_words
+from tests.old_files.write import CONTEXT, COUNT, SECRET, fixed_words, write_missing
 
 FOLDER = Path(__file__).parent / "groups_v1"
 _TEMPLATE = """\
@@ -72,8 +69,6 @@ def outputs_of(path: Path) -> dict[str, list]:
 def main() -> None:
     """Compile every spec of which the folder holds no artifact yet."""
     FOLDER.mkdir(exist_ok=True)
-    listed = FOLDER / "manifest.json"
-    manifest = json.loads(listed.read_text("utf-8")) if listed.exists() else {}
     table = rows()
     lines = [
         ",".join("" if v is None else str(v) for v in row)
@@ -81,18 +76,11 @@ def main() -> None:
     ]
     (FOLDER / "rows.csv").write_text("\n".join([",".join(table), *lines, ""]), encoding="utf-8")
     (FOLDER / "teams.csv").write_text("code,team\n7,a\n-2,b\n400,a\n", encoding="utf-8")
-    for name, (domain, mechanism, groups) in _SPECS.items():
-        if f"{name}.onnx" in manifest:
-            continue
-        spec = FOLDER / f"{name}.yaml"
-        text = _TEMPLATE.format(name=name, domain=domain, mechanism=mechanism, groups=groups)
-        spec.write_text(text, encoding="utf-8")
-        path = compile_spec(spec).write(FOLDER)
-        path.with_suffix(".certificate.json").unlink()
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        manifest[path.name] = {"sha256": digest, **outputs_of(path)}
-    entries = [f"{json.dumps(name)}: {json.dumps(e)}" for name, e in sorted(manifest.items())]
-    listed.write_text("{\n" + ",\n".join(entries) + "\n}\n", encoding="utf-8")
+    texts = {
+        name: _TEMPLATE.format(name=name, domain=domain, mechanism=mechanism, groups=groups)
+        for name, (domain, mechanism, groups) in _SPECS.items()
+    }
+    write_missing(FOLDER, texts, lambda path, certificate: outputs_of(path))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from labeldp_verify.artifact import write_model
 from labeldp_verify.certificate import FieldLists
 from labeldp_verify.forms import Sets
 
-from tests.helpers import compile_text
-from tests.mechanisms.test_subset_selection import SPEC, text_of
+from tests.helpers import compile_text, sets_spec
+from tests.mechanisms.test_subset_selection import text_of
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_few_sets_of_many_labels_are_refused_before_they_are_looked_at(sets):
 
 
 def test_sets_are_of_classes_under_the_zero_one_loss():
-    text = SPEC.format(domain="{kind: integer, min: 0, max: 9}", rule="clamp", epsilon=0.5)
+    text = sets_spec("{kind: integer, min: 0, max: 9}", "clamp", 0.5)
     integers = compile_text(text)
     stated = copy.deepcopy(integers.certificate.to_json())
     assert _failed(integers, stated) is None

@@ -9,7 +9,7 @@ from labeldp_verify.analysis.sets import least_share_noise, share_noise
 from labeldp_verify.artifact import canonical_json
 from labeldp_verify.certificate import Certificate, ExactSetsClaims, SetsClaims, rational
 from labeldp_verify.forms import Domain, Randomizer, RealDomain, sets_of
-from labeldp_verify.report import agree, demand
+from labeldp_verify.report import CheckFailedError, agree, demand
 
 
 def state_sets(domain: Domain, randomizer: Randomizer, epsilon: Fraction) -> SetsClaims:
@@ -47,8 +47,7 @@ def check_sets(certificate: Certificate, domain: Domain, randomizer: Randomizer)
     try:
         found = state_sets(domain, randomizer, rational(certificate.exact.epsilon_label))
     except ValueError as error:
-        demand(False, str(error))
-        raise
+        raise CheckFailedError(str(error)) from None
     for field in ("blocks", "noise", "least_noise", "gap"):
         agree(certificate, f"sets.{field}", getattr(found, field))
     for field in ("noise", "least_noise"):

@@ -267,8 +267,8 @@ class _Verification:
         return self.claims.optimality()
 
     def check_sets(self) -> str:  # 8
-        demand(isinstance(self.claims, TableClaims), "tables by group state no sets")
-        assert isinstance(self.claims, TableClaims)
+        if not isinstance(self.claims, TableClaims):
+            raise CheckFailedError("tables by group state no sets")
         return self.claims.sets()
 
     def check_composition(self) -> str:  # 9

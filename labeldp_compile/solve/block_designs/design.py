@@ -32,11 +32,6 @@ class Design:
     replication: int
     pairs: int
 
-    @property
-    def is_response(self) -> bool:
-        """Whether each class is alone: randomized response."""
-        return self.replication == 1
-
 
 @dataclass(frozen=True, eq=False)
 class Candidate:

@@ -10,7 +10,7 @@ DEMO := build/demo
 # The tests start hundreds of processes: what one of them has compiled of Python, the next one reads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test lint unit languages docs wheels bench schema clean
+.PHONY: install demo test lint unit tools languages proof docs wheels release bench schema clean
 
 $(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -27,7 +27,14 @@ demo: $(STAMP)
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python specs/demo.py $(DEMO)
 
-test: lint unit languages demo
+test: lint unit tools
+	@$(MAKE) --no-print-directory --output-sync=target -j2 languages proof
+	@$(MAKE) --no-print-directory demo
+
+# One after the other, for both ask the system's package manager.
+tools:
+	@tests/languages/install
+	@tests/proofs/install
 
 lint: $(STAMP)
 	@$(BIN)/ruff check --quiet .
@@ -42,7 +49,7 @@ JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_
 # Two processes of tests: linear algebra of several threads in each would wait for the other's.
 unit: export OPENBLAS_NUM_THREADS := 1
 unit: $(STAMP)
-	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages $(addprefix --ignore=,$(JAX_TESTS))
+	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages --ignore tests/proofs $(addprefix --ignore=,$(JAX_TESTS))
 	@$(JAX_CACHE) $(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)
 
 # Node, Chromium and C++, as far as they can be had: what is left out is named, and with
@@ -50,6 +57,12 @@ unit: $(STAMP)
 languages: $(STAMP)
 	@tests/languages/install
 	@$(BIN)/pytest -rs tests/languages
+
+# The machine-checked proof: Coq compiles proofs/ and says what the theorems rest on. What is missing
+# is installed where it can be; else that is said, and with LABELDP_ALL=1 it is a failure.
+proof: $(STAMP)
+	@tests/proofs/install
+	@$(BIN)/pytest -rs tests/proofs
 
 # The site of docs/, in build/site; a broken link is an error.
 docs: $(STAMP)
@@ -60,6 +73,11 @@ wheels: $(STAMP)
 	@for folder in verifier runtime . trainer; do \
 		$(BIN)/python -m build --no-isolation --outdir build/wheels $$folder > /dev/null || exit 1; done
 	@ls build/wheels/*.whl
+
+# The same of the last commit, built twice and compared, in dist/, with their digests and CycloneDX of
+# what they need: docs/releasing.md.
+release: $(STAMP)
+	@PYTHON="$(CURDIR)/$(BIN)/python" .ci/release all dist
 
 bench: $(STAMP)
 	@for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -1,7 +1,8 @@
-"""Altered files with tables by group, or with sets of labels: does ``labeldp verify`` refuse all?
+"""Altered files with groups, with sets, or of several columns: does ``labeldp verify`` refuse all?
 
     python benchmarks/altered_files.py groups --files 6000
     python benchmarks/altered_files.py sets --files 6000
+    python benchmarks/altered_files.py joint --files 6000
 
 Each file is an honest one, changed at one place: a byte, the length, an entry of a constant, a
 node, a leaf of the certificate that the file must prove, or the integers themselves (so that a
@@ -24,11 +25,11 @@ import numpy as np
 import onnx
 from labeldp_verify import check_bytes
 from labeldp_verify.artifact import canonical_json, tables_digest, write_model
-from labeldp_verify.certificate import GROUPS_PROVED, PROVED, SETS_PROVED, Certificate
+from labeldp_verify.certificate import GROUPS_PROVED, JOINT_PROVED, PROVED, SETS_PROVED, Certificate
 from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups, Sets, TableRandomizer
 from labeldp_verify.forms.window import Segment
 
-from benchmarks.shared.compiled import compile_text, sets_spec
+from benchmarks.shared.compiled import compile_text, joint_spec, sets_spec
 from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.prior import Prior
 from labeldp_compile.prior.asked_groups import numbered
@@ -86,6 +87,14 @@ def honest_set(domain, rule, epsilon):
     """A file whose private labels are sets."""
     artifact = compile_text(sets_spec(domain, rule, epsilon, "altered"))
     return artifact.decoded.domain, artifact
+
+
+JOINT = [  # every mechanism, both losses, and a real column
+    ("{kind: randomized_response}", 2, {"real": True}),
+    ("{kind: rr_top_k, k: 5}", 1, {}),
+    ("{kind: rr_with_prior}", 4, {"loss": "zero_one"}),
+    ("{kind: subset_selection}", 0.5, {"loss": "zero_one"}),
+]
 
 
 class Alterations:
@@ -244,6 +253,12 @@ class SetAlterations(Alterations):
         return replace(r, counts=tuple(map(tuple, counts)), sets=sets)
 
 
+class JointAlterations(SetAlterations):
+    """The same of a file whose label has several columns."""
+
+    proved = (*PROVED, *JOINT_PROVED)
+
+
 def _counts(window):
     """Of each row, how many words give each value; in units that all word sizes share."""
     unit, found = 1 << (62 - window.word_bits), []
@@ -323,15 +338,18 @@ def _with_certificate(proto, stated):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("form", choices=("groups", "sets"))
+    parser.add_argument("form", choices=("groups", "sets", "joint"))
     parser.add_argument("--files", type=int, default=6000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     generator = random.Random(arguments.seed)
     if arguments.form == "groups":
         files = [Alterations(*honest(g, m), generator) for g in MAPS for m in MECHANISMS]
-    else:
+    elif arguments.form == "sets":
         files = [SetAlterations(*honest_set(*case), generator) for case in SETS]
+    else:
+        honest_ones = [compile_text(joint_spec(m, e, **more)) for m, e, more in JOINT]
+        files = [JointAlterations(one.decoded.domain, one, generator) for one in honest_ones]
     assert all(check_bytes(one.data).ok for one in files)
     kinds = ("byte", "length", "constant", "node", "claim", "integers")
     refused, accepted, steps = Counter(), [], Counter()

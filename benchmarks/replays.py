@@ -119,10 +119,12 @@ def speed():
     randomizer = Randomizer(compiled("rr_on_bins", 51, 1), key=Key(os.urandom(32)), context="y")
     labels = np.random.default_rng(1).integers(0, 52, ROWS)
 
+    canonical = randomizer._canonical
+
     def words(ids):
         for start in range(0, ROWS, CHUNK):
             part = labels[start : start + CHUNK]
-            randomizer._keyed(ids[start : start + CHUNK], randomizer._canonical(part), 0)
+            randomizer._keyed(ids[start : start + CHUNK], canonical({"label": part}), 0)
 
     for name, column in cases.items():
         ids = read_ids(column)

@@ -133,8 +133,9 @@ def verify(
     Args:
         path: the ONNX file; nothing in it is trusted.
         spec: also check that the file was made from this spec.
-        public_key: also check the file's signature with this Ed25519 key (PEM).
-        signature: its file, if it is not ``path`` with ``.sig`` added.
+        public_key: also check the file's signature with this key (PEM; Ed25519 or P-256).
+        signature: its file, if it is not ``path`` with ``.sig`` added, or ``.sigstore.json`` of
+            a key on P-256.
         budget: processor seconds and bytes at most; by default 20 s and 2 GB.
 
     Returns:
@@ -154,7 +155,7 @@ def verify(
     """
     from labeldp_verify import DEFAULT_BUDGET
     from labeldp_verify.errors import InputError
-    from labeldp_verify.signature import read_signed, signature_path
+    from labeldp_verify.signature import read_signed_beside
 
     from labeldp_compile.spec_match import check_file
 
@@ -162,7 +163,9 @@ def verify(
         raise InputError("a signature is checked with a public key: give both")
     file, signed = Path(path), None
     if public_key is not None:
-        signed = read_signed(Path(signature or signature_path(file)), Path(public_key))
+        signed = read_signed_beside(
+            file, Path(public_key), None if signature is None else Path(signature)
+        )
     wanted = None if spec is None else Path(spec)
     return check_file(file, wanted, signed, budget or DEFAULT_BUDGET).require()
 
@@ -269,7 +272,7 @@ def choose(
 def estimate(
     artifact: FilePath,
     table: FilePath,
-    column: str | None = None,
+    column: str | Sequence[str] | None = None,
     *,
     by: str | None = None,
     group_columns: Mapping[str, str] | None = None,
@@ -281,7 +284,7 @@ def estimate(
     Args:
         artifact: the file that randomized the column; it is verified first.
         table: a Parquet or CSV file, of which only the columns named here are read.
-        column: of private labels; by default the label column of the certificate.
+        column: of private labels, several of a joint label; by default those of the certificate.
         by: also for each group of rows with one value in this column.
         group_columns: of an artifact with a table for each group, the table's columns of groups by
             the artifact's names of them, where they differ.

@@ -9,13 +9,12 @@ from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes
 from labeldp_verify.artifact import bucket_grid, canonical_json, choose_grid, write_model
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.decode import read_domain
 from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, WindowRandomizer
-from labeldp_verify.signature import signature_path
+from labeldp_verify.signature import bundle_path, path_for, signature_path
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile import sizes
@@ -23,7 +22,9 @@ from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.prior import Prior
+from labeldp_compile.signing import PrivateKey, sign
 from labeldp_compile.spec import Spec
+from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
 from labeldp_compile.whole_file import (
     replaced_when_whole,
@@ -78,9 +79,11 @@ class Artifact:
         return DecodedGroups(domain, self.integers, self.certificate)
 
     def write(
-        self, directory: Path, *, overwrite: bool = False, key: Ed25519PrivateKey | None = None
+        self, directory: Path, *, overwrite: bool = False, key: PrivateKey | None = None
     ) -> Path:
-        """Write NAME.onnx, NAME.certificate.json and, with a key, NAME.onnx.sig.
+        """Write NAME.onnx, NAME.certificate.json and, with a key, a signature.
+
+        That is NAME.onnx.sig of an Ed25519 key, NAME.onnx.sigstore.json of one on P-256.
 
         Returns the path of the first. Raises InputError if they exist already and ``overwrite`` is
         false. A signature of the file that is replaced goes with it. At last the kept prior, which
@@ -96,8 +99,8 @@ class Artifact:
             self.kept.unlink(missing_ok=True)
         return path
 
-    def _write(self, directory: Path, overwrite: bool, key: Ed25519PrivateKey | None) -> Path:
-        onnx_path, json_path, sig_path = output_paths(directory, self.name)
+    def _write(self, directory: Path, overwrite: bool, key: PrivateKey | None) -> Path:
+        onnx_path, json_path, *signatures = output_paths(directory, self.name)
         require_writable(directory, self.name, overwrite=overwrite)
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -106,10 +109,11 @@ class Artifact:
         with replaced_when_whole(json_path) as json_part, replaced_when_whole(onnx_path) as part:
             json_part.write((canonical_json(self.certificate.to_json()) + "\n").encode())
             part.write(self.model)
-            sig_path.unlink(missing_ok=True)
+            for old in signatures:
+                old.unlink(missing_ok=True)
         if key is not None:
-            with replaced_when_whole(sig_path) as part:
-                part.write(key.sign(self.model))
+            with replaced_when_whole(path_for(onnx_path, key.public_key())) as part:
+                part.write(sign(self.model, onnx_path.name, key))
         return onnx_path
 
 
@@ -190,11 +194,12 @@ def provenance_of(
     labels_per_user: int | None,
 ) -> Provenance:
     """What a certificate declares of where the artifact comes from."""
+    joint, losses = isinstance(spec.label, JointLabelSpec), spec.column_losses
     tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
     return Provenance(
         name=spec.name,
         mechanism=spec.mechanism.kind,
-        column=spec.label.column,
+        column=None if joint else spec.label.names[0],
         epsilon_label=prior.epsilon_label,
         epsilon_prior=prior.epsilon_prior,
         prior=prior.statement,
@@ -203,6 +208,8 @@ def provenance_of(
         tools={name: _version(name) for name in tools},
         insecure=insecure,
         labels_per_user=labels_per_user,
+        columns=tuple(spec.label.names) if joint else (),
+        losses=None if losses is None else tuple(losses),
     )
 
 
@@ -245,10 +252,14 @@ def require_verified(spec: Spec, model: bytes, insecure: str | None) -> None:
         ) from error
 
 
-def output_paths(directory: Path, name: str) -> tuple[Path, Path, Path]:
-    """Where a compile writes the artifact, its certificate, and a signature if asked to."""
+def output_paths(directory: Path, name: str) -> tuple[Path, Path, Path, Path]:
+    """Where a compile writes the artifact, its certificate, and a signature if asked to.
+
+    The last two are those of an Ed25519 key and of one on P-256.
+    """
     artifact = directory / f"{name}.onnx"
-    return artifact, directory / f"{name}.certificate.json", signature_path(artifact)
+    certificate = directory / f"{name}.certificate.json"
+    return artifact, certificate, signature_path(artifact), bundle_path(artifact)
 
 
 def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:

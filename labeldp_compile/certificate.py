@@ -16,6 +16,7 @@ from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
 )
 from labeldp_verify.analysis.analysis import Labels, Loss
 from labeldp_verify.analysis.bounds import exp_lower, exp_upper, least_log_bound
+from labeldp_verify.analysis.joint import ColumnLoss, column_losses
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
     bound_value,
@@ -23,7 +24,7 @@ from labeldp_verify.analysis.lower_bound import (
     unbiased_tolerance,
 )
 from labeldp_verify.analysis.strays import strays
-from labeldp_verify.artifact import FORMAT_VERSION, format_version, tables_digest
+from labeldp_verify.artifact import format_version, tables_digest
 from labeldp_verify.certificate import (
     ASSIGNMENT,
     Certificate,
@@ -41,9 +42,10 @@ from labeldp_verify.certificate import (
     rational,
     read_prior,
 )
-from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, are_numbers
+from labeldp_verify.forms import Domain, GroupedWindows, JointDomain, Randomizer, are_numbers
 from labeldp_verify.forms.grouped_windows import check_grouped
 from labeldp_verify.group_claims import relative_gap, total_bound, weighted
+from labeldp_verify.joint_claims import state_joint, total_loss
 from labeldp_verify.optimality import penalised
 from labeldp_verify.sets_claims import state_sets
 
@@ -58,7 +60,7 @@ class Provenance:
     Attributes:
         name: of the spec.
         mechanism: kind, as in the spec.
-        column: of the label.
+        column: of the label; None where it has several.
         epsilon_label: ε₂, the budget of one randomized label (exact).
         epsilon_prior: ε₁, spent on the prior by the compile (exact).
         prior: what ε₁ was spent on, as the JSON of ``PriorClaims``; holds the ``weights`` [k].
@@ -67,11 +69,13 @@ class Provenance:
         auto: why ``mechanism: auto`` chose this one, or None.
         insecure: why the artifact must not be used, or None.
         labels_per_user: how many labels one user has, if the certificate is to speak of that.
+        columns: those of a joint label.
+        losses: what is summed up, of each of them, where the loss is that sum.
     """
 
     name: str
     mechanism: str
-    column: str
+    column: str | None
     epsilon_label: Fraction
     epsilon_prior: Fraction
     prior: dict[str, Any]
@@ -80,6 +84,8 @@ class Provenance:
     auto: str | None = None
     insecure: str | None = None
     labels_per_user: int | None = None
+    columns: tuple[str, ...] = ()
+    losses: tuple[ColumnLoss, ...] | None = None
 
 
 def build_certificate(
@@ -100,9 +106,13 @@ def build_certificate(
         return certificate
     return replace(
         certificate,
-        format_version=format_version(sets=True),
+        format_version=format_version(sets=True, joint=certificate.joint is not None),
         sets=state_sets(domain, randomizer, provenance.epsilon_label),
-        fields=FieldLists.of(composition=certificate.composition is not None, sets=True),
+        fields=FieldLists.of(
+            composition=certificate.composition is not None,
+            sets=True,
+            joint=certificate.joint is not None,
+        ),
     )
 
 
@@ -131,7 +141,15 @@ def _analysed(
     total = provenance.epsilon_label + provenance.epsilon_prior
     weights = provenance.prior["weights"]
     labels, astray = domain.labels(), strays(domain)
-    low, high = analysis.expected_loss(labels, weights, loss, astray)
+    joint = found = None
+    if isinstance(domain, JointDomain) and provenance.losses is not None:
+        kinds = [own.loss for own in provenance.losses]
+        found = column_losses(domain, randomizer, kinds, weights)
+        low = high = total_loss(provenance.losses, found)
+    else:
+        low, high = analysis.expected_loss(labels, weights, loss, astray)
+    if isinstance(domain, JointDomain):
+        joint = state_joint(provenance.columns, provenance.losses, found)
     bias = None
     if are_numbers(domain, randomizer):
         bias = analysis.biases(domain.labels(), astray)
@@ -149,7 +167,7 @@ def _analysed(
         )
     largest = None if bias is None else max(map(abs, bias))
     certificate = Certificate(
-        format_version=FORMAT_VERSION,
+        format_version=format_version(joint=joint is not None),
         name=provenance.name,
         mechanism=provenance.mechanism,
         auto=provenance.auto,
@@ -188,8 +206,9 @@ def _analysed(
         digests=Digests(provenance.spec_digest, tables_digest(domain, randomizer)),
         tools=provenance.tools,
         insecure=provenance.insecure,
-        fields=FieldLists.of(composition=composition is not None),
+        fields=FieldLists.of(composition=composition is not None, joint=joint is not None),
         composition=composition,
+        joint=joint,
     )
     return certificate, _Exact(low, high, square or Fraction(0), largest)
 

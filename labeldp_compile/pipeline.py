@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from labeldp_verify.forms import Domain, IntegerDomain
+from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
 from labeldp_verify.shortcomings import says_nothing
 
 from labeldp_compile import sizes
@@ -34,6 +34,8 @@ from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.spec.validity import for_training
 
 MAX_REHEARSED_LABELS = 1024  # of the integers: more of them are computed alike
+MAX_REHEARSED_PLACES = 8  # of the integers in one column of many combinations
+P = TypeVar("P", bound=Domain)
 INSECURE = "INSECURE: made with a test seed, so that anyone can undo the noise; for tests only"
 
 
@@ -175,10 +177,16 @@ def _few(domain: Domain) -> list[int]:
 
 def _last_labels(domain: Domain) -> Domain:
     """The largest of very many integers: no float64 is nearer to its limits among the others."""
-    if not isinstance(domain, IntegerDomain) or domain.size <= MAX_REHEARSED_LABELS:
+    if isinstance(domain, JointDomain) and domain.size > MAX_REHEARSED_LABELS:
+        return JointDomain.of([_last_integers(part, MAX_REHEARSED_PLACES) for part in domain.parts])
+    return _last_integers(domain, MAX_REHEARSED_LABELS)
+
+
+def _last_integers(domain: P, most: int) -> P | IntegerDomain:
+    if not isinstance(domain, IntegerDomain) or domain.size <= most:
         return domain
     positive = domain.max >= -domain.min
-    low = domain.max - MAX_REHEARSED_LABELS + 1 if positive else domain.min
-    high = low + MAX_REHEARSED_LABELS - 1
+    low = domain.max - most + 1 if positive else domain.min
+    high = low + most - 1
     default = None if domain.default is None else min(max(domain.default, low), high)
     return IntegerDomain(low, high, default)

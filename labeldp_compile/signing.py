@@ -1,22 +1,30 @@
-"""Sign an artifact with an Ed25519 key (RFC 8032); ``labeldp_verify.signature`` checks it."""
+"""Sign an artifact with a key of Ed25519 or on P-256; ``labeldp_verify.signature`` checks it."""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from labeldp_runtime.keys import why_no_secret
-from labeldp_verify.signature import MAKE_KEYS, MAX_KEY_BYTES
+from labeldp_verify.bundle import bundle, envelope, signed_bytes, statement
+from labeldp_verify.printable import json_text
+from labeldp_verify.signature import MAX_KEY_BYTES, NO_SUCH_KEY, Signed, is_on_p256
 
 from labeldp_compile.errors import InputError
 
+PrivateKey = Ed25519PrivateKey | EllipticCurvePrivateKey
 
-def read_private_key(path: Path) -> Ed25519PrivateKey:
-    """An Ed25519 key from an unencrypted PEM file that nobody else may read, or InputError."""
+
+def read_private_key(path: Path) -> PrivateKey:
+    """A key from an unencrypted PEM file that nobody else may read, or InputError."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -28,12 +36,34 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     except TypeError as error:
         raise InputError(
             f"{path}: is encrypted; sign with OpenSSL instead: openssl pkeyutl -sign -rawin "
-            f"-inkey {path} -in ARTIFACT.onnx -out ARTIFACT.onnx.sig"
+            f"-inkey {path} -in ARTIFACT.onnx -out ARTIFACT.onnx.sig; or, of P-256, with the "
+            "package model-signing: model_signing sign key ARTIFACT.onnx "
+            f"--private_key {path} --password PASSWORD --signature ARTIFACT.onnx.sigstore.json"
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InputError(f"{path}: is no private key in PEM") from error
-    if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path}: is no Ed25519 key; make one with: {MAKE_KEYS}")
+    on_p256 = isinstance(key, EllipticCurvePrivateKey) and is_on_p256(key.public_key())
+    if not (isinstance(key, PrivateKey) and (isinstance(key, Ed25519PrivateKey) or on_p256)):
+        raise InputError(f"{path}: {NO_SUCH_KEY}")
     if refusal := why_no_secret(path, mode):
         raise InputError(refusal)
     return key
+
+
+def sign(data: bytes, name: str, key: PrivateKey) -> bytes:
+    """The bytes of a signature file: of Ed25519 64, of P-256 a bundle that names the file."""
+    if isinstance(key, Ed25519PrivateKey):
+        return key.sign(data)
+    payload = json_text(statement(name, data)).encode()
+    signature = key.sign(signed_bytes(payload), ECDSA(SHA256()))
+    return (json.dumps(bundle(payload, signature, key.public_key())) + "\n").encode()
+
+
+def enveloped(stated: dict[str, Any], key: PrivateKey) -> dict[str, Any]:
+    """An in-toto Statement in a DSSE envelope, which the key signed and names by fingerprint."""
+    payload = json_text(stated).encode()
+    if isinstance(key, Ed25519PrivateKey):
+        signature = key.sign(signed_bytes(payload))
+    else:
+        signature = key.sign(signed_bytes(payload), ECDSA(SHA256()))
+    return envelope(payload, signature, Signed(b"", key.public_key()).fingerprint())

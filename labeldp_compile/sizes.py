@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from labeldp_verify import steps
 from labeldp_verify.artifact import bucket_grid, canonical_json
-from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
+from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain, WindowRandomizer
 
 from labeldp_compile.prior.obtain import integer_weights
 from labeldp_compile.spec import Spec
@@ -21,6 +21,7 @@ from labeldp_compile.spec.model import PublicPrior, UniformPrior
 # at most 204, 510 and 680 vectors, and eight fractions of 2,000 digits.
 _FIXED = {"window": 45_000, "additive": 90_000, "table": 95_000}
 _VECTORS = {"window": 204, "additive": 510, "table": 680}
+_FIXED_COLUMN = 25_000  # nodes, and numbers in the vectors, of one column of a joint label
 _CLAIMS = 2_000  # of one table by group
 _FLOAT = 27  # a float64 as text, with quotes and a comma
 _CODE = 11  # an int64 in an attribute
@@ -60,7 +61,7 @@ def fits(spec: Spec, rows: int | None, randomizer: WindowRandomizer) -> bool:
 def _besides_tables(spec: Spec, rows: int | None) -> int:
     """Everything but the tables of numbers."""
     domain, mechanism = spec.domain, spec.named_mechanism
-    column, auto = (_json_bytes(text) for text in (spec.label.column, spec.auto_reason or ""))
+    column, auto = (_json_bytes(text) for text in (spec.label.key, spec.auto_reason or ""))
     listed = domain.size * _FLOAT * len(mechanism.proof(spec.loss, domain.size))
     return (
         _FIXED[mechanism.form]
@@ -84,6 +85,11 @@ def claims_bytes(spec: Spec, rows: int, *, proved: bool) -> int:
 
 def _names(domain: Domain, form: str) -> int:
     """The categories: in the graph's encoder and as outputs, in certificate and test vectors."""
+    if isinstance(domain, JointDomain):
+        # Each column is named in encoder, certificate and vectors as in a file of its own; of
+        # numbers the outputs are listed.
+        listed = sum(_CODE * part.size for part in domain.parts)
+        return listed + sum(_FIXED_COLUMN + _names(part, form) for part in domain.parts)
     if not isinstance(domain, CategoricalDomain):
         return 0
     texts = [_json_bytes(value) for value in domain.values]

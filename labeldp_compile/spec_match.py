@@ -52,15 +52,11 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
         found.append("compiled from another spec, or another text of it (its digest differs)")
-    label, prior = certificate.label, certificate.prior
-    domain, exact = label.domain, certificate.exact
+    prior, exact = certificate.prior, certificate.exact
     wanted = {
         "name": certificate.name,
         "loss": certificate.utility.loss,
         "mechanism.kind": "auto" if certificate.auto else certificate.mechanism,
-        "label.column": label.column,
-        "label.domain.kind": domain["kind"],
-        "label.domain.values": [str(v) for v in domain["values"]] if "values" in domain else None,
         "prior.kind": "private" if _is_unpaid(stated, certificate) else prior.kind,
     }
     for key, value in wanted.items():
@@ -70,10 +66,7 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     goal = _get(stated, "goal") or _get(stated, "mechanism", "goal") or "training"
     if certificate.goal not in (None, goal):
         found.append(f"goal: the spec says {_shown(goal)}, the certificate {certificate.goal}")
-    numbers = {
-        "privacy.epsilon": exact.epsilon_total,
-        **{f"label.domain.{key}": domain.get(key) for key in ("min", "max", "points")},
-    }
+    numbers: dict[str, Any] = {"privacy.epsilon": exact.epsilon_total}
     split = _get(stated, "privacy", "split")
     if isinstance(split, dict):
         for part in ("prior", "label"):
@@ -87,10 +80,7 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
             found.append(f"{key}: the spec says {_shown(text)}, the certificate {_shown(value)}")
     if prior.kind != "private" and exact.epsilon_prior != "0":
         found.append(f"the prior is {prior.kind}, but ε was spent on it")
-    rounding = _get(stated, "label", "domain", "rounding")
-    if rounding is not None and rounding != domain.get("rounding"):
-        found.append(f"label.domain.rounding: the spec says {_shown(rounding)}")
-    found += _out_of_domain(stated, domain) + _weights(stated, prior)
+    found += _label(_get(stated, "label"), certificate) + _weights(stated, prior)
     return found + _groups(_get(stated, "groups"), certificate.groups)
 
 
@@ -102,8 +92,48 @@ def _is_unpaid(stated: Any, certificate: Certificate) -> bool:
     return is_auto and is_private and free
 
 
-def _out_of_domain(stated: Any, domain: dict[str, Any]) -> list[str]:
-    in_spec = _get(stated, "label", "out_of_domain") or "clamp"
+def _label(in_spec: Any, certificate: Certificate) -> list[str]:
+    """The label, or each column of a joint one, must be the same."""
+    domain = certificate.label.domain
+    if certificate.joint is None:
+        return _column(in_spec, "label", certificate.label.column, domain)
+    listed, claimed = _get(in_spec, "columns"), certificate.joint.columns
+    if not isinstance(listed, list) or len(listed) != len(claimed):
+        return ["label.columns: the spec and the certificate have not as many"]
+    found = []
+    for i, (own, column, part) in enumerate(zip(listed, claimed, domain["columns"], strict=True)):
+        where = f"label.columns.{i}"
+        found += _column(own, where, column.name, part)
+        if _get(own, "loss") != column.loss:
+            found.append(f"{where}.loss: the spec says {_shown(_get(own, 'loss'))}")
+        weight = _get(own, "weight") or "1"
+        if column.weight is not None and not _same_number(weight, Fraction(column.weight)):
+            found.append(f"{where}.weight: the spec says {_shown(weight)}")
+    return found
+
+
+def _column(in_spec: Any, where: str, name: str | None, domain: dict[str, Any]) -> list[str]:
+    """One column of the label, and its domain."""
+    wanted = {
+        "column": name,
+        "domain.kind": domain["kind"],
+        "domain.values": [str(v) for v in domain["values"]] if "values" in domain else None,
+    }
+    numbers = {f"domain.{key}": domain.get(key) for key in ("min", "max", "points")}
+    found = []
+    for key, value in {**wanted, **numbers}.items():
+        text = _get(in_spec, *key.split("."))
+        if text != value if key in wanted else not _same_number(text, value):
+            shown = f"the spec says {_shown(text)}, the certificate {_shown(value)}"
+            found.append(f"{where}.{key}: {shown}")
+    rounding = _get(in_spec, "domain", "rounding")
+    if rounding is not None and rounding != domain.get("rounding"):
+        found.append(f"{where}.domain.rounding: the spec says {_shown(rounding)}")
+    return found + _out_of_domain(in_spec, where, domain)
+
+
+def _out_of_domain(label: Any, where: str, domain: dict[str, Any]) -> list[str]:
+    in_spec = _get(label, "out_of_domain") or "clamp"
     in_file = domain["out_of_domain"]
     if isinstance(in_spec, dict) and isinstance(in_file, dict):
         one, other = in_spec.get("default"), in_file["default"]
@@ -112,7 +142,7 @@ def _out_of_domain(stated: Any, domain: dict[str, Any]) -> list[str]:
         same = in_spec == in_file
     if same:
         return []
-    return [f"label.out_of_domain: the spec says {_shown(in_spec)}, the file {_shown(in_file)}"]
+    return [f"{where}.out_of_domain: the spec says {_shown(in_spec)}, the file {_shown(in_file)}"]
 
 
 def _groups(in_spec: Any, in_file: GroupsClaims | None) -> list[str]:

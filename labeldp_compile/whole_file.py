@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -28,6 +28,13 @@ def require_output(path: Path, *, overwrite: bool = False, way_out: str = _REPLA
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: there is no directory {path.parent}")
     require_folder_writable(path.absolute().parent)
+
+
+def require_another_file(path: Path, inputs: Sequence[Path]) -> None:
+    """Raise InputError if the file to write is one of those that are read."""
+    for other in inputs:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise InputError(f"{path}: is the input; write to another file")
 
 
 def require_free(path: Path, *, overwrite: bool = False, way_out: str = _REPLACE) -> None:

@@ -13,13 +13,14 @@ from labeldp_verify.artifact import write_model
 from labeldp_verify.artifact.bucket_grid import BucketGrid
 from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
 
-from benchmarks.shared.compiled import INTEGER_SPEC, compile_text, sets_spec
+from benchmarks.shared.compiled import INTEGER_SPEC, compile_text, joint_spec, sets_spec
 from labeldp_compile.certificate import Provenance, build_certificate
 
 __all__ = [
     "INTEGER_SPEC",
     "all_words",
     "compile_text",
+    "joint_spec",
     "plain_counts",
     "run",
     "session_of",

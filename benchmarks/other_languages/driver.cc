@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <future>
 #include <memory>
 
@@ -43,6 +42,31 @@ std::string text(double value) {
   return hex;
 }
 
+std::string text(const labeldp::Combination::value_type& value) {
+  return std::visit([](const auto& own) { return text(own); }, value);
+}
+
+json text(const labeldp::Combination& label) {
+  json result = json::array();
+  for (const auto& value : label) result.push_back(text(value));
+  return result;
+}
+
+template <class T>
+json texts(const std::vector<T>& values) {
+  json result = json::array();
+  for (const auto& value : values) result.push_back(text(value));
+  return result;
+}
+
+json texts(const std::map<std::string, labeldp::Values>& columns) {
+  json result;
+  for (const auto& [name, values] : columns) {
+    result[name] = std::visit([](const auto& own) { return texts(own); }, values);
+  }
+  return result;
+}
+
 std::string from_hex(const std::string& hex) {
   std::string bytes;
   for (std::size_t i = 0; i < hex.size(); i += 2) {
@@ -72,9 +96,7 @@ json in_turn(const labeldp::Randomizer& randomizer, const json& batches,
     if (outputs != randomizer.apply_words<Output>(without_nulls, words)) {
       throw std::runtime_error("std::optional and missing() differ");
     }
-    json texts = json::array();
-    for (const auto& value : outputs) texts.push_back(text(value));
-    result["outputs"].push_back(std::move(texts));
+    result["outputs"].push_back(texts(outputs));
   }
   return result;
 }
@@ -82,12 +104,12 @@ json in_turn(const labeldp::Randomizer& randomizer, const json& batches,
 static_assert(!std::is_constructible_v<labeldp::Groups, std::vector<double>>,
               "a column of groups must outlive the call");
 
-/// The columns of groups of a case, which live as long as it does.
-class Groups {
+/// Columns by name, of labels or of groups, which live as long as this does.
+class Named {
  public:
-  explicit Groups(const json& test_case) {
-    const auto stated = test_case.value("columns", json::object());
-    const std::size_t repeat = test_case.value("repeat", 1);
+  /// Of labels, if there is a randomizer, also with what stands in for nulls.
+  Named(const json& stated, std::size_t repeat, const labeldp::Randomizer* labels = nullptr)
+      : labels_(labels) {
     for (const auto& [name, column] : stated.items()) {
       const std::string type = column["type"];
       if (type == "float64") add<double>(name, column["values"], repeat);
@@ -96,7 +118,7 @@ class Groups {
     }
   }
 
-  labeldp::Columns columns;
+  labeldp::Columns columns, without_nulls;
 
  private:
   template <class T>
@@ -109,38 +131,32 @@ class Groups {
         found.emplace_back();
         if (!value.is_null()) found.back() = read<T>({value}, 1).at(0);
       }
-      hold(name, std::move(found));
+      if (labels_ != nullptr) {
+        std::vector<T> filled;
+        for (const auto& value : found) filled.push_back(value.value_or(labels_->missing<T>(name)));
+        hold(without_nulls, name, std::move(filled));
+      }
+      hold(columns, name, std::move(found));
     } else {
-      hold(name, read<T>(values, repeat));
+      hold(columns, name, read<T>(values, repeat));
+      without_nulls.emplace(name, columns.at(name));
     }
   }
 
   template <class Values>
-  void hold(const std::string& name, Values values) {
+  void hold(labeldp::Columns& columns, const std::string& name, Values values) {
     const auto kept = std::make_shared<const Values>(std::move(values));
     kept_.push_back(kept);
     columns.emplace(name, *kept);
   }
 
+  const labeldp::Randomizer* labels_;
   std::vector<std::shared_ptr<const void>> kept_;
 };
 
-template <class Output, class Label>
-json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
-  const Groups groups(test_case);
-  std::vector<std::uint64_t> words;
-  for (const auto& word : test_case.value("words", json::array())) {
-    words.push_back(std::stoull(word.get<std::string>(), nullptr, 16));
-  }
-  if (test_case.contains("batches")) {
-    return in_turn<Output, Label>(randomizer, test_case["batches"], words);
-  }
-  const auto labels = read<Label>(test_case["labels"], test_case.value("repeat", 1));
-  const std::function<std::vector<Output>()> once = [&] {
-    return test_case.contains("words")
-               ? randomizer.apply_words<Output>(labels, words, groups.columns)
-               : randomizer.randomize<Output>(labels, groups.columns);
-  };
+/// As many calls as the case asks for, timed or at once.
+template <class Once>
+json called(const Once& once, const json& test_case) {
   const int calls = test_case.value("calls", 1);
   json result;
   if (test_case.value("timed", false)) {
@@ -152,25 +168,43 @@ json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
     }
     return result;
   }
-  std::vector<std::future<std::vector<Output>>> running;
+  std::vector<std::future<decltype(once())>> running;
   for (int i = 0; i < calls; ++i) running.push_back(std::async(std::launch::async, once));
-  for (auto& call : running) {
-    json texts = json::array();
-    for (const auto& value : call.get()) texts.push_back(text(value));
-    result["outputs"].push_back(std::move(texts));
-  }
+  for (auto& call : running) result["outputs"].push_back(texts(call.get()));
   return result;
 }
 
-/// The labels in each private label, or what is wrong with it.
+std::vector<std::uint64_t> words_of(const json& test_case) {
+  std::vector<std::uint64_t> words;
+  for (const auto& word : test_case.value("words", json::array())) {
+    words.push_back(std::stoull(word.get<std::string>(), nullptr, 16));
+  }
+  return words;
+}
+
 template <class Output, class Label>
-json members(const labeldp::Randomizer& randomizer, const json& outputs) {
+json answer(const labeldp::Randomizer& randomizer, const json& test_case) {
+  const Named groups(test_case.value("columns", json::object()), test_case.value("repeat", 1));
+  const auto words = words_of(test_case);
+  if (test_case.contains("batches")) {
+    return in_turn<Output, Label>(randomizer, test_case["batches"], words);
+  }
+  const auto labels = read<Label>(test_case["labels"], test_case.value("repeat", 1));
+  const auto once = [&] {
+    return test_case.contains("words")
+               ? randomizer.apply_words<Output>(labels, words, groups.columns)
+               : randomizer.randomize<Output>(labels, groups.columns);
+  };
+  return called(once, test_case);
+}
+
+/// The labels in each private label, or what is wrong with it.
+template <class Label, class Output>
+json members(const labeldp::Randomizer& randomizer, const std::vector<Output>& outputs) {
   json result;
-  for (const auto& output : read<Output>(outputs, 1)) {
+  for (const auto& output : outputs) {
     try {
-      json texts = json::array();
-      for (const auto& label : randomizer.members<Label>(output)) texts.push_back(text(label));
-      result["outputs"].push_back(std::move(texts));
+      result["outputs"].push_back(texts(randomizer.members<Label>(output)));
     } catch (const std::invalid_argument& error) {
       result["outputs"].push_back(std::string("invalid_argument: ") + error.what());
     }
@@ -178,10 +212,53 @@ json members(const labeldp::Randomizer& randomizer, const json& outputs) {
   return result;
 }
 
+std::vector<labeldp::Combination> read_combinations(const json& rows) {
+  std::vector<labeldp::Combination> labels;
+  for (const auto& row : rows) {
+    labels.emplace_back();
+    for (const auto& value : row) {
+      const std::string type = value[0];
+      if (type == "float64") labels.back().push_back(read<double>({value[1]}, 1).at(0));
+      if (type == "int64") labels.back().push_back(read<std::int64_t>({value[1]}, 1).at(0));
+      if (type == "string") labels.back().push_back(value[1].get<std::string>());
+    }
+  }
+  return labels;
+}
+
+/// Of labels of several columns.
+json answer_columns(const labeldp::Randomizer& randomizer, const json& test_case) {
+  if (test_case.contains("members")) {
+    const json& stated = test_case["members"];
+    return test_case["outputs"] == "combinations"
+               ? members<labeldp::Combination>(randomizer, read_combinations(stated))
+               : members<labeldp::Combination>(randomizer, read<std::int64_t>(stated, 1));
+  }
+  const Named labels(test_case["labels"], test_case.value("repeat", 1), &randomizer);
+  const auto words = words_of(test_case);
+  const bool are_given = test_case.contains("words");
+  if (randomizer.output_types().size() > 1) {
+    if (are_given && randomizer.apply_words(labels.columns, words) !=
+                         randomizer.apply_words(labels.without_nulls, words)) {
+      throw std::runtime_error("std::optional and missing() differ");
+    }
+    const auto once = [&] {
+      return are_given ? randomizer.apply_words(labels.columns, words)
+                       : randomizer.randomize(labels.columns);
+    };
+    return called(once, test_case);
+  }
+  const auto once = [&] {
+    return are_given ? randomizer.apply_words<std::int64_t>(labels.columns, words)
+                     : randomizer.randomize<std::int64_t>(labels.columns);
+  };
+  return called(once, test_case);
+}
+
 template <class Output, class Label>
 json answer_as(const labeldp::Randomizer& randomizer, const json& test_case) {
   if (test_case.contains("members")) {
-    return members<Output, Label>(randomizer, test_case["members"]);
+    return members<Label>(randomizer, read<Output>(test_case["members"], 1));
   }
   return answer<Output, Label>(randomizer, test_case);
 }
@@ -203,6 +280,7 @@ json answer(const std::string& directory, const json& test_case) {
     const labeldp::Randomizer randomizer(directory + "/" + test_case["file"].get<std::string>());
     if (!test_case.contains("type")) return {{"outputs", json::array()}};
     const std::string type = test_case["type"];
+    if (type == "columns") return answer_columns(randomizer, test_case);
     if (type == "float64") return answer<double>(randomizer, test_case);
     if (type == "string" || type == "bytes") return answer<std::string>(randomizer, test_case);
     return answer<std::int64_t>(randomizer, test_case);

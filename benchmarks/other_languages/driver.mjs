@@ -26,7 +26,7 @@ export async function answer(ort, bytes, testCase) {
       return { seconds };
     }
     const results = await Promise.all(Array.from({ length: calls ?? 1 }, once));
-    return { outputs: results.map(asText) };
+    return { outputs: results.map(asTexts) };
   } catch (error) {
     return { error: `${error.name}: ${error.message}${error.cause ? ` (${error.cause})` : ''}` };
   }
@@ -36,7 +36,7 @@ async function inTurn(randomizer, batches, words) {
   const outputs = [];
   for (const batch of batches) {
     try {
-      outputs.push(asText(await randomizer.applyWords(readLabels('javascript', batch), words)));
+      outputs.push(asTexts(await randomizer.applyWords(readLabels('javascript', batch), words)));
     } catch (error) {
       throw new Error(`${batch}: ${error.name}: ${error.message}`);
     }
@@ -49,7 +49,8 @@ function membersOf(randomizer, { members, outputs }) {
   return Array.from(readLabels(outputs, members, 1), (output) => {
     try {
       const labels = randomizer.members(output);
-      return labels.map((label) => (outputs === 'javascript' ? `${typeof label} ` : '') + String(label));
+      const shown = (label) => (outputs === 'javascript' ? `${typeof label} ` : '') + String(label);
+      return labels.map((label) => (Array.isArray(label) ? label.map(shown) : shown(label)));
     } catch (error) {
       return `${error.name}: ${error.message}`;
     }
@@ -60,18 +61,31 @@ function membersOf(randomizer, { members, outputs }) {
 function readGroups({ columns, options, repeat }) {
   if (options !== undefined) return new Function(`return ${options}`)();
   if (columns === undefined) return undefined;
-  const read = ([name, { type, values }]) => [name, readLabels(type, values, repeat ?? 1)];
-  return { columns: Object.fromEntries(Object.entries(columns).map(read)) };
+  return { columns: readLabels('columns', columns, repeat ?? 1) };
 }
 
 function readLabels(type, labels, repeat) {
   if (type === 'javascript') return new Function(`return ${labels}`)();
+  if (type === 'columns') return byName(labels, (own) => readLabels(own.type, own.values, repeat));
+  if (type === 'combinations') {
+    return labels.map((row) => row.map(([own, text]) => readLabels(own, [text], 1)[0]));
+  }
   const values = Array.from({ length: repeat }, () => labels).flat();
   const parse = { int64: BigInt, float64: Number, string: String }[type];
   if (values.includes(null)) return values.map((value) => (value === null ? null : parse(value)));
   if (type === 'int64') return BigInt64Array.from(values, BigInt);
   if (type === 'float64') return Float64Array.from(values, Number);
   return values;
+}
+
+function byName(columns, change) {
+  return Object.fromEntries(Object.entries(columns).map(([name, own]) => [name, change(own)]));
+}
+
+/** Private labels, or the private columns by their names. */
+function asTexts(outputs) {
+  const isOne = Array.isArray(outputs) || ArrayBuffer.isView(outputs);
+  return isOne ? asText(outputs) : byName(outputs, asText);
 }
 
 function asText(outputs) {

@@ -8,7 +8,10 @@ groups by name, each with a ``type`` and ``values`` (null for none); or in JavaS
 the text of an object that has them. Its answer has ``outputs`` of each call or batch as text
 (floats as their 64 bits in hex), or ``seconds`` of each, or ``error``. A case with ``members``,
 private labels as text (``outputs`` is their type), is answered with the labels in each of them, or
-with what is wrong with it. driver.mjs and driver.cc give the answers.
+with what is wrong with it. Labels of several columns are a case of the type ``columns``: its
+``labels`` are written as ``columns`` are, its outputs are those of each column by name (or of sets
+one list), and its ``members``, if ``outputs`` is ``combinations``, are rows of pairs, a type and a
+text. driver.mjs and driver.cc give the answers.
 """
 
 from __future__ import annotations

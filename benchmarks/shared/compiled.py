@@ -52,3 +52,47 @@ def compile_text(text: str, word_bits: int | None = None, directory: Path = Path
         word_bits=word_bits,
         labels_per_user=spec.privacy.labels_per_user,
     )
+
+
+_COLUMNS = """\
+  columns:
+    - column: sold
+      domain: {kind: categorical, values: ["no", "yes", "é"]}
+      out_of_domain: {default: "no"}
+      LOSS_1
+    - column: value
+      domain: {kind: integer, min: -1, max: 2}
+      LOSS_2
+    - column: code
+      domain: {kind: categorical, values: [7, -3]}
+      out_of_domain: {default: -3}
+      LOSS_1
+"""
+_REAL = """\
+    - column: price
+      domain: {kind: real, min: -1, max: 2.5, points: 3}
+      out_of_domain: {default: 0.5}
+      LOSS_3
+"""
+
+
+def joint_spec(
+    mechanism: str = "{kind: randomized_response}",
+    epsilon: object = 2,
+    *,
+    loss: str = "sum",
+    prior: str = "{kind: uniform}",
+    real: bool = False,
+) -> str:
+    """A spec of a label of three columns, or four with a real one; the arguments are YAML."""
+    columns = _COLUMNS + (_REAL if real else "")
+    for mark, stated in (
+        ("LOSS_1", "loss: zero_one"),
+        ("LOSS_2", "loss: absolute\n      weight: 2.5"),
+        ("LOSS_3", "loss: squared"),
+    ):
+        columns = columns.replace(f"      {mark}\n", f"      {stated}\n" if loss == "sum" else "")
+    return (
+        f"version: 1\nname: joint\nlabel:\n{columns}loss: {loss}\n"
+        f"privacy: {{epsilon: {epsilon}}}\nprior: {prior}\nmechanism: {mechanism}\n"
+    )

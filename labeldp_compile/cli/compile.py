@@ -28,6 +28,7 @@ from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.signing import read_private_key
+from labeldp_compile.tools.inspection import readable
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
@@ -51,7 +52,8 @@ _SHOWN_GROUPS = 12
     "--sign",
     "key",
     type=click.Path(path_type=Path),
-    help="Ed25519 key (PEM): also write NAME.onnx.sig, a signature over the whole file.",
+    help="Key (PEM): also write a signature over the whole file, NAME.onnx.sig of an Ed25519 key, "
+    "NAME.onnx.sigstore.json (OpenSSF model signing) of one on P-256.",
 )
 @click.option("--quiet", is_flag=True, help="Say nothing but the path of the artifact.")
 @click.option(
@@ -104,7 +106,7 @@ def _summary(artifact: Artifact) -> list[str]:
     grouped = artifact.grouped
     if grouped is not None and grouped.randomizer.groups.own_tables:
         return _summary_of_groups(artifact, grouped)
-    decoded = artifact.decoded if grouped is None else grouped.table(0)
+    decoded = readable(artifact.decoded if grouped is None else grouped.table(0))
     certificate = artifact.certificate
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "

@@ -19,6 +19,7 @@ from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.estimate import (
     MIN_ROWS,
     AnyEstimation,
+    ColumnEstimates,
     GroupEstimates,
     Target,
     class_name,
@@ -40,7 +41,13 @@ _WHOSE = {
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option("--column", help="The private column (default: the label column of the spec).")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    help="The private column (default: the label column of the spec); of a joint label once for "
+    "each.",
+)
 @group_column_option
 @click.option("--by", metavar="COLUMN", help="Also for each group of rows with one value here.")
 @click.option(
@@ -59,7 +66,7 @@ _WHOSE = {
 def estimate_command(
     file: Path,
     table: Path,
-    column: str | None,
+    columns: tuple[str, ...],
     group_columns: dict[str, str],
     by: str | None,
     target: str,
@@ -86,7 +93,7 @@ def estimate_command(
         found = estimate_table(
             file,
             table,
-            column,
+            columns,
             by=by,
             group_columns=group_columns,
             target=cast(Target, target),
@@ -99,7 +106,7 @@ def estimate_command(
         sys.exit(1)
     estimation, groups = found.estimation, found.groups
     title = (
-        f"{table}, {found.column}: {groups[0].rows:,} private labels of "
+        f"{table}, {', '.join(found.columns)}: {groups[0].rows:,} private labels of "
         f"{estimation.decoded.certificate.name}"
     )
     if as_json:
@@ -118,6 +125,8 @@ def _in_words(estimation: AnyEstimation, found: list[GroupEstimates], target: st
     lines = [f"estimates and 95 % intervals for {_WHOSE[target]}; nothing is spent"]
     lines += [f"no {name}: {reason}" for name, reason in estimation.refused.items()]
     lines += ["", *_groups(estimation, found)]
+    for column in found[0].columns:
+        lines += ["", *_column(column)]
     if found[0].histogram is not None:
         lines += ["", *_histogram(estimation, found[0])]
     small = sum(group.rows < MIN_ROWS for group in found)
@@ -165,6 +174,21 @@ def _histogram(estimation: AnyEstimation, total: GroupEstimates) -> list[str]:
     lines = text_table(["label", "share", "low", "high", "projected"], rows)
     if classes.count > _SHOWN_LABELS:
         lines.append(f"{classes.count - _SHOWN_LABELS:,} more labels: --json has them")
+    return lines
+
+
+def _column(column: ColumnEstimates) -> list[str]:
+    """The shares of one column of a joint label, and its mean."""
+    shares = [
+        [clipped(str(label), _NAME_COLUMNS), *_interval(column.histogram.at(i)), f"{share:.6f}"]
+        for i, (label, share) in enumerate(zip(column.labels, column.projected, strict=True))
+    ]
+    lines = text_table([column.name, "share", "low", "high", "projected"], shares[:_SHOWN_LABELS])
+    if len(shares) > _SHOWN_LABELS:
+        lines.append(f"{len(shares) - _SHOWN_LABELS:,} more labels: --json has them")
+    if column.mean is not None:
+        estimate, low, high = _interval(column.mean.at(0))
+        lines.append(f"mean of {column.name}: {estimate} ({low} … {high})")
     return lines
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget
-from labeldp_verify.signature import Signed, read_signed, signature_path
+from labeldp_verify.signature import Signed, read_signed_beside
 
 from labeldp_compile.errors import InputError
 
@@ -16,12 +16,13 @@ _OPTIONS = (
     click.option(
         "--public-key",
         type=click.Path(path_type=Path),
-        help="Also check the Ed25519 signature of FILE with this key (PEM).",
+        help="Also check the signature of FILE with this key (PEM; Ed25519 or P-256).",
     ),
     click.option(
         "--signature",
         type=click.Path(path_type=Path),
-        help="The signature, if it is not FILE.sig; needs --public-key.",
+        help="The signature, if it is not FILE.sig, or FILE.sigstore.json of a P-256 key; needs "
+        "--public-key.",
     ),
 )
 
@@ -41,9 +42,7 @@ def require_public_key(public_key: Path | None, signature: Path | None) -> None:
 
 def signed_of(file: Path, public_key: Path | None, signature: Path | None) -> Signed | None:
     """What the file is to be signed with, or None if nobody asks. Raises InputError."""
-    return (
-        None if public_key is None else read_signed(signature or signature_path(file), public_key)
-    )
+    return None if public_key is None else read_signed_beside(file, public_key, signature)
 
 
 def _parse(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Budget:

@@ -305,4 +305,4 @@ def _require_valid(text: str, column_type: Any) -> None:
         reason = re.sub(r"^answers:[0-9]+: ", "", str(error))
         raise InputError(f"these answers make no spec: {reason}") from None
     if column_type is not None:
-        check_type(spec.domain, spec.label.column, column_type)
+        check_type(spec.domain, spec.label.names[0], column_type)

@@ -34,6 +34,7 @@ from labeldp_compile.tools.inspection import (
     noise_facts,
     one_table,
     output_facts,
+    readable,
     sample,
 )
 from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json
@@ -68,7 +69,7 @@ _LISTED_MEMBERS = 4
     "table",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="Write which labels are in which set (.parquet, .csv): columns set and label.",
+    help="Write which labels are in which set (.parquet, .csv): set and label, or its columns.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace TABLE if it exists.")
 @budget_option
@@ -107,17 +108,18 @@ def inspect_command(
             say(*_all_groups(found))
         return
     decoded = one_table(found, file, group)
-    labels = find_labels(decoded.domain, asked)
+    named = readable(decoded)
+    labels = find_labels(named.domain, asked)
     if table is not None:
         require_sets(decoded, file)
         with replaced_when_whole(table) as part:
             rows = write_sets(decoded, table, part)
         tell(f"{table}: {rows:,} rows, one for each label in each set")
     if as_json:
-        document = inspection_json(decoded, labels)
+        document = inspection_json(named, labels)
         say_json(document)
         return
-    say(*_in_words(decoded, labels, whole))
+    say(*_in_words(named, labels, whole))
 
 
 def _all_groups(decoded: DecodedGroups) -> list[str]:

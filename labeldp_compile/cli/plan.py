@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
+from labeldp_verify.forms.joint import columns_of
 from labeldp_verify.shortcomings import relevant
+from labeldp_verify.usefulness import ROWS
 
 from labeldp_compile.cli.output import printable, say, say_json
 from labeldp_compile.planning import Plan, plan_spec
@@ -17,6 +19,7 @@ from labeldp_compile.planning.budget import is_unpaid
 from labeldp_compile.planning.forecast import Range
 from labeldp_compile.prior.discrete_laplace import NOISE
 from labeldp_compile.prior.obtain import split_in_words
+from labeldp_compile.spec import Spec
 
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
@@ -42,8 +45,7 @@ def _in_words(plan: Plan) -> list[str]:
     spec, budget, forecast = plan.spec, plan.budget, plan.forecast
     lines = [
         f"{spec.name}: what compile would do; no label was read, and nothing is spent",
-        _line("label", f"{printable(spec.label.column)}: {_domain(spec.domain)}"),
-        _line("other values", _others(spec.domain)),
+        *_labels(spec),
         _line("goal", spec.goal),
         _line("loss", spec.loss),
         _line("mechanism", spec.named_mechanism.title),
@@ -58,6 +60,7 @@ def _in_words(plan: Plan) -> list[str]:
         _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
         _line("ε in total", _spent(float(budget.total), "for a label in both")),
         *_use(plan),
+        *_one_by_one(plan),
         _line("solver", forecast.solver),
         _line("time", _about(forecast.seconds, _time)),
         *_verify(plan),
@@ -65,6 +68,16 @@ def _in_words(plan: Plan) -> list[str]:
         _line("size", f"{_about(forecast.size, _size)}; never above {_size(plan.most_bytes)}"),
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
+    return lines
+
+
+def _labels(spec: Spec) -> list[str]:
+    lines = []
+    for name, domain in zip(spec.label.names, columns_of(spec.domain), strict=True):
+        lines.append(_line("label", f"{printable(name)}: {_domain(domain)}"))
+        lines.append(_line("other values", _others(domain)))
+    if len(spec.label.names) > 1:
+        lines.append(_line("", f"together one label of {spec.domain.size:,} combinations"))
     return lines
 
 
@@ -78,6 +91,29 @@ def _use(plan: Plan) -> list[str]:
         *(f"  {line}" for line in use.figures.in_words(plan.budget.rows)),
         *(_line("warning", found.text) for found in relevant(use.shortcomings, plan.spec.goal)),
     ]
+
+
+def _one_by_one(plan: Plan) -> list[str]:
+    """A joint label beside its columns by themselves."""
+    found = plan.one_by_one
+    if found is None:
+        return []
+    first = _line("one by one", f"with ε = {found.epsilon:g} a column, were all labels uniform:")
+    if plan.spec.goal == "labels":  # single labels that are near, and not right on average
+        kinds = ", ".join(f"{printable(one.name)} by {one.mechanism}" for one in found.columns)
+        jointly, alone = (f"{loss:.6g}" for loss in (found.loss_jointly, found.loss_alone))
+        return [first, f"    {plan.spec.loss} loss {alone}, {kinds}; jointly {jointly}"]
+    lines = [first]
+    for column in found.columns:
+        jointly, alone = (
+            "nothing" if error is None else f"±{error:.3g}"
+            for error in (column.jointly, column.alone)
+        )
+        lines.append(
+            f"    {printable(column.name)}: {column.figure} of {ROWS:,} rows to {alone} by "
+            f"{column.mechanism}; jointly to {jointly}"
+        )
+    return lines
 
 
 def _line(name: str, text: str) -> str:

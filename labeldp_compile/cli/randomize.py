@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,13 +12,14 @@ import click
 import pyarrow as pa
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
-from labeldp_verify.forms import sets_of
-from labeldp_verify.verified import Decoded, DecodedGroups
+from labeldp_verify.certificate import Certificate
+from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.group_options import group_column_option
 from labeldp_compile.cli.output import complain, row_progress, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
+from labeldp_compile.label_key import key_of
 from labeldp_compile.tabular import open_table, require_rewritten, rewrite_table
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.group_columns import renamed
@@ -25,7 +27,7 @@ from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.writer import Randomize
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.inspection import held
-from labeldp_compile.tools.inspection.facts import has_whole_outputs
+from labeldp_compile.tools.inspection.facts import answers_with_sets, has_whole_outputs
 
 _EXAMPLE = """\b
 Example:
@@ -49,12 +51,18 @@ Example, repeatable without spending ε again:
     required=True,
     help="Parquet or CSV file to write; a folder for a folder; - is stdout, as CSV.",
 )
-@click.option("--column", help="The label column (default: the one in the spec).")
+@click.option(
+    "--column",
+    "given",
+    multiple=True,
+    help="The label column (default: the one in the spec); of a joint label once for each.",
+)
 @click.option(
     "--add",
     "add_as",
     metavar="NAME",
-    help="Add the private labels as column NAME and KEEP the true labels beside them.",
+    help="Add the private labels as column NAME and KEEP the true labels beside them; those of a "
+    "joint label as NAME_COLUMN each.",
 )
 @click.option(
     "--key",
@@ -79,7 +87,7 @@ def randomize_command(
     artifact: Path,
     table: Path,
     output: Path,
-    column: str | None,
+    given: tuple[str, ...],
     add_as: str | None,
     key_file: Path | None,
     group_columns: dict[str, str],
@@ -110,8 +118,8 @@ def randomize_command(
         # Its owner is about to give it true labels: a large file is no attack here.
         decoded = held(check_bytes(data, budget=OWN_FILES).require())
         certificate = decoded.certificate
-        column = column or str(certificate.label.column)
-        context = None if key is None else context or add_as or column
+        columns = _columns(given, certificate)
+        context = None if key is None else context or add_as or key_of(columns)
         randomizer = Randomizer(data, str(artifact), key=key, context=context)
     except VerificationError as error:
         complain(f"{artifact}: does not verify: {error}")
@@ -125,7 +133,7 @@ def randomize_command(
     there = renamed(stated, group_columns)
     reader = open_table(
         table,
-        column,
+        columns,
         decoded.domain,
         all_columns=True,
         id_column=id_column,
@@ -134,15 +142,16 @@ def randomize_command(
         stream=True,
         true_labels=True,
     )
-    if column != certificate.label.column and not quiet:
-        tell(
-            f"{artifact}: was compiled for the column {certificate.label.column!r}, and randomizes "
-            f"{column!r}: is it the artifact of this label?"
-        )
+    if not quiet:
+        tell(*_other_columns(artifact, columns, certificate))
     # A keyed run gives the same file each time: it notes no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
     fresh: Randomize = randomizer
+    if len(columns) > 1:
+        fresh = partial(
+            _of_columns, fresh, dict(zip(columns, certificate.label_columns, strict=True))
+        )
     randomize = fresh if key is None else partial(fresh, version=version or 0)
     if stated:
         names = {here.name: column.name for here, column in zip(stated, there, strict=True)}
@@ -154,7 +163,8 @@ def randomize_command(
                 output,
                 randomize,
                 add_as=add_as,
-                whole=has_whole_outputs(decoded.randomizer),
+                one_answer=len(columns) > 1 and answers_with_sets(decoded),
+                whole=has_whole_outputs(decoded),
                 provenance=Provenance(decoded.sha256, epsilon, now),
                 delimiter=delimiter,
                 progress=progress,
@@ -167,7 +177,7 @@ def randomize_command(
     if not quiet:
         tell(*(f"warning: {shortcoming.text}" for shortcoming in decoded.shortcomings))
         tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
-        if isinstance(decoded, Decoded) and sets_of(decoded.randomizer) is not None:
+        if answers_with_sets(decoded):
             tell(
                 f"{output}: a private label is the number of a set of labels: which, says "
                 f"labeldp inspect {artifact} --sets TABLE"
@@ -178,7 +188,38 @@ def randomize_command(
                 "repeating this gives the same file and spends nothing more"
             )
         if add_as is not None:
-            tell(f"{output}: still holds the true labels in {column!r}")
+            tell(f"{output}: still holds the true labels in {', '.join(map(repr, columns))}")
+
+
+def _columns(given: Sequence[str], certificate: Certificate) -> list[str]:
+    """The label columns of the table."""
+    stated = certificate.label_columns
+    if given and len(given) != len(stated):
+        raise InputError(
+            f"--column: {len(given)} given, and the label has "
+            f"{'one column' if len(stated) == 1 else f'the {len(stated)} columns {stated}'}"
+        )
+    return list(given) or stated
+
+
+def _other_columns(
+    artifact: Path, columns: Sequence[str], certificate: Certificate
+) -> Iterator[str]:
+    """What there is to ask where a column has another name than the spec says."""
+    for stated, column in zip(certificate.label_columns, columns, strict=True):
+        if column != stated:
+            yield (
+                f"{artifact}: was compiled for the column {stated!r}, and randomizes {column!r}: "
+                "is it the artifact of this label?"
+            )
+
+
+def _of_columns(randomize: Randomize, names: dict[str, str], labels: Any, **others: Any) -> Any:
+    """Private columns of a joint label, where the table's may have names of their own."""
+    drawn = randomize({name: labels[column] for column, name in names.items()}, **others)
+    if not isinstance(drawn, dict):
+        return drawn
+    return {column: drawn[name] for column, name in names.items()}
 
 
 def _of_groups(

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 from labeldp_verify import Budget, Report
+from labeldp_verify.attestation import attestation
 from labeldp_verify.budget import enforced, naming
 from labeldp_verify.command import limits_of, verify_files
+from labeldp_verify.printable import json_text
 
 from labeldp_compile.cli.file_options import (
     budget_option,
@@ -17,7 +19,14 @@ from labeldp_compile.cli.file_options import (
     signed_of,
 )
 from labeldp_compile.cli.output import complain, say, say_json
+from labeldp_compile.clock import now
+from labeldp_compile.signing import enveloped, read_private_key
 from labeldp_compile.spec_match import check_file
+from labeldp_compile.whole_file import (
+    replaced_when_whole,
+    require_another_file,
+    require_output,
+)
 
 
 @click.command(
@@ -36,6 +45,20 @@ from labeldp_compile.spec_match import check_file
 @click.option("--name", help="Fail if FILE is of another name (declared).")
 @click.option("--min-outputs", type=int, metavar="M", help="Fail if outputs are fewer (proved).")
 @click.option("--max-bias", metavar="B", help="Fail if a label is off by more on average (proved).")
+@click.option(
+    "--attest",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="If all checks hold, write what was verified: an in-toto Statement with the predicate "
+    "Simple Verification Result.",
+)
+@click.option(
+    "--attest-key",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="Sign OUT with this key (PEM; Ed25519 or P-256): a DSSE envelope.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an OUT that exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @budget_option
 def verify_command(
@@ -47,6 +70,9 @@ def verify_command(
     name: str | None,
     min_outputs: int | None,
     max_bias: str | None,
+    attest: Path | None,
+    attest_key: Path | None,
+    overwrite: bool,
     as_json: bool,
     budget: Budget,
 ) -> None:
@@ -57,15 +83,30 @@ def verify_command(
     checking FILE would exceed the budget: then nothing is said of it.
     """
     require_public_key(public_key, signature)
-    if len(files) > 1 and (spec is not None or signature is not None):
-        option = "--signature" if spec is None else "--spec"
+    of_one = {"--spec": spec, "--signature": signature, "--attest": attest}
+    if len(files) > 1 and any(of_one.values()):
+        option = next(name for name, value in of_one.items() if value)
         raise click.UsageError(f"{option} is for one FILE")
+    if attest is None and (attest_key is not None or overwrite):
+        raise click.UsageError("--attest-key and --overwrite need --attest")
+    signer = None if attest_key is None else read_private_key(attest_key)
+    if attest is not None:
+        inputs = [*files, spec, signature, public_key, attest_key]
+        require_another_file(attest, [path for path in inputs if path is not None])
+        require_output(attest, overwrite=overwrite)
+    time = "" if attest is None else now()
     limits = limits_of(max_epsilon, name, min_outputs, max_bias)
 
     def verify(file: Path) -> Report:
         signed = signed_of(file, public_key, signature)
         with naming(file), enforced(budget):
-            return check_file(file, spec, signed, budget, limits)
+            report = check_file(file, spec, signed, budget, limits)
+        if attest is not None and report.ok:
+            stated = attestation(report, file.name, time, limits=limits, signed=signed)
+            document = stated if signer is None else enveloped(stated, signer)
+            with replaced_when_whole(attest) as part:
+                part.write((json_text(document) + "\n").encode())
+        return report
 
     sys.exit(
         verify_files(

@@ -24,6 +24,7 @@ from typing import Any
 from labeldp_verify.artifact import canonical_json
 
 from labeldp_compile.errors import DataError, InputError
+from labeldp_compile.label_key import columns_of
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.store import Ledger, transaction
@@ -63,7 +64,7 @@ class Question:
         """
         assert isinstance(spec.prior, PrivatePrior)
         prior, domain = spec.prior, spec.domain.to_json()
-        return cls(spec.label.column, prior.counts, domain, epsilon, prior.form, cells, groups)
+        return cls(spec.label.key, prior.counts, domain, epsilon, prior.form, cells, groups)
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, where cells and groups stand only if there are any."""
@@ -148,7 +149,7 @@ class PriorAccount:
             )
 
     def require_same_data(self, file: Path, column: str) -> str:
-        """The keyed digest of a file of labels in this column.
+        """The keyed digest of a file of labels in this column, or in these (``LabelSpec.key``).
 
         Raises DataError if other data had this version before, or another data set these labels:
         they would have two budgets.
@@ -165,7 +166,8 @@ class PriorAccount:
             )
         for entry in priors:
             facts = entry.facts
-            same = facts["data_hmac"] == digest and facts["column"] == column
+            shared = columns_of(facts["column"]) & columns_of(column)
+            same = facts["data_hmac"] == digest and bool(shared)
             if same and facts["data_set"] != self._names["data_set"]:
                 raise DataError(
                     f"{file}: its column {column!r} is the data set "

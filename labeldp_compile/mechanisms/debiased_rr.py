@@ -19,6 +19,7 @@ class DebiasedRR(RandomizedResponse):
     kind: Literal["debiased_rr"]  # type: ignore[assignment]  # another name
     seconds_a_label = 3e-4
     needs_order = True
+    joins = False
     answers = "anywhere"
     may_keep = False
 

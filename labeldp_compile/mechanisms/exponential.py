@@ -17,11 +17,12 @@ from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.artifact.alias_table import column_bits
 from labeldp_verify.artifact.randomizer_graph import require_small_table
 from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.forms.joint import output_values
 from labeldp_verify.forms.table import WORD_BITS, TableRandomizer, check_table
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
+from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout
 from labeldp_compile.rounding.whole_weights import whole_counts
 from labeldp_compile.solve.bin_costs import poisson_divergence
@@ -48,7 +49,7 @@ class Exponential(Mechanism):
         losses = _losses(problem.domain, problem.loss)
         bits = WORD_BITS if problem.word_bits is None else problem.word_bits
         allowed = exp_lower(problem.epsilon)
-        values = tuple(label_values(problem.domain))
+        values = tuple(output_values(problem.domain))
         largest = _largest_rate(losses, float(problem.epsilon))
         for back in _BACK:
             table = _table(losses, largest * (1 - back), bits)

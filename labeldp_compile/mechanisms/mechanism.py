@@ -30,6 +30,7 @@ class Mechanism(Strict, ABC):
         seconds_a_label: what that takes, without the tables (right within a factor of three, says
             ``benchmarks/plan.py``).
         needs_order: whether the labels must be numbers.
+        joins: whether it takes labels of several columns, whose combinations have no order.
         answers: with the labels themselves, or with other numbers that are positive where the
             labels are, or that may lie anywhere; or with sets of labels.
         may_keep: whether an output can equal the label, so that the 0-1 loss has a meaning.
@@ -43,6 +44,7 @@ class Mechanism(Strict, ABC):
     method: ClassVar[str] = "closed form"
     seconds_a_label: ClassVar[float] = 2e-4
     needs_order: ClassVar[bool] = False
+    joins: ClassVar[bool] = False
     answers: ClassVar[Literal["labels", "positive", "anywhere", "sets"]] = "labels"
     may_keep: ClassVar[bool] = True
     certified_labels: ClassVar[float] = 0

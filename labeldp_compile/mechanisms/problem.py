@@ -10,8 +10,7 @@ import numpy as np
 from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.artifact import bucket_grid
-from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, WindowRandomizer
-from labeldp_verify.forms.window import Output
+from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
 from numpy.typing import NDArray
 
 
@@ -69,10 +68,3 @@ class Solved:
     randomizer: Randomizer
     bound: DualBound | None = None
     classes: bool = False
-
-
-def label_values(domain: Domain) -> list[Output]:
-    """[k] float64 numbers in increasing order, or the categories."""
-    if isinstance(domain, CategoricalDomain):
-        return list(domain.values)
-    return [float(label) for label in domain.labels()]

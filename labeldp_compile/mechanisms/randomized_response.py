@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Literal
 
 from labeldp_verify.forms import Domain
+from labeldp_verify.forms.joint import output_values
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
+from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.mechanisms.tables import Layout, response_layout, window_bytes
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
 
@@ -18,10 +19,11 @@ class RandomizedResponse(Mechanism):
     """Randomized response over all labels (Warner 1965)."""
 
     kind: Literal["randomized_response"]
+    joins = True
 
     def build(self, problem: Problem) -> Solved:
         """Every label is an output; the prior and the loss play no part."""
-        values = label_values(problem.domain)
+        values = output_values(problem.domain)
         rows = range(problem.domain.size)
         return Solved(randomized_response(values, rows, problem.epsilon, problem.word_bits))
 

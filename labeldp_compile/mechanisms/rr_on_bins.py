@@ -81,7 +81,7 @@ class RRonBins(Mechanism):
 def build_bins(problem: Problem) -> Solved:
     """Solve for the bins and their outputs, then realise the response in integers."""
     domain, loss = problem.domain, problem.loss
-    if isinstance(domain, CategoricalDomain) or loss == "zero_one":
+    if isinstance(domain, CategoricalDomain) or loss == "zero_one" or loss == "sum":  # noqa: PLR1714  # mypy narrows
         raise ValueError("rr_on_bins needs ordered labels and a loss that grows with distance")
     labels = np.array([float(label) for label in domain.labels()])
     prior = problem.prior()

@@ -8,12 +8,13 @@ from typing import ClassVar, Literal, Self
 
 from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.forms import Domain, WindowRandomizer
+from labeldp_verify.forms.joint import output_values
 from pydantic import Field, StrictInt
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
 from labeldp_compile.mechanisms.prior_use import KEEPS_THE_LIKELIEST, PriorUse
-from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved, label_values
+from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.tables import (
     MAX_CERTIFIED_LABELS,
     Layout,
@@ -30,6 +31,7 @@ class KeepsLikeliest(Mechanism):
     """Randomized response over some of the likeliest labels."""
 
     method = "closed form, after sorting the prior"
+    joins = True
     certified_labels: ClassVar[float] = MAX_CERTIFIED_LABELS
 
     @property
@@ -45,7 +47,7 @@ class KeepsLikeliest(Mechanism):
     def keep(self, problem: Problem, k: int) -> WindowRandomizer:
         """RRTop-k over the k likeliest labels."""
         kept = sorted(by_weight(problem.weights)[:k])
-        return rr_top_k(label_values(problem.domain), kept, problem.epsilon, problem.word_bits)
+        return rr_top_k(output_values(problem.domain), kept, problem.epsilon, problem.word_bits)
 
     def proved(self, problem: Problem, randomizer: WindowRandomizer) -> Solved:
         """With the 0-1 loss, duals come along that bound every ε-DP randomizer (Theorem 3)."""

@@ -17,9 +17,10 @@ from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.artifact.alias_table import column_bits
 from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
 from labeldp_verify.forms import Domain
+from labeldp_verify.forms.joint import output_values
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.mechanisms.problem import Problem, Solved, label_values
+from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout, response_layout
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.rounding.subset_selection import subset_selection
@@ -36,6 +37,7 @@ class SubsetSelection(Mechanism):
     method: ClassVar[str] = "the best of a catalogue of block designs"
     seconds_a_label: ClassVar[float] = 4e-3
     answers = "sets"
+    joins = True
 
     def require_feasible(self, domain: Domain, loss: str, epsilon: Fraction) -> None:
         """Raise ValueError if the table of sets would be too large; touches no label."""
@@ -51,7 +53,7 @@ class SubsetSelection(Mechanism):
         self.require_feasible(problem.domain, problem.loss, problem.epsilon)
         k, epsilon = problem.domain.size, problem.epsilon
         if _candidate(k, epsilon).is_response:
-            values = label_values(problem.domain)
+            values = output_values(problem.domain)
             response = randomized_response(values, range(k), epsilon, problem.word_bits)
             return Solved(response, classes=True)
         blocks = _design(k, epsilon).blocks

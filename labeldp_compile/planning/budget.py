@@ -163,7 +163,7 @@ def _stated_rows(spec: Spec, path: Path) -> int | None:
     if require_format(files_of(path)[0]).is_text:
         return None
     counts = spec.prior.counts if isinstance(spec.prior, PrivatePrior) else None
-    table = open_table(path, spec.label.column, spec.domain, all_columns=False, count_column=counts)
+    table = open_table(path, spec.label.names, spec.domain, all_columns=False, count_column=counts)
     if table.rows is not None:
         require_rows(path, None, table.rows)
     return table.rows

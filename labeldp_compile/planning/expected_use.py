@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from labeldp_verify.forms import Randomizer
 from labeldp_verify.shortcomings import Shortcoming
 from labeldp_verify.usefulness import Usefulness
 from labeldp_verify.verified import assess
@@ -21,11 +22,15 @@ MAX_LABELS = 1_000
 
 @dataclass(frozen=True)
 class ExpectedUse:
-    """The figures, and under which prior: ``uniform``, or the spec's own if it needs no data."""
+    """The figures, and under which prior: ``uniform``, or the spec's own if it needs no data.
+
+    ``randomizer`` is the one that was built for it.
+    """
 
     prior: str
     figures: Usefulness
     shortcomings: list[Shortcoming]
+    randomizer: Randomizer
 
 
 def expected_use(spec: Spec, budget: Budget, forecast: Forecast) -> ExpectedUse | None:
@@ -41,4 +46,4 @@ def expected_use(spec: Spec, budget: Budget, forecast: Forecast) -> ExpectedUse 
     except (ValueError, ArithmeticError, InputError):
         return None  # this prior is not the one that compile will have
     figures, found = assess(domain, randomizer, weights, budget.label, classes=spec.has_classes)
-    return ExpectedUse("uniform" if known is None else spec.prior.kind, figures, found)
+    return ExpectedUse("uniform" if known is None else spec.prior.kind, figures, found, randomizer)

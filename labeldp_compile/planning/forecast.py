@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from labeldp_verify import cost
 from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.forms.joint import columns_of
 
 from labeldp_compile.grouped import entries_of_table, is_proved
 from labeldp_compile.mechanisms.tables import Layout
@@ -131,6 +132,5 @@ def _certificate_bytes(spec: Spec, budget: Budget, weights: Sequence[int] | None
 
 def _names(spec: Spec) -> int:
     """Bytes of the categories: once in the graph's encoder, once in the certificate."""
-    if not isinstance(spec.domain, CategoricalDomain):
-        return 0
-    return sum(2 * (len(str(value).encode()) + 4) for value in spec.domain.values)
+    listed = (part for part in columns_of(spec.domain) if isinstance(part, CategoricalDomain))
+    return sum(2 * (len(str(value).encode()) + 4) for part in listed for value in part.values)

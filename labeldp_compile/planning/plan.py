@@ -14,6 +14,7 @@ from labeldp_compile.pipeline import require_compilable
 from labeldp_compile.planning.budget import Budget, GroupBudget, find_budget, is_unpaid
 from labeldp_compile.planning.expected_use import ExpectedUse, expected_use
 from labeldp_compile.planning.forecast import Forecast, forecast
+from labeldp_compile.planning.one_by_one import OneByOne, one_by_one
 from labeldp_compile.prior.obtain import split_in_words
 from labeldp_compile.spec import Spec, load_spec
 
@@ -24,8 +25,9 @@ FORMAT_VERSION = "1.0"
 class Plan:
     """What ``compile`` would do with a spec.
 
-    ``most_bytes`` is what the artifact takes at most, whatever the prior. ``ledger`` says in words
-    what the budget ledger would do; None without one.
+    ``one_by_one`` compares a joint label with its columns randomized by themselves. ``most_bytes``
+    is what the artifact takes at most, whatever the prior. ``ledger`` says in words what the budget
+    ledger would do; None without one.
     """
 
     spec: Spec
@@ -34,6 +36,7 @@ class Plan:
     most_bytes: int
     ledger: str | None = None
     use: ExpectedUse | None = None
+    one_by_one: OneByOne | None = None
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
@@ -42,7 +45,11 @@ class Plan:
         return {
             "format_version": FORMAT_VERSION,
             "name": spec.name,
-            "label": {"column": spec.label.column, "domain": spec.domain.to_json()},
+            "label": {
+                "column": None if len(spec.label.names) > 1 else spec.label.names[0],
+                "columns": spec.label.names,
+                "domain": spec.domain.to_json(),
+            },
             "labels": spec.domain.size,
             "goal": spec.goal,
             "loss": spec.loss,
@@ -71,6 +78,7 @@ class Plan:
             "warnings": []
             if self.use is None
             else [asdict(part) for part in self.use.shortcomings],
+            "one_by_one": None if self.one_by_one is None else asdict(self.one_by_one),
             "solver": self.forecast.solver,
             "estimate": {
                 "outputs": asdict(self.forecast.outputs),
@@ -115,6 +123,7 @@ def plan_spec(path: Path) -> Plan:
     try:
         expected = forecast(spec, budget)
         use = expected_use(spec, budget, expected)
-        return Plan(spec, budget, expected, most, ledger, use)
+        split = one_by_one(spec, budget.label, use)
+        return Plan(spec, budget, expected, most, ledger, use, split)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

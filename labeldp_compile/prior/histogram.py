@@ -12,10 +12,11 @@ import pyarrow as pa
 from labeldp_runtime.entropy import random_words
 from labeldp_verify.artifact import write_group_model, write_index_model
 from labeldp_verify.artifact.group_graph import group_inputs
+from labeldp_verify.artifact.joint_graph import label_inputs
 from labeldp_verify.forms import Domain, Groups
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular import TableReader, label_array, refused
+from labeldp_compile.tabular import TableReader, refused
 from labeldp_compile.tabular.count_column import MAX_TOTAL
 
 _CHUNK = 1 << 16  # rows
@@ -41,8 +42,8 @@ def count_labels(
     indexes = label_indexes(domain)
     tables = None if groups is None else table_indexes(table, groups)
     for batch in table.batches():
-        labels = label_array(domain, table.column, batch.column(table.column))
-        first = np.zeros(len(labels), np.int64) if tables is None else tables(batch) * domain.size
+        labels = table.labels_of(batch)
+        first = np.zeros(len(batch), np.int64) if tables is None else tables(batch) * domain.size
         if table.count_column is None:
             counts += np.bincount(first + indexes(labels), minlength=len(counts))
             progress(len(batch))
@@ -53,7 +54,8 @@ def count_labels(
             progress(int(times.sum()))
         else:
             for part in _repeated(times):
-                counts += np.bincount(first[part] + indexes(labels[part]), minlength=len(counts))
+                some = [column[part] for column in labels]
+                counts += np.bincount(first[part] + indexes(some), minlength=len(counts))
                 progress(len(part))
     return counts.reshape(shape)
 
@@ -75,16 +77,18 @@ def count_groups(
     return [int(size) for size in sizes]
 
 
-def label_indexes(domain: Domain) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """From labels [n] to their rows in the domain [n], by the artifact's own graph."""
+def label_indexes(domain: Domain) -> Callable[[Sequence[NDArray[Any]]], NDArray[np.int64]]:
+    """From label columns [n] to their rows in the domain [n], by the artifact's own graph."""
     session = _session(write_index_model(domain))
-    words = domain.words_per_label
+    words, inputs = domain.words_per_label, label_inputs(domain)
 
-    def indexes(labels: NDArray[Any]) -> NDArray[np.int64]:
-        shape = (len(labels),) if words == 1 else (len(labels), 2)
+    def indexes(labels: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+        count = len(labels[0])
+        shape = (count,) if words == 1 else (count, 2)
         # Only randomized rounding reads the words; the Laplace noise is what protects the counts.
         entropy = random_words(*shape) if words == 2 else np.zeros(shape, dtype=np.uint64)
-        result: NDArray[np.int64] = session.run(None, {"label": labels, "entropy": entropy})[0]
+        feed = {**dict(zip(inputs, labels, strict=True)), "entropy": entropy}
+        result: NDArray[np.int64] = session.run(None, feed)[0]
         return result
 
     return indexes

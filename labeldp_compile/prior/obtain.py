@@ -89,7 +89,7 @@ def estimate_prior(
     if isinstance(prior, PrivatePrior):
         table = open_table(
             directory / prior.data,
-            spec.label.column,
+            spec.label.names,
             domain,
             all_columns=False,
             count_column=prior.counts,
@@ -110,7 +110,7 @@ def estimate_prior(
         else:
             assert prior.data is not None
             path = directory / prior.data
-            table = open_table(path, spec.label.column, domain, all_columns=False, form=prior.form)
+            table = open_table(path, spec.label.names, domain, all_columns=False, form=prior.form)
             weights = [int(count) for count in _counts(table, progress)]
     else:
         weights = [1] * domain.size
@@ -239,7 +239,7 @@ def _accounted(
         before_spending(plan.epsilon_prior, plan.epsilon_label, rows)
         account.require_room(ANSWER_BYTES + COUNT_BYTES * spec.domain.size)
         spent = account.spend(question)
-        digest = account.require_same_data(table.path, spec.label.column)
+        digest = account.require_same_data(table.path, spec.label.key)
         counts = _counts(table, progress)
         require_rows(table.path, rows, int(counts.sum()))
         noisy = _draw(counts, plan, None)

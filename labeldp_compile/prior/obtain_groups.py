@@ -60,7 +60,7 @@ def open_grouped(spec: Spec, directory: Path, asked: Groups) -> TableReader:
     assert isinstance(prior, PrivatePrior | PublicPrior) and prior.data is not None
     return open_table(
         directory / prior.data,
-        spec.label.column,
+        spec.label.names,
         spec.domain,
         all_columns=False,
         count_column=prior.counts if isinstance(prior, PrivatePrior) else None,
@@ -256,7 +256,7 @@ def _accounted(
         size = (groups.tables + 1) * (ANSWER_BYTES // 4 + COUNT_BYTES * spec.domain.size)
         account.require_room(ANSWER_BYTES + size)
         spent = account.spend(question)
-        digest = account.require_same_data(table.path, spec.label.column)
+        digest = account.require_same_data(table.path, spec.label.key)
         counts = _by_plan(table, groups, order, progress)
         require_rows(table.path, public.rows, int(counts.sum()))
         found = priors_of(spec, public, plan, _drawn(plan, counts, _noise(None)))

@@ -28,7 +28,7 @@ def parse_spec(text: str, source: str = "spec") -> Spec:
     spec, yaml = _SPEC.parse(text, source)
     spec, found = resolved(spec)
     if found:
-        problems = [Problem(key, f"{'.'.join(key)}: {reason}") for key, reason in found]
+        problems = [Problem(key, f"{'.'.join(map(str, key))}: {reason}") for key, reason in found]
         raise refusal(SpecError, source, yaml, problems)
     return spec
 

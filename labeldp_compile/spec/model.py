@@ -7,152 +7,31 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from labeldp_verify.analysis.analysis import Loss
-from labeldp_verify.artifact.graph import is_taken_for
-from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
-from labeldp_verify.forms.domain import Rounding
+from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    Domain,
+)
 from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
     StrictInt,
-    StrictStr,
     ValidationInfo,
     model_validator,
 )
 
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.spec.fields import DELIMITER, ENCODING, Category, Delimiter, Encoding
+from labeldp_compile.spec.fields import DELIMITER, ENCODING, Delimiter, Encoding
 from labeldp_compile.spec.groups import GroupsSpec
+from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.yaml_model import Number, Strict
 
-MAX_LABELS = 1_000_000
 MAX_LABELS_PER_USER = 10_000
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MIN_EPSILON = Decimal("0.000001")
-_EXACT_IN_FLOAT64 = 2**53
-
-
-class IntegerDomainSpec(Strict):
-    """The integers min … max."""
-
-    kind: Literal["integer"]
-    min: StrictInt = Field(ge=-_EXACT_IN_FLOAT64, le=_EXACT_IN_FLOAT64)
-    max: StrictInt = Field(ge=-_EXACT_IN_FLOAT64, le=_EXACT_IN_FLOAT64)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        _require_order(self.min, self.max)
-        if self.max - self.min >= MAX_LABELS:
-            raise ValueError(f"at most {MAX_LABELS:,} labels: coarsen the label or use kind: real")
-        return self
-
-
-class RealDomainSpec(Strict):
-    """Numbers in [min, max], rounded to ``points`` evenly spaced labels."""
-
-    kind: Literal["real"]
-    min: Number
-    max: Number
-    points: StrictInt = Field(
-        ge=2, le=MAX_LABELS, description="number of grid points, ends included"
-    )
-    rounding: Rounding | None = Field(
-        None,
-        description="how a number becomes a grid point: nearest, or unbiased: at random so that "
-        "the mean is kept (takes a second random word a label); by default unbiased for "
-        "optimal_unbiased and nearest for the others",
-    )
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        _require_order(self.min, self.max)
-        if is_taken_for(float(self.min), 0.0):
-            raise ValueError("min is too close to 0: write 0, or give the labels in a smaller unit")
-        if not RealDomain(float(self.min), float(self.max), self.points).is_faithful():
-            raise ValueError("the grid points are too close for float64: take fewer points")
-        return self
-
-
-class CategoricalDomainSpec(Strict):
-    """Named labels without order: all text, or all integers."""
-
-    kind: Literal["categorical"]
-    values: list[Category] = Field(min_length=2, max_length=MAX_LABELS)
-
-    @model_validator(mode="after")
-    def _distinct(self) -> Self:
-        if len({type(value) for value in self.values}) > 1:
-            raise ValueError("the categories must be all text or all integers: quote the numbers")
-        seen: set[str | int] = set()
-        for value in self.values:
-            if value in seen:
-                raise ValueError(f"the category {value!r} stands here twice")
-            seen.add(value)
-            if isinstance(value, int) and not -(2**63) <= value < 2**63:
-                raise ValueError(f"the category {value} does not fit int64")
-            if isinstance(value, str) and "\0" in value:
-                raise ValueError("a category must not hold a NUL character")
-        return self
-
-
-class DefaultLabel(Strict):
-    """The label that stands in for everything outside the domain."""
-
-    default: StrictStr | StrictInt | Number
-
-
-class LabelSpec(Strict):
-    """The label column and what it may hold."""
-
-    column: str = Field(min_length=1, description="name of the label column")
-    domain: Annotated[
-        IntegerDomainSpec | RealDomainSpec | CategoricalDomainSpec, Field(discriminator="kind")
-    ]
-    out_of_domain: Literal["clamp"] | DefaultLabel | None = Field(
-        None,
-        description="labels outside the domain: clamp (numbers; nulls and NaN take the lowest "
-        "label) or {default: LABEL}; categories need a default",
-    )
-
-    @model_validator(mode="after")
-    def _default_in_domain(self) -> Self:
-        domain, rule = self.domain, self.out_of_domain
-        default = rule.default if isinstance(rule, DefaultLabel) else None
-        if isinstance(domain, CategoricalDomainSpec):
-            if default is None:
-                raise ValueError(
-                    "categories have no nearest one: say out_of_domain: {default: CATEGORY}"
-                )
-            if default not in domain.values or isinstance(default, Decimal):
-                raise ValueError(f"the default {default!r} is not one of the categories")
-        elif default is not None:
-            if isinstance(default, str):
-                raise ValueError("the default must be a number in the domain")
-            if isinstance(domain, IntegerDomainSpec) and not isinstance(default, int):
-                raise ValueError("the default must be an integer in the domain")
-            if not domain.min <= default <= domain.max:
-                raise ValueError(f"the default {default} lies outside the domain")
-        return self
-
-    def to_domain(self, rounding: Rounding = "nearest") -> Domain:
-        """The domain in its exact form; ``rounding`` is for real labels that name none."""
-        rule = self.out_of_domain
-        default = rule.default if isinstance(rule, DefaultLabel) else None
-        domain = self.domain
-        if isinstance(domain, CategoricalDomainSpec):
-            assert isinstance(default, str | int)
-            return CategoricalDomain(tuple(domain.values), default)
-        if isinstance(domain, IntegerDomainSpec):
-            return IntegerDomain(domain.min, domain.max, None if default is None else int(default))
-        return RealDomain(
-            float(domain.min) + 0.0,  # + 0.0 turns −0.0 into 0.0
-            float(domain.max) + 0.0,
-            domain.points,
-            domain.rounding or rounding,
-            None if default is None else float(default) + 0.0,
-        )
 
 
 class Split(Strict):
@@ -314,8 +193,11 @@ class Spec(Strict):
         description="what the private labels are for: training, or means and shares of many, so "
         "that outputs must be right on average; or labels, each as close as possible to its own",
     )
-    label: LabelSpec
-    loss: Loss
+    label: AnyLabelSpec
+    loss: Loss = Field(
+        description="what a private label costs: ½(ŷ − y)², |ŷ − y|, ŷ − y·ln ŷ, or 1 where it is "
+        "another; sum, of a joint label, adds the losses of its columns"
+    )
     privacy: PrivacySpec
     prior: Annotated[PrivatePrior | PublicPrior | UniformPrior, Field(discriminator="kind")]
     mechanism: Annotated[Named | Auto, Field(discriminator="kind")]
@@ -338,7 +220,14 @@ class Spec(Strict):
     @property
     def has_classes(self) -> bool:
         """Whether labels are classes: categories, or numbers of which only equality counts."""
-        return isinstance(self.label.domain, CategoricalDomainSpec) or self.loss == "zero_one"
+        return isinstance(self.domain, CategoricalDomain) or self.loss == "zero_one"
+
+    @property
+    def column_losses(self) -> list[ColumnLoss] | None:
+        """With ``loss: sum`` that of each column."""
+        if self.loss != "sum" or not isinstance(self.label, JointLabelSpec):
+            return None
+        return [column.to_loss() for column in self.label.columns]
 
     @property
     def named_mechanism(self) -> Mechanism:
@@ -360,10 +249,3 @@ class Spec(Strict):
         spec = self.model_copy(update={"mechanism": mechanism})
         spec._auto_reason = auto_reason
         return spec
-
-
-def _require_order(low: Any, high: Any) -> None:
-    if low > high:
-        raise ValueError(f"min = {low} is above max = {high}")
-    if low == high:
-        raise ValueError("the domain needs at least two labels")

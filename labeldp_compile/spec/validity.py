@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from labeldp_verify.forms import Groups
+from labeldp_verify.forms import CategoricalDomain, Groups
 from labeldp_verify.forms.groups import check_groups
 
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
+from labeldp_compile.spec.label import JointLabelSpec, RealDomainSpec
 from labeldp_compile.spec.model import (
     Auto,
-    CategoricalDomainSpec,
     PrivatePrior,
     PublicPrior,
-    RealDomainSpec,
     Spec,
     UniformPrior,
 )
@@ -31,7 +30,15 @@ def why_invalid(domain: str, loss: str, mechanism: str, lowest: float | None) ->
 
 def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> list[str]:
     wanted = mechanism_class(mechanism)
+    joint = domain == "joint"
+    if joint and not wanted.joins:  # what else does not fit has the same cause
+        return [_FOR_ONE_COLUMN.format(mechanism)]
     reasons = {
+        "the loss of a joint label is zero_one, 1 where any column is another, or sum, of the "
+        "losses that its columns have": joint and loss not in ("zero_one", "sum"),
+        "the loss sum is that of a joint label, of which each column has a loss": (
+            not joint and loss == "sum"
+        ),
         f"{mechanism} needs labels with an order, which categories lack: use kind: auto": (
             domain == "categorical" and wanted.needs_order
         ),
@@ -60,21 +67,45 @@ def _reasons(domain: str, loss: str, mechanism: str, lowest: float | None) -> li
     return [reason for reason, applies in reasons.items() if applies]
 
 
-Misfit = tuple[tuple[str, ...], str]
+_FOR_ONE_COLUMN = (
+    "{} is for labels of one column: for several take randomized_response, rr_top_k or "
+    "rr_with_prior, or subset_selection with loss: zero_one"
+)
+
+Misfit = tuple[tuple[str | int, ...], str]
 """A key, and the reason why what it says does not fit the rest of the spec."""
 
 
 def check_validity(spec: Spec) -> list[Misfit]:
     """Where the parts of a spec, whose mechanism has a name, do not fit together."""
-    domain = spec.label.domain
-    lowest = None if isinstance(domain, CategoricalDomainSpec) else float(domain.min)
+    domain = spec.domain
+    lowest = None if isinstance(domain, CategoricalDomain) else float(domain.min)
     reasons = _reasons(domain.kind, spec.loss, spec.mechanism.kind, lowest)
     found: list[Misfit] = [
         (("loss",) if reason.startswith("the ") else ("mechanism", "kind"), reason)
         for reason in reasons
     ]
     # Options are those of a mechanism that may stand there.
-    return [*(found or _check_options(spec)), *_check_budget(spec), *_check_groups(spec)]
+    return [
+        *(found or _check_options(spec)),
+        *_check_columns(spec),
+        *_check_budget(spec),
+        *_check_groups(spec),
+    ]
+
+
+def _check_columns(spec: Spec) -> Iterator[Misfit]:
+    """The losses of the columns of a joint label: they are there if they are summed."""
+    if not isinstance(spec.label, JointLabelSpec):
+        return
+    for i, column in enumerate(spec.label.columns):
+        where = "label", "columns", i
+        if spec.loss == "sum" and column.loss is None:
+            yield where, "needs a loss, which loss: sum adds up: say loss: squared, or another"
+        if spec.loss == "zero_one":
+            for key in ("loss", "weight"):
+                if getattr(column, key) is not None:
+                    yield (*where, key), "is for loss: sum, which adds the columns' losses up"
 
 
 def _check_budget(spec: Spec) -> Iterator[Misfit]:
@@ -98,7 +129,7 @@ def _check_prior(spec: Spec) -> Iterator[Misfit]:
         if given != labels:
             yield ("prior", "weights"), f"expected {labels} weights, one a label, got {given}"
     if isinstance(spec.prior, PrivatePrior):
-        if spec.prior.counts == spec.label.column:
+        if spec.prior.counts in spec.label.names:
             yield ("prior", "counts"), "the counts cannot stand in the label column"
         yield from _check_ledger(spec.prior, spec.privacy.ledger)
 
@@ -118,7 +149,9 @@ def _check_groups(spec: Spec) -> Iterator[Misfit]:
     if spec.groups is None:
         return
     names, prior = spec.groups.names(), spec.prior
-    if spec.label.column in names:
+    if isinstance(spec.label, JointLabelSpec):
+        yield ("groups",), "tables by group are of one label column: leave groups out"
+    if set(spec.label.names) & set(names):
         yield ("groups",), "the label cannot be its own group: the table would tell the label"
     if isinstance(prior, PrivatePrior) and prior.counts in names:
         yield ("groups",), f"{prior.counts} is the column of counts"
@@ -142,13 +175,14 @@ def _check_groups(spec: Spec) -> Iterator[Misfit]:
 
 def _check_options(spec: Spec) -> Iterator[Misfit]:
     """The options of the mechanism, where other parts of the spec decide whether they fit."""
-    mechanism, domain = spec.named_mechanism, spec.label.domain
+    mechanism = spec.named_mechanism
     misfit = mechanism.misfit(spec.domain.size, spec.loss)
     if misfit is not None:
         key, reason = misfit
         yield ("mechanism", *key), reason
-    rounded = isinstance(domain, RealDomainSpec) and domain.rounding == "nearest"
-    if rounded and mechanism.is_unbiased:
+    if isinstance(spec.label, JointLabelSpec) or not isinstance(spec.label.domain, RealDomainSpec):
+        return
+    if spec.label.domain.rounding == "nearest" and mechanism.is_unbiased:
         reason = "rounding to the nearest point is biased: leave it out, or say rounding: unbiased"
         yield ("label", "domain", "rounding"), reason
 
@@ -187,7 +221,12 @@ def _choose(spec: Spec) -> tuple[str, str]:
         if beats_randomized_response(spec.domain.size, epsilon):
             return _SETS
     if spec.goal == "training":
-        return _FOR_TRAINING[spec.loss]
+        equality = isinstance(spec.label, JointLabelSpec) or spec.loss == "sum"
+        return _FOR_TRAINING["zero_one" if equality else spec.loss]
+    if isinstance(spec.label, JointLabelSpec):
+        return "rr_with_prior", (
+            "rr_with_prior keeps a combination unchanged as often as any ε-DP randomizer can"
+        )
     if spec.loss == "zero_one":
         return "rr_with_prior", (
             "rr_with_prior keeps a label unchanged as often as any ε-DP randomizer can"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,21 +91,24 @@ class CsvFile:
         more = [mark for mark, names in found.items() if len(names) > 1]
         return more[0] if more and len(self.names) == 1 else None
 
-    def batches(self, columns: list[str], label: str) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], labels: str | Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The batches of ``blocks``."""
-        return (batch for _, batch in self.blocks(columns, label))
+        return (batch for _, batch in self.blocks(columns, labels))
 
-    def blocks(self, columns: list[str], label: str) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+    def blocks(
+        self, columns: list[str], labels: str | Sequence[str]
+    ) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         """Whole rows in UTF-8, and some of their columns, all as text.
 
-        Bytes of the label that are no UTF-8 become U+FFFD in the columns.
+        Bytes of the labels that are no UTF-8 become U+FFFD in the columns.
 
         Raises BadRowError for a row of another length, and for bytes of other columns that are no
         text; LongRowError; OSError; ArrowException; ReadTwiceError.
         """
         rows = row_form(self.delimiter)
+        true = {labels} if isinstance(labels, str) else {*labels}
         convert = pa_csv.ConvertOptions(
-            column_types={name: pa.binary() if name == label else pa.string() for name in columns},
+            column_types={name: pa.binary() if name in true else pa.string() for name in columns},
             include_columns=columns,
             strings_can_be_null=False,
         )
@@ -122,7 +125,7 @@ class CsvFile:
                         convert_options=convert,
                     )
                 except pa.ArrowException:
-                    read = {*columns} - {label}
+                    read = {*columns} - true
                     fault = rows.find_fault(block, self.names, read, _no_text(self.source))
                     if fault is None:
                         raise

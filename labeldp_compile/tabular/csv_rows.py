@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 # Text, a quote that opens nothing, or a quoted cell; then a line end. CR waits for its LF.
 _ROW = rb"""(?: [^"\r\n]++ | (?<=[^%s\r\n]) " | (?<![^%s\r\n]) " (?: [^"]++ | "" )*+ " )*+
             (?: \r?\n | \r(?=[^\n]) )"""
-_CELL = rb"""(?: " (?: [^"]++ | "" )*+ " )?+ [^%s\r\n]*+"""
+# Two ways and not an optional part: before Python 3.11.5 a possessive group that fails at its end
+# does not give back what it took.
+_CELL = rb""" " (?: [^"]++ | "" )*+ " [^%s\r\n]*+ | [^%s\r\n]*+ """
 
 
 class RowForm:

@@ -2,44 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from labeldp_compile.tabular.csv_rows import RowForm
 
 
 def spliced(
-    block: bytes, rows: RowForm, columns: int, place: int | None, private: pa.Array
+    block: bytes,
+    rows: RowForm,
+    columns: int,
+    places: Sequence[int],
+    private: Sequence[pa.Array],
+    dropped: Sequence[int] = (),
 ) -> list[memoryview]:
-    """The block with private labels [n], in pieces.
+    """The block with private columns [n], in pieces.
 
-    They stand in the cells of the column ``place``, or (None) behind the last one of ``columns``.
-    Raises ValueError unless the block has n rows of so many cells.
+    They stand in the cells of the columns ``places``, one each, or (none) behind the last one of
+    ``columns``. Cells of ``dropped`` columns, of which there are none without places, go with a
+    delimiter. Raises ValueError unless the block has n rows of so many cells.
     """
-    if place is None:
+    if places:
+        nothing = pa.repeat(pa.scalar(b"", pa.large_binary()), len(private[0]))
+        drawn = {place: _cells(y, rows) for place, y in zip(places, private, strict=True)}
+        edited = sorted({**drawn, **dict.fromkeys(dropped, nothing)}.items())
+        first = min(set(range(columns)) - {*dropped})
+        spans = np.hstack(
+            [_span(rows, block, columns, place, dropped, first) for place, _ in edited]
+        )
+        cells = [column for _, column in edited]
+    else:
         block = _as_utf8(block)
-    spans = rows.spans(block, columns, columns - 1 if place is None else place)
-    if len(spans) != len(private):
-        raise ValueError("the block has another number of rows")
-    cells = _cells(private, rows)
-    if place is None:
+        cells = [_cells(column, rows) for column in private]
+        spans = rows.spans(block, columns, columns - 1)
         spans[:, 0] = spans[:, 1]
-        cells = _joined(pa.scalar(rows.delimiter, pa.large_binary()), cells)
+        delimiter = pa.scalar(rows.delimiter, pa.large_binary())
+        added = [_joined(delimiter, column) for column in cells]
+        cells = [reduce(_joined, added)]
+    if len(spans) != len(cells[0]):
+        raise ValueError("the block has another number of rows")
+    turn = np.arange(len(spans) * len(cells)).reshape(len(cells), -1).T.ravel()
+    row_by_row = cells[0] if len(cells) == 1 else pa.concat_arrays(cells).take(pa.array(turn))
     # What stands between labels, and the labels, take turns in one array over the block's bytes.
     ends = np.concatenate([[0], spans.ravel(), [len(block)]]).astype(np.int64)
     turns = pa.Array.from_buffers(
         pa.large_binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(block)]
     )
     rest = turns.take(pa.array(np.arange(0, len(turns), 2)))
-    return [_bytes_of(_joined(rest[:-1], cells)), _bytes_of(rest[-1:])]
+    return [_bytes_of(_joined(rest[:-1], row_by_row)), _bytes_of(rest[-1:])]
 
 
-def header_with(header: bytes, rows: RowForm, name: str | None) -> bytes:
-    """The header, with one more name (if it is one) and with an end of its row."""
+def _span(
+    rows: RowForm, block: bytes, columns: int, place: int, dropped: Sequence[int], first: int
+) -> NDArray[np.int64]:
+    """[n, 2] the bytes of a column that are replaced: of a dropped one with the delimiter before
+    it, or behind it if it stands before the ``first`` that is kept."""
+    spans = rows.spans(block, columns, place)
+    if place in dropped:
+        spans += (0, 1) if place < first else (-1, 0)
+    return spans
+
+
+def header_with(
+    header: bytes,
+    rows: RowForm,
+    columns: int,
+    places: Sequence[int],
+    names: Sequence[str],
+    dropped: Sequence[int] = (),
+) -> bytes:
+    """The header with other names, as ``spliced`` places them."""
+    given = [pa.array([name]) for name in names]
+    return b"".join(spliced(ended(header), rows, columns, places, given, dropped))
+
+
+def ended(header: bytes) -> bytes:
+    """The header with an end of its row."""
     text = header.rstrip(b"\r\n")
-    end = header[len(text) :] or b"\n"
-    return text + end if name is None else text + rows.delimiter + quoted(name, rows) + end
+    return text + (header[len(text) :] or b"\n")
 
 
 def quoted(text: str, rows: RowForm) -> bytes:

@@ -1,13 +1,14 @@
-"""The schema of a rewritten table: the input's, with one private column."""
+"""The schema of a rewritten table: the input's, with private columns."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import KEY, Provenance, write_note
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -18,31 +19,38 @@ _PANDAS_KEYS = ("index_columns", "column_indexes", "columns", "creator", "pandas
 
 def output_schema(
     schema: pa.Schema,
-    column: str,
-    add_as: str | None,
-    private: pa.DataType,
+    placement: Placement,
+    private: Sequence[pa.DataType],
     notes: Mapping[str, Provenance] | None = None,
 ) -> pa.Schema:
-    """The input's fields, with the private column in the label's place or behind the last one.
+    """The input's fields, with the private columns where they are placed.
 
-    Of the metadata of the schema, pandas' own (index, types) is kept, with an entry for the private
-    column that is true, and ``notes`` on private columns are written; of the label's metadata the
+    Of the metadata of the schema, pandas' own (index, types) is kept, with entries for the private
+    columns that are true, and ``notes`` on private columns are written; of the label's metadata the
     field id that other files know the column by.
     """
-    fields, name = list(schema), add_as or column
-    if add_as is None:
-        label = schema.field(column)
-        kept = {key: value for key, value in (label.metadata or {}).items() if key == _FIELD_ID}
-        fields[schema.get_field_index(column)] = pa.field(column, private, metadata=kept)
-    else:
-        fields.append(pa.field(add_as, private))
-    metadata = _pandas_metadata(schema, name, private)
+    named = dict(zip(placement.names, private, strict=True))
+    drawn = dict(zip(placement.replaced, named.items(), strict=True))
+    fields = []
+    for field in schema:
+        if field.name in drawn:
+            name, kind = drawn[field.name]
+            kept = {key: value for key, value in (field.metadata or {}).items() if key == _FIELD_ID}
+            fields.append(pa.field(name, kind, metadata=kept))
+        elif field.name not in placement.dropped:
+            fields.append(field)
+    if placement.keeps_labels:
+        fields += [pa.field(name, kind) for name, kind in named.items()]
+    gone = [name for name in schema.names if placement.goes(name) and name not in named]
+    metadata = _pandas_metadata(schema, named, gone)
     if notes:
         metadata[KEY] = write_note(notes)
     return pa.schema(fields, metadata=metadata or None)
 
 
-def _pandas_metadata(schema: pa.Schema, name: str, private: pa.DataType) -> dict[bytes, bytes]:
+def _pandas_metadata(
+    schema: pa.Schema, named: Mapping[str, pa.DataType], gone: Sequence[str]
+) -> dict[bytes, bytes]:
     text = (schema.metadata or {}).get(_PANDAS)
     if text is None:
         return {}
@@ -52,7 +60,11 @@ def _pandas_metadata(schema: pa.Schema, name: str, private: pa.DataType) -> dict
         entries = {entry["field_name"]: entry for entry in known["columns"]}
     except (ValueError, RecursionError, KeyError, TypeError):
         return {}  # of an early version of pandas, or none of its own
-    entries[name] = _entry(name, private)
+    for name in gone:
+        entries.pop(name, None)
+    if gone:
+        known["index_columns"] = [i for i in known.get("index_columns", []) if i not in gone]
+    entries.update({name: _entry(name, kind) for name, kind in named.items()})
     return {_PANDAS: json.dumps(known | {"columns": list(entries.values())}).encode()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -38,11 +38,15 @@ class ParquetSink:
     the encoding that those of the input at the same place have in its first row group. Levels of
     compression are not known from a file: they are those that pyarrow chooses.
 
-    ``drawn`` is the name of the column that has no counterpart, or another one, in the input.
+    ``drawn`` are the columns that have no counterpart, or another one, in the input.
     """
 
     def __init__(
-        self, file: BinaryIO, schema: pa.Schema, like: pq.FileMetaData | None, drawn: str
+        self,
+        file: BinaryIO,
+        schema: pa.Schema,
+        like: pq.FileMetaData | None,
+        drawn: Collection[str],
     ) -> None:
         """Write nothing yet but the beginning of the file."""
         self._groups = _group_rows(like)
@@ -89,7 +93,7 @@ def _group_rows(like: pq.FileMetaData | None) -> Iterator[int]:
         yield _GROUP_ROWS
 
 
-def _options(schema: pa.Schema, like: pq.FileMetaData, drawn: str) -> dict[str, Any]:
+def _options(schema: pa.Schema, like: pq.FileMetaData, drawn: Collection[str]) -> dict[str, Any]:
     """Arguments of a ParquetWriter, so that it writes like the first row group of a file."""
     plain = _empty(schema).schema
     ours = [plain.column(i) for i in range(len(plain))]
@@ -104,7 +108,7 @@ def _options(schema: pa.Schema, like: pq.FileMetaData, drawn: str) -> dict[str, 
         place = min(i, len(chunks) - 1)
         codecs[column.path] = _CODECS.get(chunks[place].compression, "SNAPPY")
         used = set(chunks[place].encodings)
-        if column.path == drawn or used & _DICTIONARIES:
+        if column.path in drawn or used & _DICTIONARIES:
             dictionaries.append(column.path)
         elif used & _ENCODINGS and column.physical_type == theirs[place].physical_type:
             encodings[column.path] = max(used & _ENCODINGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
 from labeldp_verify.forms import Domain, GroupColumn
+from labeldp_verify.forms.joint import columns_of
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
@@ -28,7 +29,7 @@ from labeldp_compile.tabular.csv_file import (
 )
 from labeldp_compile.tabular.formats import is_stream, require_format
 from labeldp_compile.tabular.group_columns import group_arrays
-from labeldp_compile.tabular.label_column import check_type
+from labeldp_compile.tabular.label_column import check_type, label_array
 from labeldp_compile.tabular.parts import parts_of
 from labeldp_compile.tabular.provenance import require_artifact, require_true
 from labeldp_compile.tabular.text_stream import ReadTwiceError, WideTextError
@@ -43,11 +44,11 @@ _DAMAGED = "is damaged, and cannot be read to the end"
 
 @dataclass(frozen=True)
 class TableReader:
-    """An open table with a label column of a usable type.
+    """An open table with label columns of usable types.
 
     Attributes:
         path: of the file.
-        column: name of the label column.
+        label_columns: names of the label columns, one but for a joint label.
         schema: of what ``batches`` yields.
         rows: number of labels if the file states it (Parquet, one label a row), else None.
         csv: the file if it is CSV, else None.
@@ -61,7 +62,7 @@ class TableReader:
     """
 
     path: Path
-    column: str
+    label_columns: tuple[str, ...]
     schema: pa.Schema
     rows: int | None
     csv: CsvFile | None
@@ -81,8 +82,21 @@ class TableReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
         counted = [self.count_column] if self.count_column else []
-        names = [self.column, *counted, *self.group_names]
+        names = [*self.label_columns, *counted, *self.group_names]
         return self._read(None if self.all_columns else names)
+
+    @property
+    def column(self) -> str:
+        """The only label column."""
+        (column,) = self.label_columns
+        return column
+
+    def labels_of(self, batch: pa.RecordBatch) -> list[NDArray[Any]]:
+        """The label columns [n] of one batch, as the artifact takes them."""
+        return [
+            label_array(part, name, batch.column(name))
+            for name, part in zip(self.label_columns, columns_of(self.domain), strict=True)
+        ]
 
     @property
     def group_names(self) -> list[str]:
@@ -97,7 +111,7 @@ class TableReader:
     def blocks(self) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         """The rows of one CSV file in order, as text and as all columns. Raises DataError."""
         assert self.csv is not None
-        return csv_blocks(self.csv, self.schema.names, self.column)
+        return csv_blocks(self.csv, self.schema.names, self.label_columns)
 
     def columns(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows, in order. Raises DataError like ``batches``."""
@@ -111,7 +125,8 @@ class TableReader:
     def require_artifact(self, sha256: str, artifact: Path) -> None:
         """Raise DataError if a file says that another artifact made its labels."""
         for file in self.files:
-            require_artifact(file.path, file.metadata, self.column, sha256, artifact)
+            for column in self.label_columns:
+                require_artifact(file.path, file.metadata, column, sha256, artifact)
 
     def parquet_metadata(self) -> pq.FileMetaData | None:
         """What a Parquet file says of its row groups; None of a CSV file. Raises DataError."""
@@ -150,7 +165,8 @@ class TableReader:
         if self.parts:
             return
         if self.csv is not None:
-            yield from csv_batches(self.csv, columns or self.schema.names, self.column)
+            names = columns or self.schema.names
+            yield from csv_batches(self.csv, names, self.label_columns)
             return
         try:
             with open_parquet(self.path) as file:
@@ -161,7 +177,7 @@ class TableReader:
 
 def open_table(
     path: Path,
-    column: str,
+    columns: str | Sequence[str],
     domain: Domain,
     *,
     all_columns: bool,
@@ -172,20 +188,24 @@ def open_table(
     stream: bool = False,
     true_labels: bool = False,
 ) -> TableReader:
-    """Open a table and check its label column, and those of ids, counts or groups if it needs any.
+    """Open a table and check its label columns, and those of ids, counts or groups if it needs any.
 
     The table is a file, a folder of parts (``parts_of``) or, with ``stream``, ``-``: standard input
     as CSV. ``form`` is that of text. Raises DataError if a file is missing, damaged or empty of
     columns, if a column is missing or of the wrong type, if parts differ in the type of labels
     or ids, or, with ``true_labels``, if a file says that its labels are private already.
     """
-    if id_column == column:
-        raise refused(path, f"{column!r} cannot be both the label and its id")
-    if column in [group.name for group in group_columns]:
-        raise refused(path, f"{column!r} cannot be both the label and its group")
+    labels = (columns,) if isinstance(columns, str) else tuple(columns)
+    for column in labels:
+        if labels.count(column) > 1:
+            raise refused(path, f"{column!r} cannot be two columns of the label")
+        if id_column == column:
+            raise refused(path, f"{column!r} cannot be both the label and its id")
+        if column in [group.name for group in group_columns]:
+            raise refused(path, f"{column!r} cannot be both the label and its group")
     table = TableReader(
         path,
-        column,
+        labels,
         pa.schema([]),
         None,
         None,
@@ -216,7 +236,7 @@ def _open_file(
     true_labels: bool = False,
 ) -> TableReader:
     """The reader of one file, checked; ``first`` is the first part of its folder."""
-    path, column = table.path, table.column
+    path, labels = table.path, table.label_columns
     csv, rows = None, None
     if require_format(path, stream=stream).is_text:
         # Cells are kept as the text that they are; the label is parsed in number_cells.
@@ -229,13 +249,13 @@ def _open_file(
         except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise refused(path, "is empty, or not a Parquet file") from None
     names = list(every.names)
-    for name in filter(None, (column, table.count_column, table.id_column, *table.group_names)):
+    for name in filter(None, (*labels, table.count_column, table.id_column, *table.group_names)):
         require_column(path, name, names, csv)
     if csv is None:
         _check_types(table, every, true_labels=true_labels)
     elif repeated := sorted({name for name in names if names.count(name) > 1}):
         raise refused(path, f"has several columns called {repeated[0]!r}")
-    kept = [name for name in (column, table.id_column) if name is not None]
+    kept = [name for name in (*labels, table.id_column) if name is not None]
     schema = every if table.all_columns else pa.schema([every.field(name) for name in kept])
     if first is not None:
         for name in kept:
@@ -261,9 +281,11 @@ def _check_types(table: TableReader, schema: pa.Schema, *, true_labels: bool) ->
     another.
     """
     if true_labels:
-        require_true(table.path, schema.metadata, table.column)
+        for column in table.label_columns:
+            require_true(table.path, schema.metadata, column)
     try:
-        check_type(table.domain, table.column, schema.field(table.column).type)
+        for column, domain in zip(table.label_columns, columns_of(table.domain), strict=True):
+            check_type(domain, column, schema.field(column).type)
     except DataError as error:
         raise refused(table.path, str(error)) from None
     if table.count_column is not None:
@@ -323,17 +345,19 @@ def open_csv(path: Path, form: TextForm = PLAIN) -> CsvFile:
         raise refused(path, f"is empty, or not a {kind}") from None
 
 
-def csv_batches(csv: CsvFile, columns: list[str], label: str) -> Iterator[pa.RecordBatch]:
+def csv_batches(
+    csv: CsvFile, columns: list[str], labels: str | Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """``CsvFile.batches``, whose errors are DataErrors."""
-    return (batch for _, batch in csv_blocks(csv, columns, label))
+    return (batch for _, batch in csv_blocks(csv, columns, labels))
 
 
 def csv_blocks(
-    csv: CsvFile, columns: list[str], label: str
+    csv: CsvFile, columns: list[str], labels: str | Sequence[str]
 ) -> Iterator[tuple[bytes, pa.RecordBatch]]:
     """``CsvFile.blocks``, whose errors are DataErrors."""
     try:
-        yield from csv.blocks(columns, label)
+        yield from csv.blocks(columns, labels)
     except ReadTwiceError:
         # It is only to find out which ids are the same that rows are read again.
         reason = "standard input cannot be read again to say which; give a file"

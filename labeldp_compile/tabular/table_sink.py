@@ -13,19 +13,20 @@ import pyarrow.csv as pa_csv
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.csv_rows import row_form
-from labeldp_compile.tabular.csv_splice import header_with, spliced
+from labeldp_compile.tabular.csv_splice import ended, header_with, spliced
 from labeldp_compile.tabular.formats import Format, format_of
 from labeldp_compile.tabular.output_schema import output_schema
 from labeldp_compile.tabular.parquet_sink import ParquetSink
+from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import TableReader
 
 _GZIP_LEVEL = 6
-Rows = tuple[bytes, pa.RecordBatch, pa.Array]
+Rows = tuple[bytes, pa.RecordBatch, list[pa.Array]]
 
 
 class TableSink:
-    """Writes the rows of one file with a private column.
+    """Writes the rows of one file with private columns.
 
     From CSV to CSV with the same delimiter all other bytes stay what they are (in UTF-8).
     """
@@ -35,7 +36,7 @@ class TableSink:
         file: BinaryIO,
         form: Format,
         table: TableReader,
-        add_as: str | None,
+        placement: Placement,
         notes: Mapping[str, Provenance],
         delimiter: str | None,
     ) -> None:
@@ -47,9 +48,9 @@ class TableSink:
         mark = _delimiter(form, delimiter)
         self._sink: _Text | _Columns
         if mark is not None and table.csv is not None and mark == table.csv.delimiter:
-            self._sink = _Text(out, table.csv, table.column, add_as)
+            self._sink = _Text(out, table.csv, placement)
         else:
-            self._sink = _Columns(out, mark, table, add_as, notes)
+            self._sink = _Columns(out, mark, table, placement, notes)
 
     def write(self, rows: Rows) -> None:
         """The text of some rows (of CSV), their columns, and their private labels."""
@@ -65,16 +66,27 @@ class TableSink:
 class _Text:
     """The text of the rows."""
 
-    def __init__(self, file: BinaryIO, csv: CsvFile, column: str, add_as: str | None) -> None:
+    def __init__(self, file: BinaryIO, csv: CsvFile, placement: Placement) -> None:
         self._file, self._path, self._columns = file, csv.path, len(csv.names)
         self._form = row_form(csv.delimiter)
-        self._place = csv.names.index(column) if add_as is None else None
-        file.write(header_with(csv.header, self._form, add_as))
+        kept = [name for name in placement.replaced if name is not None]
+        self._places = [csv.names.index(name) for name in kept]
+        self._dropped = [csv.names.index(name) for name in placement.dropped]
+        edited = list(zip(self._places, placement.names, strict=False))
+        if not self._dropped:  # names that stay are left as they were written
+            edited = [(place, name) for place, name in edited if csv.names[place] != name]
+        places, names = [place for place, _ in edited], [name for _, name in edited]
+        if placement.keeps_labels:
+            names = list(placement.names)
+        header = csv.header
+        if names:
+            header = header_with(header, self._form, self._columns, places, names, self._dropped)
+        file.write(ended(header))
 
     def write(self, rows: Rows) -> None:
         block, _, private = rows
         try:
-            pieces = spliced(block, self._form, self._columns, self._place, private)
+            pieces = spliced(block, self._form, self._columns, self._places, private, self._dropped)
         except ValueError:
             raise refused(self._path, "is damaged: a quote is not closed") from None
         for piece in pieces:
@@ -92,11 +104,11 @@ class _Columns:
         file: BinaryIO,
         delimiter: str | None,
         table: TableReader,
-        add_as: str | None,
+        placement: Placement,
         notes: Mapping[str, Provenance],
     ) -> None:
-        self._file, self._delimiter, self._column = file, delimiter, table.column
-        self._add_as, self._notes = add_as, notes
+        self._file, self._delimiter = file, delimiter
+        self._placement, self._notes = placement, notes
         self._like = table.parquet_metadata()
         self._writer: Any = None
 
@@ -107,8 +119,8 @@ class _Columns:
                 options = pa_csv.WriteOptions(quoting_style="needed", delimiter=self._delimiter)
                 self._writer = pa_csv.CSVWriter(self._file, batch.schema, write_options=options)
             else:
-                drawn = self._add_as or self._column
-                self._writer = ParquetSink(self._file, batch.schema, self._like, drawn)
+                names = self._placement.names
+                self._writer = ParquetSink(self._file, batch.schema, self._like, names)
         self._writer.write(batch)
 
     def finish(self) -> None:
@@ -117,13 +129,17 @@ class _Columns:
         else:
             self._writer.finish()
 
-    def _with_private(self, batch: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
-        arrays = list(batch.columns)
-        if self._add_as is None:
-            arrays[batch.schema.get_field_index(self._column)] = values
-        else:
-            arrays.append(values)
-        schema = output_schema(batch.schema, self._column, self._add_as, values.type, self._notes)
+    def _with_private(self, batch: pa.RecordBatch, values: list[pa.Array]) -> pa.RecordBatch:
+        placement, names = self._placement, batch.schema.names
+        drawn = dict(zip(placement.replaced, values, strict=True))
+        arrays = [
+            drawn.get(name, column)
+            for name, column in zip(names, batch.columns, strict=True)
+            if name not in placement.dropped
+        ]
+        arrays += values if placement.keeps_labels else []
+        types = [value.type for value in values]
+        schema = output_schema(batch.schema, placement, types, self._notes)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -139,7 +155,7 @@ def _delimiter(form: Format, given: str | None) -> str | None:
     return given or "," if form.delimiter == "," else form.delimiter
 
 
-def check_format(table: TableReader, output: Path, add_as: str | None) -> None:
+def check_format(table: TableReader, output: Path, placement: Placement) -> None:
     """Raise DataError, before anything is drawn, if the output's format cannot hold the columns."""
     form = format_of(output, stream=True)
     if form is None:
@@ -149,8 +165,7 @@ def check_format(table: TableReader, output: Path, add_as: str | None) -> None:
         )
     if form.is_text:
         for field in table.schema:
-            kept = add_as is not None or field.name != table.column
-            if kept and not csv_holds(field.type):
+            if not placement.goes(field.name) and not csv_holds(field.type):
                 raise refused(output, f"CSV cannot hold {field.name!r}, a {field.type}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,28 +21,29 @@ from numpy.typing import NDArray
 from labeldp_compile.errors import InputError, refused
 from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.formats import Format, is_stream
-from labeldp_compile.tabular.label_column import label_array
+from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tabular.table_sink import TableSink, check_format, output_format
 from labeldp_compile.whole_file import (
     folder_when_whole,
     replaced_when_whole,
+    require_another_file,
     require_folder,
     require_output,
 )
 
 _OWNER_ONLY = 0o600
-Randomize = Callable[..., NDArray[Any]]
+Randomize = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class _Private:
-    """The private column: the arguments of ``rewrite_table``."""
+    """The private columns: the arguments of ``rewrite_table``."""
 
     randomize: Randomize
-    add_as: str | None
-    whole: bool
+    placement: Placement
+    whole: Sequence[bool]
     provenance: Provenance | None
     delimiter: str | None
 
@@ -62,8 +63,7 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
             raise InputError(f"{output}: lies in the input; write to another folder")
         require_folder(output)
         return
-    if output.exists() and table.exists() and output.samefile(table):
-        raise InputError(f"{output}: is the input; write to another file")
+    require_another_file(output, [table])
     require_output(output, overwrite=overwrite)
 
 
@@ -73,7 +73,8 @@ def rewrite_table(
     randomize: Randomize,
     *,
     add_as: str | None = None,
-    whole: bool = False,
+    one_answer: bool = False,
+    whole: bool | Sequence[bool] = False,
     provenance: Provenance | None = None,
     delimiter: str | None = None,
     progress: Callable[[int], None] = lambda rows: None,
@@ -82,8 +83,10 @@ def rewrite_table(
     """Write the table with private labels to ``output``; returns the number of rows.
 
     The private column takes the label's place (and name), or stands behind the last column under
-    the name ``add_as``. Numbers that are ``whole`` whatever the labels are become integers.
-    ``provenance`` is what a Parquet file notes of the column. ``delimiter`` is that of CSV whose
+    the name ``add_as``; for those of a joint label, and for ``one_answer`` to all of them, see
+    ``Placement``. Numbers of columns that are ``whole`` whatever the labels are
+    become integers.
+    ``provenance`` is what a Parquet file notes of the columns. ``delimiter`` is that of CSV whose
     name says no other (None: a comma).
 
     A folder of parts becomes a folder of as many, under the same names. ``output`` may be ``-``:
@@ -94,14 +97,16 @@ def rewrite_table(
     its mode is at most that of the table.
 
     ``randomize`` takes labels [n], and ``ids=`` too if the table has an id column, ``columns=`` if
-    it has columns of groups. Raises DataError
-    if an id is null or stands in the table twice: finding that out needs 8 bytes a row.
+    it has columns of groups; of a joint label columns [n] by their names, and gives such back (or
+    one answer [n]). Raises DataError if an id is null or stands in the table twice: finding that
+    out needs 8 bytes a row.
     """
-    private = _Private(randomize, add_as, whole, provenance, delimiter)
+    placement = Placement.of(table.label_columns, add_as, one_answer=one_answer)
+    each = [whole] * len(placement.names) if isinstance(whole, bool) else whole
+    private = _Private(randomize, placement, each, provenance, delimiter)
     for file in table.files:
-        if private.add_as is not None and private.add_as in file.schema.names:
-            raise refused(file.path, f"has a column {private.add_as!r} already")
-        check_format(file, output / file.path.name if table.parts else output, private.add_as)
+        placement.require_free(file)
+        check_format(file, output / file.path.name if table.parts else output, placement)
     writing = _Writing(table, private, progress)
     if table.parts:
         most = stat.S_IMODE(table.path.stat().st_mode)
@@ -129,35 +134,39 @@ class _Writing:
 
     def write(self, file: TableReader, output: BinaryIO, form: Format) -> None:
         """One file of the table, whole."""
-        private, column = self._private, file.column
+        private = self._private
         sink = TableSink(
-            output, form, file, private.add_as, _notes(file, private), private.delimiter
+            output, form, file, private.placement, _notes(file, private), private.delimiter
         )
         with write_behind(sink.write) as write:
             for block, batch in read_ahead(_at_least_one(file)):
-                labels = label_array(file.domain, column, batch.column(column))
-                drawn = self._randomized(labels, file, batch)
-                values = pa.array(drawn, type=_arrow_type(drawn, whole=private.whole))
+                drawn = self._randomized(file, batch)
+                values = [
+                    pa.array(y, type=_arrow_type(y, whole=whole))
+                    for y, whole in zip(drawn, private.whole, strict=True)
+                ]
                 write((block, batch, values))
                 self.rows += len(batch)
                 self._progress(len(batch))
         sink.finish()
 
-    def _randomized(
-        self, labels: NDArray[Any], file: TableReader, batch: pa.RecordBatch
-    ) -> NDArray[Any]:
+    def _randomized(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:
+        """The private columns [n] of one batch."""
+        columns = dict(zip(file.label_columns, file.labels_of(batch), strict=True))
+        drawn = self._drawn(columns if len(columns) > 1 else columns[file.column], file, batch)
+        return [drawn[name] for name in columns] if isinstance(drawn, dict) else [drawn]
+
+    def _drawn(self, labels: Any, file: TableReader, batch: pa.RecordBatch) -> Any:
         groups = {"columns": file.groups_of(batch)} if file.group_columns else {}
         if file.id_column is None:
-            drawn: NDArray[Any] = self._private.randomize(labels, **groups)
-            return drawn
+            return self._private.randomize(labels, **groups)
         ids = file.ids_of(batch)
         self._unique.add(ids)
         try:
-            drawn = self._private.randomize(labels, ids=ids, **groups)
+            return self._private.randomize(labels, ids=ids, **groups)
         except DuplicateIdError:
             self.refuse_duplicates()  # names the rows of the table, not those of the batch
             raise
-        return drawn
 
     def refuse_duplicates(self) -> None:
         """Raise DataError if an id was seen twice."""
@@ -171,8 +180,10 @@ def _notes(file: TableReader, private: _Private) -> dict[str, Provenance]:
     """What a Parquet file says of its private columns: the new one, and those that it had."""
     notes = {} if private.provenance is None else read_note(file.path, file.metadata)
     known = {name: entry for name, entry in notes.items() if name in file.schema.names}
+    for name in private.placement.dropped:
+        known.pop(name, None)
     if private.provenance is not None:
-        known[private.add_as or file.column] = private.provenance
+        known.update(dict.fromkeys(private.placement.names, private.provenance))
     return known
 
 
@@ -185,7 +196,7 @@ def _opened(
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    most = _most_mode(table, output, keeps_labels=private.add_as is not None)
+    most = _most_mode(table, output, keeps_labels=private.placement.keeps_labels)
     with replaced_when_whole(output, most=most, found=found) as file:
         yield file
 

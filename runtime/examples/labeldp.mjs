@@ -8,12 +8,15 @@
 //   const more = await byGroup.randomize(labels, { columns: { age: ages, work: works } });
 //   // of an artifact that answers with sets of labels, by their numbers:
 //   const classes = bySets.members((await bySets.randomize(['red']))[0]);
+//   // of an artifact whose labels have several columns:
+//   const { converted, value } = await joint.randomize({ converted: ['yes'], value: [3] });
 //
 // Randomizing one label twice spends its ε twice.
 
 const FORMAT_MAJOR = '1';
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 const CHUNK = 16384; // labels a run: the tensors of one chunk stay in a core's cache
+const MAX_POINTS = 2 ** 20; // of a grid
 const SHOWN = 200; // characters of a file's text in an error
 const WORDS_A_DRAW = 8192; // getRandomValues gives at most 65,536 bytes
 const INT64_MIN = -(2n ** 63n);
@@ -29,11 +32,10 @@ export class ArtifactError extends Error {
 export class Randomizer {
   #ort;
   #session;
-  #type; // of the labels: 'int64', 'float64' or 'string'
-  #outputType;
   #width; // random words a label
-  #missing; // stands in for a null label
-  #groups = []; // of each column: its name, the graph's input, its type, what stands in for null
+  #labels; // of each column: its name, the graph's input, its type, what stands in for null
+  #groups; // the same of the columns of groups
+  #outputs; // of each column of private labels: the graph's output and its type
   #sets; // of labels, if private labels are that
 
   /** The claims in the file. `labeldp verify` proves them, once, before deployment. */
@@ -47,13 +49,13 @@ export class Randomizer {
     bytes = new Uint8Array(bytes);
     const metadata = await readMetadata(bytes);
     const randomizer = new Randomizer();
-    let inputs;
+    let columns;
     try {
       const text = metadata.get('labeldp.certificate');
       randomizer.certificate = JSON.parse(text);
       if (randomizer.certificate.insecure === undefined) throw new Error('a field is missing');
-      randomizer.#missing = missingLabel(randomizer.certificate.label.domain, text);
-      randomizer.#sets = setsOf(randomizer.certificate, text);
+      columns = labelColumns(randomizer.certificate, text);
+      randomizer.#sets = setsOf(randomizer.certificate, columns);
     } catch {
       throw new ArtifactError('the certificate is damaged'); // a cause would quote it
     }
@@ -67,18 +69,22 @@ export class Randomizer {
         interOpNumThreads: 1,
         logSeverityLevel: 4,
       });
-      const [label, entropy, ...groups] = session.inputMetadata;
+      const at = session.inputMetadata.findIndex(({ name }) => name === 'entropy');
       randomizer.#ort = ort;
       randomizer.#session = session;
-      randomizer.#type = label.type;
-      randomizer.#outputType = session.outputMetadata[0].type;
-      randomizer.#width = entropy.shape[1] ?? 1;
-      inputs = groups;
+      randomizer.#width = session.inputMetadata[at].shape[1] ?? 1;
+      randomizer.#labels = session.inputMetadata.slice(0, at).map(asColumn);
+      randomizer.#groups = session.inputMetadata.slice(at + 1).map(asColumn);
+      randomizer.#outputs = session.outputMetadata.map(asColumn);
     } catch (error) {
       const cause = printable(error?.message);
       throw new ArtifactError('onnxruntime cannot load the file', { cause });
     }
-    randomizer.#groups = groupColumns(randomizer.certificate.groups, inputs);
+    try {
+      randomizer.#nameColumns(columns);
+    } catch {
+      throw new ArtifactError('the certificate is damaged');
+    }
     if (!(await randomizer.#passesSelfTest(metadata.get('labeldp.self_test')))) {
       throw new ArtifactError('this build of onnxruntime computes wrongly: use another version');
     }
@@ -88,6 +94,10 @@ export class Randomizer {
   /**
    * Private labels for an array of labels: Float64Array, or BigInt64Array or string[] for
    * categories; BigInt64Array where they are numbers of sets of labels (see `members`).
+   *
+   * Where labels have several columns, an object with the `labelColumns` by their names, each an
+   * array of its own, and the private columns in such an object (numbers of sets are one array).
+   * Throws a TypeError unless all are there, with one label a row.
    *
    * Labels are an array or, where they are numbers, any typed array. Numbers, bigints and booleans
    * (0 and 1) are numbers; where labels are integers they go to the nearest one (halves to the even
@@ -103,9 +113,8 @@ export class Randomizer {
    * has the table of all others. Throws a TypeError unless there is one group a label.
    */
   async randomize(labels, { groups, columns } = {}) {
-    const array = this.#read(labels);
-    const feed = this.#readGroups(groups, columns, array.length);
-    return this.#chunked(array, (start, end) => freshWords(end - start), feed);
+    const arrays = this.#read(labels, groups, columns);
+    return this.#chunked(arrays, (start, end) => freshWords(end - start));
   }
 
   /**
@@ -113,12 +122,12 @@ export class Randomizer {
    * label takes its share in turn. They must be uniform, secret and never used twice.
    */
   async applyWords(labels, words, { groups, columns } = {}) {
-    const array = this.#read(labels);
-    const feed = this.#readGroups(groups, columns, array.length);
-    if (words.length !== array.length * this.#width) {
-      throw new TypeError(`expected ${array.length * this.#width} words, got ${words.length}`);
+    const arrays = this.#read(labels, groups, columns);
+    const count = arrays[0].length * this.#width;
+    if (words.length !== count) {
+      throw new TypeError(`expected ${count} words, got ${words.length}`);
     }
-    return this.#chunked(array, (start, end) => words.slice(start, end), feed);
+    return this.#chunked(arrays, (start, end) => words.slice(start, end));
   }
 
   /**
@@ -128,6 +137,7 @@ export class Randomizer {
    * Subset selection answers with the number of a set (a bigint; an integer does, too), or, at a
    * large ε, with a label, which is a set of one. Throws a TypeError for an artifact of another
    * mechanism, whose private labels are no sets, and for what is no private label of this one.
+   * Where labels have several columns, each label is an array, one value a column.
    */
   members(output) {
     if (this.#sets === undefined) {
@@ -141,8 +151,46 @@ export class Randomizer {
     return this.#groups.map(({ name }) => name);
   }
 
-  #read(labels) {
-    return convert(labels, this.#type, this.#missing);
+  /** The names of the columns that the labels come from: one, or those of a label of several. */
+  get labelColumns() {
+    return this.#labels.map(({ name }) => name);
+  }
+
+  /** Names the graph's inputs; throws if the certificate has other ones, or other outputs. */
+  #nameColumns(labels) {
+    const { groups } = this.certificate;
+    const columns = groups === undefined ? [] : groups.columns;
+    if ((groups !== undefined) !== columns.length > 0) throw new Error('there are no groups');
+    this.#labels = named(this.#labels, labels);
+    this.#groups = named(this.#groups, columns).map((column) => {
+      if (typeof column.name !== 'string') throw new Error('a column has no name');
+      return { ...column, missing: unlisted(column.values, column.type) };
+    });
+    const outputs = this.#sets?.blocks ? 1 : labels.length; // a set's number has no columns
+    if (this.#outputs.length !== outputs) throw new Error('these are not those of the graph');
+  }
+
+  /** Labels and groups as the graph's inputs take them, in their order. */
+  #read(labels, groups, columns) {
+    const arrays = this.#readLabels(labels);
+    return [...arrays, ...this.#readGroups(groups, columns, arrays[0].length)];
+  }
+
+  #readLabels(labels) {
+    const [first, ...others] = this.#labels;
+    if (!others.length) return [convert(labels, first.type, first.missing)];
+    if (typeof labels !== 'object' || labels === null || isArray(labels)) {
+      const names = printable(this.labelColumns);
+      throw new TypeError(`expected columns of labels by their names: ${names}`);
+    }
+    const arrays = this.#labels.map(({ name, type, missing }) =>
+      convert(columnOf(labels, name, 'labels'), type, missing),
+    );
+    const counts = arrays.map((array) => array.length);
+    if (new Set(counts).size > 1) {
+      throw new TypeError(`expected one label a row in each column, got ${counts.join(', ')}`);
+    }
+    return arrays;
   }
 
   /** The columns of groups as the graph's inputs take them. */
@@ -157,10 +205,8 @@ export class Randomizer {
       throw new TypeError(`expected one group a label, as columns by their names: ${names}`);
     }
     return this.#groups.map(({ name, type, missing }) => {
-      if (columns !== undefined && !Object.hasOwn(columns ?? {}, name)) {
-        throw new TypeError(`expected a column ${printable(name)} of groups`);
-      }
-      const values = convert(groups === undefined ? columns[name] : groups, type, missing, true);
+      const given = groups === undefined ? columnOf(columns, name, 'groups') : groups;
+      const values = convert(given, type, missing, true);
       if (values.length !== count) {
         throw new TypeError(`expected one group a label, got ${values.length} for ${count} labels`);
       }
@@ -168,27 +214,32 @@ export class Randomizer {
     });
   }
 
-  async #chunked(labels, words, groups) {
-    const outputs = new ARRAYS[this.#outputType](labels.length);
-    for (let start = 0; start < labels.length; start += CHUNK) {
-      const part = labels.slice(start, start + CHUNK);
-      const ownWords = words(start * this.#width, (start + part.length) * this.#width);
-      const ownGroups = groups.map((column) => column.slice(start, start + CHUNK));
-      const chunk = await this.#run(part, ownWords, ownGroups);
-      if (outputs.set) outputs.set(chunk, start);
-      else chunk.forEach((text, i) => (outputs[start + i] = text));
+  async #chunked(arrays, words) {
+    const count = arrays[0].length;
+    const outputs = this.#outputs.map(({ type }) => new ARRAYS[type](count));
+    for (let start = 0; start < count; start += CHUNK) {
+      const parts = arrays.map((array) => array.slice(start, start + CHUNK));
+      const end = start + parts[0].length;
+      const chunks = await this.#run(parts, words(start * this.#width, end * this.#width));
+      outputs.forEach((output, column) => {
+        if (output.set) output.set(chunks[column], start);
+        else chunks[column].forEach((text, i) => (output[start + i] = text));
+      });
     }
-    return outputs;
+    if (outputs.length === 1) return outputs[0];
+    return Object.fromEntries(this.#labels.map(({ name }, i) => [name, outputs[i]]));
   }
 
-  async #run(labels, words, groups) {
+  async #run(arrays, words) {
     const { Tensor } = this.#ort;
-    const n = labels.length;
-    const label = new Tensor(this.#type, labels, [n]);
+    const n = arrays[0].length;
     const entropy = new Tensor('uint64', words, this.#width === 1 ? [n] : [n, this.#width]);
-    const feed = { label, entropy };
-    this.#groups.forEach(({ input, type }, i) => (feed[input] = new Tensor(type, groups[i], [n])));
-    return (await this.#session.run(feed)).private_label.data;
+    const feed = { entropy };
+    [...this.#labels, ...this.#groups].forEach(({ graphName, type }, i) => {
+      feed[graphName] = new Tensor(type, arrays[i], [n]);
+    });
+    const answer = await this.#session.run(feed);
+    return this.#outputs.map(({ graphName }) => answer[graphName].data);
   }
 
   async #passesSelfTest(text) {
@@ -196,18 +247,18 @@ export class Randomizer {
       const vectors = JSON.parse(text);
       const number = (text) => Number(text.replace('inf', 'Infinity'));
       const parse = { float64: number, int64: BigInt, string: String };
-      const read = (type, texts) => ARRAYS[type].from(texts, (t) => parse[type](t));
+      const read = (columns, rows) =>
+        columns.map(({ type }, i) =>
+          ARRAYS[type].from(rows, (row) => parse[type](Array.isArray(row) ? row[i] : row)),
+        );
       const words = BigUint64Array.from(vectors.words.flat(), (hex) => BigInt(`0x${hex}`));
-      const groups = this.#groups.map(({ type }, i) =>
-        read(type, vectors.groups.map((row) => row[i])),
-      );
-      const got = await this.#run(read(this.#type, vectors.labels), words, groups);
-      const expected = read(this.#outputType, vectors.outputs);
-      return (
-        got.length > 0 &&
-        got.length === expected.length &&
-        expected.every((value, i) => Object.is(value, got[i]))
-      );
+      const labels = read(this.#labels, vectors.labels);
+      const got = await this.#run([...labels, ...read(this.#groups, vectors.groups)], words);
+      const isSame = (column, values) =>
+        values.length > 0 &&
+        values.length === column.length &&
+        column.every((value, i) => Object.is(value, values[i]));
+      return read(this.#outputs, vectors.outputs).every((column, i) => isSame(column, got[i]));
     } catch {
       return false;
     }
@@ -230,18 +281,56 @@ function freshWords(count) {
   return words;
 }
 
-/** A label that the graph treats by the out-of-domain rule, exact beyond 2^53, too. */
-function missingLabel(domain, certificateText) {
-  if (domain.kind === 'real') return NaN;
-  if (domain.out_of_domain === 'clamp') return INT64_MIN;
-  if (typeof domain.out_of_domain.default === 'string') return domain.out_of_domain.default;
-  return BigInt(/"out_of_domain":\{"default":(-?\d+)\}/.exec(certificateText)[1]);
+/** Of each column of the labels its name, its domain, and a label for the out-of-domain rule. */
+function labelColumns({ label, joint }, certificateText) {
+  const isJoint = label.domain.kind === 'joint';
+  if (isJoint !== (joint !== undefined)) throw new Error('one has no columns');
+  const domains = isJoint ? label.domain.columns : [label.domain];
+  const names = isJoint ? joint.columns.map(({ name }) => name) : [label.column];
+  if (isJoint && !(domains.length > 1 && names.every((name) => typeof name === 'string'))) {
+    throw new Error('these are no columns');
+  }
+  if (domains.length !== names.length || new Set(names).size !== names.length) {
+    throw new Error('these are no columns');
+  }
+  const exact = exactDomains(domains, certificateText);
+  return domains.map((domain, i) => {
+    return { name: names[i], domain: exact[i], missing: missingLabel(exact[i]) };
+  });
+}
+
+/** Domains whose integer categories and defaults are bigints, exact beyond 2^53, too. */
+function exactDomains(domains, certificateText) {
+  // What is read here is as the file has it, but each integer a text.
+  const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
+  const quote = (text) => (/^-?\d+$/.test(text) ? `"${text}"` : text);
+  const isInteger = ({ kind, out_of_domain: rule }) =>
+    kind !== 'real' && typeof rule.default === 'number';
+  if (!domains.some(isInteger)) return domains;
+  const { domain } = JSON.parse(certificateText.replace(token, quote)).label;
+  const texts = domains.length > 1 ? domain.columns : [domain];
+  return domains.map((own, i) => {
+    if (!isInteger(own)) return own;
+    const rule = { default: BigInt(texts[i].out_of_domain.default) };
+    if (own.kind === 'integer') return { ...own, out_of_domain: rule };
+    if (!own.values.every(Number.isInteger)) throw new Error('it has no categories');
+    return { ...own, values: texts[i].values.map(BigInt), out_of_domain: rule };
+  });
+}
+
+/** A label that the graph treats by the out-of-domain rule. */
+function missingLabel({ kind, out_of_domain: rule }) {
+  if (kind === 'real') return NaN;
+  if (rule === 'clamp') return INT64_MIN;
+  if (!['string', 'bigint'].includes(typeof rule.default)) throw new Error('it has no default');
+  return rule.default;
 }
 
 /** The sets of labels that private labels are, if they are that; throws if they are damaged. */
-function setsOf({ sets, outputs, label }, certificateText) {
+function setsOf({ sets, outputs }, columns) {
   if (sets === undefined) return undefined;
-  const domain = domainOf(label.domain, certificateText);
+  const domains = columns.map((column) => domainOf(column.domain));
+  const domain = domains.length > 1 ? jointOf(domains) : domains[0];
   const { blocks } = sets;
   if (blocks === null) return { domain, blocks };
   const digits = Math.ceil(domain.count / 4);
@@ -258,7 +347,7 @@ function setsOf({ sets, outputs, label }, certificateText) {
 }
 
 /** How many labels a domain has, the label of an index, and the index of a label (or −1). */
-function domainOf({ kind, min, max, values }, certificateText) {
+function domainOf({ kind, min, max, points, values }) {
   if (kind === 'integer') {
     const count = max - min + 1;
     if (!(Number.isSafeInteger(min) && Number.isSafeInteger(max) && count > 0)) {
@@ -266,24 +355,72 @@ function domainOf({ kind, min, max, values }, certificateText) {
     }
     return { count, at: (i) => min + i, indexOf: (label) => rangeIndex(min, max, label) };
   }
+  if (kind === 'real') {
+    const fits = Number.isInteger(points) && points > 1 && points <= MAX_POINTS;
+    if (!(fits && min < max && Number.isFinite(max - min))) throw new Error('this is no grid');
+    const at = (i) => gridPoint(min, max, points - 1, i);
+    return { count: points, at, indexOf: (label) => gridIndex(min, max, points, at, label) };
+  }
   if (kind !== 'categorical' || !Array.isArray(values)) throw new Error('it has no categories');
   const isText = values.every((value) => typeof value === 'string');
-  const labels = isText ? values : integerCategories(certificateText);
-  if (!labels.length || labels.length !== values.length) throw new Error('it has no categories');
-  const indexOf = (label) => labels.indexOf(isText ? label : asBigInt(label));
-  return { count: labels.length, at: (i) => labels[i], indexOf };
+  if (!values.length || !(isText || values.every((value) => typeof value === 'bigint'))) {
+    throw new Error('it has no categories');
+  }
+  const indexOf = (label) => values.indexOf(isText ? label : asBigInt(label));
+  return { count: values.length, at: (i) => values[i], indexOf };
 }
 
-/** Categories that are integers, exact beyond 2^53, too; no string holds a quote that is bare. */
-function integerCategories(certificateText) {
-  const start = String.raw`"domain":\{"kind":"categorical","out_of_domain":\{"default":-?\d+\},`;
-  const listed = new RegExp(String.raw`${start}"values":\[(-?\d+(?:,-?\d+)*)\]`);
-  return listed.exec(certificateText)[1].split(',').map(BigInt);
+/** The combinations of several domains, of which the last moves fastest. */
+function jointOf(domains) {
+  const at = (number) =>
+    domains.reduceRight((labels, domain) => {
+      labels.unshift(domain.at(number % domain.count));
+      number = Math.floor(number / domain.count);
+      return labels;
+    }, []);
+  const indexOf = (labels) => {
+    if (!Array.isArray(labels) || labels.length !== domains.length) return -1;
+    const places = domains.map((domain, i) => domain.indexOf(labels[i]));
+    if (places.includes(-1)) return -1;
+    return places.reduce((number, place, i) => number * domains[i].count + place, 0);
+  };
+  const count = domains.reduce((product, domain) => product * domain.count, 1);
+  if (!Number.isSafeInteger(count)) throw new Error('these are too many combinations');
+  return { count, at, indexOf };
 }
 
 function rangeIndex(min, max, label) {
   const whole = Number(asBigInt(label) ?? NaN);
   return whole >= min && whole <= max ? whole - min : -1;
+}
+
+function gridIndex(min, max, points, at, label) {
+  if (typeof label !== 'number' || !(label >= min && label <= max)) return -1;
+  const index = Math.round(((label - min) / (max - min)) * (points - 1));
+  return at(index) === label ? index : -1;
+}
+
+/**
+ * The double nearest to min + (max − min)·i/steps, halves to the even one, as Python has it. What
+ * the division cuts off decides nothing: steps have 20 bits, so that a quotient of which 63 bits
+ * are 0 is exact.
+ */
+function gridPoint(min, max, steps, i) {
+  const sum = leastDoubles(min) * BigInt(steps - i) + leastDoubles(max) * BigInt(i);
+  const size = ((sum < 0n ? -sum : sum) << 64n) / BigInt(steps);
+  const shift = BigInt(Math.max(size.toString(2).length - 53, 64)); // the bits to round away
+  const half = 1n << (shift - 1n);
+  const rest = size & (2n * half - 1n);
+  let whole = size >> shift;
+  if (rest > half || (rest === half && whole & 1n)) whole++;
+  return (sum < 0n ? -1 : 1) * Number(whole) * 2 ** (Number(shift) - 64 - 1074);
+}
+
+/** A double as a multiple of the least of them, 2^-1074. */
+function leastDoubles(x) {
+  let shift = 1074n;
+  for (; !Number.isInteger(x); shift--) x *= 2;
+  return BigInt(x) << shift;
 }
 
 /** A bigint, or a number that is whole as one; undefined otherwise. */
@@ -312,24 +449,32 @@ function membersOf({ domain, blocks }, output) {
   return labels;
 }
 
-/** The columns of groups that a certificate names, for the graph's inputs behind the words. */
-function groupColumns(groups, inputs) {
-  try {
-    if ((groups !== undefined) !== inputs.length > 0) throw new Error('one has none');
-    const { columns } = groups ?? { columns: [] };
-    if (columns.length !== inputs.length) throw new Error('these are not those of the graph');
-    return columns.map(({ name, values }, i) => {
-      if (typeof name !== 'string') throw new Error('a column has no name');
-      const { name: input, type } = inputs[i];
-      return { name, input, type, missing: type === 'float64' ? NaN : unlisted(values, type) };
-    });
-  } catch {
-    throw new ArtifactError('the certificate is damaged');
+/** An input or output of the graph, whose name need not be that of its column. */
+function asColumn({ name, type }) {
+  return { graphName: name, type };
+}
+
+/** Inputs of the graph with what a certificate says of their columns; throws unless as many. */
+function named(inputs, columns) {
+  if (columns.length !== inputs.length) throw new Error('these are not those of the graph');
+  return inputs.map((input, i) => ({ ...columns[i], ...input }));
+}
+
+/** A column of an object by its name. */
+function columnOf(columns, name, what) {
+  if (!Object.hasOwn(columns ?? {}, name)) {
+    throw new TypeError(`expected a column ${printable(name)} of ${what}`);
   }
+  return columns[name];
+}
+
+function isArray(values) {
+  return Array.isArray(values) || ArrayBuffer.isView(values);
 }
 
 /** A group that is not listed, which stands in for null. */
 function unlisted(values, type) {
+  if (type === 'float64') return NaN;
   const listed = new Set(values); // numbers beyond 2^53 are not exact here, but stay beyond it
   let n = 1;
   if (type === 'int64') {

@@ -10,6 +10,7 @@ the canonical label is the number inside the domain.
 | real, rounded to the nearest point | index of the point, int64 |
 | real, unbiased rounding | the label inside the domain, float64, -0.0 as 0.0 |
 | categorical | index of the category, int64 |
+| several columns | number of the combination of the columns' places, the last column fastest |
 """
 
 from __future__ import annotations
@@ -41,6 +42,20 @@ def canonical_labels(domain: dict[str, Any]) -> Canonical:
     if domain["kind"] == "categorical":
         return category_rows(domain["values"], domain["values"].index(default))
     raise ValueError(f"unknown kind of domain {domain['kind']!r}")
+
+
+def places(domain: dict[str, Any]) -> Canonical:
+    """The function from labels [n] of one column of a joint label to their places in its domain.
+
+    Raises ValueError for a domain that no column of a joint label has.
+    """
+    canonical = canonical_labels(domain)
+    if domain["kind"] == "integer":
+        low = np.uint64(domain["min"] % 2**64)
+        return lambda labels: canonical(labels) - low
+    if domain["kind"] == "real" and domain["rounding"] != "nearest":
+        raise ValueError("a column of a joint label is rounded to the nearest point")
+    return canonical
 
 
 def _confined(labels: NDArray[Any], domain: dict[str, Any], default: Any) -> NDArray[Any]:

@@ -17,8 +17,8 @@ from labeldp_runtime.keyed import check_version
 from labeldp_runtime.randomizer import Randomizer
 
 try:
-    import duckdb  # noqa: F401
-    import pyarrow as pa  # noqa: F401  # DuckDB hands over its arrays
+    import duckdb
+    import pyarrow as pa  # DuckDB hands over its arrays
 except ImportError as error:
     raise MissingExtraError(
         "labeldp_runtime.duckdb needs DuckDB and pyarrow: pip install duckdb pyarrow"
@@ -41,6 +41,12 @@ def register(
     version: int = 0,
 ) -> None:
     """Make ``randomizer`` the SQL function ``name(label)``, or ``name(label, id)`` with a key.
+
+    A label of several columns takes an argument for each of the randomizer's ``label_columns``, in
+    their order, ``name(converted, value)`` or ``name(converted, value, id)``, and the result is a
+    STRUCT with a field for each. ``SELECT p.* FROM (SELECT name(converted, value) AS p FROM t)``
+    makes columns of them; UNNEST around the call itself would be a mention for each field. The
+    number of a set of combinations is a BIGINT.
 
     An artifact with tables by group takes a further argument for each of the randomizer's
     ``group_columns``, in their order: ``name(label, age, work)``, ``name(label, id, age, work)``.
@@ -69,7 +75,7 @@ def register(
         warnings.warn(
             f"without a key each mention of {name}() in a query, and each query, draws new private "
             "labels and spends ε of every label again: mention it once and store the result, or "
-            "give a randomizer with a key, and id_type=",
+            "give a randomizer with a key, and id_type=" + _unnest(randomizer),
             ReplayWarning,
             stacklevel=2,
         )
@@ -78,22 +84,29 @@ def register(
 
     group_columns = randomizer.group_columns
 
-    def private(labels: Any, *others: Any) -> Any:
+    label_names, label_types = randomizer.label_columns, _label_types(randomizer)
+    is_joint = len(label_types) > 1
+
+    def private(*columns: Any) -> Any:
         given: dict[str, Any] = {}
+        labels, others = columns[: len(label_types)], columns[len(label_types) :]
         if id_type is not None:
             given = {"ids": others[0], "version": version}
             others = others[1:]
         if group_columns:
             given["columns"] = dict(zip(group_columns, others, strict=True))
-        return randomizer(labels, **given)
+        if not is_joint:
+            return randomizer(labels[0], **given)
+        answer = randomizer(dict(zip(label_names, labels, strict=True)), **given)
+        return _struct(answer) if isinstance(answer, dict) else answer
 
-    types = [_label_type(randomizer), *([] if id_type is None else [id_type])]
+    types = [*label_types, *([] if id_type is None else [id_type])]
     types += [_TYPES[kind] for kind in randomizer.group_types]
     connection.create_function(
         name,
         _of_arity(private, len(types)),
         types,
-        _TYPES[randomizer.output_type],
+        _result_type(randomizer),
         type="arrow",
         null_handling="special",  # or nulls would stay null, and show that they are
         side_effects=True,  # or DuckDB would share one call's noise, or call again for a filter
@@ -132,15 +145,38 @@ def refuse_duplicates(relation: DuckDBPyRelation, id_column: str) -> None:
     )
 
 
-def _label_type(randomizer: Randomizer) -> str:
-    """The SQL type of the argument, to which DuckDB must never fail to convert a value.
+def _unnest(randomizer: Randomizer) -> str:
+    if len(randomizer.output_types) == 1:
+        return ""
+    return "; UNNEST around the call mentions it once for each column: take them of a subquery"
+
+
+def _struct(columns: dict[str, Any]) -> Any:
+    """Private columns as one column of structs."""
+    whole = [
+        pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        for column in columns.values()
+    ]
+    return pa.StructArray.from_arrays(whole, names=list(columns))
+
+
+def _result_type(randomizer: Randomizer) -> Any:
+    types = [_TYPES[kind] for kind in randomizer.output_types]
+    if len(types) == 1:
+        return types[0]
+    return duckdb.struct_type(dict(zip(randomizer.label_columns, types, strict=True)))
+
+
+def _label_types(randomizer: Randomizer) -> list[str]:
+    """The SQL types of the label's arguments, to which DuckDB must never fail to convert a value.
 
     A conversion that fails quotes the label. Whole numbers of every size become DOUBLE, even where
     the labels are integers: those lie within ±2^53, where DOUBLE is exact.
     """
-    label = randomizer.certificate["label"]
-    domain = label.get("domain") if isinstance(label, dict) else None
-    if randomizer.label_type == "string":
-        return "VARCHAR"
-    is_code = isinstance(domain, dict) and domain["kind"] == "categorical"
-    return "BIGINT" if is_code else "DOUBLE"
+    label: Any = randomizer.certificate["label"]
+    domain = label["domain"]
+    domains = domain["columns"] if len(randomizer.label_types) > 1 else [domain]
+    return [
+        "VARCHAR" if kind == "string" else "BIGINT" if own["kind"] == "categorical" else "DOUBLE"
+        for kind, own in zip(randomizer.label_types, domains, strict=True)
+    ]

@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_runtime.canonical import Canonical, category_rows
-from labeldp_runtime.columns import read_group_column, refuse_misaligned_groups
+from labeldp_runtime.columns import (
+    column_named,
+    gives_columns,
+    read_group_column,
+    refuse_misaligned,
+)
 from labeldp_runtime.errors import GroupError, LabelError
-
-Feed = dict[str, NDArray[Any]]
-"""The columns [n] by the names of the graph's inputs; empty for a graph without groups."""
+from labeldp_runtime.feed import Feed
 
 _TYPES = {"int64": int, "string": str, "float64": float}
 
@@ -111,12 +114,14 @@ class Groups:
             raise GroupError(
                 f"this artifact has a table for each group: {self._how()}, one a label"
             )
-        if groups is not None and (len(self.columns) > 1 or _is_mapping(groups)):
+        if groups is not None and (len(self.columns) > 1 or gives_columns(groups)):
             raise GroupError(f"the groups come from columns by their names: {self._how()}")
         feed: Feed = {}
         for column in self.columns:
-            given = groups if columns is None else _of(columns, column.name)
-            refuse_misaligned_groups(labels, given)
+            given = groups
+            if columns is not None:
+                given = column_named(columns, column.name, "groups", GroupError)
+            refuse_misaligned(labels, given, "groups", GroupError)
             feed[column.input] = self._column(column, given, count)
         return feed
 
@@ -147,12 +152,15 @@ class Groups:
 
 
 def group_sources(
-    names: list[str], given: Mapping[str, str] | None, columns: Collection[str], label: str
+    names: list[str],
+    given: Mapping[str, str] | None,
+    columns: Collection[str],
+    labels: Collection[str],
 ) -> dict[str, str]:
     """From each group column to the column of a frame that gives it: that of its name, unless
     ``given`` says another.
 
-    ``columns`` are those of the frame, ``label`` that of the labels. Raises GroupError.
+    ``columns`` are those of the frame, ``labels`` those of the labels. Raises GroupError.
     """
     given = {} if given is None else given
     for name in given:
@@ -161,28 +169,14 @@ def group_sources(
             raise GroupError(f"the artifact has no group column {name!r}: {known}")
     sources = {name: given.get(name, name) for name in names}
     for name, source in sources.items():
-        if source == label:
-            raise GroupError(f"{label!r} cannot be both the label and a group, which is public")
+        if source in labels:
+            raise GroupError(f"{source!r} cannot be both the label and a group, which is public")
         if source not in columns:
             raise GroupError(
                 f"there is no column {source!r} of groups; group_columns={{{name!r}: …}} says "
                 "which other column it is"
             )
     return sources
-
-
-def _of(columns: Any, name: str) -> Any:
-    """A column by its name."""
-    if hasattr(columns, "column_names") and name not in columns.column_names:  # pyarrow's errors
-        raise GroupError(f"there is no column {name!r} of groups")
-    try:
-        return columns[name]
-    except Exception as error:  # every library has its own
-        raise GroupError(f"there is no column {name!r} of groups") from error
-
-
-def _is_mapping(groups: Any) -> bool:
-    return isinstance(groups, Mapping) or hasattr(groups, "columns")
 
 
 def _bands(edges: list[float], other: int) -> Canonical:

@@ -9,10 +9,18 @@ docs/engines.md has the list.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from labeldp_runtime.errors import IdError, LabelError, MissingExtraError, ReplayWarning
+from labeldp_runtime.frames import (
+    LabelNames,
+    PrivateNames,
+    label_sources,
+    layout_of,
+    private_columns,
+    private_names,
+)
 from labeldp_runtime.groups import group_sources
 from labeldp_runtime.keyed import check_version
 from labeldp_runtime.randomizer import Randomizer
@@ -27,13 +35,13 @@ Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 def randomize(
     frame: Frame,
-    column: str,
+    column: LabelNames,
     randomizer: Randomizer,
     *,
     ids: str | None = None,
     version: int = 0,
     group_columns: Mapping[str, str] | None = None,
-    add_as: str | None = None,
+    add_as: PrivateNames | None = None,
 ) -> Frame:
     """The frame with private labels in ``column``, or added as ``add_as``.
 
@@ -45,13 +53,18 @@ def randomize(
 
     Args:
         frame: ``pl.DataFrame`` or ``pl.LazyFrame``.
-        column: the label column: numbers or text, as the artifact's domain needs.
+        column: the label column: numbers or text, as the artifact's domain needs. Of an artifact
+            whose label has several: its ``label_columns``, or which column each of them is, where
+            it has another name: ``{"value": "spent", "converted": "converted"}``. Each private
+            column takes the place of its label; the number of a set of combinations takes the place
+            of them all, as ``private_label``.
         randomizer: the compiled randomizer, with or without a key.
         ids: with a key, the column that names each label.
         version: of the labels; labels that changed need a new one, and pay ε again.
         group_columns: of an artifact with tables by group, which column gives each of the
             randomizer's ``group_columns``, where it has another name: ``{"age": "age_in_2024"}``.
-        add_as: name of a column to add, which KEEPS the true labels beside it.
+        add_as: name of a column to add, which KEEPS the true labels beside it; of several columns
+            the name of each: ``{"value": "private_value", "converted": "private_converted"}``.
 
     Raises LabelError, GroupError, IdError or DuplicateIdError: for a LazyFrame those about ids when
     it is collected, all others at once.
@@ -61,9 +74,13 @@ def randomize(
     lazy = isinstance(frame, pl.LazyFrame)
     schema = dict(frame.collect_schema())
     version = check_version(version)
-    _check_columns(schema, column, randomizer, ids, version, add_as)
-    groups: dict[str, str] = group_sources(randomizer.group_columns, group_columns, schema, column)
-    name = column if add_as is None else add_as
+    sources = label_sources(randomizer, column)
+    names = private_names(randomizer, sources, add_as)
+    _check_columns(schema, sources, names, randomizer, ids, version, added=add_as is not None)
+    labels = list(sources.values())
+    groups = group_sources(randomizer.group_columns, group_columns, schema, labels)
+    places = [(name, list(schema).index(source)) for name, source in sources.items()]
+    layout = layout_of(list(schema), places, names, added=add_as is not None)
 
     def with_noise(part: Any) -> Any:
         given: dict[str, Any] = {}
@@ -71,13 +88,16 @@ def randomize(
             given["columns"] = {group: part.get_column(of) for group, of in groups.items()}
         if ids is not None:
             given |= {"ids": part.get_column(ids), "version": version}
-        private = randomizer(part.get_column(column), **given)
-        return part.with_columns(private.alias(name))
+        private = private_columns(randomizer(layout.given(part.to_series), **given))
+        return part.select(
+            private[index].alias(name) if is_private else part.to_series(index)
+            for name, is_private, index in layout.columns
+        )
 
     if not lazy:
         return with_noise(frame)
-    read = {column, *groups.values(), *([] if ids is None else [ids])}
-    with_noise(pl.DataFrame(schema={of: schema[of] for of in read}))  # raises for other types
+    # Of a frame of no rows, which raises for other types.
+    new = with_noise(pl.DataFrame(schema=schema)).schema
     if ids is None:
         warnings.warn(
             "without a key Polars draws new private labels at each collect, and each time spends ε "
@@ -85,10 +105,9 @@ def randomize(
             ReplayWarning,
             stacklevel=2,
         )
-    schema[name] = {"int64": pl.Int64, "float64": pl.Float64}.get(randomizer.output_type, pl.String)
     private = frame.map_batches(
         with_noise,
-        schema=schema,
+        schema=new,
         predicate_pushdown=False,
         projection_pushdown=False,
         slice_pushdown=False,
@@ -100,16 +119,21 @@ def randomize(
 
 def _check_columns(
     schema: dict[str, Any],
-    column: str,
+    sources: Mapping[str, str],
+    private: Sequence[str],
     randomizer: Randomizer,
     ids: str | None,
     version: int,
-    add_as: str | None,
+    *,
+    added: bool,
 ) -> None:
-    if column not in schema:
-        raise LabelError(f"the frame has no column {column!r}")
-    if add_as is not None and add_as in schema:
-        raise LabelError(f"the frame has a column {add_as!r} already")
+    labels = sources.values()
+    for column in labels:
+        if column not in schema:
+            raise LabelError(f"the frame has no column {column!r}")
+    for name in private:
+        if name in schema and (added or name not in labels):
+            raise LabelError(f"the frame has a column {name!r} already")
     if not randomizer.is_keyed:
         if ids is not None or version != 0:
             raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
@@ -118,5 +142,5 @@ def _check_columns(
         raise IdError("this randomizer has a key: say ids=, the column that names each label")
     if ids not in schema:
         raise IdError(f"the frame has no column {ids!r}")
-    if ids == column:
-        raise IdError(f"{column!r} cannot be both the label and its id")
+    if ids in labels:
+        raise IdError(f"{ids!r} cannot be both the label and its id")

@@ -33,8 +33,9 @@ class Policy:
             proved bound (``exact.epsilon_label_bound``); a float means the decimal that it prints.
         name: of the spec. A declared field: it tells artifacts apart and proves nothing.
         sha256: of the whole file, 64 hexadecimal digits, from a place that you trust.
-        public_key: PEM file of the Ed25519 key that must have signed the file; needs the same
-            extra. The signature lies beside the file as FILE.sig.
+        public_key: PEM file of the key that must have signed the file; needs the same extra. The
+            signature lies beside the file: FILE.sig of an Ed25519 key, FILE.sigstore.json of one
+            on P-256.
 
     >>> from pathlib import Path
     >>> from labeldp_compile import compile_spec  # another distribution
@@ -111,13 +112,13 @@ def _rational(text: str) -> Fraction:
 def _check_signature(data: bytes, source: str, path: Path | None, public_key: Path) -> None:
     try:
         from labeldp_verify.errors import InputError  # noqa: PLC0415
-        from labeldp_verify.signature import read_signed, signature_path  # noqa: PLC0415
+        from labeldp_verify.signature import read_signed_beside  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError(_NEEDS_LABELDP) from error
     if path is None:
         raise PolicyError(f"{source}: a signature lies beside a file: load it from its path")
     try:
-        signed = read_signed(signature_path(path), public_key)
+        signed = read_signed_beside(path, public_key)
     except InputError as error:
         raise PolicyError(f"{source}: its signature cannot be checked: {error}") from error
     if not signed.holds(data):

@@ -3,68 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Collection
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from labeldp_runtime.artifact_file import check_bytes, read_bytes
-from labeldp_runtime.canonical import canonical_labels
-from labeldp_runtime.columns import (
-    read_ids,
-    read_labels,
-    refuse_misalignment,
-)
+from labeldp_runtime.columns import read_ids, refuse_misaligned
 from labeldp_runtime.duplicates import refuse_duplicates
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.errors import (
-    ArtifactError,
-    DamagedArtifactError,
     GroupError,
     IdError,
-    InsecureArtifactError,
     LabelError,
-    PlatformError,
     UnsupportedFormatError,
 )
-from labeldp_runtime.groups import Feed, Groups
+from labeldp_runtime.feed import Feed, rows
 from labeldp_runtime.ids import Ids
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
+from labeldp_runtime.kinds import Column, ColumnLike, Columns, Frame, Json, Labels, Private
+from labeldp_runtime.label_columns import Outputs
+from labeldp_runtime.opened import DAMAGED, open_artifact, run_graph
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.printable import one_line
-from labeldp_runtime.self_test import open_session, run_self_test
 from labeldp_runtime.sets import Sets
 
 CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
-_ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
 _Words = Callable[[int, int], NDArray[np.uint64]]
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-Labels = Collection[object]
-"""Arrays of numpy, lists and other sequences."""
-
-
-class Columns(Protocol):
-    """A frame of pandas or Polars, a table of pyarrow, or a mapping: columns by their names."""
-
-    def __getitem__(self, name: str, /) -> object:
-        """The column of a name."""
-
-
-class Column(Protocol):
-    """An array of pyarrow, or a Series of pandas or Polars."""
-
-    @property
-    def to_numpy(self) -> Callable[..., object]:
-        """A method that they all have, and sequences have not."""
-
-
-ColumnLike = TypeVar("ColumnLike", bound=Column)
 
 
 class Randomizer:
@@ -111,7 +79,11 @@ class Randomizer:
         self._sha256 = hashlib.sha256(data).hexdigest()
         self._path = None if path is None else path.absolute()
         self._key, self._context = key, context
-        self._open(data, source)
+        opened = open_artifact(data, source)
+        self._session, self._stated = opened.session, opened.stated
+        self._labels, self._lead = opened.labels, opened.labels.columns[0].input
+        self._output_types, self._words_per_label = opened.output_types, opened.words_per_label
+        self._groups, self._sets = opened.groups, opened.sets
         if require is not None:
             require.check_certificate(self.certificate, source)
         self._keyed = None if key is None else self._keyed_words(key, str(context), source)
@@ -141,6 +113,14 @@ class Randomizer:
             read_bytes(path), str(path), key=key, context=context, require=require, path=path
         )
 
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # a mapping is a collection, too
+        self,
+        labels: Mapping[str, object] | Frame,
+        *,
+        ids: Labels | Column | None = None,
+        version: int = 0,
+    ) -> Private: ...
     @overload
     def __call__(
         self,
@@ -179,6 +159,12 @@ class Randomizer:
         (no text) counts as missing. Raises LabelError for another shape or container, or a declared
         type that cannot hold the labels.
 
+        Where the label has several columns, ``labels`` is a mapping, a frame or a table, of which
+        the ``label_columns`` [n] are read, and the private columns [n] come as a dict by the same
+        names, each in the kind of its own. Sets of combinations are one column, of their numbers,
+        in the kind of the first. Raises LabelError for columns that are missing, or of different
+        lengths.
+
         An artifact with tables by group takes ``groups`` [n], the public group of each label, if
         they come from one column: integers, text, or numbers for bands, as the certificate lists
         them. Otherwise, or as well, it takes ``columns``: a frame, a table or a mapping, of which
@@ -198,27 +184,74 @@ class Randomizer:
         >>> first.dtype, (first == again).all()
         (dtype('float64'), np.True_)
         """
-        array, like = read_labels(labels, self._element_type, self._missing)
-        group = self._read_groups(labels, groups, columns, len(array))
+        feed, given, answer = self._labels.read(labels)
+        count = len(feed[self._lead])
+        feed |= self._read_groups(labels, groups, columns, count)
         if self._keyed is None:
             if ids is not None or version != 0:
                 raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
             words: _Words = self._fresh_words
         else:
-            refuse_misalignment(labels, ids)
-            words = self._words_of(array, group, ids, version)
-        private = self._chunked(array, words, group)
-        return private if like is None else like(private)
+            for values in given:
+                refuse_misaligned(values, ids, "ids", IdError)
+            words = self._words_of(feed, count, ids, version)
+        return answer(self._chunked(feed, count, words))
 
     @property
     def label_type(self) -> str:
-        """What the artifact takes: int64, float64 or string."""
-        return self._element_type
+        """What the artifact takes: int64, float64 or string.
+
+        Raises TypeError where the label has several columns: see ``label_types``.
+        """
+        if len(self.label_types) > 1:
+            raise TypeError("the label has several columns: label_types has the type of each")
+        return self.label_types[0]
 
     @property
     def output_type(self) -> str:
-        """What a private label is: int64, float64 or string."""
-        return _ELEMENT_TYPES[self._session.get_outputs()[0].type]
+        """What a private label is: int64, float64 or string.
+
+        Raises TypeError where it has several columns: see ``output_types``.
+        """
+        if len(self._output_types) > 1:
+            raise TypeError(
+                "the private label has several columns: output_types has the type of each"
+            )
+        return self._output_types[0]
+
+    @property
+    def label_columns(self) -> list[str]:
+        """The columns that the label is declared to come from: one, or several whose combination
+        it is.
+
+        >>> from pathlib import Path
+        >>> from labeldp_compile import compile_spec  # another distribution
+        >>> _ = Path("sales.yaml").write_text('''
+        ... {version: 1, name: sales, loss: zero_one, privacy: {epsilon: 8}, prior: {kind: uniform},
+        ...  mechanism: {kind: randomized_response}, label: {columns: [
+        ...   {column: sold, domain: {kind: categorical, values: ["no", "yes"]},
+        ...    out_of_domain: {default: "no"}},
+        ...   {column: items, domain: {kind: integer, min: 0, max: 4}}]}}''')
+        >>> path = compile_spec("sales.yaml").write(Path("build"))
+        >>> from labeldp_runtime import Randomizer
+        >>> randomizer = Randomizer.load(path)
+        >>> randomizer.label_columns, randomizer.label_types, randomizer.output_types
+        (['sold', 'items'], ['string', 'int64'], ['string', 'float64'])
+        >>> private = randomizer({"sold": ["no", "yes"], "items": [0, 99]})
+        >>> list(private), private["items"].shape
+        (['sold', 'items'], (2,))
+        """
+        return [column.name for column in self._labels.columns if column.name is not None]
+
+    @property
+    def label_types(self) -> list[str]:
+        """What each of them holds: int64, float64 or string."""
+        return [column.element_type for column in self._labels.columns]
+
+    @property
+    def output_types(self) -> list[str]:
+        """What each private column holds: one a label column, or int64 for numbers of sets."""
+        return list(self._output_types)
 
     @property
     def group_columns(self) -> list[str]:
@@ -234,6 +267,8 @@ class Randomizer:
     def classes(self) -> list[object]:
         """[k] the labels that sets are of, in the order of the columns of ``membership``.
 
+        Where the label has several columns they are tuples, one label a column.
+
         Raises TypeError for an artifact that does not answer with sets.
         """
         return list(self._the_sets().labels)
@@ -247,8 +282,9 @@ class Randomizer:
         """The labels in a private label, where private labels are sets of them.
 
         Subset selection answers with the number of a set, or, at a large ε, with a label, which is
-        a set of one. Raises TypeError for an artifact of another mechanism, whose private labels
-        are no sets, and ValueError for what is no private label of this artifact.
+        a set of one. Labels of several columns are tuples, here and there. Raises TypeError for an
+        artifact of another mechanism, whose private labels are no sets, and ValueError for what is
+        no private label of this artifact.
         """
         return self._the_sets().members(output)
 
@@ -278,23 +314,37 @@ class Randomizer:
             f"sha256 {self._sha256[:12]}…, {'keyed' if self.is_keyed else 'no key'}>"
         )
 
+    @overload
+    def apply_words(  # type: ignore[overload-overlap]
+        self, labels: Mapping[str, object] | Frame, words: NDArray[np.uint64]
+    ) -> dict[str, NDArray[np.generic]] | NDArray[np.generic]: ...
+    @overload
     def apply_words(
         self,
         labels: Labels | Column,
         words: NDArray[np.uint64],
         groups: Labels | Column | None = None,
         columns: Columns | None = None,
-    ) -> NDArray[np.generic]:
-        """Private labels for words [n] (or [n, w]) that the caller brings.
+    ) -> NDArray[np.generic]: ...
+    def apply_words(
+        self,
+        labels: object,
+        words: NDArray[np.uint64],
+        groups: object = None,
+        columns: object = None,
+    ) -> object:
+        """Private labels for words [n] (or [n, w]) that the caller brings, as arrays of numpy.
 
         For tests, and to compare platforms. The words must be uniform, secret, and never serve
         twice: otherwise there is no privacy.
         """
-        array, _ = read_labels(labels, self._element_type, self._missing)
-        if words.dtype != np.uint64 or words.shape != self._words_shape(len(array)):
-            raise LabelError(f"expected uint64 words of shape {self._words_shape(len(array))}")
-        group = self._read_groups(labels, groups, columns, len(array))
-        return self._chunked(array, lambda start, stop: words[start:stop], group)
+        feed, _, _ = self._labels.read(labels)
+        count = len(feed[self._lead])
+        if words.dtype != np.uint64 or words.shape != self._words_shape(count):
+            raise LabelError(f"expected uint64 words of shape {self._words_shape(count)}")
+        feed |= self._read_groups(labels, groups, columns, count)
+        outputs = self._chunked(feed, count, lambda start, stop: words[start:stop])
+        return self._labels.arrays(outputs)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the paths of artifact and key and their digests, never a secret."""
@@ -302,53 +352,12 @@ class Randomizer:
             raise TypeError("a randomizer that was not loaded from a file cannot be pickled")
         return _reload, (str(self._path), self._sha256, self._key, self._context)
 
-    def _open(self, data: bytes, source: str) -> None:
-        """Make the session, read the certificate and test the platform."""
-        try:
-            self._session = open_session(data)
-            plain = open_session(data, optimised=False)  # for the self-test only
-            metadata = self._session.get_modelmeta().custom_metadata_map
-        except Exception as error:  # onnxruntime raises types of its own
-            raise ArtifactError(f"{source}: is not an ONNX file that onnxruntime loads") from error
-        try:
-            stated: dict[str, Any] = json.loads(metadata["labeldp.certificate"])
-            self._stated, insecure = stated, stated["insecure"]
-            domain = stated["label"]["domain"]
-            rule = domain["out_of_domain"]
-            self._missing = domain["min"] if rule == "clamp" else rule["default"]
-            label, entropy, *group = self._session.get_inputs()
-            self._element_type = _ELEMENT_TYPES[label.type]
-            self._groups = _groups_of(stated, group)
-            group_types = [_ELEMENT_TYPES[given.type] for given in group]
-            self._words_per_label = int(entropy.shape[1]) if len(entropy.shape) == 2 else 1
-            self._sets = Sets(stated) if "sets" in stated else None
-            vectors = json.loads(metadata["labeldp.self_test"])
-        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
-            raise DamagedArtifactError(f"{source}: its certificate is damaged") from error
-        if insecure is not None:
-            raise InsecureArtifactError(
-                f"{source}: {insecure!r}: compile it again without a test seed"
-            )
-        if not run_self_test(
-            self._run,
-            partial(_run, plain),
-            vectors,
-            self._element_type,
-            self._words_per_label,
-            domain,
-            dict(zip([given.name for given in group], group_types, strict=True)),
-        ):
-            raise PlatformError(
-                f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "
-                "platform (or the file is damaged): use another version of onnxruntime"
-            )
-
     def _keyed_words(self, key: Key, context: str, source: str) -> KeyedWords:
         try:
-            self._canonical = canonical_labels(self._stated["label"]["domain"])
+            self._canonical = self._labels.canonical()
             digest = self._stated["digests"]["tables"]
             return KeyedWords(key, context, digest, self._words_per_label)
-        except (KeyError, TypeError, ValueError) as error:
+        except DAMAGED as error:
             raise UnsupportedFormatError(
                 f"{source}: has labels that this labeldp-runtime cannot key: upgrade it"
             ) from error
@@ -361,7 +370,7 @@ class Randomizer:
             raise GroupError("this artifact has one table for all labels: it takes no groups")
         return {}
 
-    def _words_of(self, labels: NDArray[Any], groups: Feed, values: Any, version: int) -> _Words:
+    def _words_of(self, feed: Feed, count: int, values: Any, version: int) -> _Words:
         """The words of ids; every id is checked before the first label is randomized."""
         keyed, canonical, known = self._keyed, self._canonical, self._groups
         assert keyed is not None
@@ -370,59 +379,35 @@ class Randomizer:
                 "this randomizer has a key: give ids=…, or load it without a key for fresh words"
             )
         version, ids = check_version(version), read_ids(values)
-        if len(ids) != len(labels):
-            raise IdError(f"expected one id a label, got {len(ids)} for {len(labels)} labels")
+        if len(ids) != count:
+            raise IdError(f"expected one id a label, got {len(ids)} for {count} labels")
         refuse_duplicates(ids)
 
         def words(start: int, stop: int) -> NDArray[np.uint64]:
             part: Ids = ids[start:stop]
-            tables = None
-            if known is not None:
-                tables = known.tables(_part(groups, start, stop))
-            return keyed(part, canonical(labels[start:stop]), version, tables)
+            here = rows(feed, start, stop)
+            tables = None if known is None else known.tables(here)
+            return keyed(part, canonical(here), version, tables)
 
         return words
 
-    def _chunked(self, labels: NDArray[Any], words: _Words, groups: Feed) -> NDArray[Any]:
-        if len(labels) <= CHUNK:
-            return self._run(labels, words(0, len(labels)), groups)
+    def _chunked(self, feed: Feed, count: int, words: _Words) -> Outputs:
+        if count <= CHUNK:
+            return self._run(feed, words(0, count))
         parts = []
-        for a in range(0, len(labels), CHUNK):
-            b = min(a + CHUNK, len(labels))
-            parts.append(self._run(labels[a:b], words(a, b), _part(groups, a, b)))
-        return np.concatenate(parts)
+        for a in range(0, count, CHUNK):
+            b = min(a + CHUNK, count)
+            parts.append(self._run(rows(feed, a, b), words(a, b)))
+        return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
 
-    def _run(self, labels: NDArray[Any], words: NDArray[np.uint64], groups: Feed) -> NDArray[Any]:
-        return _run(self._session, labels, words, groups)
+    def _run(self, feed: Feed, words: NDArray[np.uint64]) -> Outputs:
+        return run_graph(self._session, feed, words)
 
     def _fresh_words(self, start: int, stop: int) -> NDArray[np.uint64]:
         return random_words(*self._words_shape(stop - start))
 
     def _words_shape(self, count: int) -> tuple[int, ...]:
         return (count,) if self._words_per_label == 1 else (count, self._words_per_label)
-
-
-def _run(
-    session: onnxruntime.InferenceSession,
-    labels: NDArray[Any],
-    words: NDArray[np.uint64],
-    groups: Feed,
-) -> NDArray[Any]:
-    return np.asarray(session.run(None, {"label": labels, "entropy": words, **groups})[0])
-
-
-def _part(groups: Feed, start: int, stop: int) -> Feed:
-    """The rows from ``start`` to ``stop``."""
-    return {name: column[start:stop] for name, column in groups.items()}
-
-
-def _groups_of(stated: dict[str, Any], inputs: list[Any]) -> Groups | None:
-    """The groups of a certificate, if the graph takes any; ValueError if the two differ."""
-    if bool(inputs) != ("groups" in stated):
-        raise ValueError("the graph's inputs are not those of the certificate")
-    if not inputs:
-        return None
-    return Groups(stated["groups"], [(given.name, _ELEMENT_TYPES[given.type]) for given in inputs])
 
 
 def _is_name(context: Any) -> bool:

@@ -14,8 +14,10 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-Feed = dict[str, NDArray[Any]]
-Run = Callable[[NDArray[Any], NDArray[np.uint64], Feed], NDArray[Any]]
+from labeldp_runtime.feed import Feed
+from labeldp_runtime.label_columns import LabelColumn
+
+Run = Callable[[Feed, NDArray[np.uint64]], list[NDArray[Any]]]
 _GRID_POINTS = 64  # of a real domain, around which its rounding is tried
 
 
@@ -33,39 +35,67 @@ def run_self_test(
     run: Run,
     plain: Run,
     vectors: dict[str, Any],
-    element_type: str,
-    words: int,
-    domain: dict[str, Any],
+    labels: Sequence[LabelColumn],
     group_types: dict[str, str],
+    words: int,
 ) -> bool:
     """True if both ways to run give every expected output, to the last bit, and agree elsewhere.
 
-    ``run`` and ``plain`` take labels [n], words [n] or [n, words], and groups [n] by the names of
-    the graph's inputs for them, whose types are ``group_types``; ``domain`` is the certificate's.
+    ``run`` and ``plain`` take a feed [n] and words [n] or [n, words], and give the outputs [n];
+    ``group_types`` are the types of the graph's inputs for groups, by their names.
     """
     try:
-        expected = vectors["outputs"]
-        labels = _parsed(vectors["labels"], element_type)
-        columns = list(zip(*vectors["groups"], strict=True)) if group_types else []
-        groups = {
-            name: _parsed(texts, kind)
-            for (name, kind), texts in zip(group_types.items(), columns, strict=True)
-        }
+        expected = _columns(vectors["outputs"])
+        texts = dict(zip((c.input for c in labels), _columns(vectors["labels"]), strict=True))
+        types = {c.input: c.element_type for c in labels} | group_types
+        if group_types:
+            texts |= dict(zip(group_types, _columns(vectors["groups"]), strict=True))
+        feed = {name: _parsed(texts[name], kind) for name, kind in types.items()}
         entropy = np.array([[int(w, 16) for w in row] for row in vectors["words"]], np.uint64)
-        entropy = entropy[:, 0] if words == 1 else entropy
         for way in (run, plain):
-            got = way(labels, entropy, groups).tolist()
-            if [repr(v) if isinstance(v, float) else str(v) for v in got] != expected:
+            got = way(feed, _of_width(entropy, words))
+            if [[_text(v) for v in column.tolist()] for column in got] != expected:
                 return False
-        if element_type == "float64":
-            labels, entropy = _around_roundings(domain, entropy)
-            turn = np.arange(len(labels)) * 7 % len(expected)
-            groups = {name: column[turn] for name, column in groups.items()}
-            if run(labels, entropy, groups).tobytes() != plain(labels, entropy, groups).tobytes():
-                return False
+        for column in labels:
+            if column.element_type == "float64":
+                tried, own = _around(column, feed, entropy)
+                both = (way(tried, _of_width(own, words)) for way in (run, plain))
+                if not all(map(_same, *both)):
+                    return False
     except Exception:  # vectors of another shape; onnxruntime raises types of its own
         return False
-    return len(expected) > 0
+    return True
+
+
+def _columns(rows: Sequence[Any]) -> list[list[str]]:
+    """The columns [n] of rows of texts; plain texts are one column."""
+    rows = [[row] if isinstance(row, str) else row for row in rows]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _of_width(entropy: NDArray[np.uint64], words: int) -> NDArray[np.uint64]:
+    """Words [n, w] as the graph takes them: [n] of one word a label."""
+    return entropy[:, 0] if words == 1 else entropy
+
+
+def _around(
+    column: LabelColumn, feed: Feed, entropy: NDArray[np.uint64]
+) -> tuple[Feed, NDArray[np.uint64]]:
+    """Labels of one column around its roundings, with rows of the vectors in all others."""
+    labels, own = _around_roundings(column.domain, entropy)
+    turn = np.arange(len(labels)) * 7 % len(entropy)
+    return {**{name: values[turn] for name, values in feed.items()}, column.input: labels}, own
+
+
+def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """To the last bit; texts by what they say."""
+    if one.dtype == object:
+        return bool(one.tolist() == other.tolist())
+    return one.tobytes() == other.tobytes()
+
+
+def _text(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
 
 
 def _parsed(texts: Sequence[str], element_type: str) -> NDArray[Any]:

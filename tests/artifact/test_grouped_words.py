@@ -18,9 +18,9 @@ from labeldp_verify.forms import (
     WindowRandomizer,
 )
 from labeldp_verify.forms.grouped_windows import check_grouped
+from labeldp_verify.forms.joint import output_values
 from labeldp_verify.forms.window import Segment
 
-from labeldp_compile.mechanisms.problem import label_values
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
 from tests.analysis import realised_ratio
 from tests.form_helpers import composition
@@ -78,7 +78,7 @@ def test_all_grids_agree():
 )
 @pytest.mark.parametrize("bits", [1, 12, 50])
 def test_every_kind_of_domain_and_size_of_word(domain, bits):
-    values, epsilon = label_values(domain), Fraction(3)
+    values, epsilon = output_values(domain), Fraction(3)
     coarse = bits == 1  # one bit: a constant is all there is
     windows = [
         randomized_response(values[:1], [0] * 4, epsilon, bits),

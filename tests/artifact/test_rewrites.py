@@ -20,8 +20,8 @@ from labeldp_runtime.errors import PlatformError
 from labeldp_verify import check_bytes
 from labeldp_verify.artifact.graph import DOUBLE, Graph, is_taken_for, vanishes
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms.joint import output_values
 
-from labeldp_compile.mechanisms.problem import label_values
 from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
 from tests.form_helpers import certified, laplace_like, random_table
 from tests.helpers import write
@@ -55,7 +55,7 @@ UNITS = (1.0, 0.25, 1.0000000001, 0.99999999999, 3.7)
 
 
 def windows(domain):
-    values = label_values(domain)
+    values = output_values(domain)
     for epsilon in (Fraction(1), Fraction(12)):
         loss = "zero_one"
         yield write(domain, randomized_response(values, range(6), epsilon, 40), epsilon, loss)
@@ -64,7 +64,7 @@ def windows(domain):
 
 def tables(domain):
     for bits in (12, 64):
-        table = random_table(random.Random(1), 6, tuple(label_values(domain)), bits)
+        table = random_table(random.Random(1), 6, tuple(output_values(domain)), bits)
         yield certified(domain, table, Fraction(9), "zero_one")
 
 
@@ -181,7 +181,7 @@ def as_once_written(monkeypatch, domain):
     with monkeypatch.context() as patch:
         patch.setattr(graph_module, "is_taken_for", lambda *_: False)
         patch.setattr(graph_module, "vanishes", lambda *_: False)
-        values = label_values(domain)
+        values = output_values(domain)
         return write(domain, randomized_response(values, range(50), Fraction(1)), Fraction(1))
 
 

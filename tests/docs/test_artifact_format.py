@@ -14,6 +14,7 @@ from labeldp_verify.certificate import (
     Certificate,
     ExactTableClaims,
     GroupsClaims,
+    JointColumnClaims,
     Optimality,
     PrivatePriorClaims,
     TableClaims,
@@ -23,7 +24,7 @@ from labeldp_compile.tools.inspection import decode_artifact
 from tests.docs.reader import Artifact
 from tests.form_helpers import replaced
 from tests.group_helpers import grouped, some_windows, write_grouped
-from tests.helpers import plain_counts
+from tests.helpers import compile_text, joint_spec, plain_counts
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "artifact-format.md").read_text(encoding="utf-8")
@@ -63,6 +64,15 @@ def test_the_reader_decodes_tables_by_group(values, grid, sizes):
             assert dict(zip(outputs, counts, strict=True)) == expected
 
 
+def test_the_reader_decodes_combinations():
+    artifact = compile_text(joint_spec("{kind: rr_top_k, k: 7}", 3))
+    read = Artifact(artifact.model)
+    assert read.digest() == read.certificate["digests"]["tables"]
+    assert tuple(read.values) == artifact.randomizer.values
+    for label in range(24):
+        assert read.weights[label] == row(artifact.randomizer, label)
+
+
 def test_every_constant_field_and_metadata_key_is_on_the_page():
     named = set(re.findall(r"`([a-z_0-9.]+)`", PAGE))
     assert FILES
@@ -75,7 +85,11 @@ def test_every_constant_field_and_metadata_key_is_on_the_page():
     model = onnx.load_from_string(write_grouped(grouped((0, 1, 2)), grid=BucketGrid(2, 5)))
     constants = {t.name for t in model.graph.initializer} - label_part
     assert constants | {"word_shifts"} <= named, constants - named
-    for kind in (GroupsClaims, TableClaims, ExactTableClaims):
+    model = onnx.load_from_string(compile_text(joint_spec(real=True)).model)
+    constants = {re.sub(r"_label_\d", "_label_1", t.name) for t in model.graph.initializer}
+    own = {name for name in constants if not name.startswith("label_")} - {"words_per_label"}
+    assert own - {"private_label_1_size"} <= named, own - named
+    for kind in (GroupsClaims, TableClaims, ExactTableClaims, JointColumnClaims):
         for name in get_type_hints(kind):
             assert any(part.endswith(name) for part in named), name
     for section, kind in get_type_hints(Certificate).items():

@@ -19,6 +19,7 @@ from labeldp_runtime import (
 from labeldp_runtime.polars import randomize
 
 from tests import group_rows as groups
+from tests import joint_files as joint
 from tests import set_files as sets
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
@@ -268,3 +269,105 @@ def test_sets_of_one_label_are_the_labels():
     private = randomize(pl.LazyFrame({"y": labels}), "y", Randomizer(sets.model("large ε, text")))
     private = private.collect()["y"]
     assert private.dtype == pl.String and set(private) <= set(sets.LOOK_ALIKES)
+
+
+JOINT_FRAME = pl.DataFrame(
+    {
+        "id": range(600),
+        "value": [0, 4, None, 99, 2, 3] * 100,
+        "z": ["z"] * 600,
+        "converted": ["né", "yes", None, "x", "yes", "ne\u0301"] * 100,
+    }
+)
+
+
+def of_pairs(name):
+    return Randomizer(joint.model(name), key=Key(bytes(32)), context="pair")
+
+
+@ENGINES
+@pytest.mark.parametrize("lazy", [False, True])
+def test_each_label_column_gives_way_to_its_private_one(engine, lazy):
+    given = JOINT_FRAME.lazy() if lazy else JOINT_FRAME
+    keyed = of_pairs("text")
+    expected = keyed(JOINT_FRAME, ids=JOINT_FRAME["id"])
+    private = randomize(given, keyed.label_columns, keyed, ids="id").lazy().collect(engine=engine)
+    assert private.schema == {**JOINT_FRAME.schema, "value": pl.Float64}
+    assert private.columns == JOINT_FRAME.columns
+    for name in ("converted", "value"):
+        assert private[name].equals(expected[name])
+    names = {"value": "v", "converted": "c"}
+    added = randomize(given, ["value", "converted"], keyed, ids="id", add_as=names)
+    added = added.lazy().collect(engine=engine)
+    assert added.drop("c", "v").equals(JOINT_FRAME) and added.columns[-2:] == ["c", "v"]
+    assert added["c"].equals(expected["converted"]) and added["v"].equals(expected["value"])
+    # Other names, and a label column in the place of the other.
+    swapped = JOINT_FRAME.rename({"converted": "value", "value": "a.b"})
+    given = swapped.lazy() if lazy else swapped
+    sources = {"converted": "value", "value": "a.b"}
+    private = randomize(given, sources, keyed, ids="id").lazy().collect(engine=engine)
+    assert private.columns == swapped.columns and private["value"].equals(expected["converted"])
+    assert private["a.b"].equals(expected["value"])
+
+
+@ENGINES
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_number_of_a_set_takes_the_place_of_all_label_columns(engine, lazy):
+    given = JOINT_FRAME.lazy() if lazy else JOINT_FRAME
+    keyed = of_pairs("sets")
+    expected = keyed(JOINT_FRAME, ids=JOINT_FRAME["id"])
+    private = randomize(given, keyed.label_columns, keyed, ids="id").lazy().collect(engine=engine)
+    assert private.columns == ["id", "z", "private_label"]
+    assert private["private_label"].equals(expected) and private["private_label"].dtype == pl.Int64
+    added = randomize(given, keyed.label_columns, keyed, ids="id", add_as="p")
+    added = added.lazy().collect(engine=engine)
+    assert added["p"].equals(expected) and added.drop("p").equals(JOINT_FRAME)
+
+
+@WARNED
+@pytest.mark.parametrize(
+    ("name", "column", "options", "message"),
+    [
+        ("text", "value", {}, "has several columns: give"),
+        ("text", ["value"], {}, "label columns .*, each once"),
+        ("text", ["value", "converted", "value"], {}, "each once"),
+        ("text", {"value": "value", "other": "converted"}, {}, "each once"),
+        ("text", {"value": "value", "converted": "value"}, {}, "cannot be the same column"),
+        ("text", {"value": "value", "converted": "c"}, {}, "no column 'c'"),
+        ("text", ["value", "converted"], {"add_as": "p"}, "a name for each private column"),
+        ("text", ["value", "converted"], {"add_as": {"value": "p"}}, "a name for each"),
+        (
+            "text",
+            ["value", "converted"],
+            {"add_as": {"value": "p", "converted": "p"}},
+            "cannot have one name",
+        ),
+        (
+            "text",
+            ["value", "converted"],
+            {"add_as": {"value": "p", "converted": "z"}},
+            "a column 'z' already",
+        ),
+        ("text", {"value": "converted", "converted": "value"}, {}, "expected (text|numbers)"),
+        ("sets", ["value", "converted"], {"add_as": {"value": "p"}}, "is one column"),
+        ("sets", ["value", "converted"], {"add_as": "value"}, "a column 'value' already"),
+    ],
+)
+def test_what_are_no_label_columns_is_refused_at_once(name, column, options, message):
+    for frame in (JOINT_FRAME, JOINT_FRAME.lazy()):
+        with pytest.raises(LabelError, match=message):
+            randomize(frame, column, Randomizer(joint.model(name)), **options)
+
+
+def test_several_columns_meet_the_rules_of_ids_and_of_single_labels():
+    keyed = of_pairs("text")
+    with pytest.raises(IdError, match="both the label and its id"):
+        randomize(JOINT_FRAME, keyed.label_columns, keyed, ids="value")
+    with pytest.raises(LabelError, match="'private_label' already"):
+        taken = JOINT_FRAME.with_columns(private_label=1)
+        randomize(taken, keyed.label_columns, of_pairs("sets"), ids="id")
+    for column in (["y"], {"y": "y"}):
+        with pytest.raises(LabelError, match="is one column: give its name"):
+            randomize(FRAME, column, FRESH)
+    with pytest.raises(LabelError, match="is one column: give its name"):
+        randomize(FRAME, "y", FRESH, add_as={"y": "p"})

@@ -23,6 +23,7 @@ from labeldp_runtime import (
 )
 
 from tests import group_rows as groups
+from tests import joint_files as joint
 from tests import set_files as sets
 from tests.engines.helpers import RESPONSE, SMALL, TEXT, TOO_FAR, chi_square
 from tests.helpers import plain_counts
@@ -476,3 +477,95 @@ def test_sets_of_labels_are_bigints(randomize, spark, tmp_path, key, name):
     fresh = randomize(df, "y", tmp_path / "sets.onnx", add_as="p")
     assert dict(fresh.dtypes) == {"id": "int", "y": kind, "p": "bigint"}
     assert len(set(column(fresh, "p"))) > 5 and column(fresh) == labels
+
+
+@pytest.fixture
+def pairs(spark, tmp_path):
+    """Labels of two columns in two partitions, and the same as a mapping."""
+    for name in ("text", "sets"):
+        (tmp_path / f"{name}.onnx").write_bytes(joint.model(name))
+    labels = {
+        "converted": ["né", "yes", None, "x", "yes", "ne\u0301"] * 50,
+        "value": [0, 4, None, 99, 2, 3] * 50,
+    }
+    rows = zip(range(300), labels["value"], ["z"] * 300, labels["converted"], strict=True)
+    schema = "id bigint, value int, z string, converted string"
+    return spark.createDataFrame(list(rows), schema).repartition(2), labels
+
+
+def test_each_label_column_gives_way_to_its_private_one(randomize, pairs, tmp_path, key):
+    df, labels = pairs
+    path, options = tmp_path / "text.onnx", {"key": key, "id_column": "id", "context": "pair"}
+    alone = Randomizer.load(path, key=key, context="pair")(labels, ids=range(300))
+    private = randomize(df, ["converted", "value"], path, **options)
+    types = {"id": "bigint", "value": "double", "z": "string", "converted": "string"}
+    assert dict(private.dtypes) == types and private.columns == df.columns
+    assert not any(private.schema[name].nullable for name in ("converted", "value"))
+    for name in ("converted", "value"):
+        assert column(private, name) == alone[name].tolist()
+    assert column(private, "z") == ["z"] * 300
+    renamed = df.toDF("id", "a.b", "z", "value")
+    sources = {"converted": "value", "value": "a.b"}
+    names = {"converted": "c", "value": "v"}
+    added = randomize(renamed, sources, path, add_as=names, **options)
+    assert added.columns == ["id", "a.b", "z", "value", "c", "v"]
+    assert column(added, "c") == alone["converted"].tolist()
+    assert column(added, "v") == alone["value"].tolist()
+    assert column(added, "a.b") == labels["value"]
+    assert column(added, "value") == labels["converted"]
+
+
+@FRESH
+def test_the_number_of_a_set_takes_the_place_of_all_label_columns(randomize, pairs, tmp_path, key):
+    df, labels = pairs
+    path, options = tmp_path / "sets.onnx", {"key": key, "id_column": "id", "context": "pair"}
+    alone = Randomizer.load(path, key=key, context="pair")(labels, ids=range(300))
+    private = randomize(df, ["converted", "value"], path, **options)
+    assert private.dtypes == [("id", "bigint"), ("z", "string"), ("private_label", "bigint")]
+    assert column(private, "private_label") == alone.tolist()
+    fresh = randomize(df, ["converted", "value"], path, add_as="p")
+    assert fresh.columns == [*df.columns, "p"] and column(fresh, "converted") == labels["converted"]
+    assert len(set(column(fresh, "p"))) > 5
+
+
+@FRESH
+@pytest.mark.parametrize(
+    ("name", "columns", "options", "message"),
+    [
+        ("text", "value", {}, "has several columns: give"),
+        ("text", ["value"], {}, "each once"),
+        ("text", {"value": "value", "converted": "nope"}, {}, "no column 'nope'"),
+        ("text", {"value": "converted", "converted": "value"}, {}, "expected (text|numbers)"),
+        ("text", ["value", "converted"], {"add_as": "p"}, "a name for each private column"),
+        (
+            "text",
+            ["value", "converted"],
+            {"add_as": {"value": "p", "converted": "P"}},
+            "which Spark takes for",
+        ),
+        (
+            "text",
+            ["value", "converted"],
+            {"add_as": {"value": "p", "converted": "Z"}},
+            "which Spark takes for",
+        ),
+        ("sets", ["value", "converted"], {"add_as": "VALUE"}, "which Spark takes for"),
+        ("sets", ["value", "converted"], {"add_as": {"value": "p"}}, "is one column"),
+    ],
+)
+def test_what_are_no_label_columns_is_refused_at_once(
+    randomize, pairs, tmp_path, name, columns, options, message
+):
+    with pytest.raises(LabelError, match=message):
+        randomize(pairs[0], columns, tmp_path / f"{name}.onnx", **options)
+
+
+def test_several_columns_need_a_context_and_an_id_beside_them(randomize, pairs, tmp_path, key):
+    df, names, path = pairs[0], ["converted", "value"], tmp_path / "text.onnx"
+    with pytest.raises(IdError, match="say context="):
+        randomize(df, names, path, key=key, id_column="id")
+    with pytest.raises(IdError, match="both the label and its id"):
+        randomize(df, names, path, key=key, id_column="value", context="pair")
+    with pytest.raises(LabelError, match="is one column"):
+        (tmp_path / "x.onnx").write_bytes(RESPONSE.model)
+        randomize(df, ["value"], tmp_path / "x.onnx", key=key, id_column="id", context="pair")

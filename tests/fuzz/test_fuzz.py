@@ -8,7 +8,7 @@ from random import Random
 import click
 import numpy as np
 import pytest
-from labeldp_runtime import randomizer
+from labeldp_runtime import label_columns
 from labeldp_verify import Report
 
 from benchmarks.fuzzing import guard
@@ -62,8 +62,8 @@ def test_a_label_that_changes_another_row_is_found(folder, monkeypatch):
         array, like = read_labels(values, element_type, missing)
         return np.sort(array), like
 
-    read_labels = randomizer.read_labels
-    monkeypatch.setattr(randomizer, "read_labels", of_all_labels)
+    read_labels = label_columns.read_labels
+    monkeypatch.setattr(label_columns, "read_labels", of_all_labels)
     found = 0
     for number in range(40):
         try:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_runtime import ArtifactError, Policy, PolicyError, Randomizer
 from labeldp_runtime import artifact_file as runtime_file
-from labeldp_runtime import randomizer as runtime_randomizer
+from labeldp_runtime import opened as runtime_opened
 from labeldp_runtime.wire import WireError, count_fields
 from labeldp_trainer import ConfigError, load_config, parse_config
 from labeldp_verify import Budget, TooLargeError, check_bytes
@@ -125,7 +125,7 @@ def test_empty_messages_never_reach_a_parser(monkeypatch):
 
 def test_the_runtime_counts_fields_before_onnxruntime_sees_them(model, monkeypatch):
     monkeypatch.setattr(
-        runtime_randomizer.onnxruntime,
+        runtime_opened.onnxruntime,
         "InferenceSession",
         lambda *_, **__: pytest.fail("onnxruntime saw it"),
     )

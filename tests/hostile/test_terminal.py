@@ -140,6 +140,8 @@ CASES = {
     "inspect, shades": lambda f, t: ["inspect", many(f, t)],
     "report": lambda f, t: ["report", artifact(f, t), "-o", f / "x.html"],
     "report, keys": lambda f, t: ["report", artifact(f, t, keys=True), "-o", f / "x.html"],
+    "prove, insecure": lambda f, t: ["prove", artifact(f, t, insecure=True), "-o", f / "x.v"],
+    "prove, name": lambda f, t: ["prove", artifact(f, t), "-o", f / f"{t[:3]} x.v"],
     "audit": lambda f, t: ["audit", artifact(f, t), "--samples", "100000", "--no-processes"],
     "audit, insecure": lambda f, t: ["audit", artifact(f, t, insecure=True)],
     "compose": lambda f, t: ["compose", f"{artifact(f, t)}:3"],

@@ -140,13 +140,13 @@ def build_plan(directory):
 
 def add_same_words(plan, name, model, seed):
     randomizer = Randomizer(model)
-    labels = labels_of(randomizer._element_type, np.random.default_rng(seed))
+    labels = labels_of(randomizer.label_type, np.random.default_rng(seed))
     # More than one chunk of any language, so that the seams are tested.
     labels = np.concatenate([labels] * 12)
     words = words_of(randomizer._words_shape(len(labels)), seed)
     words.flat[:2] = 0, 2**64 - 1
     case = {
-        "type": randomizer._element_type,
+        "type": randomizer.label_type,
         "labels": as_text(labels.tolist()),
         "words": as_hex(words),
     }

@@ -2,6 +2,7 @@
 
 import os
 import re
+import struct
 from collections import Counter
 
 import pytest
@@ -10,6 +11,7 @@ from benchmarks.other_languages import harness
 from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, SPECS, build_plan
 from tests.languages.grouped import add_groups
 from tests.languages.hostile import ROW, add_replaced_rows
+from tests.languages.joint import add_joint
 from tests.languages.sets import add_sets
 
 
@@ -19,6 +21,7 @@ def plan(tmp_path_factory):
     add_replaced_rows(plan)
     add_groups(plan)
     add_sets(plan)
+    add_joint(plan)
     return plan
 
 
@@ -53,6 +56,13 @@ def chosen(plan, results, prefix):
     found = [(n, a, plan.expected[n]) for n, a in results[0].items() if n.startswith(prefix)]
     assert found
     return found
+
+
+def as_read(text, value, language):
+    """What a driver printed of a value: C++ has the 64 bits of a double."""
+    if not isinstance(value, float):
+        return type(value)(text)
+    return struct.unpack(">d", bytes.fromhex(text))[0] if language == "cpp" else float(text)
 
 
 def test_same_words_same_labels(plan, results):
@@ -136,6 +146,35 @@ def test_members_are_the_labels_in_a_set(plan, results, language):
                 r"(expected the number of a set, 0 to \d+|this is no private label of the artifact)"
             )
             assert re.fullmatch(error + reason, found), (name, i, found)
+
+
+def test_labels_of_several_columns(plan, results):
+    for name, answer, expected in chosen(plan, results, "joint: "):
+        assert answer.get("error") is None, (name, answer)
+        assert answer["outputs"] == expected, name
+
+
+def test_members_are_combinations(plan, results, language):
+    for name, answer, expected in chosen(plan, results, "combinations: "):
+        assert answer.get("error") is None, (name, answer)
+        assert len(answer["outputs"]) == len(expected), name
+        for i, (found, labels) in enumerate(zip(answer["outputs"], expected, strict=True)):
+            if labels is None:
+                assert re.match(
+                    "(invalid_argument|TypeError): (expected the number|this is no)", found
+                )
+                continue
+            assert len(found) == len(labels), (name, i)
+            for texts, label in zip(found, labels, strict=True):
+                read = [as_read(*pair, language) for pair in zip(texts, label, strict=True)]
+                assert read == list(label), (name, i)
+
+
+def test_wrong_columns_are_an_error_before_anything_is_drawn(plan, results):
+    for name, answer, reason in chosen(plan, results, "wrong columns: "):
+        assert "outputs" not in answer, name
+        assert re.search(reason, answer["error"]), (name, answer)
+        assert answer["error"].isprintable(), name
 
 
 def test_other_artifacts_have_no_members(plan, results):

@@ -280,10 +280,7 @@ def test_the_words_are_those_of_the_documented_function():
     digest = randomizer.certificate["digests"]["tables"]
     seen = []
     original = randomizer._run
-    randomizer._run = lambda labels, words, groups: (
-        seen.append(words),
-        original(labels, words, groups),
-    )[1]
+    randomizer._run = lambda feed, words: (seen.append(words), original(feed, words))[1]
     number = lambda value: value.to_bytes(8, "little")  # noqa: E731
     randomizer([12, 12], groups=[-2, 99], ids=[5, -5], version=3)
     randomizer([12], groups=[2**40], ids=[2**63], version=3)
@@ -313,7 +310,7 @@ def test_two_words_a_label_bind_the_group_in_both():
     words = {}
     for value in (7, -2):
         tables = keyed_randomizer._words_of(
-            np.array([0.3]), {"group": np.array([value])}, np.array([1]), 0
+            {"label": np.array([0.3]), "group": np.array([value])}, 1, np.array([1]), 0
         )
         words[value] = tables(0, 1)
     assert words[7].shape == (1, 2)

@@ -16,10 +16,10 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis.strays import mixed, row_means, strays
 from labeldp_verify.artifact.graph import is_taken_for
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain
+from labeldp_verify.forms.joint import output_values
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval
-from labeldp_compile.mechanisms.problem import label_values
 from labeldp_compile.rounding.placed_windows import place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
@@ -79,7 +79,7 @@ def test_strays_are_counted_over_all_words(domain):
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_bias_and_loss_of_windows_and_tables(domain, loss):
     generator, k = random.Random(3), domain.size
-    window = randomized_response(label_values(domain), range(k), Fraction(3), 9)
+    window = randomized_response(output_values(domain), range(k), Fraction(3), 9)
     values = tuple(float(y) + 0.01 for y in domain.labels())
     table = random_table(generator, k, values, 12)
     for randomizer, model in (
@@ -238,7 +238,7 @@ def test_a_file_that_takes_its_labels_to_reach_their_own_rows_fails():
 def test_the_running_graph_keeps_the_mean_of_a_factor_that_is_1_in_float32():
     """Every second word at the turn of each grid label's rounding, and halfway between."""
     domain = CONFUSING
-    values = label_values(domain)
+    values = output_values(domain)
     model = write(
         domain, randomized_response(values, range(50), Fraction(40)), Fraction(40), "squared"
     )

@@ -94,14 +94,20 @@ SETS_PROVED = (
     "sets.gap",
     "sets.exact",
 )
+# Of a certificate of a label that has several columns.
+JOINT_PROVED = ("joint.columns.noisy_label_loss",)
+JOINT_DECLARED = ("joint.columns.name", "joint.columns.loss", "joint.columns.weight")
 ASSIGNMENT = "public, and fixed before any label was seen"
 
 
 @dataclass(frozen=True)
 class LabelClaims:
-    """The label column, and its domain as JSON (``decode.read_domain`` reads it)."""
+    """The label column, and its domain as JSON (``decode.read_domain`` reads it).
 
-    column: str
+    ``column`` is None where there are several, which ``joint`` names.
+    """
+
+    column: str | None
     domain: dict[str, Any]
 
 
@@ -191,7 +197,14 @@ class FieldLists:
     declared: list[Any]
 
     @classmethod
-    def of(cls, *, composition: bool, groups: bool = False, sets: bool = False) -> FieldLists:
+    def of(
+        cls,
+        *,
+        composition: bool,
+        groups: bool = False,
+        sets: bool = False,
+        joint: bool = False,
+    ) -> FieldLists:
         """Those of a certificate with these optional parts."""
         proved, declared = [*PROVED], [*DECLARED]
         if composition:
@@ -200,6 +213,8 @@ class FieldLists:
             proved, declared = [*proved, *GROUPS_PROVED], [*declared, *GROUPS_DECLARED]
         if sets:
             proved = [*proved, *SETS_PROVED]
+        if joint:
+            proved, declared = [*proved, *JOINT_PROVED], [*declared, *JOINT_DECLARED]
         return cls(proved, declared)
 
 
@@ -294,12 +309,34 @@ class SetsClaims:
 
 
 @dataclass(frozen=True)
+class JointColumnClaims:
+    """One column of a joint label.
+
+    With ``loss: sum`` it has a loss, a weight (p/q) and the loss of its private
+    labels; otherwise all three are None.
+    """
+
+    name: str
+    loss: str | None
+    weight: str | None
+    noisy_label_loss: float | None
+
+
+@dataclass(frozen=True)
+class JointClaims:
+    """The columns of a joint label, in the order of the parts of its domain."""
+
+    columns: list[JointColumnClaims]
+
+
+@dataclass(frozen=True)
 class Certificate:
     """All claims of one artifact.
 
     ``insecure`` says why the artifact must not be used, ``auto`` why ``mechanism: auto`` chose the
     mechanism; ``composition`` is there only if the spec states the labels of a user, ``groups``
-    only if tables differ by group, ``sets`` only of subset selection. With groups, ε, ratio and
+    only if tables differ by group, ``sets`` only of subset selection, ``joint`` only of a label of
+    several columns. With groups, ε, ratio and
     bias are the largest of all tables, losses and their bounds are weighted with the sizes, and the
     prior is that of the table of other groups.
     """
@@ -324,6 +361,14 @@ class Certificate:
     composition: CompositionClaims | None = None
     groups: GroupsClaims | None = None
     sets: SetsClaims | None = None
+    joint: JointClaims | None = None
+
+    @property
+    def label_columns(self) -> list[str]:
+        """The columns of the label, as they are declared."""
+        if self.joint is not None:
+            return [column.name for column in self.joint.columns]
+        return [str(self.label.column)]
 
     def of_table(self, table: int) -> Certificate:
         """The certificate that a file with nothing but the table of one group would have."""
@@ -364,7 +409,7 @@ class Certificate:
         return value
 
 
-_OPTIONAL = ("composition", "groups", "sets")  # parts that are left out, and never null
+_OPTIONAL = ("composition", "groups", "sets", "joint")  # parts that are left out, and never null
 
 
 class ShapeError(ValueError):

@@ -15,7 +15,7 @@ from labeldp_verify.interrupts import EXIT_CODE
 from labeldp_verify.limits import Limits, number
 from labeldp_verify.printable import json_text, one_line, printable
 from labeldp_verify.report import REPORT_FORMAT_VERSION, Report
-from labeldp_verify.signature import read_signed, signature_path
+from labeldp_verify.signature import read_signed_beside
 from labeldp_verify.steps import check_file
 
 
@@ -41,13 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--public-key",
         metavar="PATH",
         type=Path,
-        help="also check the Ed25519 signature of FILE with this key (PEM)",
+        help="also check the signature of FILE with this key (PEM; Ed25519 or P-256)",
     )
     parser.add_argument(
         "--signature",
         metavar="PATH",
         type=Path,
-        help="the signature, if it is not FILE.sig; needs --public-key",
+        help="the signature, if it is not FILE.sig, or FILE.sigstore.json of P-256; "
+        "needs --public-key",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.signature and not options.public_key:
         parser.error("--signature needs --public-key")
     if options.signature and len(options.files) > 1:
-        parser.error("--signature is for one FILE; of several each has its FILE.sig")
+        parser.error("--signature is for one FILE; of several each has its own")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without ε
     try:
@@ -88,7 +89,7 @@ def _verify_all(options: argparse.Namespace) -> int:
     def verify(file: Path) -> Report:
         signed = None
         if options.public_key:
-            signed = read_signed(options.signature or signature_path(file), options.public_key)
+            signed = read_signed_beside(file, options.public_key, options.signature)
         with naming(file), enforced(budget):
             return check_file(file, None, signed, budget, limits)
 

@@ -6,6 +6,7 @@ figures for numbers of many digits come from hostile ones (``benchmarks/hostile.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -65,7 +66,8 @@ def charge_labels(certificate: Certificate) -> None:
     if groups is not None:
         duals = any(table.optimality is not None for table in groups.tables)
     each = seconds_a_label(loss, str(domain.get("kind")), duals=duals)
-    bits = max((_bits(domain.get(key)) for key in ("min", "max")), default=0)
+    stated = _columns(domain) or [domain]
+    bits = max(_bits(one.get(key)) for one in stated for key in ("min", "max"))
     what = f"{k:,} labels" if groups is None else f"{k:,} labels of {tables:,} groups"
     charge(what, seconds=k * each * _longer(bits), bytes=k * (_LABEL_BYTES + 2 * bits))
     if certificate.composition is not None:
@@ -127,6 +129,8 @@ def charge_duals(duals: Sequence[Fraction], weights: Sequence[int], loss: str) -
 def claimed_labels(domain: dict[str, Any]) -> int:
     """How many labels a domain claims to have; 0 if it is none."""
     kind = domain.get("kind")
+    if kind == "joint":
+        return math.prod(map(claimed_labels, _columns(domain)))
     if kind == "integer":
         low, high = domain.get("min"), domain.get("max")
         whole = type(low) is int and type(high) is int
@@ -135,6 +139,13 @@ def claimed_labels(domain: dict[str, Any]) -> int:
     if isinstance(count, list):
         return len(count)
     return max(0, count) if type(count) is int else 0
+
+
+def _columns(domain: dict[str, Any]) -> list[dict[str, Any]]:
+    """The domains of the columns that a joint one claims to have; ``decode`` refuses other ones."""
+    columns = domain.get("columns") if domain.get("kind") == "joint" else None
+    listed = columns if isinstance(columns, list) else []
+    return [c for c in listed if isinstance(c, dict) and c.get("kind") != "joint"]
 
 
 def _bits(number: Any) -> int:

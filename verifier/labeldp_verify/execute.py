@@ -7,6 +7,7 @@ not the forger.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
 from typing import Any
@@ -18,10 +19,21 @@ from numpy.typing import NDArray
 from labeldp_verify.analysis.strays import up_words
 from labeldp_verify.artifact.graph import DOUBLE, STRING
 from labeldp_verify.artifact.group_graph import group_inputs, group_type
+from labeldp_verify.artifact.joint_graph import label_inputs
+from labeldp_verify.artifact.model import answers_in_columns
 from labeldp_verify.decode.file import FileForm, Words
-from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain, RealDomain
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    Domain,
+    Groups,
+    IntegerDomain,
+    JointDomain,
+    RealDomain,
+)
+from labeldp_verify.forms.joint import output_array
 from labeldp_verify.report import demand
 
+Feed = dict[str, NDArray[Any]]  # columns [n] by the names of the graph's inputs
 _WORDS_OUTSIDE = 8  # words tried on every label outside the domain
 _GRID_POINTS = 256  # of a real domain, around which its rounding is tried
 _CANDIDATES = 64  # words among which a row's telling ones are looked for
@@ -40,18 +52,17 @@ def run_trials(data: bytes, domain: Domain, form: FileForm) -> list[int]:
         wrong = sum(_wrong_outputs(session, trial) for trial in tried)
         way = "" if optimised else ", without its graph optimisations,"
         demand(not wrong, f"onnxruntime{way} computes {wrong} outputs wrongly on this platform")
-    return [len(trial.labels) for trial in tried]
+    return [len(trial.words) for trial in tried]
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """Labels [n], words [n, w], the outputs [n] that the integers demand, and groups [n]: of each
-    column by the name of its input."""
+    """Labels [n] and groups [n] by the names of the graph's inputs, words [n, w], and by the
+    graph's outputs what the integers demand [n]."""
 
-    labels: NDArray[Any]
+    inputs: Feed
     words: Words
-    outputs: NDArray[Any]
-    groups: dict[str, NDArray[Any]]
+    outputs: list[NDArray[Any]]
 
 
 def _open_session(data: bytes, optimised: bool) -> onnxruntime.InferenceSession:
@@ -67,46 +78,64 @@ def _open_session(data: bytes, optimised: bool) -> onnxruntime.InferenceSession:
 def _wrong_outputs(session: onnxruntime.InferenceSession, trial: _Trial) -> int:
     words = trial.words
     entropy = words[:, 0] if words.shape[1] == 1 else words
-    inputs = {
-        "label": trial.labels,
-        "entropy": np.ascontiguousarray(entropy),
-        **trial.groups,
-    }
-    got = np.asarray(session.run(None, inputs)[0])
-    return int(np.count_nonzero(got != trial.outputs))
+    got = session.run(None, {**trial.inputs, "entropy": np.ascontiguousarray(entropy)})
+    wrong = np.zeros(len(words), dtype=bool)
+    for column, demanded in zip(got, trial.outputs, strict=True):
+        wrong |= np.asarray(column) != demanded
+    return int(np.count_nonzero(wrong))
 
 
 def _trials(domain: Domain, form: FileForm) -> list[_Trial]:
     at, words = form.critical_words()
     tables, rows = np.divmod(at, domain.size)
     second = np.random.default_rng(0).integers(0, 2**64, len(rows), np.uint64)
-    inputs, reached = _inputs_for_rows(domain, rows, second)
-    tried = [_trial(domain, form, inputs, (tables, reached), words, second)]
+    labels, reached = _inputs_for_rows(domain, rows, second)
+    tried = [_trial(domain, form, labels, (tables, reached), words, second)]
 
     labels, outside = _outside(domain)
     spread = np.linspace(0, len(words) - 1, _WORDS_OUTSIDE).astype(np.int64)
     some = np.tile(words[spread], (len(outside), 1))
     zeros = np.zeros(len(some), np.uint64)
-    labels, outside = (np.repeat(part, _WORDS_OUTSIDE) for part in (labels, outside))
+    labels = {name: np.repeat(column, _WORDS_OUTSIDE) for name, column in labels.items()}
+    outside = np.repeat(outside, _WORDS_OUTSIDE)
     elsewhere = np.tile(tables[spread], len(outside) // _WORDS_OUTSIDE)
     tried.append(_trial(domain, form, labels, (elsewhere, outside), some, zeros))
 
-    if isinstance(domain, RealDomain):
-        labels, second = rounding_thresholds(domain)
-        pairs = zip(labels.tolist(), second.tolist(), strict=True)
-        reached = np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
-        first = tables == 0  # any table would do: rounding comes before it
-        telling_of = rows[first], words[first], reached
+    first = tables == 0  # any table would do: rounding comes before it
+    for labels, reached, second, step in _roundings(domain):
         where = np.zeros(len(reached), np.int64)
-        for telling in _telling_words(form, *telling_of, domain.size - 1):
+        last = domain.size - 1
+        for telling in _telling_words(form, rows[first], words[first], reached, step, last):
             tried.append(_trial(domain, form, labels, (where, reached), telling, second))
     return tried
+
+
+def _roundings(
+    domain: Domain,
+) -> Iterator[tuple[Feed, NDArray[np.int64], NDArray[np.uint64], int]]:
+    """Around the points where a real label's row changes: labels [n], the rows that they must
+    reach, rounding words, and how far behind a row its neighbour lies; for each real column."""
+    if isinstance(domain, RealDomain):
+        tried, second = rounding_thresholds(domain)
+        pairs = zip(tried.tolist(), second.tolist(), strict=True)
+        reached = np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
+        yield {"label": tried}, reached, second, 1
+    if not isinstance(domain, JointDomain):
+        return
+    for j, part in enumerate(domain.parts):
+        for own, reached, second, _ in _roundings(part):
+            # The other columns stand still, each at another place.
+            places = [i % other.size for i, other in enumerate(domain.parts)]
+            still = np.full(len(reached), domain.number([*places[:j], 0, *places[j + 1 :]]))
+            labels, _ = _inputs_for_rows(domain, still, second)
+            labels[label_inputs(domain)[j]] = own["label"]
+            yield labels, still + reached * domain.strides[j], second, domain.strides[j]
 
 
 def _trial(
     domain: Domain,
     form: FileForm,
-    labels: NDArray[Any],
+    labels: Feed,
     at: tuple[NDArray[np.int64], NDArray[np.int64]],
     words: Words,
     second: NDArray[np.uint64],
@@ -117,7 +146,15 @@ def _trial(
     if domain.words_per_label == 2:
         words = np.column_stack([words, second])
     groups = {} if form.groups is None else _groups_for_tables(form.groups, tables)
-    return _Trial(labels, words, outputs, groups)
+    return _Trial({**labels, **groups}, words, _in_columns(domain, form, outputs))
+
+
+def _in_columns(domain: Domain, form: FileForm, outputs: NDArray[Any]) -> list[NDArray[Any]]:
+    """What each output of the graph must be: of combinations [n] one for each column [n]."""
+    if not isinstance(domain, JointDomain) or not answers_in_columns(domain, form.randomizer):
+        return [outputs]
+    places = zip(domain.column_values, domain.places_of(outputs), strict=True)
+    return [output_array(values)[place] for values, place in places]
 
 
 def _groups_for_tables(groups: Groups, tables: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -163,10 +200,15 @@ def rounding_thresholds(domain: RealDomain) -> tuple[NDArray[np.float64], NDArra
 
 
 def _telling_words(
-    form: FileForm, rows: NDArray[np.int64], words: Words, wanted: NDArray[np.int64], last: int
+    form: FileForm,
+    rows: NDArray[np.int64],
+    words: Words,
+    wanted: NDArray[np.int64],
+    step: int,
+    last: int,
 ) -> list[Words]:
-    """For each wanted row [n] words [n, w] that tell it from the row behind it, and from the row
-    before, as far as critical words of its own do."""
+    """For each wanted row [n] words [n, w] that tell it from the row ``step`` behind it, and from
+    the row before, as far as critical words of its own do."""
     points, where = np.unique(wanted, return_inverse=True)
     order = np.argsort(rows, kind="stable")
     start, stop = (np.searchsorted(rows[order], points, side=side) for side in ("left", "right"))
@@ -177,7 +219,7 @@ def _telling_words(
     flat = chosen.reshape(-1, chosen.shape[2])
     outputs = form.outputs_of(np.repeat(points, _CANDIDATES), flat)
     found = []
-    for other in (np.minimum(points + 1, last), np.maximum(points - 1, 0)):
+    for other in (np.minimum(points + step, last), np.maximum(points - step, 0)):
         differs = outputs != form.outputs_of(np.repeat(other, _CANDIDATES), flat)
         best = np.argmax(differs.reshape(len(points), _CANDIDATES), axis=1)
         found.append(chosen[np.arange(len(points)), best][where])
@@ -186,8 +228,24 @@ def _telling_words(
 
 def _inputs_for_rows(
     domain: Domain, rows: NDArray[np.int64], second: NDArray[np.uint64]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[Feed, NDArray[np.int64]]:
     """Labels that stand for the rows, and the rows that they must reach."""
+    if not isinstance(domain, JointDomain):
+        labels, reached = _column_for_rows(domain, rows, second)
+        return {"label": labels}, reached
+    found, total = {}, np.zeros(len(rows), np.int64)
+    columns = zip(
+        label_inputs(domain), domain.parts, domain.strides, domain.places_of(rows), strict=True
+    )
+    for name, part, stride, places in columns:
+        found[name], reached = _column_for_rows(part, places, second)
+        total += reached * stride
+    return found, total
+
+
+def _column_for_rows(
+    domain: Domain, rows: NDArray[np.int64], second: NDArray[np.uint64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if isinstance(domain, IntegerDomain):
         return rows + np.int64(domain.min), rows
     if isinstance(domain, CategoricalDomain):
@@ -197,8 +255,27 @@ def _inputs_for_rows(
     return labels, np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
 
 
-def _outside(domain: Domain) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _outside(domain: Domain) -> tuple[Feed, NDArray[np.int64]]:
     """Labels outside the domain, and the rows that the out-of-domain rule sends them to."""
+    if not isinstance(domain, JointDomain):
+        labels, rows = _column_outside(domain)
+        return {"label": labels}, rows
+    outside = [_column_outside(part) for part in domain.parts]
+    turns = 2 * max(len(rows) for _, rows in outside)
+    found: Feed = {}
+    total = np.zeros(turns, np.int64)
+    columns = zip(label_inputs(domain), domain.parts, domain.strides, outside, strict=True)
+    for j, (name, part, stride, (labels, rows)) in enumerate(columns):
+        # All columns outside at first; then each in its turn, beside others that are inside.
+        at = np.arange(turns)
+        inside, reached = _column_for_rows(part, at % part.size, np.zeros(turns, np.uint64))
+        out = (at < turns // 2) | (at % len(domain.parts) == j)
+        found[name] = np.where(out, labels[at % len(labels)], inside)
+        total += np.where(out, rows[at % len(rows)], reached) * stride
+    return found, total
+
+
+def _column_outside(domain: Domain) -> tuple[NDArray[Any], NDArray[np.int64]]:
     last = domain.size - 1
     if isinstance(domain, CategoricalDomain):
         unknown: list[Any] = ["", "\x7flabeldp: not a category"] if domain.is_text else [-(2**63)]

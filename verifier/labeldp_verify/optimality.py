@@ -45,6 +45,8 @@ def check_optimality(
     demand(loss in ("squared", "absolute", "zero_one"), f"the {loss} loss has no bound")
     rule = BiasRule(stated.over, rational(stated.amount))  # type: ignore[arg-type]  # checked next
     demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
+    amount = rule.kind in ("max", "penalty")
+    demand(amount or rule.amount == 0, "the class of the bound has no amount")
     # Slopes and biases speak of numbers; with categories, and sets, there are none.
     classes = biases is None
     demand(not classes or rule.kind == "any", "categories have no bias")

@@ -76,7 +76,7 @@ class Report:
         ]
         if not self.ok:
             return [*lines, self.verdict(name)]
-        lists = self._fields()
+        lists = self.fields
         return [
             *lines,
             f"proved by the file:  {', '.join(lists.proved)}",
@@ -118,12 +118,15 @@ class Report:
             "total": privacy.epsilon_total,
         }
 
-    def _fields(self) -> FieldLists:
+    @property
+    def fields(self) -> FieldLists:
+        """Which fields a file of this kind proves, if all checks hold, and which it declares."""
         stated = self.certificate
         return FieldLists.of(
             composition=stated is not None and stated.composition is not None,
             groups=stated is not None and stated.groups is not None,
             sets=stated is not None and stated.sets is not None,
+            joint=stated is not None and stated.joint is not None,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -131,7 +134,7 @@ class Report:
         declared, usefulness, warnings}``; name, ε and the last two are null unless all checks hold;
         usefulness is null for tables by group, too.
         """
-        fields, found = self._fields(), self.decoded
+        fields, found = self.fields, self.decoded
         holder = found or self.grouped
         return {
             "format_version": REPORT_FORMAT_VERSION,

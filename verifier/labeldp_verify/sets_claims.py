@@ -9,6 +9,7 @@ from labeldp_verify.analysis.sets import least_share_noise, share_noise
 from labeldp_verify.artifact import canonical_json
 from labeldp_verify.certificate import Certificate, ExactSetsClaims, SetsClaims, rational
 from labeldp_verify.forms import Domain, Randomizer, RealDomain, sets_of
+from labeldp_verify.forms.joint import output_values
 from labeldp_verify.report import CheckFailedError, agree, demand
 
 
@@ -41,7 +42,7 @@ def check_sets(certificate: Certificate, domain: Domain, randomizer: Randomizer)
     if sets is None:  # the labels themselves, in their order
         values = getattr(randomizer, "values", ())
         demand(
-            canonical_json(list(values)) == canonical_json(_labels(domain)),
+            canonical_json(list(values)) == canonical_json(output_values(domain)),
             "the outputs are neither sets nor the labels",
         )
     try:
@@ -76,8 +77,3 @@ def _in_words(domain: Domain, randomizer: Randomizer) -> str:
         f"each of the {len(sets.blocks):,} outputs is a set of {size} of {domain.size:,} labels; "
         "every label, and every pair of labels, is in equally many"
     )
-
-
-def _labels(domain: Domain) -> list[object]:
-    """As outputs: integers are float64."""
-    return [float(y) if isinstance(y, Fraction) else y for y in domain.labels()]

@@ -14,6 +14,7 @@ from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
     Domain,
+    JointDomain,
     Randomizer,
     TableRandomizer,
     are_numbers,
@@ -81,7 +82,9 @@ def find_shortcomings(
         outputs = set(randomizer.values)
         missing = [value for value in domain.values if value not in outputs]
         if missing:
-            names = ", ".join(clipped(one_line(str(value)), _COLUMNS) for value in missing[:_NAMED])
+            name = domain.name if isinstance(domain, JointDomain) else str
+            shown = (clipped(one_line(name(value)), _COLUMNS) for value in missing[:_NAMED])
+            names = ", ".join(shown)
             more = ", …" if len(missing) > _NAMED else ""
             count = f"{len(missing):,} of {domain.size:,} categories never come out"
             lines.append(Shortcoming("never_an_output", f"{count}: {names}{more}"))

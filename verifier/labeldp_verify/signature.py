@@ -1,7 +1,8 @@
-"""Detached Ed25519 signatures over a whole artifact.
+"""Detached signatures over a whole artifact, by an Ed25519 key or one on P-256.
 
-A signature is the 64 bytes of RFC 8032 over the bytes of the file, and keys are PEM (PKCS #8 and
-SubjectPublicKeyInfo), so that OpenSSL and other tools make and check the same files.
+Of Ed25519 a signature is the 64 bytes of RFC 8032 over the bytes of the file, and keys are PEM
+(PKCS #8 and SubjectPublicKeyInfo), so that OpenSSL and other tools make and check the same files.
+Of P-256 it is a sigstore bundle (``bundle.py``), which tools for models verify.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -18,59 +21,101 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from labeldp_verify.bundle import BundleError, key_hint, require_signed
 from labeldp_verify.errors import InputError
 
 SIGNATURE_BYTES = 64
 MAX_KEY_BYTES = 1 << 16
+PublicKey = Ed25519PublicKey | EllipticCurvePublicKey
 
 
 @dataclass(frozen=True)
 class Signed:
-    """A signature, and the public key that it must be checked with."""
+    """A signature, or a bundle with one, and the public key that it must be checked with."""
 
     signature: bytes
-    public_key: Ed25519PublicKey
+    public_key: PublicKey
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the 32 bytes of the public key."""
+        """SHA-256 (hex) of the public key: of the 32 bytes of Ed25519, of the PEM of P-256."""
+        if isinstance(self.public_key, EllipticCurvePublicKey):
+            return key_hint(self.public_key)
         raw = self.public_key.public_bytes(Encoding.Raw, PublicFormat.Raw)
         return hashlib.sha256(raw).hexdigest()
 
     def holds(self, data: bytes) -> bool:
         """Whether the holder of the private key signed exactly these bytes."""
+        return self.refusal(data) is None
+
+    def refusal(self, data: bytes) -> str | None:
+        """Why it does not hold, in plain words; None if it does."""
         try:
-            self.public_key.verify(self.signature, data)
+            if isinstance(self.public_key, EllipticCurvePublicKey):
+                require_signed(self.signature, self.public_key, data)
+            else:
+                self.public_key.verify(self.signature, data)
+        except BundleError as error:
+            return str(error)
         except InvalidSignature:
-            return False
-        return True
+            return "the key did not sign this file"
+        return None
 
 
 def signature_path(artifact: Path) -> Path:
-    """Where a signature lies by default: NAME.onnx.sig beside NAME.onnx."""
+    """Where a signature of Ed25519 lies by default: NAME.onnx.sig beside NAME.onnx."""
     return artifact.with_name(artifact.name + ".sig")
+
+
+def bundle_path(artifact: Path) -> Path:
+    """Where a bundle of P-256 lies by default: NAME.onnx.sigstore.json beside NAME.onnx."""
+    return artifact.with_name(artifact.name + ".sigstore.json")
+
+
+def path_for(artifact: Path, key: PublicKey) -> Path:
+    """Where a signature lies that is checked with this key."""
+    beside = bundle_path if isinstance(key, EllipticCurvePublicKey) else signature_path
+    return beside(artifact)
 
 
 def read_signed(signature: Path, public_key: Path) -> Signed:
     """The signature and the key; InputError if one is missing or not of its kind."""
-    key = load_public_key(_read(public_key), str(public_key))
-    return Signed(_read(signature), key)
+    return Signed(_read(signature), _read_public_key(public_key))
 
 
-def load_public_key(pem: bytes, source: str) -> Ed25519PublicKey:
-    """An Ed25519 public key from PEM; ``source`` names it in the InputError."""
+def read_signed_beside(artifact: Path, public_key: Path, signature: Path | None = None) -> Signed:
+    """The key and the signature, by default the one beside the artifact that fits the key.
+
+    Raises InputError if one is missing or not of its kind.
+    """
+    key = _read_public_key(public_key)
+    return Signed(_read(signature or path_for(artifact, key)), key)
+
+
+def _read_public_key(path: Path) -> PublicKey:
+    return load_public_key(_read(path), str(path))
+
+
+def load_public_key(pem: bytes, source: str) -> PublicKey:
+    """A public key of Ed25519 or on P-256 from PEM; ``source`` names it in the InputError."""
     try:
         key = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InputError(f"{source}: is no public key in PEM") from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise InputError(f"{source}: is no Ed25519 key; make one with: {MAKE_KEYS}")
-    return key
+    if isinstance(key, Ed25519PublicKey) or is_on_p256(key):
+        return key
+    raise InputError(f"{source}: {NO_SUCH_KEY}")
+
+
+def is_on_p256(key: object) -> TypeGuard[EllipticCurvePublicKey]:
+    """Whether this is a public key on the curve P-256."""
+    return isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1)
 
 
 MAKE_KEYS = (
     "openssl genpkey -algorithm ed25519 -out key.pem && openssl pkey -in key.pem -pubout -out "
     "public.pem"
 )
+NO_SUCH_KEY = f"is no Ed25519 key, nor one on P-256; make one with: {MAKE_KEYS}"
 
 
 def _read(path: Path) -> bytes:

@@ -58,6 +58,7 @@ from labeldp_verify.execute import run_trials
 from labeldp_verify.forms import Domain, GroupedWindows
 from labeldp_verify.forms.groups import MAX_TABLES
 from labeldp_verify.group_claims import GroupClaims
+from labeldp_verify.joint_claims import require_joint
 from labeldp_verify.limits import Limits
 from labeldp_verify.report import (
     LIMITS,
@@ -89,7 +90,7 @@ def verify_file(
     Args:
         path: the ONNX file; nothing in it is trusted.
         spec: says what in a certificate does not fit a spec (``labeldp verify --spec``).
-        signed: what the file is to be signed with (``labeldp_verify.signature.read_signed``).
+        signed: what the file is to be signed with (``signature.read_signed_beside``).
         budget: processor seconds and bytes at most; by default 20 s and 2 GB.
         limits: what else is demanded of the file.
 
@@ -238,6 +239,7 @@ class _Verification:
         demand(tables <= MAX_TABLES, "there are more groups than an artifact can have")
         charge_labels(self.certificate)
         self.domain = read_domain(self.certificate.label.domain)
+        require_joint(self.certificate, self.domain)
         return f"one certificate, canonical, format {self.certificate.format_version}"
 
     def check_tables(self) -> str:  # 3
@@ -287,6 +289,7 @@ class _Verification:
             composition=self.certificate.composition is not None,
             groups=self.certificate.groups is not None,
             sets=self.certificate.sets is not None,
+            joint=self.certificate.joint is not None,
         )
         agree(self.certificate, "fields.proved", lists.proved)
         agree(self.certificate, "fields.declared", lists.declared)
@@ -329,7 +332,8 @@ class _Verification:
 
     def check_signature(self) -> str:  # 15
         assert self.signed is not None
-        demand(self.signed.holds(self.data), "the key did not sign this file")
+        refusal = self.signed.refusal(self.data)
+        demand(refusal is None, str(refusal))
         return (
             "the holder of the key signed exactly this file, its declared fields included "
             f"(sha256 of the key {self.signed.fingerprint()[:16]}…)"

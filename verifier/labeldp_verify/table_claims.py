@@ -12,13 +12,14 @@ from labeldp_verify.analysis.bounds import exp_bounds, least_log_bound
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, rational
 from labeldp_verify.cost import charge_outputs
-from labeldp_verify.forms import Domain, Randomizer, are_numbers
+from labeldp_verify.forms import Domain, JointDomain, Randomizer, are_numbers
+from labeldp_verify.joint_claims import SUM, check_joint
 from labeldp_verify.optimality import check_optimality
 from labeldp_verify.report import agree, demand, short, up_to
 from labeldp_verify.sets_claims import check_sets
 
 MAX_EPSILON = 60
-LOSSES = ("squared", "absolute", "poisson", "zero_one")
+LOSSES = ("squared", "absolute", "poisson", "zero_one", SUM)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,11 @@ class TableClaims:
             demand(biases is not None, "categories and sets have no bias")
             agree(certificate, "utility.biases", [float(b) for b in biases or []])
         agree(certificate, "utility.output_rounding", float(self.analysis.output_rounding()))
-        bounds = self.analysis.expected_loss(domain.labels(), weights, loss, astray)
+        if isinstance(domain, JointDomain) and loss == SUM:
+            total = check_joint(certificate, domain, self.randomizer)
+            bounds = total, total
+        else:
+            bounds = self.analysis.expected_loss(domain.labels(), weights, loss, astray)
         self.use = Use(bounds, biases, square)
         return agree_on_use(certificate, bounds, self.use.largest_bias, square)
 

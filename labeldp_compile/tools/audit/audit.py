@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_verify import DEFAULT_BUDGET, Budget
+from labeldp_verify.forms import JointDomain
 from labeldp_verify.verified import DecodedGroups
 from numpy.typing import NDArray
 
@@ -35,7 +36,13 @@ from labeldp_compile.tools.audit.reference import Reference
 from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding, LabelCounts
 from labeldp_compile.tools.audit.sampling import Sampler, Tally
 from labeldp_compile.tools.audit.sequences import SequenceTests, even_set
-from labeldp_compile.tools.audit.target import ArtifactTarget, Draw, FunctionTarget, Target
+from labeldp_compile.tools.audit.target import (
+    ArtifactTarget,
+    Combinations,
+    Draw,
+    FunctionTarget,
+    Target,
+)
 from labeldp_compile.tools.inspection import decode_any, find_group, one_table
 from labeldp_compile.tools.inspection.overview import largest
 
@@ -284,6 +291,11 @@ def audit_artifact(
         decoded, target = found.table(table), ArtifactTarget(path, groups.name(table), named)
     else:
         decoded = one_table(found, path, group)
+        if isinstance(decoded.domain, JointDomain):
+            if function is not None:
+                raise InputError(f"{path}: a function takes labels of one column, and it has more")
+            names = tuple(decoded.certificate.label_columns)
+            target = ArtifactTarget(path, joint=Combinations(decoded.domain, names))
     reference = Reference(decoded, choose_labels(decoded.domain.size))
     bound = decoded.certificate.privacy.epsilon_label_bound
     claim = Claim(bound, "certified at most", decoded.domain.size, reference)

@@ -14,10 +14,13 @@ from typing import Any, Protocol
 
 import numpy as np
 from labeldp_runtime import Randomizer, RuntimeArtifactError
+from labeldp_verify.forms import JointDomain
+from labeldp_verify.forms.joint import output_array
 from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.tools.inspection import label_at
 
 _RANGE = re.compile(r"(-?[0-9]{1,15})\.\.(-?[0-9]{1,15})")
 _MOST = 10_000_000
@@ -66,6 +69,36 @@ class Target(Protocol):
         """The function from labels [n] to outputs [n]. Raises InputError."""
 
 
+_NONE = -(2**40)  # what a label that is not listed makes of a number: none that exists
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """The columns of a joint label, whose combinations are audited by their numbers."""
+
+    domain: JointDomain
+    names: tuple[str, ...]
+
+    def draw(self, randomizer: Randomizer, numbers: NDArray[np.int64]) -> Any:
+        """Private numbers [n], of combinations or of sets, for numbers of combinations [n]."""
+        places = self.domain.places_of(numbers)
+        labels = {
+            name: output_array([label_at(part, y) for y in range(part.size)])[place]
+            for name, part, place in zip(self.names, self.domain.parts, places, strict=True)
+        }
+        private: Any = randomizer(labels)
+        if not isinstance(private, dict):
+            return private
+        found = np.zeros(len(numbers), np.int64)
+        columns = zip(self.names, self.domain.column_values, self.domain.strides, strict=True)
+        for name, values, stride in columns:
+            order = np.argsort(output_array(values))
+            listed, given = output_array(values)[order], np.asarray(private[name])
+            at = np.minimum(np.searchsorted(listed, given), len(listed) - 1)
+            found += np.where(listed[at] == given, order[at] * stride, _NONE)
+        return found
+
+
 @dataclass(frozen=True)
 class ArtifactTarget:
     """An artifact as a service runs it: through labeldp-runtime, with fresh secure words.
@@ -76,6 +109,7 @@ class ArtifactTarget:
     path: Path
     group: str | None = None
     row: tuple[tuple[str, Any], ...] = ()
+    joint: Combinations | None = None
 
     @property
     def name(self) -> str:
@@ -88,6 +122,9 @@ class ArtifactTarget:
             randomizer = Randomizer.load(self.path)
         except RuntimeArtifactError as error:
             raise InputError(str(error)) from None
+        if self.joint is not None:
+            combinations = self.joint
+            return _checked(lambda labels: combinations.draw(randomizer, labels), str(self.path))
         if not self.row:
             return _checked(randomizer, str(self.path))
 

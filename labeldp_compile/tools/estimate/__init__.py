@@ -1,6 +1,7 @@
 """Aggregates of the true labels from private ones: histogram, mean, quantiles, with intervals."""
 
 from labeldp_compile.tools.estimate.aggregates import Aggregates, estimate_table
+from labeldp_compile.tools.estimate.columns import ColumnEstimates
 from labeldp_compile.tools.estimate.document import class_name
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, MIN_ROWS, Target
@@ -13,6 +14,7 @@ __all__ = [
     "MIN_ROWS",
     "Aggregates",
     "AnyEstimation",
+    "ColumnEstimates",
     "Estimation",
     "GroupCounts",
     "GroupEstimates",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from labeldp_verify import DEFAULT_BUDGET, Budget
-from labeldp_verify.forms import Domain, IntegerDomain, sets_of
+from labeldp_verify.forms import Domain, IntegerDomain
+from labeldp_verify.forms.joint import columns_of
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular import TableReader, open_table
 from labeldp_compile.tabular.group_columns import renamed
+from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.document import estimates_json
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
@@ -22,7 +24,7 @@ from labeldp_compile.tools.estimate.intervals import Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
 from labeldp_compile.tools.estimate.private_counts import count_by_table, count_outputs
 from labeldp_compile.tools.estimate.strata import AnyEstimation, GroupedEstimation, Stratified
-from labeldp_compile.tools.inspection import decode_any
+from labeldp_compile.tools.inspection import answers_with_sets, decode_any
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
@@ -32,13 +34,13 @@ class Aggregates:
     """Estimates from one column of private labels.
 
     Attributes:
-        column: of the private labels.
+        columns: of the private labels, one but for joint ones.
         target: whom the intervals are about.
         groups: all rows first, then each group by its name.
         estimation: the estimators of the artifact, and what it does not support.
     """
 
-    column: str
+    columns: list[str]
     target: Target
     groups: list[GroupEstimates]
     estimation: AnyEstimation
@@ -61,7 +63,7 @@ def _silent(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
 def estimate_table(
     artifact: Path,
     table: Path,
-    column: str | None = None,
+    column: str | Sequence[str] | None = None,
     *,
     by: str | None = None,
     group_columns: Mapping[str, str] | None = None,
@@ -72,19 +74,27 @@ def estimate_table(
 ) -> Aggregates:
     """The estimates of a table's private column, all rows together and by the groups of ``by``.
 
-    ``group_columns`` has the names of the table's columns of groups by those of the artifact (an
-    only one by ""), where they differ. ``form`` is that of a table of text; ``progress`` opens a
-    display: a name, and a number of rows if it is known. Raises VerificationError if the artifact
-    does not verify, and InputError (DataError, TooLargeError) where the input is wrong or supports
-    no estimate, or where the table says that another artifact made its labels.
+    ``column`` is the private one, or those of a joint label in its order, where they have not the
+    names of the spec. ``group_columns`` has the names of the table's columns of groups by those of
+    the artifact (an only one by ""), where they differ. ``form`` is that of a table of text;
+    ``progress`` opens a display: a name, and a number of rows if it is known. Raises
+    VerificationError if the artifact does not verify, and InputError (DataError, TooLargeError)
+    where the input is wrong or supports no estimate, or where the table says that another
+    artifact made its labels.
     """
     decoded = decode_any(artifact, budget)
-    column = column or str(decoded.certificate.label.column)
+    columns = [column] if isinstance(column, str) else list(column or ()) or _default(decoded)
+    domain = _outputs_domain(decoded)
+    if len(columns) != len(columns_of(domain)):
+        raise InputError(
+            f"{artifact}: its private labels stand in {len(columns_of(domain))} columns, and "
+            f"{len(columns)} were named"
+        )
     stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
     reader = open_table(
         table,
-        column,
-        _outputs_domain(decoded),
+        columns,
+        domain,
         all_columns=True,
         group_columns=renamed(stated, group_columns or {}),
         form=form,
@@ -94,7 +104,7 @@ def estimate_table(
         reader.require_column(by)
     try:
         if isinstance(decoded, DecodedGroups):
-            return _of_tables(decoded, reader, column, by, target, progress)
+            return _of_tables(decoded, reader, columns, by, target, progress)
         estimation = Estimation.of(decoded)
     except NotEstimableError as error:
         raise InputError(f"{artifact}: its private labels support no estimate: {error}") from None
@@ -104,12 +114,18 @@ def estimate_table(
     every = sum(group.rows for group in counts)
     with (_silent if by is None else progress)("estimating", every) as count:
         found = estimation(counts, target, count)
-    return Aggregates(column, target, found, estimation)
+    return Aggregates(columns, target, found, estimation)
+
+
+def _default(decoded: Decoded | DecodedGroups) -> list[str]:
+    """The private columns that ``labeldp randomize`` writes."""
+    labels = decoded.certificate.label_columns
+    return list(Placement.of(labels, None, one_answer=answers_with_sets(decoded)).names)
 
 
 def _outputs_domain(decoded: Decoded | DecodedGroups) -> Domain:
     """What private labels look like in a table: labels, or the numbers of sets."""
-    if isinstance(decoded, Decoded) and sets_of(decoded.randomizer) is not None:
+    if isinstance(decoded, Decoded) and answers_with_sets(decoded):
         return IntegerDomain(0, decoded.randomizer.outputs - 1)
     return decoded.domain
 
@@ -117,7 +133,7 @@ def _outputs_domain(decoded: Decoded | DecodedGroups) -> Domain:
 def _of_tables(
     decoded: DecodedGroups,
     reader: TableReader,
-    column: str,
+    columns: list[str],
     by: str | None,
     target: Target,
     progress: Progress,
@@ -130,4 +146,4 @@ def _of_tables(
     rows = sum(counted.rows for group in groups for counted in group.strata.values())
     with progress("estimating", rows) as count:
         found = estimation(groups, target, count)
-    return Aggregates(column, target, found, estimation)
+    return Aggregates(columns, target, found, estimation)

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+from labeldp_verify.forms import CategoricalDomain
 
+from labeldp_compile.tools.estimate.columns import ColumnEstimates
 from labeldp_compile.tools.estimate.estimate import GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
 from labeldp_compile.tools.estimate.inversion import LabelClasses
 from labeldp_compile.tools.estimate.strata import AnyEstimation
-from labeldp_compile.tools.inspection import Decoded, label_at
+from labeldp_compile.tools.inspection import Decoded, label_at, label_name, readable
 
 FORMAT_VERSION = "1.0"
 _LISTED = 4
@@ -20,12 +22,13 @@ _LISTED = 4
 def estimates_json(
     estimation: AnyEstimation, found: list[GroupEstimates], target: Target
 ) -> dict[str, Any]:
-    """``{format_version, artifact, target, confidence, classes, refused, groups}``.
+    """``{format_version, artifact, target, confidence, classes, refused, groups}``; of a joint
+    label a group has ``columns``, too.
 
     Classes are lists of labels; those of a histogram stand in the same order. The first group is
     all rows.
     """
-    decoded, classes = estimation.decoded, estimation.classes
+    decoded, classes = readable(estimation.decoded), estimation.classes
     labels = [label_at(decoded.domain, y) for y in range(decoded.domain.size)]
     members: list[list[Any]] = [[] for _ in range(classes.count)]
     for label, number in zip(labels, classes.of_label.tolist(), strict=True):
@@ -45,13 +48,13 @@ def estimates_json(
 def class_name(decoded: Decoded, classes: LabelClasses, number: int) -> str:
     """A class in words: its label, the ends of neighbours, or the labels themselves."""
     first, last = int(classes.first[number]), int(classes.last[number])
-    names = [str(label_at(decoded.domain, y)) for y in (first, last)]
+    names = [label_name(decoded.domain, y) for y in (first, last)]
     if first == last:
         return names[0]
     members = np.flatnonzero(classes.of_label == number)
-    if len(members) == last - first + 1 and decoded.domain.kind != "categorical":
+    if len(members) == last - first + 1 and not isinstance(decoded.domain, CategoricalDomain):
         return f"{names[0]} … {names[1]}"
-    listed = [str(label_at(decoded.domain, int(y))) for y in members[:_LISTED]]
+    listed = [label_name(decoded.domain, int(y)) for y in members[:_LISTED]]
     more = len(members) - len(listed)
     return ", ".join(listed) + (f" and {more:,} more" if more else "")
 
@@ -74,12 +77,28 @@ def _group(
             }
             for q in group.quantiles
         ]
-    return {
+    stated = {
         "group": _group_name(group.name),
         "rows": group.rows,
         "mean": None if group.mean is None else group.mean.at(0),
         "quantiles": found,
         "histogram": histogram,
+    }
+    if group.columns:
+        stated["columns"] = [_column(column) for column in group.columns]
+    return stated
+
+
+def _column(column: ColumnEstimates) -> dict[str, Any]:
+    """One column of a joint label."""
+    shares = enumerate(zip(column.labels, column.projected.tolist(), strict=True))
+    return {
+        "column": column.name,
+        "mean": None if column.mean is None else column.mean.at(0),
+        "histogram": [
+            {"label": label, **column.histogram.at(i), "projected": share}
+            for i, (label, share) in shares
+        ],
     }
 
 

@@ -9,6 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.tools.estimate.columns import (
+    ColumnEstimates,
+    ColumnEstimation,
+    column_estimations,
+)
 from labeldp_compile.tools.estimate.functionals import Quantile, quantiles
 from labeldp_compile.tools.estimate.intervals import Estimates, Target
 from labeldp_compile.tools.estimate.inversion import (
@@ -41,6 +46,7 @@ class GroupEstimates:
         histogram: [c] shares of the classes, unprojected.
         projected: [c] the shares that are a distribution.
         quantiles: one a share.
+        columns: the same of each column of a joint label.
     """
 
     name: Any
@@ -49,6 +55,7 @@ class GroupEstimates:
     histogram: Estimates | None
     projected: Floats | None
     quantiles: list[Quantile] | None
+    columns: list[ColumnEstimates] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ class Estimation:
     _mean: Mean | None = None
     _histogram: Shares | None = None
     _cumulative: Shares | None = None
+    columns: list[ColumnEstimation] = field(default_factory=list)
 
     @classmethod
     def of(cls, decoded: Decoded) -> Estimation:
@@ -104,6 +112,7 @@ class Estimation:
                 self._cumulative = cumulative_estimators(decoded, self.classes, inverse)
             except NotEstimableError as error:
                 self.refused["quantiles"] = str(error)
+            self.columns = column_estimations(decoded, self.classes, inverse)
         if self._mean is None and self._histogram is None:
             raise NotEstimableError(
                 f"no histogram: {self.refused['histogram']}; no mean: {self.refused['mean']}"
@@ -141,5 +150,11 @@ class Estimation:
         if parts.cumulative is not None and parts.projected is not None:
             found = quantiles(parts.cumulative, parts.projected)
         return GroupEstimates(
-            group.name, group.rows, parts.mean, parts.histogram, parts.projected, found
+            group.name,
+            group.rows,
+            parts.mean,
+            parts.histogram,
+            parts.projected,
+            found,
+            [column(group, target, parts.projected) for column in self.columns],
         )

@@ -14,7 +14,13 @@ import numpy as np
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.analysis.sets import set_weights
-from labeldp_verify.forms import AdditiveRandomizer, TableRandomizer, sets_of
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    CategoricalDomain,
+    JointDomain,
+    TableRandomizer,
+    sets_of,
+)
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.inspection import Decoded
@@ -78,6 +84,12 @@ def label_classes(decoded: Decoded) -> LabelClasses:
 def class_matrix(decoded: Decoded, classes: LabelClasses) -> Floats:
     """Pr[output | class] [c, m]."""
     return matrix(decoded.randomizer, classes.first.tolist())
+
+
+def in_words(domain: CategoricalDomain) -> str:
+    """What labels without an order are called."""
+    joint = isinstance(domain, JointDomain)
+    return "combinations of columns, unlike a column of numbers," if joint else "categories"
 
 
 class NotEstimableError(Exception):

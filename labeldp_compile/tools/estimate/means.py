@@ -23,6 +23,7 @@ from labeldp_compile.tools.estimate.inversion import (
     LabelClasses,
     NotEstimableError,
     class_matrix,
+    in_words,
 )
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 from labeldp_compile.tools.inspection import Decoded
@@ -104,7 +105,7 @@ def mean_estimator(decoded: Decoded, classes: LabelClasses, inverse: Inverse | N
     """Raises NotEstimableError."""
     domain = decoded.domain
     if isinstance(domain, CategoricalDomain):
-        raise NotEstimableError("categories have none")
+        raise NotEstimableError(f"{in_words(domain)} have none")
     bias = decoded.certificate.utility.largest_bias  # none of sets of numbers
     unbiased = bias is not None and bias <= _UNBIASED * float(domain.max - domain.min)
     if unbiased and inverse is None:

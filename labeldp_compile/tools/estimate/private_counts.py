@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
-from labeldp_verify.forms import AdditiveRandomizer, GroupedWindows, Randomizer
+from labeldp_verify.forms import AdditiveRandomizer, GroupedWindows, JointDomain, Randomizer
 from labeldp_verify.forms.window import Output
 from numpy.typing import NDArray
 
@@ -57,6 +57,8 @@ def count_outputs(
     names: dict[Any, int] = {}
 
     def outputs_of(batch: pa.RecordBatch) -> NDArray[np.int64]:
+        if isinstance(table.domain, JointDomain):
+            return _combinations(table, table.domain, randomizer, batch)
         return output_indices(table.path, table.column, randomizer, batch.column(table.column))
 
     keys, counts = _counted(table, outputs_of, m, group_column, names, progress)
@@ -153,7 +155,8 @@ def _counted(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Keys, group · m + output, increasing, and how often each occurs; fills ``names``."""
     keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    columns = [table.column, *table.group_names, *([group_column] if group_column else [])]
+    grouped_by = [group_column] if group_column else []
+    columns = [*table.label_columns, *table.group_names, *grouped_by]
     for batch in table.columns(list(dict.fromkeys(columns))):
         outputs = outputs_of(batch)
         groups = np.zeros(len(outputs), np.int64)
@@ -208,6 +211,29 @@ def output_indices(
             path,
             f"{column!r} holds values that this artifact does not give: is it the private column "
             "of this artifact?",
+        )
+    return indices
+
+
+def _combinations(
+    table: TableReader, domain: JointDomain, randomizer: Randomizer, batch: pa.RecordBatch
+) -> NDArray[np.int64]:
+    """[n] the index of the output in each row of several private columns. Raises DataError."""
+    assert not isinstance(randomizer, AdditiveRandomizer)
+    numbers = np.zeros(len(batch), np.int64)
+    columns = zip(table.label_columns, domain.column_values, domain.strides, strict=True)
+    for name, values, stride in columns:
+        places = output_indices(table.path, name, Values(tuple(values)), batch.column(name))
+        numbers += places * stride
+    index_of = np.full(domain.size, -1)
+    index_of[np.array(randomizer.values, dtype=np.int64)] = np.arange(randomizer.outputs)
+    indices: NDArray[np.int64] = index_of[numbers]
+    if (indices < 0).any():
+        names = ", ".join(map(repr, table.label_columns))
+        raise refused(
+            table.path,
+            f"{names} hold combinations that this artifact does not give: are they the private "
+            "columns of this artifact?",
         )
     return indices
 

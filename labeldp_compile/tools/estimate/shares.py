@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.hits import Hits
 from labeldp_compile.tools.estimate.intervals import Estimates, Target, Z, score_estimates
-from labeldp_compile.tools.estimate.inversion import Inverse, LabelClasses, NotEstimableError
+from labeldp_compile.tools.estimate.inversion import (
+    Inverse,
+    LabelClasses,
+    NotEstimableError,
+    in_words,
+)
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
 from labeldp_compile.tools.inspection import Decoded
 
@@ -50,15 +55,16 @@ class Shares:
         return score_estimates(value, variance, n, Z, self.linear.jump(projected))
 
 
-def share_estimators(inverse: Inverse) -> Shares:
-    """Of each class."""
-    return _shares(inverse, np.eye(len(inverse.table)), each_tail=False)
+def share_estimators(inverse: Inverse, indicators: Floats | None = None) -> Shares:
+    """Of each class, or of each of some sets of classes, by their ``indicators`` [c, f]."""
+    each = np.eye(len(inverse.table)) if indicators is None else indicators
+    return _shares(inverse, each, each_tail=False)
 
 
 def cumulative_estimators(decoded: Decoded, classes: LabelClasses, inverse: Inverse) -> Shares:
     """Of Pr[class ≤ j], j = 0 … c − 2, for quantiles. Raises NotEstimableError."""
     if isinstance(decoded.domain, CategoricalDomain):
-        raise NotEstimableError("categories have none")
+        raise NotEstimableError(f"{in_words(decoded.domain)} have none")
     if not classes.are_intervals:
         raise NotEstimableError("labels that are not told apart do not lie side by side")
     up_to = np.triu(np.ones((classes.count,) * 2))[:, :-1]

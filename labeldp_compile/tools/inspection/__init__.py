@@ -8,6 +8,7 @@ from labeldp_compile.tools.inspection.facts import (
     LabelFacts,
     NoiseFacts,
     OutputFacts,
+    answers_with_sets,
     decode_any,
     decode_artifact,
     find_group,
@@ -15,9 +16,11 @@ from labeldp_compile.tools.inspection.facts import (
     held,
     label_at,
     label_facts,
+    label_name,
     noise_facts,
     one_table,
     output_facts,
+    readable,
 )
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "LabelFacts",
     "NoiseFacts",
     "OutputFacts",
+    "answers_with_sets",
     "decode_any",
     "decode_artifact",
     "find_group",
@@ -34,8 +38,10 @@ __all__ = [
     "is_unbiased",
     "label_at",
     "label_facts",
+    "label_name",
     "noise_facts",
     "one_table",
     "output_facts",
+    "readable",
     "sample",
 ]

@@ -7,7 +7,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
@@ -27,6 +27,7 @@ from labeldp_verify.forms import (
     Domain,
     GroupedWindows,
     IntegerDomain,
+    JointDomain,
     Randomizer,
     RealDomain,
     WindowRandomizer,
@@ -59,6 +60,19 @@ def held(report: Report) -> Decoded | DecodedGroups:
     found = report.decoded or report.grouped
     assert found is not None
     return found
+
+
+def readable(decoded: Decoded) -> Decoded:
+    """The same with the combinations of a joint label by their names, as text categories."""
+    domain, randomizer = decoded.domain, decoded.randomizer
+    if not isinstance(domain, JointDomain):
+        return decoded
+    names = [domain.name(number) for number in domain.values]
+    if sets_of(randomizer) is None and not isinstance(randomizer, AdditiveRandomizer):
+        outputs = tuple(names[int(number)] for number in randomizer.values)
+        randomizer = replace(randomizer, values=outputs)
+    named = CategoricalDomain(tuple(names), names[int(domain.default)])
+    return Decoded(named, randomizer, decoded.certificate, decoded.sha256)
 
 
 def decode_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Decoded:
@@ -108,10 +122,27 @@ def _how(decoded: DecodedGroups) -> str:
     return f"as in --group {names}, or --group other for all rows that are not listed"
 
 
-def has_whole_outputs(randomizer: Randomizer | GroupedWindows) -> bool:
-    """Whether every output is a whole number that float64 and int64 both hold."""
+def answers_with_sets(decoded: Decoded | DecodedGroups) -> bool:
+    """Whether private labels are numbers of sets; tables by group never answer so."""
+    return isinstance(decoded, Decoded) and sets_of(decoded.randomizer) is not None
+
+
+def label_name(domain: Domain, index: int) -> str:
+    """A label in words."""
+    return domain.name(index) if isinstance(domain, JointDomain) else str(label_at(domain, index))
+
+
+def has_whole_outputs(decoded: Decoded | DecodedGroups) -> list[bool]:
+    """Of each private column whether all outputs are whole numbers that float64 and int64 hold."""
+    domain, randomizer = decoded.domain, decoded.randomizer
+    if answers_with_sets(decoded) or not isinstance(domain, JointDomain):
+        return [_is_whole(randomizer)]
+    return [isinstance(part, IntegerDomain) for part in domain.parts]
+
+
+def _is_whole(randomizer: Randomizer | GroupedWindows) -> bool:
     if isinstance(randomizer, GroupedWindows):
-        return all(map(has_whole_outputs, randomizer.windows))
+        return all(map(_is_whole, randomizer.windows))
     if isinstance(randomizer, AdditiveRandomizer):
         parts = randomizer.origin, randomizer.unit
         reach = max(abs(randomizer.low), abs(randomizer.high)) * abs(parts[1]) + abs(parts[0])

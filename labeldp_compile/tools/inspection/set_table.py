@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
-from labeldp_verify.forms import sets_of
+from labeldp_verify.forms import Domain, IntegerDomain, JointDomain, sets_of
 from labeldp_verify.verified import Decoded
 
 from labeldp_compile.errors import InputError
@@ -32,20 +33,42 @@ def require_table_name(path: Path) -> None:
 
 
 def write_sets(decoded: Decoded, path: Path, file: BinaryIO) -> int:
-    """Write a row for each label in each set: the columns ``set`` and ``label``; their number.
+    """Write a row for each label in each set; returns their number.
 
-    ``path`` says in which format.
+    The columns are ``set`` and ``label``; of a joint label ``set`` and those of the label. ``path``
+    says in which format.
     """
     sets, named = sets_of(decoded.randomizer), format_of(path)
     assert named is not None
-    labels = [label_at(decoded.domain, y) for y in range(decoded.domain.size)]
-    numbers, names = list(labels), labels  # each label is a set of its own
-    if sets is not None:
+    domain = decoded.domain
+    pairs: list[tuple[Any, int]] = [(label_at(domain, y), y) for y in range(domain.size)]
+    if sets is not None:  # otherwise each label is a set of its own
         pairs = [(o, y) for o in range(len(sets.blocks)) for y in sets.members(o)]
-        numbers, names = [o for o, _ in pairs], [labels[y] for _, y in pairs]
-    table = pa.table({COLUMNS[0]: pa.array(numbers), COLUMNS[1]: pa.array(names)})
+    rows = [y for _, y in pairs]
+    table = pa.table(
+        [pa.array([name for name, _ in pairs]), *_labels(domain, rows)],
+        [COLUMNS[0], *_names(decoded)],
+    )
     if named.delimiter is None:
         pq.write_table(table, file)
     else:
         pc.write_csv(table, file, pc.WriteOptions(delimiter=named.delimiter))
-    return len(numbers)
+    return len(pairs)
+
+
+def _names(decoded: Decoded) -> list[str]:
+    joint = decoded.certificate.joint
+    return [COLUMNS[1]] if joint is None else decoded.certificate.label_columns
+
+
+def _labels(domain: Domain, rows: list[int]) -> list[pa.Array]:
+    """The labels of some rows; of a joint label by its columns."""
+    if not isinstance(domain, JointDomain):
+        return [pa.array([label_at(domain, y) for y in rows])]
+    places = domain.places_of(np.array(rows, dtype=np.int64))
+    found = []
+    for values, part, at in zip(domain.column_values, domain.parts, places, strict=True):
+        whole = isinstance(part, IntegerDomain)
+        listed = [int(value) for value in values] if whole else values
+        found.append(pa.array(listed).take(pa.array(at)))
+    return found

@@ -31,6 +31,7 @@ LOSSES = {
     "absolute": "noisy label loss: mean of |output − label|",
     "poisson": "noisy label loss: mean of output − label · ln output",
     "zero_one": "noisy label loss: share of changed labels",
+    "sum": "noisy label loss: weighted sum of the columns' losses",
 }
 _DPI = 150
 _FAR_APART = 4  # the largest over the least number

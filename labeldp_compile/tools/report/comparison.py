@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.printable import clipped
@@ -139,18 +140,34 @@ def _same_loss(point: Point, certificate: Certificate) -> bool:
     return abs(point.loss - own) <= _SAME * abs(own)
 
 
+def _label(certificate: Certificate) -> dict[str, Any]:
+    """The spec's label; of a joint one with the losses of its columns, if they are summed."""
+    domain = certificate.label.domain
+    if certificate.joint is None:
+        return _column("label", domain)
+    columns = []
+    for claims, part in zip(certificate.joint.columns, domain["columns"], strict=True):
+        weight = None if claims.weight is None else Decimal(float(Fraction(claims.weight)))
+        columns.append({**_column(claims.name, part), "loss": claims.loss, "weight": weight})
+    return {"columns": columns}
+
+
+def _column(name: str, domain: dict[str, Any]) -> dict[str, Any]:
+    stated = dict(domain)
+    rule = stated.pop("out_of_domain")
+    stated.pop("rounding", None)  # each mechanism has its own; the loss is over the grid points
+    return {"column": name, "domain": stated, "out_of_domain": rule}
+
+
 def _spec(decoded: Decoded) -> Spec:
     """A spec with the file's labels, loss and prior; ε of the label is given beside it."""
     certificate = decoded.certificate
-    stated = dict(certificate.label.domain)
-    rule = stated.pop("out_of_domain")
-    stated.pop("rounding", None)  # each mechanism has its own; the loss is over the grid points
     weights = [Decimal(weight) for weight in certificate.prior.weights]
     return Spec.model_validate(
         {
             "version": 1,
             "name": "compared",
-            "label": {"column": "label", "domain": stated, "out_of_domain": rule},
+            "label": _label(certificate),
             "loss": certificate.utility.loss,
             "privacy": {"epsilon": certificate.privacy.epsilon_label},
             "prior": {"kind": "public", "weights": weights},

@@ -10,7 +10,7 @@ from labeldp_verify.budget import naming
 from labeldp_verify.signature import Signed
 
 from labeldp_compile.spec_match import spec_check
-from labeldp_compile.tools.inspection import Decoded, find_group, one_table
+from labeldp_compile.tools.inspection import Decoded, find_group, one_table, readable
 from labeldp_compile.tools.inspection.overview import largest
 
 
@@ -62,7 +62,7 @@ def examine(
     return Findings(
         file=path.name,
         report=report,
-        decoded=decoded,
+        decoded=None if decoded is None else readable(decoded),
         spec=None if source is None else source.decode("utf-8", errors="replace"),
         signer=None if signed is None else signed.fingerprint(),
         table=table,

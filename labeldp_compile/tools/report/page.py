@@ -346,7 +346,7 @@ def _says(certificate: Certificate) -> Iterator[tuple[str, str]]:
     """Keys of a spec, and their values as the certificate states them."""
     label, privacy = certificate.label, certificate.privacy
     yield "name", certificate.name
-    yield "label.column", label.column
+    yield from (("label.column", column) for column in certificate.label_columns)
     for key, value in label.domain.items():
         yield f"label.{key if key == 'out_of_domain' else f'domain.{key}'}", _value(value)
     yield "loss", certificate.utility.loss

@@ -240,7 +240,7 @@ def bin_edges(decoded: Decoded, starts: list[int]) -> list[float]:
 
 def name_label_axis(axes: Any, decoded: Decoded) -> None:
     """The ticks and the title of the horizontal axis."""
-    column = clipped(decoded.certificate.label.column, 40)
+    column = clipped(", ".join(decoded.certificate.label_columns), 40)
     domain = decoded.domain
     if isinstance(domain, CategoricalDomain):
         place = "" if domain.size <= _MAX_NAMES else ", by place in the spec"

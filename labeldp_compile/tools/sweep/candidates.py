@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from labeldp_verify.forms import CategoricalDomain, JointDomain
+
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import BY_DEFAULT, KINDS, all_mechanisms, mechanism_class
 from labeldp_compile.mechanisms.mechanism import Mechanism
@@ -42,14 +44,19 @@ def find_candidates(spec: Spec, asked: Sequence[str] | None) -> Candidates:
 
 def frontier_candidates(spec: Spec) -> list[Mechanism]:
     """From unbiased to RR-on-Bins by falling penalties on bias; InputError if it has no meaning."""
-    if spec.loss != "squared" or spec.label.domain.kind == "categorical":
+    if spec.loss != "squared" or isinstance(spec.domain, CategoricalDomain):
         raise InputError("--bias-frontier is for numbers with loss: squared")
     return [point for mechanism in all_mechanisms() for point in mechanism.frontier()]
 
 
 def _all_kinds(spec: Spec) -> list[tuple[str, str]]:
     named = spec.named_mechanism.kind
-    return [(kind, "") for kind in KINDS if kind == named or kind in BY_DEFAULT]
+    joint = isinstance(spec.domain, JointDomain)
+    return [
+        (kind, "")
+        for kind in KINDS
+        if kind == named or (kind in BY_DEFAULT and not (joint and not mechanism_class(kind).joins))
+    ]
 
 
 def _kind(text: str) -> tuple[str, str]:

@@ -7,6 +7,8 @@
 //   auto by_group = other.randomize<double>(labels, {{"age", ages}, {"work", works}});
 //   // of an artifact that answers with sets of labels, by their numbers:
 //   std::vector<std::string> classes = by_sets.members<std::string>(std::int64_t{7});
+//   // of an artifact whose labels have several columns:
+//   auto columns = joint.randomize({{"converted", converted}, {"value", values}});
 //
 // Randomizing one label twice spends its ε twice.
 
@@ -18,9 +20,12 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -45,27 +50,42 @@ inline std::string printable(const nlohmann::json& value) {
   return (value.is_string() ? text.substr(1, text.size() - 2) : text).substr(0, 200);
 }
 
-/// A column of public groups, one a label; it must live until the call returns. Listed groups are
-/// std::int64_t or std::string, numbers for bands double; std::nullopt is no listed group.
-class Groups {
+/// A column of labels or of public groups, one a row; it must live until the call returns. Integers
+/// and integer categories are std::int64_t, text std::string, real numbers and those for bands
+/// double; std::nullopt is a null label, or no listed group.
+class Column {
  public:
   template <class T>
-  Groups(const std::vector<T>& values) : values_(&values) {}
+  using Pointer = const std::vector<T>*;
+  using AnyPointer = std::variant<Pointer<std::int64_t>, Pointer<double>, Pointer<std::string>,
+                                  Pointer<std::optional<std::int64_t>>,
+                                  Pointer<std::optional<double>>,
+                                  Pointer<std::optional<std::string>>>;
+
+  template <class T, class = std::enable_if_t<std::is_constructible_v<AnyPointer, Pointer<T>>>>
+  Column(const std::vector<T>& values) : values_(&values) {}
   template <class T>
-  Groups(const std::vector<T>&&) = delete;  // which would not live so long
+  Column(const std::vector<T>&&) = delete;  // which would not live so long
 
  private:
   friend class Randomizer;
-  template <class T>
-  using Values = const std::vector<T>*;
-  std::variant<Values<std::int64_t>, Values<double>, Values<std::string>,
-               Values<std::optional<std::int64_t>>, Values<std::optional<double>>,
-               Values<std::optional<std::string>>>
-      values_;
-};
+  std::size_t size() const {
+    return std::visit([](const auto* values) { return values->size(); }, values_);
+  }
 
-/// The columns of groups by their names.
-using Columns = std::map<std::string, Groups>;
+  AnyPointer values_;
+};
+using Groups = Column;
+
+/// Columns by their names.
+using Columns = std::map<std::string, Column>;
+
+/// A private column.
+using Values =
+    std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>>;
+
+/// A label of several columns, one value a column.
+using Combination = std::vector<std::variant<std::int64_t, double, std::string>>;
 
 /// A compiled label randomizer: fresh secure words at every call. Calls are thread-safe.
 class Randomizer {
@@ -81,14 +101,24 @@ class Randomizer {
       Ort::SessionOptions options;
       options.SetIntraOpNumThreads(1).SetInterOpNumThreads(1).SetLogSeverityLevel(4);
       session_ = Ort::Session(environment(), bytes.data(), bytes.size(), options);
-      label_type_ = session_.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetElementType();
-      output_type_ = session_.GetOutputTypeInfo(0).GetTensorTypeAndShapeInfo().GetElementType();
-      const auto shape = session_.GetInputTypeInfo(1).GetTensorTypeAndShapeInfo().GetShape();
-      width_ = shape.size() == 1 ? 1 : static_cast<std::size_t>(shape.at(1));
       Ort::AllocatorWithDefaultOptions allocator;
-      for (std::size_t i = 2; i < session_.GetInputCount(); ++i) {
-        const auto type = session_.GetInputTypeInfo(i).GetTensorTypeAndShapeInfo().GetElementType();
-        groups_.push_back({"", session_.GetInputNameAllocated(i, allocator).get(), type, {}});
+      std::vector<Part>* parts = &labels_;  // which are before the words, as groups are behind them
+      for (std::size_t i = 0; i < session_.GetInputCount(); ++i) {
+        const std::string name = session_.GetInputNameAllocated(i, allocator).get();
+        const auto info = session_.GetInputTypeInfo(i);
+        const auto tensor = info.GetTensorTypeAndShapeInfo();
+        if (name != "entropy") {
+          parts->push_back({"", name, tensor.GetElementType(), {}});
+          continue;
+        }
+        const auto shape = tensor.GetShape();
+        width_ = shape.size() == 1 ? 1 : static_cast<std::size_t>(shape.at(1));
+        parts = &groups_;
+      }
+      for (std::size_t i = 0; i < session_.GetOutputCount(); ++i) {
+        const auto info = session_.GetOutputTypeInfo(i);
+        const auto type = info.GetTensorTypeAndShapeInfo().GetElementType();
+        outputs_.push_back({"", session_.GetOutputNameAllocated(i, allocator).get(), type, {}});
       }
     } catch (const std::exception&) {
       throw ArtifactError(path + ": is no file that onnxruntime loads");
@@ -99,13 +129,11 @@ class Randomizer {
     }
     try {
       certificate_ = nlohmann::json::parse(metadata("labeldp.certificate"));
-      const auto& domain = certificate_.at("label").at("domain");
-      const auto& rule = domain.at("out_of_domain");
-      missing_ = rule == "clamp" ? domain.at("min") : rule.at("default");
+      if (!name_labels()) throw ArtifactError(path + ": its certificate is damaged");
       if (!certificate_.at("insecure").is_null()) {
         throw ArtifactError(path + ": made for tests only: " + printable(certificate_["insecure"]));
       }
-      if (!name_groups() || !read_sets()) {
+      if (!name_groups() || !read_sets() || !has_outputs()) {
         throw ArtifactError(path + ": its certificate is damaged");
       }
       vectors = nlohmann::json::parse(metadata("labeldp.self_test"));
@@ -123,7 +151,17 @@ class Randomizer {
   /// What stands in for a null label, by the artifact's out-of-domain rule.
   template <class Label>
   Label missing() const {
-    return missing_.get<Label>();
+    require_one_column();
+    return labels_[0].missing.get<Label>();
+  }
+
+  /// The same in a column of the labels. Throws std::invalid_argument if none has this name.
+  template <class Label>
+  Label missing(const std::string& column) const {
+    for (const auto& part : labels_) {
+      if (part.name == column) return part.missing.get<Label>();
+    }
+    throw std::invalid_argument("the labels have no such column");
   }
 
   /// Private labels. Label is std::int64_t, double or std::string, and Output double, the type of
@@ -138,21 +176,26 @@ class Randomizer {
   template <class Output, class Label>
   std::vector<Output> randomize(const std::vector<Label>& labels,
                                 const Columns& columns = {}) const {
-    std::vector<std::uint64_t> words(std::min(labels.size(), kChunk) * width_);
-    return in_chunks<Output>(labels, columns, [&](std::size_t, std::size_t count) {
-      const int size = static_cast<int>(count * width_ * sizeof(std::uint64_t));
-      if (RAND_bytes(reinterpret_cast<unsigned char*>(words.data()), size) != 1) {
-        throw std::runtime_error("the secure random generator failed");
-      }
-      return words.data();
-    });
+    return answer<Output>(labels, columns, fresh_words());
   }
 
   /// As above, where labels may be null: std::nullopt follows the out-of-domain rule, too.
   template <class Output, class Label>
   std::vector<Output> randomize(const std::vector<std::optional<Label>>& labels,
                                 const Columns& columns = {}) const {
-    return randomize<Output>(without_nulls<Output>(labels), columns);
+    return answer<Output>(labels, columns, fresh_words());
+  }
+
+  /// Private columns by their names, of an artifact whose labels have several: `labels` are the
+  /// `label_columns()` by name. std::invalid_argument unless each has its type and one label a row.
+  std::map<std::string, Values> randomize(const Columns& labels) const {
+    return by_name(answers(label_inputs<Combination>(labels), fresh_words()));
+  }
+
+  /// As above, where private labels are numbers of sets: Output is std::int64_t.
+  template <class Output>
+  std::vector<Output> randomize(const Columns& labels) const {
+    return only<Output>(answers(label_inputs<Output>(labels), fresh_words()));
   }
 
   /// As `randomize`, with words that the caller brings, for tests: each label takes its share in
@@ -161,24 +204,32 @@ class Randomizer {
   std::vector<Output> apply_words(const std::vector<Label>& labels,
                                   std::vector<std::uint64_t> words,
                                   const Columns& columns = {}) const {
-    if (words.size() != labels.size() * width_) {
-      throw std::invalid_argument("expected " + std::to_string(width_) + " words for each label");
-    }
-    return in_chunks<Output>(labels, columns, [&](std::size_t start, std::size_t) {
-      return words.data() + start * width_;
-    });
+    return answer<Output>(labels, columns, given_words(words, labels.size()));
   }
 
   template <class Output, class Label>
   std::vector<Output> apply_words(const std::vector<std::optional<Label>>& labels,
                                   std::vector<std::uint64_t> words,
                                   const Columns& columns = {}) const {
-    return apply_words<Output>(without_nulls<Output>(labels), std::move(words), columns);
+    return answer<Output>(labels, columns, given_words(words, labels.size()));
+  }
+
+  std::map<std::string, Values> apply_words(const Columns& labels,
+                                            std::vector<std::uint64_t> words) const {
+    const Inputs inputs = label_inputs<Combination>(labels);
+    return by_name(answers(inputs, given_words(words, inputs[0].size())));
+  }
+
+  template <class Output>
+  std::vector<Output> apply_words(const Columns& labels, std::vector<std::uint64_t> words) const {
+    const Inputs inputs = label_inputs<Output>(labels);
+    return only<Output>(answers(inputs, given_words(words, inputs[0].size())));
   }
 
   /// The labels in a private label, where private labels are sets of them, in the order of the
   /// domain: Label is std::int64_t or std::string, and Output as in `randomize`. Subset selection
-  /// answers with the number of a set, or, at a large ε, with a label, which is a set of one.
+  /// answers with the number of a set, or, at a large ε, with a label, which is a set of one. Where
+  /// labels have several columns, a label is a Combination, and so is a private one at a large ε.
   ///
   /// Throws std::invalid_argument for an artifact of another mechanism, whose private labels are no
   /// sets, for other types, and for what is no private label of this artifact.
@@ -190,86 +241,201 @@ class Randomizer {
       if (!sets_) {
         throw std::invalid_argument("the private labels of this artifact are no sets of labels");
       }
-      require_types<Output, Label>();
-      return sets_->blocks.empty() ? sets_->template one<Label>(output)
-                                   : sets_->template of<Label>(output);
+      std::vector<Label> labels;
+      if constexpr (kIsLabel<Label> && kIsLabel<Output>) {
+        require_types(is_type<Label>(labels_) && is_type<Output>(outputs_));
+        for (const std::uint64_t number : sets_->members(output)) {
+          labels.push_back(sets_->label<Label>(number));
+        }
+      }
+      require_types(kIsLabel<Label> && kIsLabel<Output>);
+      return labels;
     }
   }
 
   /// Element type of the labels: int64, double or string.
-  ONNXTensorElementDataType label_type() const { return label_type_; }
-
-  /// Element type of the private labels: double, or the type of the categories.
-  ONNXTensorElementDataType output_type() const { return output_type_; }
-
-  /// The columns that the groups come from; none if there is one table for all labels.
-  std::vector<std::string> group_columns() const {
-    std::vector<std::string> names;
-    for (const auto& column : groups_) names.push_back(column.name);
-    return names;
+  ONNXTensorElementDataType label_type() const {
+    require_one_column();
+    return labels_[0].type;
   }
 
+  /// Element type of the private labels: double, or the type of the categories.
+  ONNXTensorElementDataType output_type() const {
+    if (outputs_.size() > 1) require_one_column();
+    return outputs_[0].type;
+  }
+
+  /// The same of each column of the labels, and of each private column (of sets there is one).
+  std::vector<ONNXTensorElementDataType> label_types() const { return types(labels_); }
+  std::vector<ONNXTensorElementDataType> output_types() const { return types(outputs_); }
+
+  /// The columns that the labels come from: one, or those of a label of several.
+  std::vector<std::string> label_columns() const { return names(labels_); }
+
+  /// The columns that the groups come from; none if there is one table for all labels.
+  std::vector<std::string> group_columns() const { return names(groups_); }
+
  private:
-  struct GroupInput {
-    std::string name, input;
+  /// A column of labels, groups or private labels.
+  struct Part {
+    std::string name, graph_name;
     ONNXTensorElementDataType type;
-    nlohmann::json unlisted;  // stands in for a null
+    nlohmann::json missing;  // stands in for a null
   };
 
-  /// Sets of the labels of a domain: of `categories`, or of the integers from `min` on.
-  struct Sets {
+  using Inputs = std::vector<Column>;  // in the order of the graph's
+  using Words = std::function<std::uint64_t*(std::size_t start, std::size_t count)>;
+  using Label = Combination::value_type;
+
+  /// The labels of one column: `categories`, or the integers from `min` on, or a grid of doubles.
+  struct Domain {
     nlohmann::json categories = nlohmann::json::array();
     std::int64_t min = 0;
-    std::uint64_t count = 0;          // of labels
+    double first = 0, last = 0;  // of the grid, if these differ
+    std::uint64_t count = 0;
+
+    Label label(std::uint64_t place) const {
+      if (first != last) return grid_point(first, last, count - 1, place);
+      if (categories.empty()) return min + static_cast<std::int64_t>(place);
+      const auto& category = categories[static_cast<std::size_t>(place)];
+      return category.is_string() ? Label(category.get<std::string>())
+                                  : Label(category.get<std::int64_t>());
+    }
+
+    /// The place of a private label, which of integers is a double; `count` if it is none.
+    std::uint64_t place(const Label& output) const {
+      if (!categories.empty()) {
+        std::uint64_t i = 0;
+        while (i < count && label(i) != output) ++i;
+        return i;
+      }
+      const auto* whole = std::get_if<std::int64_t>(&output);
+      const auto* number = std::get_if<double>(&output);
+      if (first != last) {
+        if (!number || !(*number >= first && *number <= last)) return count;
+        const double steps = (*number - first) / (last - first) * static_cast<double>(count - 1);
+        const auto nearest = static_cast<std::uint64_t>(std::llround(steps));
+        return label(nearest) == output ? nearest : count;
+      }
+      const std::int64_t max = min + static_cast<std::int64_t>(count) - 1;
+      if (whole) return *whole >= min && *whole <= max ? distance(min, *whole) : count;
+      const bool inside = number && *number >= static_cast<double>(min) &&
+                          *number <= static_cast<double>(max) && std::floor(*number) == *number;
+      return inside ? distance(min, static_cast<std::int64_t>(*number)) : count;
+    }
+
+    static std::uint64_t distance(std::int64_t from, std::int64_t to) {
+      return static_cast<std::uint64_t>(to - from);
+    }
+  };
+
+  /// Sets of labels, by their numbers: of several columns the last moves fastest.
+  struct Sets {
+    std::vector<Domain> columns;
+    std::uint64_t count = 1;          // of labels
     std::vector<std::string> blocks;  // each a number in hex, bit i for label i; none: the labels
 
     template <class Label>
-    Label label(std::uint64_t i) const {
-      if (!categories.empty()) return categories[static_cast<std::size_t>(i)].get<Label>();
-      if constexpr (std::is_same_v<Label, std::string>) {
-        throw std::invalid_argument("the labels are numbers");
+    Label label(std::uint64_t number) const {
+      Combination labels(columns.size());
+      for (std::size_t i = columns.size(); i-- > 0; number /= columns[i].count) {
+        labels[i] = columns[i].label(number % columns[i].count);
+      }
+      if constexpr (std::is_same_v<Label, Combination>) {
+        return labels;
       } else {
-        return static_cast<Label>(min + static_cast<std::int64_t>(i));
+        return std::get<Label>(labels[0]);
       }
     }
 
-    /// The labels in the set of a number.
-    template <class Label, class Output>
-    std::vector<Label> of(const Output& output) const {
-      if constexpr (!std::is_same_v<Output, std::string>) {
-        if (output >= 0 && output < static_cast<Output>(blocks.size())) {
+    /// The numbers of the labels in a private label.
+    template <class Output>
+    std::vector<std::uint64_t> members(const Output& output) const {
+      if constexpr (std::is_same_v<Output, Combination>) {
+        return {number(output)};
+      } else if (blocks.empty()) {
+        return {number({output})};
+      } else if constexpr (std::is_same_v<Output, std::int64_t>) {
+        if (output >= 0 && output < static_cast<std::int64_t>(blocks.size())) {
           const std::string& block = blocks[static_cast<std::size_t>(output)];
-          std::vector<Label> labels;
+          std::vector<std::uint64_t> numbers;
           for (std::uint64_t i = 0; i < count; ++i) {
             const char digit = block[block.size() - 1 - static_cast<std::size_t>(i / 4)];
-            if (hex_value(digit) >> (i % 4) & 1) labels.push_back(label<Label>(i));
+            if (hex_value(digit) >> (i % 4) & 1) numbers.push_back(i);
           }
-          return labels;
+          return numbers;
         }
       }
       throw std::invalid_argument("expected the number of a set, 0 to " +
                                   std::to_string(blocks.size() - 1));
     }
 
-    /// The label itself, where private labels are labels.
-    template <class Label, class Output>
-    std::vector<Label> one(const Output& output) const {
-      if constexpr (std::is_same_v<Label, Output>) {
-        for (const auto& category : categories) {
-          if (category.get<Label>() == output) return {output};
-        }
+    /// The number of a private label, where these are labels.
+    std::uint64_t number(const Combination& output) const {
+      std::uint64_t result = 0;
+      bool is_label = output.size() == columns.size();
+      for (std::size_t i = 0; is_label && i < columns.size(); ++i) {
+        const std::uint64_t place = columns[i].place(output[i]);
+        is_label = place < columns[i].count;
+        result = result * columns[i].count + place;
       }
-      if constexpr (std::is_arithmetic_v<Label> && std::is_arithmetic_v<Output>) {
-        const std::int64_t max = min + static_cast<std::int64_t>(count) - 1;
-        const bool inside = output >= static_cast<Output>(min) && output <= static_cast<Output>(max);
-        if (categories.empty() && inside) {
-          const auto whole = static_cast<std::int64_t>(output);
-          if (static_cast<Output>(whole) == output) return {static_cast<Label>(whole)};
-        }
-      }
-      throw std::invalid_argument("this is no private label of the artifact");
+      if (!is_label) throw std::invalid_argument("this is no private label of the artifact");
+      return result;
     }
   };
+
+  /// A sum of doubles, times 2^1138, of digits of 32 bits, the least first; of a negative one the
+  /// complement.
+  using Fixed = std::array<std::uint32_t, 69>;
+
+  /// sum += other · factor.
+  static void add(Fixed& sum, const Fixed& other, std::int64_t factor) {
+    std::int64_t carry = 0;
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      const std::int64_t total = carry + sum[i] + factor * other[i];
+      sum[i] = static_cast<std::uint32_t>(total);
+      carry = total >> 32;
+    }
+  }
+
+  static Fixed fixed(double x) {
+    int exponent;
+    const double mantissa = std::frexp(std::abs(x), &exponent);
+    const auto bits = static_cast<std::uint64_t>(std::ldexp(mantissa, 53));
+    Fixed size{}, value{};
+    for (int bit = 0; bit < 53; ++bit) {
+      const int at = 1138 + exponent - 53 + bit;
+      size[at / 32] |= static_cast<std::uint32_t>(bits >> bit & 1) << at % 32;
+    }
+    add(value, size, x < 0 ? -1 : 1);
+    return value;
+  }
+
+  /// The double nearest to first + (last − first)·i/steps, halves to the even one, as Python has
+  /// it. What the division cuts off decides nothing: steps have 20 bits, so that a quotient of
+  /// which 63 bits are 0 is exact.
+  static double grid_point(double first, double last, std::uint64_t steps, std::uint64_t i) {
+    Fixed sum{}, size{};
+    add(sum, fixed(first), static_cast<std::int64_t>(steps - i));
+    add(sum, fixed(last), static_cast<std::int64_t>(i));
+    const int sign = sum.back() >> 31 ? -1 : 1;
+    add(size, sum, sign);
+    std::uint64_t rest = 0;
+    for (std::size_t digit = size.size(); digit-- > 0; rest %= steps) {
+      rest = rest << 32 | size[digit];
+      size[digit] = static_cast<std::uint32_t>(rest / steps);
+    }
+    const auto bit = [&](int at) { return size[at / 32] >> at % 32 & 1; };
+    int top = 32 * static_cast<int>(size.size()) - 1;
+    while (top > 0 && !bit(top)) --top;
+    const int shift = std::max(top - 52, 64);  // the bits to round away
+    std::uint64_t whole = 0;
+    for (int at = top; at >= shift; --at) whole = whole << 1 | bit(at);
+    bool is_more = false;
+    for (int at = shift - 2; at >= 0 && !is_more; --at) is_more = bit(at);
+    if (bit(shift - 1) && (is_more || (whole & 1))) ++whole;
+    return sign * std::ldexp(static_cast<double>(whole), shift - 1138);
+  }
 
   static unsigned hex_value(char digit) {
     return static_cast<unsigned>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
@@ -277,6 +443,7 @@ class Randomizer {
 
   static constexpr std::size_t kChunk = 1 << 15;  // the tensors of one chunk stay in a core's cache
   static constexpr std::int64_t kExact = std::int64_t{1} << 53;  // integers that doubles hold
+  static constexpr std::int64_t kMaxPoints = std::int64_t{1} << 20;  // of a grid
   static constexpr std::streamoff kMaxFileBytes = std::streamoff{64} << 20;
 
   static Ort::Env& environment() {
@@ -349,21 +516,64 @@ class Randomizer {
     }
   }
 
-  template <class Output, class Label>
-  void require_types() const {
-    if (element_type<Label>() != label_type_ || element_type<Output>() != output_type_) {
-      throw std::invalid_argument("the artifact has labels or outputs of another type");
+  template <class T>
+  static constexpr bool kIsLabel =
+      std::is_same_v<T, Combination> || std::is_constructible_v<Values, std::vector<T>>;
+
+  /// Whether labels are of a type; of several columns they are combinations.
+  template <class T>
+  static bool is_type(const std::vector<Part>& parts) {
+    if constexpr (std::is_same_v<T, Combination>) {
+      return parts.size() > 1;
+    } else {
+      return parts.size() == 1 && parts[0].type == element_type<T>();
     }
   }
 
-  template <class Output, class Label>
-  std::vector<Label> without_nulls(const std::vector<std::optional<Label>>& labels) const {
-    require_types<Output, Label>();
-    const Label null = missing<Label>();
-    std::vector<Label> values;
-    values.reserve(labels.size());
-    for (const auto& label : labels) values.push_back(label.value_or(null));
-    return values;
+  static void require_types(bool hold) {
+    if (!hold) throw std::invalid_argument("the artifact has labels or outputs of another type");
+  }
+
+  void require_one_column() const {
+    if (labels_.size() == 1) return;
+    throw std::invalid_argument("the artifact's labels have several columns: give these by name");
+  }
+
+  static std::vector<std::string> names(const std::vector<Part>& parts) {
+    std::vector<std::string> names;
+    for (const auto& part : parts) names.push_back(part.name);
+    return names;
+  }
+
+  static std::vector<ONNXTensorElementDataType> types(const std::vector<Part>& parts) {
+    std::vector<ONNXTensorElementDataType> types;
+    for (const auto& part : parts) types.push_back(part.type);
+    return types;
+  }
+
+  /// Gives the inputs of labels the names of the certificate; false if it has not as many.
+  bool name_labels() {
+    const auto& label = certificate_.at("label");
+    const auto& domain = label.at("domain");
+    const auto joint = certificate_.find("joint");
+    const bool is_joint = domain.at("kind") == "joint";
+    if (is_joint != (labels_.size() > 1) || is_joint != (joint != certificate_.end())) return false;
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      const auto& rule = domain_of(i).at("out_of_domain");
+      labels_[i].missing = rule == "clamp" ? domain_of(i).at("min") : rule.at("default");
+      const auto& name = is_joint ? joint->at("columns").at(i).at("name") : label.at("column");
+      if (is_joint || name.is_string()) labels_[i].name = name.get<std::string>();
+      if (!seen.insert(labels_[i].name).second) return false;
+    }
+    return !is_joint || (domain.at("columns").size() == labels_.size() &&
+                         joint->at("columns").size() == labels_.size());
+  }
+
+  /// The domain of a column of the labels, as the certificate has it.
+  const nlohmann::json& domain_of(std::size_t column) const {
+    const auto& domain = certificate_.at("label").at("domain");
+    return labels_.size() == 1 ? domain : domain.at("columns").at(column);
   }
 
   /// Gives the inputs of groups the names of the certificate; false if it has not as many.
@@ -376,7 +586,7 @@ class Randomizer {
       groups_[i].name = columns.at(i).at("name").get<std::string>();
       const auto& values = columns.at(i).at("values");
       const std::set<nlohmann::json> listed(values.begin(), values.end());
-      nlohmann::json& other = groups_[i].unlisted;
+      nlohmann::json& other = groups_[i].missing;
       if (groups_[i].type == element_type<double>()) {
         other = std::numeric_limits<double>::quiet_NaN();
       } else if (groups_[i].type == element_type<std::string>()) {
@@ -393,25 +603,13 @@ class Randomizer {
     const auto stated = certificate_.find("sets");
     if (stated == certificate_.end()) return true;
     Sets sets;
-    const auto& domain = certificate_.at("label").at("domain");
-    if (domain.at("kind") == "integer") {
-      if (label_type_ != element_type<std::int64_t>()) return false;
-      if (!is_below(domain.at("min"), kExact) || !is_below(domain.at("max"), kExact)) return false;
-      sets.min = domain.at("min").get<std::int64_t>();
-      const auto max = domain.at("max").get<std::int64_t>();
-      if (max < sets.min) return false;
-      sets.count = static_cast<std::uint64_t>(max - sets.min) + 1;
-    } else {
-      sets.categories = domain.at("values");
-      sets.count = sets.categories.size();
-      const bool texts = label_type_ == element_type<std::string>();
-      const auto fits = [&](const nlohmann::json& value) {
-        return texts ? value.is_string()
-                     : is_below(value, std::numeric_limits<std::int64_t>::max()) &&
-                           label_type_ == element_type<std::int64_t>();
-      };
-      if (!sets.categories.is_array() || sets.count == 0) return false;
-      if (!std::all_of(sets.categories.begin(), sets.categories.end(), fits)) return false;
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      sets.columns.emplace_back();
+      if (!read_domain(domain_of(i), labels_[i].type, sets.columns[i])) return false;
+      // Of several columns there are fewer than 2^53 combinations, so that nothing overflows.
+      const auto most = static_cast<std::uint64_t>(kExact - 1) / sets.count;
+      if (labels_.size() > 1 && sets.columns[i].count > most) return false;
+      sets.count *= sets.columns[i].count;
     }
     const auto& blocks = stated->at("blocks");
     if (!blocks.is_null()) {
@@ -426,6 +624,43 @@ class Randomizer {
     }
     sets_ = std::move(sets);
     return true;
+  }
+
+  /// Reads the labels of a column that sets are of; false if the domain is damaged.
+  static bool read_domain(const nlohmann::json& stated, ONNXTensorElementDataType type,
+                          Domain& domain) {
+    if (stated.at("kind") == "integer") {
+      if (type != element_type<std::int64_t>()) return false;
+      if (!is_below(stated.at("min"), kExact) || !is_below(stated.at("max"), kExact)) return false;
+      domain.min = stated.at("min").get<std::int64_t>();
+      const auto max = stated.at("max").get<std::int64_t>();
+      domain.count = static_cast<std::uint64_t>(max - domain.min) + 1;
+      return max >= domain.min;
+    }
+    if (stated.at("kind") == "real") {
+      if (type != element_type<double>()) return false;
+      if (!is_below(stated.at("points"), kMaxPoints)) return false;
+      const auto points = stated.at("points").get<std::int64_t>();
+      domain.first = stated.at("min").get<double>();
+      domain.last = stated.at("max").get<double>();
+      domain.count = static_cast<std::uint64_t>(points);
+      return points > 1 && domain.first < domain.last && std::isfinite(domain.last - domain.first);
+    }
+    domain.categories = stated.at("values");
+    domain.count = domain.categories.size();
+    const bool texts = type == element_type<std::string>();
+    const auto fits = [&](const nlohmann::json& value) {
+      return texts ? value.is_string()
+                   : is_below(value, std::numeric_limits<std::int64_t>::max()) &&
+                         type == element_type<std::int64_t>();
+    };
+    if (!domain.categories.is_array() || domain.count == 0) return false;
+    return std::all_of(domain.categories.begin(), domain.categories.end(), fits);
+  }
+
+  /// Whether the graph answers with what it should: a set's number has no columns.
+  bool has_outputs() const {
+    return outputs_.size() == (sets_ && !sets_->blocks.empty() ? 1 : labels_.size());
   }
 
   /// Whether a value is an integer of 64 bits and at most `most` in size, or the least of them.
@@ -446,68 +681,147 @@ class Randomizer {
     return element_type<T>();
   }
 
-  /// Throws std::invalid_argument unless there is one group a label, of the right type, in each.
-  void require_groups(const Columns& columns, std::size_t count) const {
-    if (groups_.empty() && !columns.empty()) {
-      throw std::invalid_argument("the artifact has one table for all labels: it takes no groups");
-    }
-    for (const auto& group : groups_) {
-      const auto found = columns.find(group.name);
+  /// Columns in the order of the graph's inputs. Throws std::invalid_argument unless each is there,
+  /// of the right type, with as many rows as the first, or as `count`.
+  static Inputs in_order(const std::vector<Part>& parts, const Columns& columns,
+                         std::optional<std::size_t> count, const std::string& what,
+                         const std::string& unit) {
+    Inputs inputs;
+    for (const auto& part : parts) {
+      const auto found = columns.find(part.name);
       if (found == columns.end()) {
-        throw std::invalid_argument("expected a column " + printable(group.name) + " of groups");
+        throw std::invalid_argument("expected a column " + printable(part.name) + " of " + what);
       }
-      std::visit(
-          [&](const auto* values) {
-            if (type_of(values) != group.type || values->size() != count) {
-              throw std::invalid_argument("the column " + printable(group.name) +
-                                          " has groups of another type, or not one a label");
-            }
-          },
-          found->second.values_);
+      const Column& column = found->second;
+      const auto is_type = [&](const auto* values) { return type_of(values) == part.type; };
+      if (!std::visit(is_type, column.values_) || column.size() != count.value_or(column.size())) {
+        throw std::invalid_argument("the column " + printable(part.name) + " has " + what +
+                                    " of another type, or not one a " + unit);
+      }
+      count = column.size();
+      inputs.push_back(column);
     }
+    return inputs;
   }
 
-  template <class Output, class Label, class Words>
-  std::vector<Output> in_chunks(const std::vector<Label>& labels, const Columns& columns,
-                                Words words) const {
-    require_types<Output, Label>();
-    require_groups(columns, labels.size());
-    std::vector<Output> outputs(labels.size());
-    for (std::size_t start = 0; start < labels.size(); start += kChunk) {
-      const std::size_t count = std::min(labels.size() - start, kChunk);
-      run(labels, columns, words(start, count), start, count, outputs.data() + start);
+  /// Labels by their columns, whose private ones are to be of a type.
+  template <class Output>
+  Inputs label_inputs(const Columns& labels) const {
+    if (labels_.size() == 1) {
+      throw std::invalid_argument("the artifact's labels have one column: give a vector of them");
     }
-    return outputs;
+    require_types(is_type<Output>(outputs_));
+    return in_order(labels_, labels, std::nullopt, "labels", "row");
   }
 
+  /// One column of labels to one of private labels.
   template <class Output, class Label>
-  void run(const std::vector<Label>& labels, const Columns& columns, std::uint64_t* words,
-           std::size_t start, std::size_t count, Output* outputs) const {
+  std::vector<Output> answer(const std::vector<Label>& labels, const Columns& groups,
+                             const Words& words) const {
+    require_one_column();
+    require_types(type_of(&labels) == labels_[0].type && is_type<Output>(outputs_));
+    if constexpr (std::is_constructible_v<Column, const std::vector<Label>&>) {
+      if (groups_.empty() && !groups.empty()) {
+        throw std::invalid_argument("the artifact has one table for all labels: it takes no groups");
+      }
+      Inputs inputs = {labels};
+      for (const Column& column : in_order(groups_, groups, labels.size(), "groups", "label")) {
+        inputs.push_back(column);
+      }
+      return only<Output>(answers(inputs, words));
+    }
+    return {};  // which no type that was required comes to
+  }
+
+  /// The private column, where there is one, whose type has been required.
+  template <class Output>
+  static std::vector<Output> only(std::vector<Values> outputs) {
+    if constexpr (kIsLabel<Output>) return std::get<std::vector<Output>>(std::move(outputs[0]));
+    return {};
+  }
+
+  /// Private columns by their names.
+  std::map<std::string, Values> by_name(std::vector<Values> outputs) const {
+    std::map<std::string, Values> columns;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      columns.emplace(labels_[i].name, std::move(outputs[i]));
+    }
+    return columns;
+  }
+
+  /// Words from the system's secure generator.
+  Words fresh_words() const {
+    return [this, words = std::vector<std::uint64_t>()](std::size_t, std::size_t count) mutable {
+      words.resize(count * width_);
+      const int size = static_cast<int>(words.size() * sizeof(std::uint64_t));
+      if (RAND_bytes(reinterpret_cast<unsigned char*>(words.data()), size) != 1) {
+        throw std::runtime_error("the secure random generator failed");
+      }
+      return words.data();
+    };
+  }
+
+  /// Words that live as long as the call, for `rows` labels.
+  Words given_words(std::vector<std::uint64_t>& words, std::size_t rows) const {
+    if (words.size() != rows * width_) {
+      throw std::invalid_argument("expected " + std::to_string(width_) + " words for each label");
+    }
+    return [this, &words](std::size_t start, std::size_t) { return words.data() + start * width_; };
+  }
+
+  /// A column of `rows` values.
+  static Values with_rows(ONNXTensorElementDataType type, std::size_t rows) {
+    if (type == element_type<double>()) return std::vector<double>(rows);
+    if (type == element_type<std::string>()) return std::vector<std::string>(rows);
+    return std::vector<std::int64_t>(rows);
+  }
+
+  void run(const Inputs& columns, std::uint64_t* words, std::size_t start, std::size_t count,
+           std::vector<Values>& outputs) const {
     const std::int64_t n = static_cast<std::int64_t>(count);
     const std::int64_t shape[] = {n, static_cast<std::int64_t>(width_)};
     const auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
     std::vector<Ort::Value> inputs;
-    inputs.push_back(tensor(labels.data() + start, n));
     inputs.push_back(
         Ort::Value::CreateTensor(memory, words, count * width_, shape, width_ == 1 ? 1 : 2));
-    std::vector<const char*> names = {"label", "entropy"};
-    for (const auto& group : groups_) {
+    std::vector<const char*> input_names = {"entropy"}, output_names;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const Part& part = i < labels_.size() ? labels_[i] : groups_[i - labels_.size()];
       const auto add = [&](const auto* values) {
-        inputs.push_back(tensor(values->data() + start, n, group.unlisted));
+        inputs.push_back(tensor(values->data() + start, n, part.missing));
       };
-      std::visit(add, columns.at(group.name).values_);
-      names.push_back(group.input.c_str());
+      std::visit(add, columns[i].values_);
+      input_names.push_back(part.graph_name.c_str());
     }
-    const char* const output_name = "private_label";
-    const std::vector<Ort::Value> results = session_.Run(
-        Ort::RunOptions{nullptr}, names.data(), inputs.data(), inputs.size(), &output_name, 1);
-    if constexpr (std::is_same_v<Output, std::string>) {
-      for (std::size_t i = 0; i < count; ++i) outputs[i] = results[0].GetStringTensorElement(i);
-    } else {
-      std::copy_n(results[0].GetTensorData<Output>(), count, outputs);
+    for (const auto& part : outputs_) output_names.push_back(part.graph_name.c_str());
+    const std::vector<Ort::Value> results =
+        session_.Run(Ort::RunOptions{nullptr}, input_names.data(), inputs.data(), inputs.size(),
+                     output_names.data(), output_names.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      std::visit([&](auto& values) { copy(results[i], count, values.data() + start); }, outputs[i]);
     }
   }
 
+  template <class T>
+  static void copy(const Ort::Value& result, std::size_t count, T* values) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      for (std::size_t i = 0; i < count; ++i) values[i] = result.GetStringTensorElement(i);
+    } else {
+      std::copy_n(result.GetTensorData<T>(), count, values);
+    }
+  }
+
+  /// The private columns of labels and groups of the right types.
+  std::vector<Values> answers(const Inputs& inputs, const Words& words) const {
+    const std::size_t rows = inputs[0].size();
+    std::vector<Values> outputs;
+    for (const auto& part : outputs_) outputs.push_back(with_rows(part.type, rows));
+    for (std::size_t start = 0; start < rows; start += kChunk) {
+      const std::size_t count = std::min(rows - start, kChunk);
+      run(inputs, words(start, count), start, count, outputs);
+    }
+    return outputs;
+  }
   /// A tensor in which `other` stands in for nulls.
   template <class T>
   static Ort::Value tensor(const std::optional<T>* values, std::int64_t n,
@@ -543,55 +857,45 @@ class Randomizer {
   }
 
   bool passes_self_test(const nlohmann::json& vectors) const {
-    switch (label_type_) {
-      case ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE:
-        return passes<double>(vectors);
-      case ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING:
-        return passes<std::string>(vectors);
-      default:
-        return passes<std::int64_t>(vectors);
-    }
-  }
-
-  template <class Label>
-  bool passes(const nlohmann::json& vectors) const {
-    if (output_type_ == element_type<double>()) return passes<Label, double>(vectors);
-    return output_type_ == element_type<std::string>() ? passes<Label, std::string>(vectors)
-                                                       : passes<Label, std::int64_t>(vectors);
-  }
-
-  template <class Label, class Output>
-  bool passes(const nlohmann::json& vectors) const {
     try {
-      const auto expected = parse_all<Output>(vectors.at("outputs"));
       std::vector<std::uint64_t> words;
       for (const auto& row : vectors.at("words")) {
         for (const std::string& word : row.get<std::vector<std::string>>()) {
           words.push_back(std::stoull(word, nullptr, 16));
         }
       }
-      Columns columns;
-      std::vector<std::vector<std::int64_t>> integers(groups_.size());
-      std::vector<std::vector<double>> numbers(groups_.size());
-      std::vector<std::vector<std::string>> texts(groups_.size());
-      for (std::size_t i = 0; i < groups_.size(); ++i) {
-        for (const auto& row : vectors.at("groups")) texts[i].push_back(row.at(i));
-        if (groups_[i].type == element_type<std::string>()) {
-          columns.emplace(groups_[i].name, texts[i]);
-        } else if (groups_[i].type == element_type<double>()) {
-          numbers[i] = parse_all<double>(texts[i]);
-          columns.emplace(groups_[i].name, numbers[i]);
-        } else {
-          integers[i] = parse_all<std::int64_t>(texts[i]);
-          columns.emplace(groups_[i].name, integers[i]);
-        }
+      std::vector<Values> given = read_columns(labels_, vectors.at("labels"));
+      if (!groups_.empty()) {
+        for (auto& column : read_columns(groups_, vectors.at("groups"))) given.push_back(column);
       }
-      const auto labels = parse_all<Label>(vectors.at("labels"));
-      const auto outputs = apply_words<Output>(labels, words, columns);
-      return !outputs.empty() && outputs == expected;
+      Inputs inputs;
+      for (const auto& column : given) {
+        std::visit([&](const auto& values) { inputs.emplace_back(values); }, column);
+        if (inputs.back().size() != inputs[0].size()) return false;
+      }
+      const auto outputs = answers(inputs, given_words(words, inputs[0].size()));
+      return !words.empty() && outputs == read_columns(outputs_, vectors.at("outputs"));
     } catch (const std::exception&) {
       return false;
     }
+  }
+
+  /// The columns of vectors, whose rows are a text, or one a column.
+  static std::vector<Values> read_columns(const std::vector<Part>& parts,
+                                          const nlohmann::json& rows) {
+    std::vector<Values> columns;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::vector<std::string> texts;
+      for (const auto& row : rows) texts.push_back(row.is_array() ? row.at(i) : row);
+      if (parts[i].type == element_type<double>()) {
+        columns.push_back(parse_all<double>(texts));
+      } else if (parts[i].type == element_type<std::string>()) {
+        columns.push_back(texts);
+      } else {
+        columns.push_back(parse_all<std::int64_t>(texts));
+      }
+    }
+    return columns;
   }
 
   template <class T>
@@ -610,12 +914,9 @@ class Randomizer {
   }
 
   mutable Ort::Session session_{nullptr};  // Run is thread-safe, though not const in C++
-  ONNXTensorElementDataType label_type_{};
-  ONNXTensorElementDataType output_type_{};
   std::size_t width_ = 1;  // random words a label
   nlohmann::json certificate_;
-  nlohmann::json missing_;
-  std::vector<GroupInput> groups_;
+  std::vector<Part> labels_, groups_, outputs_;
   std::optional<Sets> sets_;
 };
 

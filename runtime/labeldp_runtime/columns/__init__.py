@@ -5,14 +5,13 @@ No library is imported here before one of its objects arrives: then it is loaded
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_runtime.columns import plain
-from labeldp_runtime.errors import GroupError, IdError
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
 from labeldp_runtime.labels import as_label_array
 
@@ -64,16 +63,47 @@ def read_ids(values: Any) -> Ids:
     return plain.ids(values) if library is None else library.ids(values)
 
 
-def refuse_misalignment(labels: Any, ids: Any) -> None:
-    """Raise IdError if both are pandas Series whose indexes differ."""
-    if not _are_aligned(labels, ids):
-        raise IdError("labels and ids have different indexes: take both from the same frame")
+def refuse_misaligned(labels: Any, others: Any, what: str, error: type[ValueError]) -> None:
+    """Raise ``error`` if both are pandas Series whose indexes differ; ``what`` are the others."""
+    if not _are_aligned(labels, others):
+        raise error(f"labels and {what} have different indexes: take both from the same frame")
 
 
-def refuse_misaligned_groups(labels: Any, groups: Any) -> None:
-    """Raise GroupError if both are pandas Series whose indexes differ."""
-    if not _are_aligned(labels, groups):
-        raise GroupError("labels and groups have different indexes: take both from the same frame")
+def gives_columns(values: Any) -> bool:
+    """Whether this is a mapping, a frame or a table: columns by their names.
+
+    Its type is asked: an attribute of a frame or a Series may be a column, or a label of its index.
+    """
+    return isinstance(values, Mapping) or hasattr(type(values), "columns")
+
+
+def is_column(values: Any) -> bool:
+    """Whether this is one column of any kind, or a sequence, and no container of named columns."""
+    if _library(values) is not None:
+        return True
+    return isinstance(values, (*_PLAIN, Collection)) and not gives_columns(values)
+
+
+def column_named(columns: Any, name: str, what: str, error: type[ValueError]) -> Any:
+    """A column by its name, of whatever gives columns. Raises ``error`` if there is none.
+
+    ``what`` is in the column, for the message.
+    """
+    missing = error(f"there is no column {name!r} of {what}")
+    if isinstance(columns, Mapping):  # which may make what it lacks
+        known: Any = columns
+    elif hasattr(type(columns), "column_names"):  # of pyarrow, whose errors say something else
+        known = columns.column_names
+    else:
+        known = (name,)
+    if name not in known:
+        raise missing
+    if known is not columns and list(known).count(name) > 1:
+        raise error(f"there are several columns {name!r} of {what}")
+    try:
+        return columns[name]
+    except Exception as reason:  # every library has its own
+        raise missing from reason
 
 
 def _are_aligned(labels: Any, others: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyspark.sql import types as t
@@ -51,15 +51,19 @@ def refuse_label_type(kind: Any, element_type: str) -> None:
 
 
 def find_groups(
-    df: Any, label: str, names: list[str], types: list[str], given: Mapping[str, str] | None
+    df: Any,
+    labels: Collection[str],
+    names: list[str],
+    types: list[str],
+    given: Mapping[str, str] | None,
 ) -> tuple[tuple[str, int], ...]:
     """The artifact's group columns, each with its position in the DataFrame.
 
     ``names`` and ``types`` are the artifact's, ``given`` the DataFrame's names for some of them.
-    Raises GroupError for a column that is missing, is the label, or is declared of another type.
+    Raises GroupError for a column that is missing, is a label, or is declared of another type.
     """
     found = []
-    sources = group_sources(names, given, df.columns, label)
+    sources = group_sources(names, given, df.columns, labels)
     for (name, source), element_type in zip(sources.items(), types, strict=True):
         index, kind = find_column(df, source, GroupError), df.schema[source].dataType
         fits = {"string": _TEXT, "int64": _INTEGERS, "float64": _NUMBERS}[element_type]
@@ -106,7 +110,7 @@ def refuse_id_type(df: Any, name: str) -> None:
         )
 
 
-def output_type(randomizer: Any) -> Any:
-    """The Spark type of an artifact's private labels."""
-    kind = randomizer.output_type
-    return {"int64": t.LongType(), "float64": t.DoubleType()}.get(kind, t.StringType())
+def output_types(randomizer: Any) -> list[Any]:
+    """The Spark types of an artifact's private columns."""
+    types = {"int64": t.LongType(), "float64": t.DoubleType()}
+    return [types.get(kind, t.StringType()) for kind in randomizer.output_types]

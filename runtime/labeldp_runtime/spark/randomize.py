@@ -1,4 +1,4 @@
-"""Randomize one column of a Spark DataFrame, with fresh words or with keyed ones."""
+"""Randomize the label of a Spark DataFrame, with fresh words or with keyed ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from pyspark.sql import types as t
 
 from labeldp_runtime.artifact_file import read_bytes
 from labeldp_runtime.errors import IdError, KeyFileError, LabelError, ReplayWarning
+from labeldp_runtime.frames import (
+    LabelNames,
+    Layout,
+    PrivateNames,
+    label_sources,
+    layout_of,
+    private_names,
+)
 from labeldp_runtime.keyed import check_version
 from labeldp_runtime.keys import Key
 from labeldp_runtime.policy import Policy
@@ -22,7 +30,7 @@ from labeldp_runtime.randomizer import Randomizer
 from labeldp_runtime.spark.columns import (
     find_column,
     find_groups,
-    output_type,
+    output_types,
     refuse_homonyms,
     refuse_id_type,
     refuse_ids,
@@ -34,7 +42,7 @@ from labeldp_runtime.spark.task import KeyedTask, KeySource, RandomizeLabels
 
 def randomize(
     df: DataFrame,
-    column: str,
+    column: LabelNames,
     artifact: str | Path,
     *,
     id_column: str | None = None,
@@ -42,7 +50,7 @@ def randomize(
     context: str | None = None,
     version: int = 0,
     group_columns: Mapping[str, str] | None = None,
-    add_as: str | None = None,
+    add_as: PrivateNames | None = None,
     require: Policy | None = None,
     check_duplicates: bool = True,
 ) -> DataFrame:
@@ -58,18 +66,24 @@ def randomize(
 
     Args:
         df: a DataFrame of PySpark 4.0 or newer.
-        column: the label column: numbers or text, as the artifact's domain needs.
+        column: the label column: numbers or text, as the artifact's domain needs. Of an artifact
+            whose label has several: the names of its certificate, or which column each of them is,
+            where it has another name: ``{"value": "spent", "converted": "converted"}``. Each
+            private column takes the place of its label; the number of a set of combinations takes
+            the place of them all, as ``private_label``.
         artifact: path of the file on the driver; its bytes travel with the plan.
         id_column: with a key, the column that names each label: integers, text or binary.
         key: a key from a file that every executor finds under the same path (mode 0600), or a
             function without arguments that fetches the key where it is called: once on the driver
             and once in each Python worker. The key itself never travels through Spark.
-        context: what is randomized; by default the name of the private column.
+        context: what is randomized; by default the name of the private column. Labels of several
+            columns have no default.
         version: of the labels; labels that changed need a new one, and pay ε again.
         group_columns: of an artifact with tables by group, which column gives each of those that
             its certificate names, where it has another name: ``{"age": "age_in_2024"}``. Spark must
             compute them alike each time: a key binds the group.
-        add_as: name of a column to add, which KEEPS the true labels beside it.
+        add_as: name of a column to add, which KEEPS the true labels beside it; of several columns
+            the name of each: ``{"value": "private_value", "converted": "private_converted"}``.
         require: what the artifact must be; checked on the driver. Executors accept only the same
             bytes.
         check_duplicates: with a key, look for null and repeated ids now, in one job over the id
@@ -79,10 +93,6 @@ def randomize(
     IdError or DuplicateIdError for columns that cannot, KeyFileError for a key that cannot travel,
     and without a key EngineError for a Spark that would not notice rows drawn again (``rollback``).
     """
-    label_index = find_column(df, column, LabelError)
-    name = column if add_as is None else add_as
-    if add_as is not None:
-        refuse_homonyms(list(df.columns), add_as, LabelError)
     if key is None and (id_column is not None or context is not None or version != 0):
         raise IdError("id_column, context and version need a key: labeldp keygen makes one")
     if key is not None and id_column is None:
@@ -95,19 +105,18 @@ def randomize(
         keyed, randomizer = None, Randomizer(data, str(path), require=require)
     else:
         assert id_column is not None
-        context = name if context is None else context
+        context = _default_context(column, add_as) if context is None else context
         secret = _key_on_driver(key)
         randomizer = Randomizer(data, str(path), key=secret, context=context, require=require)
         id_index, version = find_column(df, id_column, IdError), check_version(version)
-        if id_index == label_index:
-            raise IdError(f"{column!r} cannot be both the label and its id")
         keyed = KeyedTask(key, secret.fingerprint, context, id_index, version)
-    refuse_label_type(df.schema[column].dataType, randomizer.label_type)
+    layout = _layout(df, randomizer, column, add_as, id_column)
+    labels = [df.columns[index] for _, index in layout.labels]
     names, types = randomizer.group_columns, randomizer.group_types
-    groups = find_groups(df, column, names, types, group_columns)
-    schema = _schema(df, label_index, name, add_as, output_type(randomizer))
+    groups = find_groups(df, labels, names, types, group_columns)
+    schema = _schema(df, layout, output_types(randomizer))
     digest = hashlib.sha256(data).hexdigest()
-    task = RandomizeLabels(data, digest, label_index, tuple(schema.names), groups, keyed)
+    task = RandomizeLabels(data, digest, layout, groups, keyed)
     if keyed is None:
         _warn_of_replays()
     else:
@@ -121,14 +130,44 @@ def randomize(
         return unnamed.mapInArrow(task, schema)
 
 
-def _schema(df: Any, label_index: int, name: str, add_as: str | None, kind: Any) -> t.StructType:
-    fields = list(df.schema.fields)
-    private = t.StructField(name, kind, nullable=False)
-    if add_as is None:
-        fields[label_index] = private
-    else:
-        fields.append(private)
-    return t.StructType(fields)
+def _default_context(column: LabelNames, add_as: PrivateNames | None) -> str:
+    name = column if add_as is None else add_as
+    if not isinstance(name, str) or not isinstance(column, str):
+        raise IdError("a label of several columns has no name of its own: say context=")
+    return name
+
+
+def _layout(
+    df: Any,
+    randomizer: Randomizer,
+    column: LabelNames,
+    add_as: PrivateNames | None,
+    id_column: str | None,
+) -> Layout:
+    """Where the labels are and what comes out; raises LabelError or IdError."""
+    sources = label_sources(randomizer, column)
+    private = private_names(randomizer, sources, add_as)
+    labels = [(name, find_column(df, source, LabelError)) for name, source in sources.items()]
+    for source, element_type in zip(sources.values(), randomizer.label_types, strict=True):
+        if source == id_column:
+            raise IdError(f"{source!r} cannot be both the label and its id")
+        refuse_label_type(df.schema[source].dataType, element_type)
+    for i, name in enumerate(private):
+        others = [*df.columns, *private[:i]]
+        if add_as is not None or name not in sources.values():
+            refuse_homonyms(others, name, LabelError)
+    return layout_of(df.columns, labels, private, added=add_as is not None)
+
+
+def _schema(df: Any, layout: Layout, private: list[Any]) -> t.StructType:
+    return t.StructType(
+        [
+            t.StructField(name, private[index], nullable=False)
+            if is_private
+            else df.schema.fields[index]
+            for name, is_private, index in layout.columns
+        ]
+    )
 
 
 def _key_on_driver(key: KeySource) -> Key:

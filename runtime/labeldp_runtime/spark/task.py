@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labeldp_runtime.errors import DamagedArtifactError, KeyFileError
+from labeldp_runtime.frames import Layout, private_columns
 from labeldp_runtime.keys import Key
 from labeldp_runtime.randomizer import Randomizer
 from labeldp_runtime.spark.libraries import pa
@@ -39,21 +40,20 @@ class KeyedTask:
 
 @dataclass(frozen=True)
 class RandomizeLabels:
-    """Randomizes one column of every batch; the function that ``mapInArrow`` calls.
+    """Randomizes the label of every batch; the function that ``mapInArrow`` calls.
 
     Attributes:
         data: bytes of the artifact.
         sha256: of ``data``.
-        label_index: position of the label column.
-        names: of the columns that come out. Those that come in have names of no meaning.
+        layout: where the label columns are, and what comes out. What comes in has names of no
+            meaning.
         groups: the artifact's group columns, each with its position.
         keyed: None for fresh words.
     """
 
     data: bytes = field(repr=False)
     sha256: str
-    label_index: int
-    names: tuple[str, ...]
+    layout: Layout
     groups: tuple[tuple[str, int], ...]
     keyed: KeyedTask | None = field(repr=False)
 
@@ -67,18 +67,17 @@ class RandomizeLabels:
             if self.keyed is not None:
                 ids = batch.column(self.keyed.id_index)
                 given |= {"ids": ids, "version": self.keyed.version}
-            yield self._with(batch, randomizer(batch.column(self.label_index), **given))
+            labels = self.layout.given(batch.column)
+            yield self._with(batch, private_columns(randomizer(labels, **given)))
 
-    def _with(self, batch: Any, private: Any) -> Any:
-        arrays, fields = list(batch.columns), list(batch.schema)
-        new = pa.field("", private.type)
-        if len(self.names) > len(arrays):
-            arrays.append(private)
-            fields.append(new)
-        else:
-            arrays[self.label_index], fields[self.label_index] = private, new
-        named = [field.with_name(name) for field, name in zip(fields, self.names, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(named))
+    def _with(self, batch: Any, private: list[Any]) -> Any:
+        arrays, fields = [], []
+        for name, is_private, index in self.layout.columns:
+            array = private[index] if is_private else batch.column(index)
+            kind = pa.field("", array.type) if is_private else batch.schema.field(index)
+            arrays.append(array)
+            fields.append(kind.with_name(name))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def _randomizer(self) -> Randomizer:
         """Opened once in each worker process, which then serves many tasks."""

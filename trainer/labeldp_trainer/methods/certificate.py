@@ -108,6 +108,8 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
         if version.partition(".")[0] != "1":
             raise ArtifactError(f"{path}: has format {version}: upgrade labeldp-trainer")
         stated = labeldp_verify.Certificate.from_json(fields)
+        if stated.label.column is None:
+            raise ArtifactError(f"{path}: has labels of several columns, which nothing trains on")
         certificate = Certificate(
             name=stated.name,
             mechanism=stated.mechanism,

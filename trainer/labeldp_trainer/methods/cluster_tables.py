@@ -73,7 +73,7 @@ class ClusterTables:
         for labels of the wrong type.
         """
         spec, clusters = self._spec, self._method.k
-        column = spec.label.column
+        column = spec.label.key
         try:
             array = label_array(spec.domain, column, _column(spec.domain, column, labels))
         except InputError as error:
@@ -83,7 +83,7 @@ class ClusterTables:
         plan = plan_each_group(*self._epsilons, public.sizes)
         self._require_feasible(plan, public.rows)
         counts = np.zeros((clusters + 1, spec.domain.size), np.int64)
-        np.add.at(counts, (cluster, label_indexes(spec.domain)(array)), 1)
+        np.add.at(counts, (cluster, label_indexes(spec.domain)([array])), 1)
         # One histogram of them all: a substituted label moves one unit inside one cluster.
         flat = plan.by_table(counts)[:-1].ravel()
         noisy = discrete_laplace.noisy_histogram(flat, plan.epsilon_groups)

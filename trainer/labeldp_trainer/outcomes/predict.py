@@ -228,7 +228,7 @@ def _sink(out: BinaryIO, form: Format, schema: pa.Schema, source: Path) -> Any:
         return pa_csv.CSVWriter(out, schema, write_options=options)
     read = format_of(source)
     like = pq.read_metadata(source) if read is not None and not read.is_text else None
-    return ParquetSink(out, schema, like, PREDICTION)
+    return ParquetSink(out, schema, like, [PREDICTION])
 
 
 @contextmanager

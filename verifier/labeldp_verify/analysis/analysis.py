@@ -14,7 +14,8 @@ from typing import Any, Generic, Literal, TypeVar
 from labeldp_verify.analysis.strays import Strays, mixed
 from labeldp_verify.forms import Randomizer
 
-Loss = Literal["squared", "absolute", "poisson", "zero_one"]
+Loss = Literal["squared", "absolute", "poisson", "zero_one", "sum"]
+"""``sum`` is that of a joint label: the losses of its columns, each times its weight."""
 Labels = Sequence[Any]  # [k] exact numbers (Fraction), or categories
 Bounds = tuple[Fraction, Fraction]  # equal where the expectation is rational
 

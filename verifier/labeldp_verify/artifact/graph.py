@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import onnx
 
@@ -63,6 +64,14 @@ class Graph:
         """Start an empty graph called ``name``."""
         self._proto = onnx.GraphProto(name=name)
         self._doubles: dict[str, float] = {}  # the constants that stand for one float64
+        self._prefix = ""
+
+    @contextmanager
+    def within(self, prefix: str) -> Iterator[None]:
+        """Let the names of constants and nodes begin with a prefix, so that a part can repeat."""
+        self._prefix = prefix
+        yield
+        self._prefix = ""
 
     def input(self, name: str, element_type: int, shape: Sequence[int | str]) -> str:
         """Declare an input; a text dimension is symbolic."""
@@ -89,12 +98,13 @@ class Graph:
         domain: str = "",
         **attributes: Attribute,
     ) -> str:
-        """Add a node with one output, named after it; returns the output's name.
+        """Add a node with one output, named after it; returns the output's full name.
 
         Raises ValueError for a constant with which onnxruntime would leave the node out.
         """
         if any(name in self._doubles and vanishes(op_type, self._doubles[name]) for name in inputs):
             raise ValueError(f"the constant of {output} is 0 or 1 in float32, but is neither")
+        output = self._prefix + output
         self._add(op_type, inputs, [output], domain, attributes)
         return output
 
@@ -146,6 +156,7 @@ class Graph:
     def _constant(
         self, name: str, element_type: int, values: Sequence[Scalar], dims: Sequence[int]
     ) -> str:
+        name = self._prefix + name
         tensor = onnx.TensorProto(name=name, data_type=element_type)
         tensor.dims.extend(dims)
         if element_type == STRING:

@@ -33,24 +33,26 @@ def add_label_to_index(graph: Graph, domain: Domain, label: str, rounding_word: 
     return _categorical(graph, domain, label)
 
 
-def _confine(graph: Graph, domain: IntegerDomain | RealDomain, label: str, element: int) -> str:
-    """Replace whatever lies outside [min, max], NaN included."""
+def _confine(
+    graph: Graph, domain: IntegerDomain | RealDomain, label: str, element: int
+) -> tuple[str, str]:
+    """Replace whatever lies outside [min, max], NaN included; returns it and the lowest label."""
     low = graph.scalar("label_min", element, domain.min)
     high = graph.scalar("label_max", element, domain.max)
     above = graph.node("GreaterOrEqual", [label, low], "not_below")
     if domain.default is None:
         raised = graph.node("Where", [above, label, low], "label_raised")  # no NaN from here on
-        return graph.node("Min", [raised, high], "label_inside")
+        return graph.node("Min", [raised, high], "label_inside"), low
     below = graph.node("LessOrEqual", [label, high], "not_above")
     inside = graph.node("And", [above, below], "inside")
     default = graph.scalar("label_default", element, domain.default)
-    return graph.node("Where", [inside, label, default], "label_inside")
+    return graph.node("Where", [inside, label, default], "label_inside"), low
 
 
 def _integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
     if domain.default is not None:
-        inside = _confine(graph, domain, label, INT64)
-        return graph.node("Sub", [inside, "label_min"], "row")
+        inside, low = _confine(graph, domain, label, INT64)
+        return graph.node("Sub", [inside, low], "row")
     # Clip is exact and fast on float64, which holds every label of the domain exactly; an int64
     # beyond 2^53 is rounded, but not back into the domain.
     number = graph.node("Cast", [label], "label_number", to=DOUBLE)
@@ -64,8 +66,8 @@ def _integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
 
 
 def _real(graph: Graph, domain: RealDomain, label: str, rounding_word: str | None) -> str:
-    inside = _confine(graph, domain, label, DOUBLE)
-    distance = graph.node("Sub", [inside, "label_min"], "distance")
+    inside, low = _confine(graph, domain, label, DOUBLE)
+    distance = graph.node("Sub", [inside, low], "distance")
     steps = graph.product(distance, "points_per_unit", domain.points_per_unit, "steps")
     last = graph.scalar("last_point", DOUBLE, float(domain.points - 1))
     position = graph.node("Min", [steps, last], "grid_position")

@@ -1,6 +1,6 @@
 """Whole models: a randomizer of any form as an ONNX file, and the label part alone.
 
-    label ──► row ─┐
+    label ──► row ─┐   (a joint label has an input for each of its columns)
     entropy ───────┼► the graph of the form ──► private_label
     group ─► table ┘  (only where tables differ by group)
 
@@ -12,13 +12,20 @@ shape, so that a wrong number of words is an error and one word is never shared 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS, BucketGrid, choose_grid
 from labeldp_verify.artifact.canonical import canonical_json
-from labeldp_verify.artifact.graph import INT64, UINT64, Graph
+from labeldp_verify.artifact.graph import DOUBLE, INT64, UINT64, Graph, output_type
 from labeldp_verify.artifact.group_graph import add_group_index
-from labeldp_verify.artifact.label_graph import add_label_to_index, label_type
+from labeldp_verify.artifact.joint_graph import (
+    PRIVATE_NUMBER,
+    add_columns,
+    add_joint_index,
+    declare_labels,
+)
+from labeldp_verify.artifact.label_graph import add_label_to_index
 from labeldp_verify.artifact.randomizer_graph import (
     add_additive,
     add_grouped_window,
@@ -31,18 +38,29 @@ from labeldp_verify.forms import (
     Domain,
     GroupedWindows,
     Groups,
+    JointDomain,
     Randomizer,
     TableRandomizer,
+    sets_of,
 )
+from labeldp_verify.forms.window import Output
 
 FORMAT_VERSION = "1.0"
 GROUPS_FORMAT_VERSION = "1.1"  # of files with groups, which 1.0 does not have
 SETS_FORMAT_VERSION = "1.2"  # of files whose certificate speaks of sets of classes
-FORMAT_VERSIONS = (FORMAT_VERSION, GROUPS_FORMAT_VERSION, SETS_FORMAT_VERSION)
+JOINT_FORMAT_VERSION = "1.3"  # of files whose label has several columns
+FORMAT_VERSIONS = (
+    FORMAT_VERSION,
+    GROUPS_FORMAT_VERSION,
+    SETS_FORMAT_VERSION,
+    JOINT_FORMAT_VERSION,
+)
 
 
-def format_version(*, groups: bool = False, sets: bool = False) -> str:
+def format_version(*, groups: bool = False, sets: bool = False, joint: bool = False) -> str:
     """The format that a file is written in: the lowest that knows what is in it."""
+    if joint:
+        return JOINT_FORMAT_VERSION
     if sets:
         return SETS_FORMAT_VERSION
     return GROUPS_FORMAT_VERSION if groups else FORMAT_VERSION
@@ -64,31 +82,61 @@ def write_model(
     """
     graph = Graph(f"labeldp_{randomizer.form}")
     row, words = _inputs(graph, domain, randomizer.words_per_label)
+    joint = answers_in_columns(domain, randomizer)
+    answer = PRIVATE_NUMBER if joint else "private_label"
+    if not joint:
+        graph.output(answer, _answer_type(randomizer), ["N"])
     if isinstance(randomizer, AdditiveRandomizer):
         add_additive(graph, row, words[0], words[1], randomizer)
     elif isinstance(randomizer, TableRandomizer):
-        add_table(graph, row, words[0], randomizer)
+        add_table(graph, row, words[0], randomizer, answer)
     elif isinstance(randomizer, GroupedWindows):
         grid = grid or choose_grid(randomizer.lines, single_entries=SINGLE_GRID_OF_GROUPS)
         if grid is None:
             raise ValueError("the lookup tables would be too large; use fewer groups or labels")
         table = add_group_index(graph, randomizer.groups, "label_shape")
-        add_grouped_window(graph, row, table, words[0], randomizer, grid)
+        add_grouped_window(graph, row, table, words[0], randomizer, grid, answer)
     else:
         grid = grid or choose_grid(randomizer)
         if grid is None:
             raise ValueError("the lookup tables would be too large; use fewer labels")
-        add_window(graph, row, words[0], randomizer, grid)
+        add_window(graph, row, words[0], randomizer, grid, answer)
+    if joint:
+        assert isinstance(domain, JointDomain)
+        add_columns(graph, domain)
     metadata = {
         "labeldp.certificate": canonical_json(certificate),
         "labeldp.format_version": format_version(
-            groups=isinstance(randomizer, GroupedWindows), sets="sets" in certificate
+            groups=isinstance(randomizer, GroupedWindows),
+            sets="sets" in certificate,
+            joint=isinstance(domain, JointDomain),
         ),
         "labeldp.self_test": canonical_json(self_test_vectors(domain, randomizer)),
     }
     # A checksum over everything else: an accident in a declared field is found, too.
     content = hashlib.sha256(graph.to_bytes(metadata)).hexdigest()
     return graph.to_bytes({**metadata, "labeldp.content_sha256": content})
+
+
+def answers_in_columns(domain: Domain, randomizer: Randomizer | GroupedWindows) -> bool:
+    """Whether the graph has a private output for each column of a joint label.
+
+    A set of combinations has no columns: it is answered by its number.
+    """
+    if not isinstance(domain, JointDomain):
+        return False
+    return isinstance(randomizer, GroupedWindows) or sets_of(randomizer) is None
+
+
+def _answer_type(randomizer: Randomizer | GroupedWindows) -> int:
+    if isinstance(randomizer, AdditiveRandomizer):
+        return DOUBLE
+    values: Sequence[Output]
+    if isinstance(randomizer, GroupedWindows):
+        values = randomizer.windows[0].values
+    else:
+        values = randomizer.values
+    return output_type(values[0])
 
 
 def write_index_model(domain: Domain) -> bytes:
@@ -122,11 +170,13 @@ def _inputs(graph: Graph, domain: Domain, randomizer_words: int) -> tuple[str, l
     """Declare label and entropy; returns the names of the row index and of the words."""
     rounds = domain.words_per_label == 2
     count = randomizer_words + rounds
-    label = graph.input("label", label_type(domain), ["N"])
+    label = declare_labels(graph, domain)
     entropy = graph.input("entropy", UINT64, ["N"] if count == 1 else ["N", count])
     shape = graph.node("Shape", [label], "label_shape")
     if count == 1:
         word = graph.node("Reshape", [entropy, shape], "word", allowzero=1)
+        if isinstance(domain, JointDomain):
+            return add_joint_index(graph, domain, shape), [word]
         return add_label_to_index(graph, domain, label, None), [word]
     width = graph.vector("words_per_label", INT64, [count])
     full_shape = graph.node("Concat", [shape, width], "entropy_shape", axis=0)

@@ -30,12 +30,14 @@ from labeldp_verify.forms.window import Output
 
 
 def add_window(
-    graph: Graph, row: str, word: str, randomizer: WindowRandomizer, grid: BucketGrid
+    graph: Graph,
+    row: str,
+    word: str,
+    randomizer: WindowRandomizer,
+    grid: BucketGrid,
+    answer: str,
 ) -> None:
-    """Add the nodes from a row index [N] (int64) and a word [N] (uint64) to ``private_label``."""
-    private = output_type(randomizer.values[0])
-    graph.output("private_label", private, ["N"])
-
+    """Add the nodes from a row index [N] (int64) and a word [N] (uint64) to the ``answer``."""
     u = _uniform(graph, word, randomizer.word_bits)
     base_total = graph.scalar("base_total", INT64, randomizer.base_total)
     in_extra = graph.node("GreaterOrEqual", [u, base_total], "in_extra")
@@ -45,18 +47,22 @@ def add_window(
     t = graph.node("Where", [in_extra, moved, u], "t")
 
     values = [randomizer.values[i] for i in randomizer.segment_outputs()]
-    _add_lookup(graph, t, in_extra, randomizer, grid, values)
+    _add_lookup(graph, t, in_extra, randomizer, grid, values, answer)
 
 
 def add_grouped_window(
-    graph: Graph, row: str, group: str, word: str, randomizer: GroupedWindows, grid: BucketGrid
+    graph: Graph,
+    row: str,
+    group: str,
+    word: str,
+    randomizer: GroupedWindows,
+    grid: BucketGrid,
+    answer: str,
 ) -> None:
-    """Add the nodes from row and table indices [N] (int64) and a word [N] to ``private_label``.
+    """Add the nodes from row and table indices [N] (int64) and a word [N] to the ``answer``.
 
     The table that is gathered from with the row says at once where the group's own lines lie.
     """
-    graph.output("private_label", output_type(randomizer.windows[0].values[0]), ["N"])
-
     if len(set(randomizer.word_bits)) == 1:
         u = _uniform(graph, word, randomizer.word_bits[0])
     else:
@@ -76,7 +82,7 @@ def add_grouped_window(
     moves = graph.vector("moves", INT64, randomizer.moves())
     move = graph.node("GatherElements", [moves, chosen], "move", axis=0)
     t = graph.node("Add", [u, move], "t")
-    _add_lookup(graph, t, in_extra, randomizer.lines, grid, randomizer.segment_values)
+    _add_lookup(graph, t, in_extra, randomizer.lines, grid, randomizer.segment_values, answer)
 
 
 def _add_lookup(
@@ -86,6 +92,7 @@ def _add_lookup(
     lines: TwoLines,
     grid: BucketGrid,
     values: Sequence[Output],
+    answer: str,
 ) -> None:
     """From points t [N] of the lines to the ``values`` of their segments."""
     bucket = _bucket(graph, t, in_extra, lines, grid)
@@ -94,7 +101,7 @@ def _add_lookup(
     raised = graph.node("Add", [t, entry], "t_raised")
     segment = _shift(graph, raised, "segment_shift", grid.segment_shift, "segment")
     segment_values = graph.vector("segment_values", output_type(values[0]), values)
-    graph.node("GatherElements", [segment_values, segment], "private_label", axis=0)
+    graph.node("GatherElements", [segment_values, segment], answer, axis=0)
 
 
 def _uniform(graph: Graph, word: str, word_bits: int) -> str:
@@ -155,7 +162,6 @@ def add_additive(
             f"additive noise on {r.period:,} lattice steps would need too large tables; "
             f"use a coarser lattice or fewer labels (at most {MAX_PERIOD:,} steps)"
         )
-    graph.output("private_label", DOUBLE, ["N"])
     blocks = graph.vector("block_entries", UINT64, alias_entries(r.blocks, B))
     high = add_word_bits(graph, "block", word, B)
     block = add_alias_sample(graph, "block", high, blocks, column_bits(len(r.blocks)))
@@ -209,10 +215,9 @@ def table_entries(randomizer: TableRandomizer) -> list[int]:
     return [entry for row in rows for entry in row]
 
 
-def add_table(graph: Graph, row: str, word: str, randomizer: TableRandomizer) -> None:
-    """Add the nodes from a row index [N] (int64) and a word [N] (uint64) to ``private_label``."""
+def add_table(graph: Graph, row: str, word: str, randomizer: TableRandomizer, answer: str) -> None:
+    """Add the nodes from a row index [N] (int64) and a word [N] (uint64) to the ``answer``."""
     private = output_type(randomizer.values[0])
-    graph.output("private_label", private, ["N"])
     bits = column_bits(randomizer.outputs)
     entries = graph.vector("table_entries", UINT64, table_entries(randomizer))
     columns = graph.scalar("columns", INT64, 1 << bits)
@@ -220,4 +225,4 @@ def add_table(graph: Graph, row: str, word: str, randomizer: TableRandomizer) ->
     high = add_word_bits(graph, "table", word, randomizer.word_bits)
     item = add_alias_sample(graph, "table", high, entries, bits, start)
     values = graph.vector("values", private, randomizer.values)
-    graph.node("GatherElements", [values, item], "private_label", axis=0)
+    graph.node("GatherElements", [values, item], answer, axis=0)

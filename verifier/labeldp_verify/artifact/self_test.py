@@ -21,11 +21,15 @@ from labeldp_verify.forms import (
     Domain,
     GroupedWindows,
     IntegerDomain,
+    JointDomain,
     Randomizer,
+    RealDomain,
     TableRandomizer,
     WindowRandomizer,
+    sets_of,
 )
 from labeldp_verify.forms.domain import Category
+from labeldp_verify.forms.joint import place_of
 from labeldp_verify.forms.window import Output
 
 # Words on which a platform could go wrong, and what the integers answer to them.
@@ -42,6 +46,7 @@ T = TypeVar("T")
 Words = tuple[int, ...]  # the uint64 words of one label, without the rounding word
 Answer = Callable[[int, Words], Output]  # from a row and its words to the output
 Tries = list[tuple[int | None, Words]]  # words for one row, or for any
+Label = Category | float | tuple[Category | float, ...]  # of a joint label one a column
 
 
 def critical_words(randomizer: Randomizer) -> tuple[Tries, Answer]:
@@ -151,7 +156,7 @@ MAX_TABLES, MAX_VECTORS = 12, 80  # of a file with groups, and vectors of one of
 
 def self_test_vectors(domain: Domain, randomizer: Randomizer | GroupedWindows) -> dict[str, Any]:
     """``{"labels": [text], "words": [[hex]], "outputs": [text]}``, and ``"groups"``, [[text]] by
-    column, if it has them.
+    column, if it has them; of a joint label, labels and outputs are [[text]] by column, too.
 
     Numbers are text, because readers in JavaScript round integers above 2^53; ``NaN`` and
     ``Infinity`` are written as JavaScript does, which Python reads too.
@@ -166,11 +171,23 @@ def self_test_vectors(domain: Domain, randomizer: Randomizer | GroupedWindows) -
     pairs += [(_label_of(domain, row), group) for row, group in tries if row is not None]
     rows = [(label, group, (group[0] * 0x9E3779B97F4A7C15) % 2**64) for label, group in pairs]
     two = domain.words_per_label == 2
+    shown = _answer_text(domain, randomizer)
     return {
-        "labels": [_text(label) for label, _, _ in rows],
+        "labels": [_label_text(label) for label, _, _ in rows],
         "words": [[f"{w:016x}" for w in (*group, *([r] if two else []))] for _, group, r in rows],
-        "outputs": [_text(answer(row_of(domain, label, r), group)) for label, group, r in rows],
+        "outputs": [shown(answer(row_of(domain, label, r), group)) for label, group, r in rows],
     }
+
+
+def _label_text(label: Label) -> str | list[str]:
+    return [_text(part) for part in label] if isinstance(label, tuple) else _text(label)
+
+
+def _answer_text(domain: Domain, randomizer: Randomizer) -> Callable[[Any], str | list[str]]:
+    """How an output is written: that of a joint label by its columns."""
+    if not isinstance(domain, JointDomain) or sets_of(randomizer) is not None:
+        return _text
+    return lambda number: _label_text(domain.combination(number))
 
 
 def _by_group(domain: Domain, randomizer: GroupedWindows) -> dict[str, Any]:
@@ -187,20 +204,27 @@ def _by_group(domain: Domain, randomizer: GroupedWindows) -> dict[str, Any]:
     return vectors
 
 
-def row_of(domain: Domain, label: Category | float, rounding_word: int) -> int:
+def row_of(domain: Domain, label: Label, rounding_word: int) -> int:
     """The row that the graph must choose, in Python integers and float64."""
-    if isinstance(domain, CategoricalDomain):
-        known = label in domain.values
-        return domain.values.index(label if known else domain.default)
-    if isinstance(domain, IntegerDomain):
-        assert isinstance(label, int)
-        if domain.default is not None and not domain.min <= label <= domain.max:
-            label = domain.default
-        return min(max(label, domain.min), domain.max) - domain.min
-    return domain.index(float(label), rounding_word)
+    if isinstance(domain, JointDomain):
+        assert isinstance(label, tuple)
+        return domain.number(
+            place_of(part, one) for part, one in zip(domain.parts, label, strict=True)
+        )
+    assert not isinstance(label, tuple)
+    if isinstance(domain, RealDomain):
+        return domain.index(float(label), rounding_word)
+    return place_of(domain, label)
 
 
-def _label_of(domain: Domain, row: int) -> Category | float:
+def _label_of(domain: Domain, row: int) -> Label:
+    if isinstance(domain, JointDomain):
+        places = zip(domain.parts, domain.places(row), strict=True)
+        return tuple(_label_of_column(part, place) for part, place in places)
+    return _label_of_column(domain, row)
+
+
+def _label_of_column(domain: Domain, row: int) -> Category | float:
     if isinstance(domain, IntegerDomain):
         return domain.min + row
     label = domain.labels()[row]
@@ -213,8 +237,19 @@ def _text(value: Category | float) -> str:
     return str(value)
 
 
-def _labels(domain: Domain) -> list[Category | float]:
+def _labels(domain: Domain) -> Sequence[Label]:
     """Labels inside, at the ends of and outside the domain."""
+    if isinstance(domain, JointDomain):
+        each = [_labels_of_column(part) for part in domain.parts]
+        # Round and round in each column, the later ones shifted at every round.
+        return [
+            tuple(own[(i + j * (i // len(own))) % len(own)] for j, own in enumerate(each))
+            for i in range(2 * max(map(len, each)))
+        ]
+    return _labels_of_column(domain)
+
+
+def _labels_of_column(domain: Domain) -> list[Category | float]:
     if isinstance(domain, CategoricalDomain):
         known = sampled(domain.values, MAX_LABELS)
         if domain.is_text:

@@ -33,10 +33,12 @@ from labeldp_verify.forms import (
     GroupedWindows,
     Groups,
     IntegerDomain,
+    JointDomain,
     Randomizer,
     RealDomain,
     Sets,
 )
+from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS, Part
 from labeldp_verify.report import short
 
 METADATA_KEYS = (
@@ -98,7 +100,11 @@ def read_certificate(model: onnx.ModelProto) -> Certificate:
     demand(
         version
         == read.format_version
-        == format_version(groups=read.groups is not None, sets=read.sets is not None),
+        == format_version(
+            groups=read.groups is not None,
+            sets=read.sets is not None,
+            joint=read.joint is not None,
+        ),
         "its format is not that of its certificate",
     )
     return read
@@ -106,9 +112,13 @@ def read_certificate(model: onnx.ModelProto) -> Certificate:
 
 def read_domain(stated: dict[str, Any]) -> Domain:
     """The label domain that the certificate states; the rebuilt graph proves it."""
+    domain: Domain
+    if stated["kind"] == "joint":
+        domain = _read_joint(stated)
+        demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain")
+        return domain
     rule = stated["out_of_domain"]
     default = None if rule == "clamp" else rule["default"]
-    domain: Domain
     if stated["kind"] == "integer":
         domain = IntegerDomain(stated["min"], stated["max"], default)
         numbers = [domain.min, domain.max, *([] if default is None else [default])]
@@ -134,6 +144,21 @@ def read_domain(stated: dict[str, Any]) -> Domain:
         demand(default is None or domain.min <= default <= domain.max, "the default label")
     demand(canonical_json(domain.to_json()) == canonical_json(stated), "the domain")
     return domain
+
+
+def _read_joint(stated: dict[str, Any]) -> JointDomain:
+    """A joint label of columns, none of which is joint itself."""
+    columns = stated["columns"]
+    listed = isinstance(columns, list) and 2 <= len(columns) <= MAX_LABEL_COLUMNS
+    demand(listed, "the label's columns")
+    plain = all(isinstance(c, dict) and c.get("kind") != JointDomain.kind for c in columns)
+    demand(plain, "a column of the label, which cannot be joint itself")  # before it is built
+    parts: list[Part] = []
+    for column in columns:
+        part = read_domain(column)
+        demand(part.words_per_label == 1, "the rounding of a column of the label")
+        parts.append(part)
+    return JointDomain.of(parts)
 
 
 def refuse_vanishing_nodes(model: onnx.ModelProto) -> None:
@@ -216,6 +241,9 @@ def check_outputs(values: list[Any], domain: Domain, sets: Sets | None = None) -
     if isinstance(domain, CategoricalDomain):
         kinds = {type(v) for v in values}
         demand(kinds == {type(domain.default)}, "the outputs: categories, like the labels")
+        if isinstance(domain, JointDomain):
+            inside = all(0 <= v < domain.size for v in values)
+            demand(inside, "the outputs: combinations of the labels of the columns")
         return
     floats = all(isinstance(v, float) and math.isfinite(v) for v in values)
     demand(floats, "the outputs: finite float64 numbers, for labels that are numbers")

@@ -32,6 +32,7 @@ from labeldp_verify.decode.file import (
     demand,
 )
 from labeldp_verify.forms import Domain, Sets, TableRandomizer
+from labeldp_verify.forms.joint import output_array
 
 _WORDS_PER_ENTRY = 6
 
@@ -58,8 +59,7 @@ class TableFile(FileForm):
         """[n] what the integers demand for rows [n] and words [n, 1]."""
         values = self.randomizer.values
         u = words[:, 0] >> np.uint64(64 - self.randomizer.word_bits)
-        kind = object if isinstance(values[0], str) else None
-        return np.array(values, dtype=kind)[items_of(self.entries, rows, u)]
+        return output_array(values)[items_of(self.entries, rows, u)]
 
 
 def read_table(

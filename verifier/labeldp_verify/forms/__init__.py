@@ -9,6 +9,7 @@ from labeldp_verify.forms.domain import (
 )
 from labeldp_verify.forms.grouped_windows import GroupedWindows
 from labeldp_verify.forms.groups import GroupColumn, Groups
+from labeldp_verify.forms.joint import JointDomain
 from labeldp_verify.forms.sets import Sets, are_numbers, sets_of
 from labeldp_verify.forms.table import TableRandomizer
 from labeldp_verify.forms.window import WindowRandomizer
@@ -23,6 +24,7 @@ __all__ = [
     "GroupedWindows",
     "Groups",
     "IntegerDomain",
+    "JointDomain",
     "Randomizer",
     "RealDomain",
     "Sets",

@@ -1,0 +1,241 @@
+"""The spec's ``label``: one column and its domain, or several as one joint label."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.artifact.graph import is_taken_for
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, JointDomain, RealDomain
+from labeldp_verify.forms.domain import Rounding
+from labeldp_verify.forms.joint import MAX_COMBINATIONS, MAX_LABEL_COLUMNS, Part
+from pydantic import Discriminator, Field, StrictInt, StrictStr, Tag, model_validator
+
+from labeldp_compile.label_key import key_of
+from labeldp_compile.spec.fields import Category
+from labeldp_compile.yaml_model import Number, Strict
+
+MAX_LABELS = MAX_COMBINATIONS
+_EXACT_IN_FLOAT64 = 2**53
+
+
+class IntegerDomainSpec(Strict):
+    """The integers min … max."""
+
+    kind: Literal["integer"]
+    min: StrictInt = Field(ge=-_EXACT_IN_FLOAT64, le=_EXACT_IN_FLOAT64)
+    max: StrictInt = Field(ge=-_EXACT_IN_FLOAT64, le=_EXACT_IN_FLOAT64)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        _require_order(self.min, self.max)
+        if self.max - self.min >= MAX_LABELS:
+            raise ValueError(f"at most {MAX_LABELS:,} labels: coarsen the label or use kind: real")
+        return self
+
+
+class RealDomainSpec(Strict):
+    """Numbers in [min, max], rounded to ``points`` evenly spaced labels."""
+
+    kind: Literal["real"]
+    min: Number
+    max: Number
+    points: StrictInt = Field(
+        ge=2, le=MAX_LABELS, description="number of grid points, ends included"
+    )
+    rounding: Rounding | None = Field(
+        None,
+        description="how a number becomes a grid point: nearest, or unbiased: at random so that "
+        "the mean is kept (takes a second random word a label); by default unbiased for "
+        "optimal_unbiased and nearest for the others",
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        _require_order(self.min, self.max)
+        if is_taken_for(float(self.min), 0.0):
+            raise ValueError("min is too close to 0: write 0, or give the labels in a smaller unit")
+        if not RealDomain(float(self.min), float(self.max), self.points).is_faithful():
+            raise ValueError("the grid points are too close for float64: take fewer points")
+        return self
+
+
+class CategoricalDomainSpec(Strict):
+    """Named labels without order: all text, or all integers."""
+
+    kind: Literal["categorical"]
+    values: list[Category] = Field(min_length=2, max_length=MAX_LABELS)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if len({type(value) for value in self.values}) > 1:
+            raise ValueError("the categories must be all text or all integers: quote the numbers")
+        seen: set[str | int] = set()
+        for value in self.values:
+            if value in seen:
+                raise ValueError(f"the category {value!r} stands here twice")
+            seen.add(value)
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise ValueError(f"the category {value} does not fit int64")
+            if isinstance(value, str) and "\0" in value:
+                raise ValueError("a category must not hold a NUL character")
+        return self
+
+
+class DefaultLabel(Strict):
+    """The label that stands in for everything outside the domain."""
+
+    default: StrictStr | StrictInt | Number
+
+
+class LabelSpec(Strict):
+    """A label column and what it may hold."""
+
+    column: str = Field(min_length=1, description="name of the label column")
+    domain: Annotated[
+        IntegerDomainSpec | RealDomainSpec | CategoricalDomainSpec, Field(discriminator="kind")
+    ]
+    out_of_domain: Literal["clamp"] | DefaultLabel | None = Field(
+        None,
+        description="labels outside the domain: clamp (numbers; nulls and NaN take the lowest "
+        "label) or {default: LABEL}; categories need a default",
+    )
+
+    @model_validator(mode="after")
+    def _default_in_domain(self) -> Self:
+        domain, rule = self.domain, self.out_of_domain
+        default = rule.default if isinstance(rule, DefaultLabel) else None
+        if isinstance(domain, CategoricalDomainSpec):
+            if default is None:
+                raise ValueError(
+                    "categories have no nearest one: say out_of_domain: {default: CATEGORY}"
+                )
+            if default not in domain.values or isinstance(default, Decimal):
+                raise ValueError(f"the default {default!r} is not one of the categories")
+        elif default is not None:
+            if isinstance(default, str):
+                raise ValueError("the default must be a number in the domain")
+            if isinstance(domain, IntegerDomainSpec) and not isinstance(default, int):
+                raise ValueError("the default must be an integer in the domain")
+            if not domain.min <= default <= domain.max:
+                raise ValueError(f"the default {default} lies outside the domain")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the label: this one."""
+        return [self.column]
+
+    @property
+    def key(self) -> str:
+        """A text that no other label column of this domain has."""
+        return key_of(self.names)
+
+    def to_domain(self, rounding: Rounding = "nearest") -> Part:
+        """The domain in its exact form; ``rounding`` is for real labels that name none."""
+        rule = self.out_of_domain
+        default = rule.default if isinstance(rule, DefaultLabel) else None
+        domain = self.domain
+        if isinstance(domain, CategoricalDomainSpec):
+            assert isinstance(default, str | int)
+            return CategoricalDomain(tuple(domain.values), default)
+        if isinstance(domain, IntegerDomainSpec):
+            return IntegerDomain(domain.min, domain.max, None if default is None else int(default))
+        return RealDomain(
+            float(domain.min) + 0.0,  # + 0.0 turns −0.0 into 0.0
+            float(domain.max) + 0.0,
+            domain.points,
+            domain.rounding or rounding,
+            None if default is None else float(default) + 0.0,
+        )
+
+
+class JointColumnSpec(LabelSpec):
+    """One column of a joint label, and with loss: sum its loss and the weight of that."""
+
+    loss: Literal["squared", "absolute", "zero_one"] | None = Field(
+        None, description="of this column, where the loss of the label is the sum"
+    )
+    weight: Annotated[Number, Field(gt=0)] | None = Field(
+        None, description="by how much it counts in the sum; public, by default 1"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if isinstance(self.domain, RealDomainSpec) and self.domain.rounding == "unbiased":
+            raise ValueError("a column of a joint label is rounded to the nearest point")
+        if isinstance(self.domain, CategoricalDomainSpec) and self.loss not in (None, "zero_one"):
+            raise ValueError(f"the {self.loss} loss needs numbers: categories take zero_one")
+        if isinstance(self.domain, RealDomainSpec) and self.loss == "zero_one":
+            raise ValueError("the zero_one loss asks whether labels are equal: say squared")
+        return self
+
+    def to_loss(self) -> ColumnLoss:
+        """The loss and its weight, exactly."""
+        assert self.loss is not None
+        return ColumnLoss(self.loss, Fraction(1 if self.weight is None else self.weight))
+
+
+class JointLabelSpec(Strict):
+    """Several columns as one label: each combination of their values is a label."""
+
+    columns: list[JointColumnSpec] = Field(
+        max_length=MAX_LABEL_COLUMNS,
+        description="the columns of a joint label",
+        json_schema_extra={"minItems": 2},  # for editors; here the error says what to write
+    )
+
+    @model_validator(mode="after")
+    def _joins(self) -> Self:
+        if len(self.columns) < 2:
+            raise ValueError("for one column say label: {column: NAME, domain: {…}}")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("a column stands here twice")
+        size = math.prod(column.to_domain().size for column in self.columns)
+        if size > MAX_LABELS:
+            raise ValueError(
+                f"the columns combine to {size:,} labels, of {MAX_LABELS:,} at most: coarsen one, "
+                "or randomize the columns one by one with a part of ε each"
+            )
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the label."""
+        return [column.column for column in self.columns]
+
+    @property
+    def key(self) -> str:
+        """A text that no other label columns of this domain have."""
+        return key_of(self.names)
+
+    def to_domain(self, rounding: Rounding = "nearest") -> JointDomain:
+        """The domain in its exact form; its columns are rounded to the nearest point."""
+        return self._domain
+
+    @cached_property
+    def _domain(self) -> JointDomain:
+        return JointDomain.of([column.to_domain() for column in self.columns])
+
+
+def _is_joint(label: Any) -> str:
+    """Which of the two models a label is meant to be."""
+    joint = "columns" in label if isinstance(label, dict) else hasattr(label, "columns")
+    return "JointLabelSpec" if joint else "LabelSpec"
+
+
+AnyLabelSpec = Annotated[
+    Annotated[LabelSpec, Tag("LabelSpec")] | Annotated[JointLabelSpec, Tag("JointLabelSpec")],
+    Discriminator(_is_joint),
+]
+
+
+def _require_order(low: Any, high: Any) -> None:
+    if low > high:
+        raise ValueError(f"min = {low} is above max = {high}")
+    if low == high:
+        raise ValueError("the domain needs at least two labels")

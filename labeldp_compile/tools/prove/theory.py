@@ -1,0 +1,68 @@
+"""The general theory, ``proofs/*.v``, as files and as text that needs nothing but Coq.
+
+In a checkout it lies in ``proofs``; a wheel brings it as package data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+PREFIX = "LabelDP"
+# Each needs only files before it; the last is for readers, and nothing needs it.
+FILES = (
+    "Draw",
+    "Check",
+    "Counting",
+    "Lines",
+    "Windows",
+    "Tables",
+    "Lookups",
+    "Noise",
+    "Additives",
+    "Mixtures",
+    "Epsilon",
+    "Theorems",
+)
+_OURS = re.compile(rf"^From {PREFIX} Require Import ([\w ]+)\.\n", re.M)
+_COQS = re.compile(r"^From Coq Require Import ([\w ]+)\.\n", re.M)
+
+
+def folder() -> Path:
+    """Where the files lie."""
+    shipped = Path(__file__).parent / "theory"
+    return shipped if shipped.is_dir() else Path(__file__).parents[3] / "proofs"
+
+
+@cache
+def source(name: str) -> str:
+    """The text of one file."""
+    return (folder() / f"{name}.v").read_text(encoding="utf-8")
+
+
+def needed(names: Iterable[str]) -> list[str]:
+    """These files and all that they need, in order."""
+    found, todo = set(), list(names)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += _imports(_OURS, source(name))
+    return [name for name in FILES if name in found]
+
+
+def modules(names: Iterable[str]) -> str:
+    """The files as modules of one text, with what they need of Coq's standard library above."""
+    parts, libraries = [], {"ZArith": None, "List": None}
+    for name in needed(names):
+        text = source(name)
+        libraries |= dict.fromkeys(_imports(_COQS, text))
+        body = _OURS.sub(lambda found: f"Import {found[1]}.\n", _COQS.sub("", text))
+        parts.append(f"Module {name}.\n{body}End {name}.\n")
+    return f"From Coq Require Import {' '.join(libraries)}.\n\n" + "\n".join(parts)
+
+
+def _imports(pattern: re.Pattern[str], text: str) -> list[str]:
+    return [name for line in pattern.findall(text) for name in line.split()]

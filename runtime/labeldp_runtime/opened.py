@@ -1,0 +1,107 @@
+"""Open an artifact: a session of its graph, its certificate, and whether the two fit together."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from labeldp_runtime.errors import (
+    ArtifactError,
+    DamagedArtifactError,
+    InsecureArtifactError,
+    PlatformError,
+)
+from labeldp_runtime.feed import Feed
+from labeldp_runtime.groups import Groups
+from labeldp_runtime.label_columns import LabelColumns, Outputs, label_columns, label_inputs
+from labeldp_runtime.self_test import open_session, run_self_test
+from labeldp_runtime.sets import Sets
+
+DAMAGED = (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError)
+"""What reading a certificate of another shape raises."""
+_ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An artifact that computes rightly on this platform.
+
+    Attributes:
+        stated: the certificate.
+        output_types: int64, float64 or string, of each private column.
+    """
+
+    session: onnxruntime.InferenceSession
+    stated: dict[str, Any]
+    labels: LabelColumns
+    output_types: list[str]
+    words_per_label: int
+    groups: Groups | None
+    sets: Sets | None
+
+
+def open_artifact(data: bytes, source: str) -> Opened:
+    """Make the session, read the certificate and test the platform.
+
+    ``source`` names the bytes in errors. Raises a RuntimeArtifactError.
+    """
+    try:
+        session = open_session(data)
+        plain = open_session(data, optimised=False)  # for the self-test only
+        metadata = session.get_modelmeta().custom_metadata_map
+    except Exception as error:  # onnxruntime raises types of its own
+        raise ArtifactError(f"{source}: is not an ONNX file that onnxruntime loads") from error
+    try:
+        stated: dict[str, Any] = json.loads(metadata["labeldp.certificate"])
+        insecure = stated["insecure"]
+        inputs, own = session.get_inputs(), label_inputs(stated)
+        entropy, of_groups = inputs[own], _typed(inputs[own + 1 :])
+        output_types = [kind for _, kind in _typed(session.get_outputs())]
+        opened = Opened(
+            session,
+            stated,
+            label_columns(stated, _typed(inputs[:own]), len(output_types)),
+            output_types,
+            int(entropy.shape[1]) if len(entropy.shape) == 2 else 1,
+            _groups_of(stated, of_groups),
+            Sets(stated) if "sets" in stated else None,
+        )
+        vectors = json.loads(metadata["labeldp.self_test"])
+    except DAMAGED as error:
+        raise DamagedArtifactError(f"{source}: its certificate is damaged") from error
+    if insecure is not None:
+        raise InsecureArtifactError(f"{source}: {insecure!r}: compile it again without a test seed")
+    ways = partial(run_graph, session), partial(run_graph, plain)
+    columns, words = opened.labels.columns, opened.words_per_label
+    if not run_self_test(*ways, vectors, columns, dict(of_groups), words):
+        raise PlatformError(
+            f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "
+            "platform (or the file is damaged): use another version of onnxruntime"
+        )
+    return opened
+
+
+def run_graph(
+    session: onnxruntime.InferenceSession, feed: Feed, words: NDArray[np.uint64]
+) -> Outputs:
+    """What the graph answers to a feed [n] and words [n] or [n, w]."""
+    outputs: Outputs = session.run(None, {**feed, "entropy": words})
+    return outputs
+
+
+def _typed(declared: list[Any]) -> list[tuple[str, str]]:
+    """The names and element types of a graph's inputs or outputs; KeyError for another type."""
+    return [(one.name, _ELEMENT_TYPES[one.type]) for one in declared]
+
+
+def _groups_of(stated: dict[str, Any], inputs: list[tuple[str, str]]) -> Groups | None:
+    """The groups of a certificate, if the graph takes any; ValueError if the two differ."""
+    if bool(inputs) != ("groups" in stated):
+        raise ValueError("the graph's inputs are not those of the certificate")
+    return Groups(stated["groups"], inputs) if inputs else None

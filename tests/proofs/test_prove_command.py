@@ -1,0 +1,104 @@
+"""labeldp prove: what it says and writes with Coq, with one that refuses, and without."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+from tests.proofs.artifacts import OLD
+
+(ARTIFACT,) = (path for path in OLD if path.stem == "rr-with-prior-text")
+
+
+def prove(*arguments):
+    return CliRunner().invoke(main, ["prove", *map(str, arguments)])
+
+
+def fake_coqc(folder, monkeypatch, script):
+    """A coqc that answers so, alone on the path with the system's own programs."""
+    folder.mkdir()
+    program = folder / "coqc"
+    program.write_text(
+        f"#!/bin/sh\n[ $1 = --print-version ] && echo 8.16.1 4.13.1 && exit\n{script}\n"
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")
+
+
+def without_coq(monkeypatch, folder):
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def test_coq_checks_a_file_that_stands_alone(coqc, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = prove(ARTIFACT, "-o", "answer.v")
+    assert done.exit_code == 0, done.output
+    assert "machine-checked: ε ≤ 1 (Coq 8." in done.output and "Outside of the proof" in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["answer.v"]  # no litter of Coq's
+    text = Path("answer.v").read_text("ascii")
+    assert "From LabelDP" not in text and "Theorem artifact_is_private" in text
+
+
+def test_without_coq_the_file_is_written_and_nothing_is_claimed(tmp_path, monkeypatch):
+    without_coq(monkeypatch, tmp_path / "bin")
+    out = tmp_path / "answer.v"
+    done = prove(ARTIFACT, "-o", out)
+    assert done.exit_code == 0 and out.is_file()
+    assert "nothing was checked" in done.output and "coqc answer.v" in done.output
+    assert "machine-checked" not in done.output
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'echo "Error: Unable to unify" >&2; exit 1',
+        "exit 139",
+        "echo Axioms:; echo 'taken : False'",
+        "echo Closed under the global context",  # of one theorem only
+        "exit 0",
+    ],
+)
+def test_what_coq_does_not_accept_is_not_written(tmp_path, monkeypatch, script):
+    fake_coqc(tmp_path / "bin", monkeypatch, script)
+    out = tmp_path / "answer.v"
+    done = prove(ARTIFACT, "-o", out)
+    assert done.exit_code == 1 and "does not accept the proof" in done.output
+    assert not out.exists() and "machine-checked" not in done.output
+
+
+def test_a_file_that_does_not_verify_is_not_written(tmp_path):
+    data = bytearray(ARTIFACT.read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "altered.onnx").write_bytes(data)
+    done = prove(tmp_path / "altered.onnx", "-o", tmp_path / "answer.v")
+    assert done.exit_code == 1 and "DOES NOT VERIFY" in done.output
+    assert not (tmp_path / "answer.v").exists()
+
+
+def test_a_missing_file_and_a_taken_name_are_refused(tmp_path):
+    done = prove(tmp_path / "none.onnx", "-o", tmp_path / "answer.v")
+    assert done.exit_code == 2 and "cannot be read" in done.output
+    (tmp_path / "answer.v").write_text("mine")
+    done = prove(ARTIFACT, "-o", tmp_path / "answer.v")
+    assert done.exit_code == 2 and "--overwrite" in done.output
+    assert (tmp_path / "answer.v").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("doctor-visits.v", "doctor_visits.v"), ("1.v", "artifact.v"), ("a", "a.v")],
+)
+def test_a_name_that_coq_refuses_is_refused_first(tmp_path, name, instead):
+    done = prove(ARTIFACT, "-o", tmp_path / name)
+    assert done.exit_code == 2 and f"such as {instead}" in done.output.replace("\n", " ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_coq_would_read_for_hours_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("labeldp_compile.cli.prove.MAX_INTEGERS", 3)
+    done = prove(ARTIFACT, "-o", tmp_path / "answer.v")
+    assert done.exit_code == 2 and "at most 3" in done.output and str(ARTIFACT) in done.output

@@ -1,0 +1,234 @@
+"""Labels of several columns: what a certificate claims of them is held against the integers."""
+
+import copy
+from fractions import Fraction
+from itertools import product
+
+import onnx
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis.joint import column_losses
+from labeldp_verify.artifact import canonical_json, tables_digest, write_model
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    IntegerDomain,
+    JointDomain,
+    RealDomain,
+    WindowRandomizer,
+)
+from labeldp_verify.forms.window import Segment, check_form
+
+from tests.helpers import compile_text, joint_spec, plain_counts
+
+WEIGHTS = [3, 0, 1, 7, 2, 9, 4, 1, 1, 8, 0, 5, 6, 2, 2, 1, 3, 4, 5, 6, 7, 8, 9, 1]
+PUBLIC = "{kind: public, weights: [" + ", ".join(map(str, WEIGHTS)) + "]}"
+
+
+@pytest.fixture(scope="module")
+def honest():
+    return compile_text(joint_spec("{kind: rr_top_k, k: 7}", prior=PUBLIC))
+
+
+@pytest.fixture(scope="module")
+def equal():
+    return compile_text(joint_spec(loss="zero_one", prior=PUBLIC))
+
+
+def distance(loss, one, other):
+    if loss == "zero_one":
+        return Fraction(one != other)
+    return abs(one - other) if loss == "absolute" else (one - other) ** 2 / 2
+
+
+@pytest.mark.parametrize("mechanism", ["randomized_response", "rr_top_k, k: 7", "rr_with_prior"])
+@pytest.mark.parametrize("losses", [("squared", "zero_one"), ("absolute", "absolute")])
+def test_column_losses_are_those_of_the_definition(mechanism, losses):
+    artifact = compile_text(joint_spec(f"{{kind: {mechanism}}}", prior=PUBLIC), word_bits=8)
+    domain = JointDomain.of([IntegerDomain(-3, 4), RealDomain(-1.0, 2.5, 3)])
+    randomizer = artifact.randomizer
+    found = column_losses(domain, randomizer, losses, WEIGHTS)
+    labels = list(product(*(part.labels() for part in domain.parts)))
+    for j, loss in enumerate(losses):
+        total = sum(
+            WEIGHTS[row] * count * distance(loss, labels[number][j], labels[row][j])
+            for row in range(24)
+            for number, count in plain_counts(randomizer, row).items()
+        )
+        assert found[j] == Fraction(total) / (sum(WEIGHTS) << randomizer.word_bits)
+
+
+def test_column_losses_of_any_windows():
+    """Segments that a window cuts, skips and repeats, as no mechanism makes them."""
+    domain = JointDomain.of([IntegerDomain(0, 2), CategoricalDomain(("a", "b"), "a")])
+    segments = [(3, 1), (2, 0), (5, 2), (1, 1), (4, 3), (2, 0)]
+    randomizer = WindowRandomizer(
+        5, (7, 6, 5, 8), tuple(Segment(*s) for s in segments), (0, 1, 4, 11, 6, 2), (0, 2, 3, 5)
+    )
+    check_form(randomizer)
+    weights = [1, 2, 0, 4, 5, 6]
+    for loss in ("squared", "absolute", "zero_one"):
+        found = column_losses(domain, randomizer, [loss, "zero_one"], weights)
+        first = sum(
+            weights[row] * count * distance(loss, Fraction(number // 2), Fraction(row // 2))
+            for row in range(6)
+            for number, count in plain_counts(randomizer, row).items()
+        )
+        second = sum(
+            weights[row] * count * (number % 2 != row % 2)
+            for row in range(6)
+            for number, count in plain_counts(randomizer, row).items()
+        )
+        assert found == [Fraction(first) / (18 * 32), Fraction(second, 18 * 32)]
+
+
+def failed(artifact, change):
+    """The step at which the file fails after a change to its certificate; None if it verifies."""
+    stated = copy.deepcopy(artifact.certificate.to_json())
+    change(stated)
+    report = check_bytes(write_model(artifact.decoded.domain, artifact.randomizer, stated))
+    return None if report.ok else report.checks[-1].name
+
+
+def test_the_honest_files_verify(honest, equal):
+    for artifact in (honest, equal):
+        assert failed(artifact, lambda c: None) is None
+        assert artifact.certificate.format_version == "1.3"
+        assert artifact.certificate.label.column is None
+    columns = honest.certificate.joint.columns
+    assert [c.name for c in columns] == ["sold", "value", "code"]
+    total = sum(Fraction(c.weight) * Fraction(c.noisy_label_loss) for c in columns)
+    assert float(total) == pytest.approx(honest.certificate.utility.noisy_label_loss)
+    assert [c.noisy_label_loss for c in equal.certificate.joint.columns] == [None] * 3
+
+
+COLUMN_CHANGES = {
+    "the loss of a column": ("noisy_label_loss", 0.125),
+    "another kind of loss": ("loss", "squared"),
+    "a loss that there is not": ("loss", "poisson"),
+    "no loss": ("loss", None),
+    "a weight": ("weight", "3"),
+    "a weight in other terms": ("weight", "10/4"),
+    "a weight of nothing": ("weight", "0"),
+    "a negative weight": ("weight", "-5/2"),
+    "no weight": ("weight", None),
+    "no figure": ("noisy_label_loss", None),
+    "the name of another": ("name", "sold"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMN_CHANGES)
+def test_other_claims_of_a_column_fail(honest, name):
+    field, value = COLUMN_CHANGES[name]
+    step = failed(honest, lambda c: c["joint"]["columns"][1].update({field: value}))
+    assert step in ("certificate", "utility")
+
+
+CHANGES = {
+    "a column of one": lambda c: c["label"].update(column="sold"),
+    "no columns": lambda c: c.pop("joint"),
+    "a column too few": lambda c: c["joint"]["columns"].pop(),
+    "a column too many": lambda c: c["joint"]["columns"].append(c["joint"]["columns"][0]),
+    "columns in another order": lambda c: c["joint"]["columns"].reverse(),
+    "another loss": lambda c: c["utility"].update(loss="zero_one"),
+    "an older format": lambda c: c.update(format_version="1.0"),
+    "fewer labels": lambda c: c.update(labels=12),
+    "a domain too few": lambda c: c["label"]["domain"]["columns"].pop(),
+    "one domain": lambda c: c["label"]["domain"].update(
+        columns=c["label"]["domain"]["columns"][:1]
+    ),
+    "no list of domains": lambda c: c["label"]["domain"].update(columns={}),
+    "domains in another order": lambda c: c["label"]["domain"]["columns"].reverse(),
+    "a joint domain inside": lambda c: c["label"]["domain"]["columns"].__setitem__(
+        0, copy.deepcopy(c["label"]["domain"])
+    ),
+    "a domain that says more": lambda c: c["label"]["domain"].update(min=0),
+    "another default": lambda c: c["label"]["domain"]["columns"][0].update(
+        out_of_domain={"default": "yes"}
+    ),
+    "another category": lambda c: c["label"]["domain"]["columns"][0]["values"].reverse(),
+    "another lowest label": lambda c: c["label"]["domain"]["columns"][1].update(min=-2, max=1),
+    "biases": lambda c: c["utility"].update(largest_bias=0.0),
+    "another prior": lambda c: c["prior"]["weights"].reverse(),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_other_claims_fail(honest, name):
+    assert failed(honest, CHANGES[name]) is not None
+
+
+def test_columns_are_claimed_of_joint_labels_only(equal):
+    single = compile_text(joint_spec().split("label:")[0] + SINGLE)
+    stated = equal.certificate.to_json()["joint"]
+    for loss in ("zero_one", "sum"):
+        changed = copy.deepcopy(single.certificate.to_json())
+        changed["joint"], changed["format_version"] = stated, "1.3"
+        changed["utility"]["loss"] = loss
+        model = write_model(single.decoded.domain, single.randomizer, changed)
+        assert not check_bytes(model).ok
+
+
+SINGLE = """label: {column: y, domain: {kind: integer, min: 0, max: 3}}
+loss: zero_one
+privacy: {epsilon: 1}
+prior: {kind: uniform}
+mechanism: {kind: randomized_response}
+"""
+
+
+@pytest.mark.parametrize("number", [-1, 24, 2**62])
+def test_an_output_is_a_combination_that_there_is(honest, number):
+    values = list(honest.randomizer.values)
+    values[-1] = number
+    other = WindowRandomizer(
+        honest.randomizer.word_bits,
+        honest.randomizer.base,
+        honest.randomizer.extra,
+        honest.randomizer.offsets,
+        tuple(values),
+    )
+    stated = honest.certificate.to_json()
+    stated["digests"]["tables"] = tables_digest(honest.decoded.domain, other)
+    report = check_bytes(write_model(honest.decoded.domain, other, stated))
+    assert not report.ok and report.checks[-1].name == "tables"
+
+
+def test_a_joint_domain_is_of_columns_that_round_to_the_nearest():
+    with pytest.raises(ValueError, match="nearest"):
+        JointDomain.of([RealDomain(0.0, 1.0, 3, "unbiased"), IntegerDomain(0, 1)])
+    with pytest.raises(ValueError, match="2 to 8"):
+        JointDomain.of([IntegerDomain(0, 1)])
+
+
+def test_no_two_combinations_read_alike():
+    texts = ("a", "a & b", 'a"', "", " a", "b", "1", "a\\")
+    domain = JointDomain.of([CategoricalDomain(texts, "a"), CategoricalDomain(texts, "a")])
+    names = {domain.name(number) for number in range(domain.size)}
+    assert len(names) == domain.size
+    assert domain.name(5) == "a & b" and domain.name(13) == '"a & b" & b'
+
+
+def test_a_joint_domain_inside_another_is_refused_before_it_is_built(honest, monkeypatch):
+    wide = {"kind": "integer", "min": 0, "max": 10**9, "out_of_domain": "clamp"}
+    inner = {"kind": "joint", "columns": [wide, wide]}
+    stated = honest.certificate.to_json()
+    proto = onnx.load_from_string(honest.model)
+    for columns in ([inner, wide], [{"kind": "joint", "columns": []}, wide], [7, wide], {}, [wide]):
+        stated["label"]["domain"]["columns"] = columns
+        for entry in proto.metadata_props:
+            if entry.key == "labeldp.certificate":
+                entry.value = canonical_json(stated)
+        built = []
+        monkeypatch.setattr(JointDomain, "of", lambda parts, built=built: built.append(parts))
+        report = check_bytes(proto.SerializeToString(deterministic=True))
+        assert not report.ok and report.checks[-1].name == "certificate" and not built
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="more than 1,000,000"):
+        JointDomain.of([IntegerDomain(0, 10**6), IntegerDomain(0, 1)])
+
+
+def test_a_bound_over_all_randomizers_has_no_amount():
+    artifact = compile_text(joint_spec("{kind: rr_with_prior}", loss="zero_one", prior=PUBLIC))
+    assert artifact.certificate.optimality.over == "any"
+    assert failed(artifact, lambda c: None) is None
+    assert failed(artifact, lambda c: c["optimality"].update(amount="1/3")) == "optimality"

@@ -14,12 +14,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+# What opens with a quote ends at a quote that is not doubled: there is one way to read it. Groups are
+# not possessive, for before Python 3.11.5 those that fail at their end do not give back what they took.
+_QUOTED = rb""" " (?: [^"]++ | "" )* "(?!") """
 # Text, a quote that opens nothing, or a quoted cell; then a line end. CR waits for its LF.
-_ROW = rb"""(?: [^"\r\n]++ | (?<=[^%s\r\n]) " | (?<![^%s\r\n]) " (?: [^"]++ | "" )*+ " )*+
-            (?: \r?\n | \r(?=[^\n]) )"""
-# Two ways and not an optional part: before Python 3.11.5 a possessive group that fails at its end
-# does not give back what it took.
-_CELL = rb""" " (?: [^"]++ | "" )*+ " [^%s\r\n]*+ | [^%s\r\n]*+ """
+_ROW = rb"""(?: [^"\r\n]++ | (?<=[^%s\r\n]) " | (?<![^%s\r\n]) QUOTED )*
+            (?: \r?\n | \r(?=[^\n]) )""".replace(b"QUOTED", _QUOTED)
+_CELL = _QUOTED + rb"[^%s\r\n]*+ | [^%s\r\n]*+"
 
 
 class RowForm:
@@ -31,9 +32,8 @@ class RowForm:
         mark = re.escape(self.delimiter)
         row = _ROW.replace(b"%s", mark)
         self._row = re.compile(row, re.VERBOSE)
-        self._rows = re.compile(rb"(?:" + row + rb")*+", re.VERBOSE)
         self._first_row = re.compile(rb"[\r\n]*+" + row, re.VERBOSE)
-        self._quoted = re.compile(rb'(?<![^%s\r\n])"(?:[^"]++|"")*+("|\Z)'.replace(b"%s", mark))
+        self._quoted = re.compile(rb'(?<![^%s\r\n])"(?:[^"]++|"")*("(?!")|\Z)'.replace(b"%s", mark))
         self._cell = re.compile(_CELL.replace(b"%s", mark), re.VERBOSE)
         self._around = np.frombuffer(self.delimiter + b'"\r\n', dtype=np.uint8)
 
@@ -49,9 +49,10 @@ class RowForm:
         cells = np.frombuffer(data, dtype=np.uint8)
         quotes = np.flatnonzero(cells == ord('"'))
         if not self._are_usual(cells, quotes):
-            rows = self._rows.match(data)
-            end = 0 if rows is None else rows.end()
-            return end, len(self._row.findall(data[:end] + b" "))
+            end = rows = 0
+            while row := self._row.match(data, end):
+                end, rows = row.end(), rows + 1
+            return end, rows
         lines = np.flatnonzero((cells == ord("\n")) | (cells == ord("\r")))
         outside = lines[np.searchsorted(quotes, lines) % 2 == 0]
         if len(outside) and outside[-1] == len(data) - 1 and data.endswith(b"\r"):

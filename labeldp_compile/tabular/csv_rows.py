@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-# What opens with a quote ends at a quote that is not doubled: there is one way to read it. Groups are
-# not possessive, for before Python 3.11.5 those that fail at their end do not give back what they took.
+# A quoted cell ends at a quote that is not doubled, so there is one way to read it. No group is
+# possessive: before Python 3.11.5 one that fails at its end does not give back what it took.
 _QUOTED = rb""" " (?: [^"]++ | "" )* "(?!") """
 # Text, a quote that opens nothing, or a quoted cell; then a line end. CR waits for its LF.
 _ROW = rb"""(?: [^"\r\n]++ | (?<=[^%s\r\n]) " | (?<![^%s\r\n]) QUOTED )*

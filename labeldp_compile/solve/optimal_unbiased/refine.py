@@ -7,12 +7,12 @@ neighbourhood of the path is handed over; on the last level pricing adds whateve
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import functools
 
 import numpy as np
 
-from labeldp_compile.solve.optimal_unbiased.certificate import Bound
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
+from labeldp_compile.solve.optimal_unbiased.descent import COARSEST, descend
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
@@ -28,10 +28,9 @@ from labeldp_compile.solve.optimal_unbiased.problem import (
     reference_losses,
 )
 from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
-from labeldp_compile.solve.optimal_unbiased.search import Progress, Search
+from labeldp_compile.solve.optimal_unbiased.search import Found, Progress, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
-    ExtraLine,
     column_means,
     extra_line,
     place_windows,
@@ -42,29 +41,12 @@ _SMALLEST_LEVEL = 20  # labels; all intervals of these fit in a few milliseconds
 _RADIUS = 2  # of the neighbourhood of the predicted path, in labels
 _TOLERANCE = 1e-6  # of the cone programs of merged labels, which only predict
 _UNUSED = 1e-13  # weight below which not even a value is meant
+_EXACT = 1e-9  # gap of the level from which finer ones start
 _COSTLY = 1e5  # loss of a column at weight one, relative to the loss of the optimum
 
 
-@dataclass(frozen=True, eq=False)
-class Refined:
-    """The best mechanism and the best bound found.
-
-    Attributes:
-        line: the mechanism's outputs as an extra line. means: [k] its wanted means.
-        loss: its objective.
-        bound: the best dual bound.
-        columns: the largest number of intervals handed to a cone program.
-    """
-
-    line: ExtraLine
-    means: Floats
-    loss: float
-    bound: Bound
-    columns: int
-
-
 @np.errstate(over="ignore", invalid="ignore")  # steps that go astray are judged, not trusted
-def refine(problem: Problem, tolerance: float, progress: Progress) -> Refined:
+def refine(problem: Problem, tolerance: float, progress: Progress) -> Found:
     """Solve to a certified relative gap of ``tolerance``, or as near as rounding lets.
 
     Args:
@@ -73,9 +55,12 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Refined:
     unit = float(np.sqrt(2.0 * min(reference_losses(problem))))
     search = Search(problem.scaled(unit), tolerance, progress)
     search.try_response()
-    first = _refined(search, unit)
+    first = search.found(unit)
     if search.gap <= tolerance:
         return first
+    if problem.bias.unbiased and problem.k > COARSEST:
+        start = functools.partial(refine, tolerance=_EXACT, progress=progress)
+        return first.better(descend(problem, start, tolerance, progress))
     sizes = [problem.k]
     while sizes[-1] > _SMALLEST_LEVEL:
         sizes.append((sizes[-1] + 1) // 2)
@@ -102,21 +87,7 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Refined:
     unit = float(np.sqrt(2.0 * ratio * min(reference_losses(problem))))
     search = Search(problem.scaled(unit), tolerance, progress)
     search.run(columns)
-    last = _refined(search, unit)
-    better = last if last.loss <= first.loss else first
-    bound = max(last.bound, first.bound, key=lambda b: b.value)
-    return replace(last, line=better.line, means=better.means, loss=better.loss, bound=bound)
-
-
-def _refined(search: Search, unit: float) -> Refined:
-    line, bound, low = search.line, search.bound, search.problem.low
-    return Refined(
-        extra_line(line.values * unit, line.weights, low),
-        search.means * unit,
-        search.loss * unit**2,
-        Bound(bound.value * unit**2, bound.alpha * unit**2, bound.beta * unit),
-        search.columns,
-    )
+    return first.better(search.found(unit))
 
 
 def predicted_means(coarse: Problem, means: Floats, labels: Floats) -> Floats:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labeldp_compile.solve.optimal_unbiased.certificate import prove
+from labeldp_compile.solve.optimal_unbiased.certificate import Bound, prove
 from labeldp_compile.solve.optimal_unbiased.completion import complete
 from labeldp_compile.solve.optimal_unbiased.cone_program import ConeSolution, Guards, solve_cones
 from labeldp_compile.solve.optimal_unbiased.intervals import (
@@ -24,6 +25,7 @@ from labeldp_compile.solve.optimal_unbiased.pricing import priced_out
 from labeldp_compile.solve.optimal_unbiased.problem import Problem, reference_losses
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
+    ExtraLine,
     column_means,
     extra_line,
     place_windows,
@@ -41,8 +43,35 @@ _TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # asked of the cone program: first ro
 # Distance of guards from a window, in window lengths and in outputs, in turn.
 _MARGINS = (0.5, 2), (0.1, 1), (0.0, 2), (0.0, 1), (0.2, 2)
 _PROMISING = 0.1  # gap of randomized response from which Newton's method may well converge
+_GOOD = 1e-6  # gap that is not worth cone programs of many labels
+_WIDE = 2  # radius of their neighbourhood
 _UNUSED = 1e-13  # weight below which not even a value is meant
 _SLIVER = 1e-3  # weight, relative to label spacing, below which a column is taken for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best mechanism and the best bound found, in the problem's own units.
+
+    Attributes:
+        line: the mechanism's outputs as an extra line. means: [k] its wanted means.
+        loss: its objective.
+        bound: the best dual bound.
+        columns: the largest number of intervals handed to a cone program.
+    """
+
+    line: ExtraLine
+    means: Floats
+    loss: float
+    bound: Bound
+    columns: int
+
+    def better(self, other: Found) -> Found:
+        """The better mechanism and the better bound of the two."""
+        best = other if other.loss <= self.loss else self
+        bound = max(other.bound, self.bound, key=lambda b: b.value)
+        columns = max(self.columns, other.columns)
+        return replace(best, bound=bound, columns=columns)
 
 
 class Search:
@@ -73,6 +102,17 @@ class Search:
         """The certified relative gap so far."""
         return (self.loss - self.bound.value) / self.loss if np.isfinite(self.loss) else np.inf
 
+    def found(self, unit: float) -> Found:
+        """What was found; ``unit`` of the problem is one of the units here."""
+        line, bound = self.line, self.bound
+        return Found(
+            extra_line(line.values * unit, line.weights, self.problem.low),
+            self.means * unit,
+            self.loss * unit**2,
+            Bound(bound.value * unit**2, bound.alpha * unit**2, bound.beta * unit),
+            self.columns,
+        )
+
     def try_response(self) -> None:
         """Try debiased randomized response and Newton's method from there.
 
@@ -90,6 +130,17 @@ class Search:
         self._offer(polished.columns, problem.labels, polished.alpha, polished.beta)
         if self.tolerance < self.gap < _PROMISING:
             self._newton_rounds(polished.columns, polished.alpha, polished.beta)
+
+    def finish(self, active: Columns, alpha: Floats, beta: Floats) -> None:
+        """Go on from a point that is almost the optimum: Newton rounds, and cones if need be.
+
+        Args:
+            active: the columns in use. alpha, beta: [k] multipliers.
+        """
+        found = self._newton_rounds(active, alpha, beta)
+        if self.gap > max(self.tolerance, _GOOD):
+            near = join(self.problem.k, active.intervals, found)
+            self.run(neighbourhood(near, self.problem.k, _WIDE))
 
     def run(self, columns: Intervals) -> None:
         """Alternate cone programs and Newton rounds until the gap is certified.
@@ -110,7 +161,7 @@ class Search:
             if self.gap <= self.tolerance:
                 return
             missing = join(k, missing, found)
-            if self.gap > 0.9 * before and self.gap < 1e-6:
+            if self.gap > 0.9 * before and self.gap < _GOOD:
                 return
             columns = join(k, columns, missing, neighbourhood(missing, k, 1))
             accuracy, sliver = max(0.1 * accuracy, _BEST_TOLERANCE), 0.1 * sliver
@@ -194,15 +245,28 @@ class Search:
         """Repair a primal and a dual point, keep each if it is the best; say whether one was."""
         problem, low = self.problem, self.problem.low
         before = self.bound.value, self.loss
-        bound = prove(problem, alpha, beta)
         split = complete(problem, columns, alpha, beta)
         if split is not alpha:
-            bound = max(bound, prove(problem, split, beta), key=lambda b: b.value)
+            self._offer_bound(split, beta)
+        if len(columns) < 2:
+            self._offer_bound(alpha, beta)
+        else:
+            self.offer(extra_line(columns.values, columns.weights, low), means, alpha, beta)
+        return self.bound.value > before[0] or self.loss < before[1] * (1.0 - 1e-12)
+
+    def _offer_bound(self, alpha: Floats, beta: Floats) -> None:
+        bound = prove(self.problem, alpha, beta)
         if bound.value > self.bound.value:
             self.bound = bound
-        if len(columns) < 2:
-            return self.bound.value > before[0]
-        line = extra_line(columns.values, columns.weights, low)
+
+    def offer(self, line: ExtraLine, means: Floats, alpha: Floats, beta: Floats) -> None:
+        """Keep a mechanism and multipliers, each if it is the best so far.
+
+        Args:
+            line: outputs. means: [k] their wanted means. alpha, beta: [k] multipliers.
+        """
+        problem, low = self.problem, self.problem.low
+        self._offer_bound(alpha, beta)
         line = widen(line, means[0], means[-1], low)
         starts = place_windows(line, means)
         error = float(np.abs(line.means(starts) - means).max())
@@ -212,7 +276,6 @@ class Search:
             self.line, self.means, self.loss = line, means, loss
         gap = (self.loss - self.bound.value) / self.loss if self.loss else 0.0
         self.progress(f"bound at {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
-        return self.bound.value > before[0] or self.loss < before[1] * (1.0 - 1e-12)
 
 
 def response_point(problem: Problem) -> tuple[Columns, Floats, Floats]:

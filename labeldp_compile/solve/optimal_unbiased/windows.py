@@ -16,6 +16,8 @@ import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
 
+_FEW = 64  # segments
+
 
 @dataclass(frozen=True, eq=False)
 class ExtraLine:
@@ -111,22 +113,45 @@ def placed_loss(
     line: ExtraLine, starts: Floats, labels: Floats, prior: Floats, low: float
 ) -> float:
     """Return ½E(v̂ − y)² of windows at given starts, summed from nonnegative terms."""
-    v, ends = line.values, line.ends
+    v = line.values
     centre = 0.5 * float(labels[0] + labels[-1])
     base = low * line.weights
     moments = [float(base @ (v - centre) ** n) for n in range(3)]
     z = labels - centre
     losses = moments[2] - 2.0 * z * moments[1] + z * z * moments[0]
-    # The windows are integrated segment by segment, not by prefix sums: at large ε a window is
-    # close to its label and its second moment about it would be lost in the difference.
+    losses[prior > 0] += _inside(line, starts[prior > 0], labels[prior > 0], centre)
+    return 0.5 * float(prior @ losses)
+
+
+def _inside(line: ExtraLine, starts: Floats, labels: Floats, centre: float) -> Floats:
+    """[n] ∫ (v − y)² over windows.
+
+    Windows of a few segments are integrated segment by segment: at large ε they are close to their
+    label, and the second moment about it would be lost in a difference of prefix sums.
+    """
+    v, ends = line.values, line.ends
     stops = np.minimum(starts + line.window, ends[-1])
     left = np.clip(np.searchsorted(ends, starts, side="right") - 1, 0, v.size - 1)
     right = np.maximum(left, np.clip(np.searchsorted(ends, stops) - 1, 0, v.size - 1))
-    for n in np.flatnonzero(prior > 0):
-        i, j = left[n], right[n] + 1
-        inside = np.minimum(ends[i + 1 : j + 1], stops[n]) - np.maximum(ends[i:j], starts[n])
-        losses[n] += float(inside @ (v[i:j] - labels[n]) ** 2)
-    return 0.5 * float(prior @ losses)
+    total = np.zeros(labels.size)
+    short = right - left < _FEW
+    for step in range(int((right - left)[short].max(initial=-1)) + 1):
+        at = np.flatnonzero(short & (left + step <= right))
+        i = left[at] + step
+        length = np.minimum(ends[i + 1], stops[at]) - np.maximum(ends[i], starts[at])
+        total[at] += length * (v[i] - labels[at]) ** 2
+    long = np.flatnonzero(~short)
+    if long.size:
+        i, j, z = left[long], right[long], labels[long].astype(np.longdouble) - centre
+        u, lengths = v.astype(np.longdouble) - centre, np.diff(ends)
+        cut = ends[i + 1] - starts[long], stops[long] - ends[j]
+        inner = np.zeros(long.size, np.longdouble)
+        for n, factor in enumerate((z * z, -2.0 * z, np.ones_like(z))):
+            sums = np.concatenate([[0.0], np.cumsum(lengths * u**n)])
+            moment = sums[j] - sums[i + 1] + cut[0] * u[i] ** n + cut[1] * u[j] ** n
+            inner += factor * moment
+        total[long] = np.maximum(inner, 0.0).astype(np.float64)
+    return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,173 @@
+"""The optimum over given intervals from a good guess of it: an interior point that knows the path.
+
+The dual is max g·x such that, for every interval,
+
+    t_I(x) = ½W₂ − A − (W₁ + B)²/(2W) >= 0,
+
+a concave function of the 2k prefix unknowns x, and the multipliers of these inequalities are the
+weights. Mehrotra's predictor and corrector on that form, with the prediction of a coarser level as
+its start, takes 5 to 15 steps, each linear in the number of labels (`newton_matrix`): a cone solver
+knows neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
+from labeldp_compile.solve.optimal_unbiased.newton_matrix import NewtonMatrix
+from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.quadratics import (
+    from_prefix,
+    objective,
+    quadratics,
+    to_prefix,
+)
+from labeldp_compile.solve.optimal_unbiased.windows import Columns
+
+_STEPS = 60
+_GAP = 1e-6  # of the start: what its slacks and weights are taken to be short of
+_LEAST_SLACK = 1e-9  # of the start, where the loss is about 1/2
+_BACK = 0.99  # of the way to the boundary
+_STATIONARY = 1e-7  # residual of Σ g·S = 1 and Σ g·v·S = y
+_STUCK = 1e-3  # steps shorter than this lead nowhere
+_PATIENCE = 3
+
+
+@dataclass(frozen=True, eq=False)
+class InteriorPoint:
+    """A point close to the optimum over the given intervals.
+
+    Attributes:
+        columns: all of the intervals, with weights g > 0 and output values.
+        alpha, beta: [k] multipliers.
+        gap: Σ g·t of the last step, where the loss is about 1/2.
+        steps: how many were taken.
+    """
+
+    columns: Columns
+    alpha: Floats
+    beta: Floats
+    gap: float
+    steps: int
+
+
+def solve_near(
+    problem: Problem,
+    intervals: Intervals,
+    weights: Floats,
+    alpha: Floats,
+    beta: Floats,
+    tolerance: float,
+) -> InteriorPoint | None:
+    """Solve over the given intervals only, without a bias budget.
+
+    Args:
+        problem: in units in which the loss is about 1/2.
+        intervals: the columns, among them a feasible mechanism.
+        weights: [m] guessed high entries g >= 0. alpha, beta: [k] guessed multipliers.
+        tolerance: gap at which to stop.
+
+    Returns:
+        The last point, or None where rounding or a bad guess stopped the method.
+    """
+    with np.errstate(all="ignore"):
+        return _Method(problem, intervals, weights, alpha, beta).run(tolerance)
+
+
+class _Method:
+    def __init__(
+        self, problem: Problem, intervals: Intervals, weights: Floats, alpha: Floats, beta: Floats
+    ) -> None:
+        self._problem, self._intervals = problem, intervals
+        self._quad = quadratics(problem, intervals)
+        self._across = self._quad.operator
+        self._back = self._across.T.tocsr()
+        self._gain = objective(problem)
+        self._matrix = NewtonMatrix(self._across)
+        self._x = np.concatenate([to_prefix(alpha, problem.low), to_prefix(beta, problem.low)])
+        touch, _ = self._touch(self._x)
+        centre = _GAP / weights.size
+        slack = np.minimum(centre / np.maximum(weights, 1e-300), np.maximum(touch, _GAP))
+        self._slack = np.maximum(np.maximum(touch, slack), _LEAST_SLACK)
+        self._weights = np.maximum(weights, centre / self._slack)
+
+    def _touch(self, x: Floats) -> tuple[Floats, Floats]:
+        """[m] t_I(x) and the output values."""
+        quad, k = self._quad, self._problem.k
+        moved = self._across @ x[k:]
+        slope = quad.moment + moved
+        offset = slope / quad.mass
+        pay = self._across @ x[:k] + quad.middle * moved
+        return 0.5 * quad.spread - pay - 0.5 * slope * offset, quad.middle + offset
+
+    def run(self, tolerance: float) -> InteriorPoint | None:
+        steps = stuck = 0
+        while True:
+            touch, values = self._touch(self._x)
+            gap = float(self._weights @ self._slack)
+            unmet = self._gain - self._pull(self._weights, values)
+            if not (np.isfinite(gap) and np.isfinite(unmet).all()):
+                return None
+            if gap <= tolerance and float(np.abs(unmet).max()) <= _STATIONARY:
+                break
+            if steps == _STEPS:
+                return None
+            steps += 1
+            try:
+                length = self._advance(touch, values, unmet)
+            except RuntimeError:  # singular
+                return None
+            stuck = stuck + 1 if length < _STUCK else 0
+            if stuck == _PATIENCE:
+                return None
+        k, low = self._problem.k, self._problem.low
+        return InteriorPoint(
+            Columns(self._intervals, self._weights, values),
+            from_prefix(self._x[:k], low),
+            from_prefix(self._x[k:], low),
+            gap,
+            steps,
+        )
+
+    def _pull(self, weights: Floats, values: Floats) -> Floats:
+        """[2k] the transposed Jacobian of −t, times weights."""
+        return np.concatenate([self._back @ weights, self._back @ (weights * values)])
+
+    def _advance(self, touch: Floats, values: Floats, unmet: Floats) -> float:
+        """One step; returns its length."""
+        k, weights, slack = self._problem.k, self._weights, self._slack
+        ratio = weights / slack
+        missed = touch - slack
+        across = ratio * values
+        solve = self._matrix.factored(ratio, across, across * values + weights / self._quad.mass)
+
+        def direction(target: Floats) -> tuple[Floats, Floats, Floats]:
+            """Moves of x, slacks and weights towards slack·weight = slack·weight + target."""
+            x = solve(unmet - self._pull(target / slack - ratio * missed, values))
+            fall = self._across @ x[:k] + values * (self._across @ x[k:])
+            slacks = missed - fall
+            return x, slacks, (target - weights * slacks) / slack
+
+        gap = float(weights @ slack)
+        _, slacks, moves = direction(-weights * slack)
+        reach, reach_weights = _reach(slack, slacks), _reach(weights, moves)
+        ahead = float((weights + reach_weights * moves) @ (slack + reach * slacks))
+        centre = gap / weights.size * min(max(ahead / gap, 0.0) ** 3, 1.0)
+        # A short predictor says little of the curvature (Colombo and Gondzio, 2008).
+        trust = min(reach, reach_weights) ** 2
+        x, slacks, moves = direction(centre - weights * slack - trust * slacks * moves)
+        reach, reach_weights = _BACK * _reach(slack, slacks), _BACK * _reach(weights, moves)
+        self._x = self._x + reach * x
+        self._slack = slack + reach * slacks
+        self._weights = weights + reach_weights * moves
+        return max(reach, reach_weights)
+
+
+def _reach(values: Floats, moves: Floats) -> float:
+    """The longest step, at most 1 / _BACK, that keeps all values from being negative."""
+    falling = moves < 0
+    longest = float((-values[falling] / moves[falling]).min(initial=1.0 / _BACK))
+    return min(longest, 1.0 / _BACK)

@@ -1,0 +1,73 @@
+"""Coarser problems of groups of neighbouring labels, and what their solutions say of finer ones.
+
+A group stands at the prior's mean of its labels. Then a solution of the groups is one of the labels
+up to second order in the width of a group, on both sides: windows on its line can be placed for
+every label, and its multipliers move along with the label. With h_g(v) >= 0 wherever it was, every
+label of the group gets its share of it, shifted: h_y(v) = p_y/p_g·h_g(v − (y − y_g)), for which
+α_y = p_y/p_g·(α_g − (y − y_g)·β_g) and β_y = p_y/p_g·β_g.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
+from labeldp_compile.solve.optimal_unbiased.problem import Problem
+
+_COSTLY = 32.0  # times the mean spread of a pair, beyond which its two labels stay apart
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A problem of groups.
+
+    Attributes:
+        problem: the groups as labels.
+        group: [labels of the next finer level] the group of each; nondecreasing.
+    """
+
+    problem: Problem
+    group: Ints
+
+
+def coarsen(problem: Problem) -> Level:
+    """Group the labels in pairs, but for the two ends and for pairs that matter too much.
+
+    The ends decide how far outputs must reach. A pair matters by what telling its labels apart is
+    worth: the part of the prior's variance that lies between them.
+    """
+    y, p = problem.labels, problem.prior
+    left = np.arange(1, problem.k - 2, 2)
+    mass = p[left] + p[left + 1]
+    between = np.divide(p[left] * p[left + 1], mass, out=np.zeros_like(mass), where=mass > 0)
+    spread = between * (y[left + 1] - y[left]) ** 2
+    opens = np.ones(problem.k, np.bool_)
+    opens[left[spread <= _COSTLY * spread.mean()] + 1] = False
+    group = np.cumsum(opens) - 1
+    prior = np.bincount(group, p).astype(np.float64)
+    at = np.bincount(group, p * y)
+    plain = np.bincount(group, y) / np.bincount(group)
+    labels = np.divide(at, prior, out=plain, where=prior > 0)
+    # One label is its own mean, also where rounding says otherwise.
+    first = np.flatnonzero(opens)
+    alone = np.diff(np.append(first, problem.k)) == 1
+    labels[alone] = y[first[alone]]
+    return Level(Problem(labels, prior, problem.low, problem.bias), group.astype(np.int64))
+
+
+def moved_along(
+    coarse: Problem, fine: Problem, group: Ints, alpha: Floats, beta: Floats
+) -> tuple[Floats, Floats]:
+    """Multipliers of the labels from those of their groups.
+
+    Args:
+        coarse, fine: the two problems. group: [fine] the group of each label.
+        alpha, beta: [coarse] multipliers.
+    """
+    whole = coarse.prior[group]
+    share = np.divide(fine.prior, whole, out=np.ones(fine.k), where=whole > 0)
+    distance = fine.labels - coarse.labels[group]
+    slope = share * beta[group]
+    return share * alpha[group] - distance * slope, slope

@@ -4,13 +4,17 @@ For each prior, k and ε: seconds (median and range), loss and relative gap of t
 solver; for k = 52 and 53 at ε = 1 also seconds and loss of the linear program in its compact form
 (one minimum an output, kn rows) on grids of n outputs, and what it takes with two rows a cell and
 through SciPy. Prints markdown; ``--plot`` draws the bias frontier on a claim-count prior and the
-loss against the grid. ``--real DIR`` adds the histograms of the census_kdd_train, adult_train and
-randhie parquet files in DIR. ``--programs`` prints the linear programs only.
+loss against the grid. ``--many`` prints the time against the number of labels instead, up to
+100,000, each in a process of its own. ``--real DIR`` adds the histograms of the census_kdd_train,
+adult_train and randhie parquet files in DIR. ``--programs`` prints the linear programs only.
 """
 
 import argparse
 import math
+import multiprocessing
+import resource
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import median
 
@@ -37,6 +41,8 @@ PROGRAMS = (
     ("uniform", 104, 4.0),
     ("spiked", 208, 1.0),
 )
+MANY = (401, 1_001, 4_001, 20_000, 100_000)
+MANY_GAP = 1e-7  # where the compiler stops, with many labels
 CLAIMS = [9500, 420, 65, 12, 2.4, 0.5, 0.1, 0.02, 0.004, 0.001, *[0.0002] * 7]
 REAL = (
     ("weeks worked", "census_kdd_train.parquet", "weeks_worked_in_year", 53),
@@ -53,6 +59,54 @@ def priors(k):
         "spiked": np.r_[0.5, np.full(k - 2, 1 / 6 / (k - 2)), 1 / 3],
         "sparse": generator.exponential(size=k) * (generator.random(k) < 0.25),
     }
+
+
+def smooth_priors(k):
+    """Shapes that are the same with any number of labels."""
+    x = np.arange(k) / k
+    return {
+        "uniform": np.ones(k),
+        "geometric, mean k/5": np.exp(-5 * x),
+        "spiked": priors(k)["spiked"],
+        "two bumps": np.exp(-(((x - 0.25) / 0.07) ** 2) / 2)
+        + np.exp(-(((x - 0.7) / 0.1) ** 2) / 2) / 2,
+        "rough": np.random.default_rng(0).exponential(size=k),
+    }
+
+
+def repeated(name, k, epsilon, runs):
+    """Processor seconds of each solve, gap and outputs of the last, and MiB at the most."""
+    prior, times = smooth_priors(k)[name], []
+    for _ in range(runs):
+        start = time.process_time()
+        found = solve_optimal_unbiased(np.arange(float(k)), prior, epsilon, tolerance=MANY_GAP)
+        times.append(time.process_time() - start)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return times, found.gap, len(found.values), most
+
+
+def many(runs=5):
+    """Time against the number of labels, and its exponent."""
+    print(f"Up to a gap of {MANY_GAP:g}: processor seconds, medians of {runs} and ranges;")
+    print("for 100,000 labels of 3\n")
+    head = " | ".join(f"k = {k:,}" for k in MANY)
+    print(f"| prior | ε | {head} | exponent | gap, outputs, MiB at the last |")
+    print(f"|---|---:|{'---:|' * len(MANY)}---:|---|")
+    fresh = multiprocessing.get_context("spawn")
+    for name in smooth_priors(10):
+        for epsilon in EPSILONS:
+            cells, medians = [], []
+            for k in MANY:
+                with ProcessPoolExecutor(1, fresh) as pool:
+                    turns = runs if k < MANY[-1] else 3
+                    job = pool.submit(repeated, name, k, epsilon, turns)
+                    times, gap, outputs, most = job.result()
+                medians.append(median(times))
+                cells.append(f"{medians[-1]:.2f} ({min(times):.2f}–{max(times):.2f})")
+            exponent = np.polyfit(np.log(MANY), np.log(medians), 1)[0]
+            last = f"{gap:.0e}, {outputs:,}, {most:.0f}"
+            line = " | ".join([name, f"{epsilon:g}", *cells, f"{exponent:.2f}", last])
+            print(f"| {line} |", flush=True)
 
 
 def exact(labels, prior, epsilon, runs):
@@ -208,7 +262,11 @@ def main():
     parser.add_argument("--real", type=Path)
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--programs", action="store_true")
+    parser.add_argument("--many", action="store_true")
     arguments = parser.parse_args()
+    if arguments.many:
+        many()
+        return
     if arguments.programs:
         programs()
         return

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
+_GAP = 1e-9
+# With many labels a coarse level soon comes so close, and needs fewer outputs than the optimum.
+_GAP_OF_MANY = 1e-7
+_FEW_LABELS = 1000
 _SHARES = (10, 30, 100, 1000, 10_000)  # rarest output kept: one such part of an average one
 # If not even that fits: so many entries of the tables for the rarest output. A bucket is at least
 # half as wide as the narrowest segment of its line, or its number would not fit beside a point, and
@@ -276,7 +280,12 @@ class OptimalUnbiased(Mechanism):
         if rule.kind == "any":  # bias for nothing: RR-on-Bins is the best of all
             return build_bins(problem)
         solution = solve_optimal_unbiased(
-            y, prior, float(problem.epsilon), bias=budget, tolerance=1e-9, progress=problem.progress
+            y,
+            prior,
+            float(problem.epsilon),
+            bias=budget,
+            tolerance=_gap(domain.size),
+            progress=problem.progress,
         )
         targets = labels
         if not budget.unbiased:
@@ -299,6 +308,11 @@ class OptimalUnbiased(Mechanism):
             ends = float(given[0]), float(given[-1])
         weights = [1 / (1 + math.exp(epsilon))] * 2
         return Solved(place_windows(ends, weights, labels, problem.epsilon, problem.word_bits))
+
+
+def _gap(labels: int) -> float:
+    """The certified relative gap at which to stop."""
+    return _GAP if labels <= _FEW_LABELS else _GAP_OF_MANY
 
 
 def _floats(labels: Sequence[Fraction]) -> Floats:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes
 from labeldp_verify.artifact import bucket_grid, canonical_json, choose_grid, write_model
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.decode import read_domain
 from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, WindowRandomizer
-from labeldp_verify.signature import bundle_path, path_for, signature_path
+from labeldp_verify.signature_files import bundle_path, signature_path
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile import sizes
@@ -22,7 +23,6 @@ from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.prior import Prior
-from labeldp_compile.signing import PrivateKey, sign
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
@@ -31,6 +31,9 @@ from labeldp_compile.whole_file import (
     require_folder_writable,
     require_free,
 )
+
+if TYPE_CHECKING:
+    from labeldp_compile.signing import PrivateKey
 
 TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "opendp", "scipy")
 _PAY_AGAIN = (
@@ -112,6 +115,11 @@ class Artifact:
             for old in signatures:
                 old.unlink(missing_ok=True)
         if key is not None:
+            # cryptography, for those who sign
+            from labeldp_verify.signature import path_for  # noqa: PLC0415
+
+            from labeldp_compile.signing import sign  # noqa: PLC0415
+
             with replaced_when_whole(path_for(onnx_path, key.public_key())) as part:
                 part.write(sign(self.model, onnx_path.name, key))
         return onnx_path

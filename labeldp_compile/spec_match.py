@@ -6,17 +6,19 @@ import hashlib
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
 from labeldp_verify.certificate import Certificate, GroupsClaims, PriorClaims
 from labeldp_verify.limits import Limits
 from labeldp_verify.report import short
-from labeldp_verify.signature import Signed
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.yaml_tree import MAX_BYTES, Listed, Mapped, Node, YamlError, read_tree
+
+if TYPE_CHECKING:
+    from labeldp_verify.signature import Signed
 
 MAX_EXPONENT = 1000
 _SHOWN = 100

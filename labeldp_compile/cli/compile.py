@@ -27,7 +27,6 @@ from labeldp_compile.cli.output import (
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.signing import read_private_key
 from labeldp_compile.tools.inspection import readable
 
 WIDE_GAP = 1e-4
@@ -76,7 +75,11 @@ def compile_command(
     budget ledger that recalls it; over the ledger's budget the exit code is 1. Prints the path of
     the artifact on stdout.
     """
-    private_key = None if key is None else read_private_key(key)
+    private_key = None
+    if key is not None:
+        from labeldp_compile.signing import read_private_key  # noqa: PLC0415  # cryptography
+
+        private_key = read_private_key(key)
     with row_progress("counting labels", None, quiet=quiet) as progress:
         artifact = compile_spec(
             spec,

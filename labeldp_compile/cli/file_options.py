@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget
-from labeldp_verify.signature import Signed, read_signed_beside
 
 from labeldp_compile.errors import InputError
+
+if TYPE_CHECKING:
+    from labeldp_verify.signature import Signed
 
 _OPTIONS = (
     click.option(
@@ -42,7 +44,11 @@ def require_public_key(public_key: Path | None, signature: Path | None) -> None:
 
 def signed_of(file: Path, public_key: Path | None, signature: Path | None) -> Signed | None:
     """What the file is to be signed with, or None if nobody asks. Raises InputError."""
-    return None if public_key is None else read_signed_beside(file, public_key, signature)
+    if public_key is None:
+        return None
+    from labeldp_verify.signature import read_signed_beside  # noqa: PLC0415  # cryptography
+
+    return read_signed_beside(file, public_key, signature)
 
 
 def _parse(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Budget:

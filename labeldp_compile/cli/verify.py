@@ -20,7 +20,6 @@ from labeldp_compile.cli.file_options import (
 )
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.clock import now
-from labeldp_compile.signing import enveloped, read_private_key
 from labeldp_compile.spec_match import check_file
 from labeldp_compile.whole_file import (
     replaced_when_whole,
@@ -89,7 +88,11 @@ def verify_command(
         raise click.UsageError(f"{option} is for one FILE")
     if attest is None and (attest_key is not None or overwrite):
         raise click.UsageError("--attest-key and --overwrite need --attest")
-    signer = None if attest_key is None else read_private_key(attest_key)
+    signer = None
+    if attest_key is not None:
+        from labeldp_compile.signing import read_private_key  # noqa: PLC0415  # cryptography
+
+        signer = read_private_key(attest_key)
     if attest is not None:
         inputs = [*files, spec, signature, public_key, attest_key]
         require_another_file(attest, [path for path in inputs if path is not None])
@@ -103,7 +106,11 @@ def verify_command(
             report = check_file(file, spec, signed, budget, limits)
         if attest is not None and report.ok:
             stated = attestation(report, file.name, time, limits=limits, signed=signed)
-            document = stated if signer is None else enveloped(stated, signer)
+            document = stated
+            if signer is not None:
+                from labeldp_compile.signing import enveloped  # noqa: PLC0415
+
+                document = enveloped(stated, signer)
             with replaced_when_whole(attest) as part:
                 part.write((json_text(document) + "\n").encode())
         return report

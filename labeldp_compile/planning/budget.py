@@ -15,7 +15,6 @@ from labeldp_compile.prior.obtain_groups import look_at_groups, question_of
 from labeldp_compile.prior.split import needs_rows, plan_prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
-from labeldp_compile.tabular import open_table
 from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
 
@@ -162,6 +161,8 @@ def _stated_rows(spec: Spec, path: Path) -> int | None:
     """
     if require_format(files_of(path)[0]).is_text:
         return None
+    from labeldp_compile.tabular import open_table  # noqa: PLC0415  # pyarrow
+
     counts = spec.prior.counts if isinstance(spec.prior, PrivatePrior) else None
     table = open_table(path, spec.label.names, spec.domain, all_columns=False, count_column=counts)
     if table.rows is not None:

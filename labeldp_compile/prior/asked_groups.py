@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from labeldp_runtime.columns.arrow import is_text
 from labeldp_verify.forms import GroupColumn, Groups
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.groups import MAX_CELLS, check_groups
@@ -16,7 +14,9 @@ from labeldp_compile.errors import InputError, refused
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.groups import Assign
 from labeldp_compile.tabular.formats import require_format
-from labeldp_compile.tabular.reader import csv_batches, open_csv, open_parquet, require_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def asked_groups(spec: Spec, directory: Path) -> Groups:
@@ -76,6 +76,15 @@ def _assignments(path: Path, assign: Assign) -> Iterator[tuple[Category, Categor
 
 
 def _batches(path: Path, assign: Assign) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa  # noqa: PLC0415  # only where the groups stand in a file
+
+    from labeldp_compile.tabular.reader import (  # noqa: PLC0415
+        csv_batches,
+        open_csv,
+        open_parquet,
+        require_column,
+    )
+
     names = [assign.key, assign.group]
     if assign.key == assign.group:
         raise InputError("groups.assign: key and group are two columns")
@@ -95,6 +104,9 @@ def _batches(path: Path, assign: Assign) -> Iterator[pa.RecordBatch]:
 
 
 def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+    from labeldp_runtime.columns.arrow import is_text  # noqa: PLC0415
+
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise refused(path, f"{name!r} has the type {kind}, expected text or integers")

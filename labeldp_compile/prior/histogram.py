@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
-import pyarrow as pa
 from labeldp_runtime.entropy import random_words
 from labeldp_verify.artifact import write_group_model, write_index_model
 from labeldp_verify.artifact.group_graph import group_inputs
@@ -16,8 +14,13 @@ from labeldp_verify.artifact.joint_graph import label_inputs
 from labeldp_verify.forms import Domain, Groups
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular import TableReader, refused
-from labeldp_compile.tabular.count_column import MAX_TOTAL
+from labeldp_compile.errors import refused
+
+if TYPE_CHECKING:
+    import onnxruntime
+    import pyarrow as pa
+
+    from labeldp_compile.tabular import TableReader
 
 _CHUNK = 1 << 16  # rows
 
@@ -127,6 +130,8 @@ def indexes_of_columns(
 
 
 def _session(model: bytes) -> onnxruntime.InferenceSession:
+    import onnxruntime  # noqa: PLC0415  # only where something is counted
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -136,6 +141,8 @@ def _counts_of(
     table: TableReader, batch: pa.RecordBatch, rows: int
 ) -> tuple[NDArray[np.int64], int]:
     """The counts of a batch, and all that were counted so far, ``rows`` before it."""
+    from labeldp_compile.tabular.count_column import MAX_TOTAL  # noqa: PLC0415  # pyarrow
+
     times = table.counts_of(batch)
     rows += sum(times.tolist())  # in Python's integers: a sum in int64 could overflow
     if rows > MAX_TOTAL:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import InputError, refused
 from labeldp_compile.ledger import PriorAccount, Question
 from labeldp_compile.prior.discrete_laplace import (
     L1_SENSITIVITY,
@@ -29,7 +29,9 @@ from labeldp_compile.prior.kept import DataStamp, KeptPrior, read_kept, write_ke
 from labeldp_compile.prior.split import PriorPlan, needs_rows, plan_prior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
-from labeldp_compile.tabular import TableReader, open_table, refused
+
+if TYPE_CHECKING:
+    from labeldp_compile.tabular import TableReader
 
 ANSWER_BYTES, COUNT_BYTES = 10_000, 40  # of a ledger's entry, at most: fixed, and for each label
 BeforeSpending = Callable[[Fraction, Fraction, int | None], None]
@@ -87,6 +89,8 @@ def estimate_prior(
     """
     domain, prior, epsilon = spec.domain, spec.prior, Fraction(spec.privacy.epsilon)
     if isinstance(prior, PrivatePrior):
+        from labeldp_compile.tabular import open_table  # noqa: PLC0415  # pyarrow
+
         table = open_table(
             directory / prior.data,
             spec.label.names,
@@ -108,6 +112,8 @@ def estimate_prior(
         if prior.weights is not None:
             weights = integer_weights(prior.weights)
         else:
+            from labeldp_compile.tabular import open_table  # noqa: PLC0415  # pyarrow
+
             assert prior.data is not None
             path = directory / prior.data
             table = open_table(path, spec.label.names, domain, all_columns=False, form=prior.form)

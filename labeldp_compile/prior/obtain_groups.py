@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from labeldp_verify.forms import Groups
 from numpy.typing import NDArray
 
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import InputError, refused
 from labeldp_compile.ledger import PriorAccount, Question
 from labeldp_compile.prior.asked_groups import asked_groups
 from labeldp_compile.prior.discrete_laplace import (
@@ -49,13 +50,17 @@ from labeldp_compile.prior.obtain import (
 )
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
-from labeldp_compile.tabular import TableReader, open_table, refused
+
+if TYPE_CHECKING:
+    from labeldp_compile.tabular import TableReader
 
 _SEEDS = 2  # of the two levels: as different as the draws of one
 
 
 def open_grouped(spec: Spec, directory: Path, asked: Groups) -> TableReader:
     """The data of a prior by group, opened."""
+    from labeldp_compile.tabular import open_table  # noqa: PLC0415  # pyarrow
+
     prior = spec.prior
     assert isinstance(prior, PrivatePrior | PublicPrior) and prior.data is not None
     return open_table(

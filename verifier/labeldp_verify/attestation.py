@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.bundle import STATEMENT_TYPE
 from labeldp_verify.certificate import Certificate, FieldLists
 from labeldp_verify.limits import Limits
 from labeldp_verify.printable import one_line
 from labeldp_verify.report import LIMITS, Report, up_to
-from labeldp_verify.signature import Signed
+
+if TYPE_CHECKING:
+    from labeldp_verify.signature import Signed
 
 PREDICATE_TYPE = "https://in-toto.io/attestation/svr/v0.1"
 _STRUCT = "type.googleapis.com/google.protobuf.Struct"
@@ -40,6 +41,8 @@ def attestation(
         limits: that the verification had.
         signed: the signature that the verification had.
     """
+    from labeldp_verify.bundle import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
+
     certificate = report.require().certificate
     assert certificate is not None
     verifier: dict[str, Any] = {"id": f"pkg:generic/labeldp-verify@{version('labeldp-verify')}"}

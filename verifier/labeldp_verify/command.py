@@ -15,7 +15,6 @@ from labeldp_verify.interrupts import EXIT_CODE
 from labeldp_verify.limits import Limits, number
 from labeldp_verify.printable import json_text, one_line, printable
 from labeldp_verify.report import REPORT_FORMAT_VERSION, Report
-from labeldp_verify.signature import read_signed_beside
 from labeldp_verify.steps import check_file
 
 
@@ -89,6 +88,8 @@ def _verify_all(options: argparse.Namespace) -> int:
     def verify(file: Path) -> Report:
         signed = None
         if options.public_key:
+            from labeldp_verify.signature import read_signed_beside  # noqa: PLC0415  # cryptography
+
             signed = read_signed_beside(file, options.public_key, options.signature)
         with naming(file), enforced(budget):
             return check_file(file, None, signed, budget, limits)

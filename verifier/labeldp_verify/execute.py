@@ -10,10 +10,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from labeldp_verify.analysis.strays import up_words
@@ -32,6 +31,9 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.joint import output_array
 from labeldp_verify.report import demand
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 Feed = dict[str, NDArray[Any]]  # columns [n] by the names of the graph's inputs
 _WORDS_OUTSIDE = 8  # words tried on every label outside the domain
@@ -67,6 +69,8 @@ class _Trial:
 
 def _open_session(data: bytes, optimised: bool) -> onnxruntime.InferenceSession:
     """A single-threaded session that never prints the model's content."""
+    import onnxruntime  # noqa: PLC0415  # what is refused before waits for no library
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4

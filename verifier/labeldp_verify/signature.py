@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from labeldp_verify.bundle import BundleError, key_hint, require_signed
 from labeldp_verify.errors import InputError
+from labeldp_verify.signature_files import bundle_path, signature_path
 
 SIGNATURE_BYTES = 64
 MAX_KEY_BYTES = 1 << 16
@@ -59,16 +60,6 @@ class Signed:
         except InvalidSignature:
             return "the key did not sign this file"
         return None
-
-
-def signature_path(artifact: Path) -> Path:
-    """Where a signature of Ed25519 lies by default: NAME.onnx.sig beside NAME.onnx."""
-    return artifact.with_name(artifact.name + ".sig")
-
-
-def bundle_path(artifact: Path) -> Path:
-    """Where a bundle of P-256 lies by default: NAME.onnx.sigstore.json beside NAME.onnx."""
-    return artifact.with_name(artifact.name + ".sigstore.json")
 
 
 def path_for(artifact: Path, key: PublicKey) -> Path:

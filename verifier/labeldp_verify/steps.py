@@ -27,8 +27,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-
-import onnx
+from typing import TYPE_CHECKING
 
 from labeldp_verify.analysis import TooMuchWorkError
 from labeldp_verify.artifact import tables_digest
@@ -69,9 +68,13 @@ from labeldp_verify.report import (
     demand,
     short,
 )
-from labeldp_verify.signature import Signed
 from labeldp_verify.table_claims import TableClaims
 from labeldp_verify.verified import Decoded, DecodedGroups
+
+if TYPE_CHECKING:  # cryptography is loaded for those who bring a key
+    import onnx
+
+    from labeldp_verify.signature import Signed
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 SpecCheck = Callable[[Certificate], Sequence[str]]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
 from labeldp_verify.budget import naming
-from labeldp_verify.signature import Signed
 
 from labeldp_compile.spec_match import spec_check
 from labeldp_compile.tools.inspection import Decoded, find_group, one_table, readable
 from labeldp_compile.tools.inspection.overview import largest
+
+if TYPE_CHECKING:
+    from labeldp_verify.signature import Signed
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,12 @@ Number = Annotated[Decimal, BeforeValidator(_number), WithJsonSchema({"type": "n
 class Strict(BaseModel):
     """Forbids unknown keys and later changes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        defer_build=True,  # parts are built once, in the whole that they are validated in
+    )
 
 
 M = TypeVar("M", bound=BaseModel)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
 
@@ -34,13 +33,15 @@ def count_array(path: Path, column: str, values: pa.Array) -> NDArray[np.int64]:
     quotes no count: they are as sensitive as the labels.
     """
     if is_text(values.type):
+        import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
         trimmed = pc.utf8_trim_whitespace(values)
         cells = pc.if_else(pc.match_substring_regex(trimmed, _WHOLE), trimmed, None)
         values = pc.replace_substring_regex(cells, r"\..*", "")
     if values.null_count:
         raise _unusable(path, column)
     try:
-        counts: NDArray[np.int64] = pc.cast(values, pa.int64()).to_numpy(zero_copy_only=False)
+        counts: NDArray[np.int64] = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         raise _unusable(path, column) from None
     if len(counts) and not 0 <= counts.min() <= counts.max() <= MAX_TOTAL:

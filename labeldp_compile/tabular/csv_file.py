@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from labeldp_compile.tabular.csv_rows import RowForm, row_form
@@ -137,6 +136,8 @@ class CsvFile:
 
 def empty_is_null(cells: pa.Array) -> pa.Array:
     """Ids or categories [n] of cells [n]: an empty cell is missing."""
+    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
     return pc.if_else(pc.equal(cells, ""), None, cells)
 
 

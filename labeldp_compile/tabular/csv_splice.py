@@ -7,7 +7,6 @@ from functools import reduce
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.csv_rows import RowForm
@@ -98,6 +97,8 @@ def quoted(text: str, rows: RowForm) -> bytes:
 def _joined(left: pa.Array | pa.Scalar, right: pa.Array) -> pa.Array:
     """Two of large_binary, side by side."""
     # No constant of the module: Arrow imports pandas, where there is one, to make any scalar.
+    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
     return pc.binary_join_element_wise(left, right, pa.scalar(b"", pa.large_binary()))
 
 

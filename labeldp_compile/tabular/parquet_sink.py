@@ -123,5 +123,5 @@ def _options(schema: pa.Schema, like: pq.FileMetaData, drawn: Collection[str]) -
 def _empty(schema: pa.Schema, **options: Any) -> pq.FileMetaData:
     """The metadata of a file without rows."""
     file = io.BytesIO()
-    pq.write_table(schema.empty_table(), file, **options)
+    pq.write_table(pa.Table.from_batches([], schema), file, **options)  # no pandas
     return pq.read_metadata(file)

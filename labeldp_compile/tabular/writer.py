@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 from labeldp_runtime import DuplicateIdError
+from labeldp_runtime.columns.arrow import of_numbers
 from labeldp_runtime.duplicates import UniqueIds
 from labeldp_runtime.whole_file import Found, say_removed
 from numpy.typing import NDArray
@@ -142,7 +143,7 @@ class _Writing:
             for block, batch in read_ahead(_at_least_one(file)):
                 drawn = self._randomized(file, batch)
                 values = [
-                    pa.array(y, type=_arrow_type(y, whole=whole))
+                    _arrow_array(y, whole=whole)
                     for y, whole in zip(drawn, private.whole, strict=True)
                 ]
                 write((block, batch, values))
@@ -229,7 +230,11 @@ def _at_least_one(table: TableReader) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         yield b"", pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def _arrow_type(private: NDArray[Any], *, whole: bool) -> pa.DataType:
-    if private.dtype == np.float64:
-        return pa.int64() if whole else pa.float64()
-    return pa.int64() if private.dtype == np.int64 else pa.string()
+def _arrow_array(private: NDArray[Any], *, whole: bool) -> pa.Array:
+    if private.dtype not in (np.float64, np.int64):
+        return pa.array(private, type=pa.string())
+    if whole and private.dtype == np.float64:
+        integers = private.astype(np.int64)
+        assert np.array_equal(integers, private)
+        return of_numbers(integers)
+    return of_numbers(private)

@@ -43,6 +43,16 @@ def like(values: Any, private: NDArray[Any]) -> Any:
     return pa.chunked_array(parts, type=kind)
 
 
+def of_numbers(numbers: NDArray[Any]) -> Any:
+    """An array of int64 or float64 [n], in the memory of numpy's.
+
+    ``pa.array`` imports pandas, where there is one, and all of Arrow's functions.
+    """
+    kind = pa.float64() if numbers.dtype.kind == "f" else pa.int64()
+    bare = np.ascontiguousarray(numbers, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(bare), [None, pa.py_buffer(bare)])
+
+
 def integers(values: Any, missing: int) -> NDArray[np.int64]:
     """Integers [n]; ``missing`` for nulls, and for what is beyond int64."""
     kind = values.type
@@ -62,7 +72,7 @@ def _integers_of_chunk(values: Any, missing: int) -> NDArray[np.int64]:
         found: NDArray[np.int64] = by_entries(values, np.append(entries, np.int64(missing)))
         return found
     array = plain.integers(_whatever_is_null(values), missing)
-    array[values.is_null().to_numpy(zero_copy_only=False)] = missing
+    array[_nulls(values)] = missing
     return array
 
 
@@ -134,7 +144,7 @@ def _of_chunk(values: Any, element_type: str, missing: str | int | float) -> NDA
             cells = [cell.decode(errors="replace") for cell in cells]
         return by_entries(encoded, from_objects([*cells, None], element_type, missing))
     array = as_label_array(_whatever_is_null(values), element_type, missing)
-    array[values.is_null().to_numpy(zero_copy_only=False)] = missing
+    array[_nulls(values)] = missing
     return array
 
 
@@ -151,17 +161,41 @@ def distinct(values: Any) -> Any:
 def by_entries(encoded: Any, entries: NDArray[Any]) -> NDArray[Any]:
     """[n] the entry of each code of a dictionary array; the last entry is that of nulls."""
     codes = _whatever_is_null(encoded.indices).astype(np.int64)
-    codes[encoded.indices.is_null().to_numpy(zero_copy_only=False)] = len(entries) - 1
+    codes[_nulls(encoded.indices)] = len(entries) - 1
     return entries[codes]
 
 
 def _whatever_is_null(values: Any) -> NDArray[Any]:
-    """[n] the numbers of an array, and anything in the places of nulls."""
+    """[n] the numbers of an array, and anything in the places of nulls.
+
+    From the buffers: ``to_numpy`` imports pandas where there is one, which takes longer than most
+    calls.
+    """
     data = values.buffers()[1]
     if data is None:
         return np.zeros(len(values), dtype=np.int64)
-    bare = pa.Array.from_buffers(values.type, len(values), [None, data], 0, values.offset)
-    return np.asarray(bare.to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(values.type):
+        return _bits(data, values)
+    dtype = np.dtype(_DTYPES.get(str(values.type), str(values.type)))
+    return np.frombuffer(data, dtype, len(values), values.offset * dtype.itemsize)
+
+
+def _nulls(values: Any) -> NDArray[np.bool_]:
+    """[n] which values are null."""
+    valid = values.buffers()[0]
+    return np.zeros(len(values), np.bool_) if valid is None else ~_bits(valid, values)
+
+
+def _bits(data: Any, values: Any) -> NDArray[np.bool_]:
+    """[n] of a buffer with a bit for each value, and for those before an array's offset."""
+    start, skipped = divmod(values.offset, 8)
+    octets = np.frombuffer(data, np.uint8, -(-(skipped + len(values)) // 8), start)
+    bits = np.unpackbits(octets, count=skipped + len(values), bitorder="little")
+    return bits[skipped:].view(np.bool_)
+
+
+_DTYPES = {"bool": "?", "halffloat": "f2", "float": "f4", "double": "f8"}
+"""Arrow's names of types where numpy has others."""
 
 
 def _of_bytes(values: Any) -> Ids:

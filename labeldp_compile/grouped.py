@@ -8,12 +8,10 @@ the others have.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
@@ -242,6 +240,9 @@ def _each(
 
 def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[Solved]:
     """The work in order, by other processes as long as they can be had."""
+    import multiprocessing  # noqa: PLC0415  # few specs have groups, and few of these so many
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # noqa: PLC0415
+
     done = 0
     if not multiprocessing.current_process().daemon:  # which may have no children
         try:

@@ -1,5 +1,8 @@
 """Runs compiled label randomizers; depends on numpy and onnxruntime only."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from labeldp_runtime.errors import (
     ArtifactError,
     ArtifactTooLargeError,
@@ -20,7 +23,9 @@ from labeldp_runtime.errors import (
 )
 from labeldp_runtime.keys import Key
 from labeldp_runtime.policy import Policy
-from labeldp_runtime.randomizer import Randomizer
+
+if TYPE_CHECKING:
+    from labeldp_runtime.randomizer import Randomizer
 
 __all__ = [
     "ArtifactError",
@@ -43,3 +48,10 @@ __all__ = [
     "RuntimeArtifactError",
     "UnsupportedFormatError",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The randomizer, loaded when it is used: whoever needs keys or files waits for no library."""
+    if name == "Randomizer":
+        return import_module("labeldp_runtime.randomizer").Randomizer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

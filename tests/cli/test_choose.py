@@ -17,6 +17,7 @@ from labeldp_compile import choose
 from labeldp_compile.cli import main
 from labeldp_compile.prior import obtain
 from labeldp_compile.spec import load_spec
+from labeldp_compile.tabular import reader
 from labeldp_compile.tools.choose import Belief, ladder
 from labeldp_compile.tools.inspection import decode_artifact
 
@@ -173,7 +174,7 @@ def test_no_label_is_read(folder, monkeypatch):
     (folder / "uniform.yaml").write_text(uniform, encoding="utf-8")
     path.write_text(NUMBERS.replace(*PRIVATE).replace(*split), encoding="utf-8")
     monkeypatch.setattr(obtain, "count_labels", None)
-    monkeypatch.setattr(obtain, "open_table", None)
+    monkeypatch.setattr(reader, "open_table", None)
     monkeypatch.setattr(obtain, "noisy_histogram", None)
     asked = ("--mean-error", "0.05", "--rows", "10000")
     found, same = chosen(path, *asked), chosen(folder / "uniform.yaml", *asked)

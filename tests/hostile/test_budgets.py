@@ -17,6 +17,7 @@ from labeldp_verify import budget as budget_module
 from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
 from labeldp_verify.analysis.lower_bound import _sum_of
 from labeldp_verify.artifact import write_model
+from labeldp_verify.decode import file
 from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain
 from labeldp_verify.printable import one_line
 from labeldp_verify.steps import _report, _Verification

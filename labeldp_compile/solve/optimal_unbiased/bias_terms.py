@@ -36,7 +36,7 @@ class BiasRows:
 
 def bias_rows(problem: Problem) -> BiasRows:
     """Return what the budget adds to the cone program."""
-    k, bias, kind = problem.k, problem.bias, matrices_for(problem.k)
+    k, bias, kind = problem.k, problem.bias, matrices_for(problem)
     beta = kind.blocks([[kind.zeros(k, k), per_label(k, problem.low, kind)]])
     none = np.zeros(0)
     if bias.most:
@@ -74,7 +74,7 @@ def bias_force(problem: Problem, means: Floats) -> BiasForce:
 
     Where the bias is at its limit ±τ the sign of β is known; where it is not, β = 0.
     """
-    k, bias, kind = problem.k, problem.bias, matrices_for(problem.k)
+    k, bias, kind = problem.k, problem.bias, matrices_for(problem)
     beta = per_label(k, problem.low, kind)
     nothing, flat = np.zeros(0, np.int64), kind.zeros(k, k)
     if bias.most:

@@ -83,7 +83,7 @@ def solve_cones(
     Returns:
         The last iterate, whatever the status: what it is worth is decided by windows and pricing.
     """
-    k, low, kind = problem.k, problem.low, matrices_for(problem.k)
+    k, low, kind = problem.k, problem.low, matrices_for(problem)
     quad = quadratics(problem, intervals, runs)
     m = quad.mass.size
     # Rows x + W, x − W and 2z with x = W₂ − 2A and z = W₁ + B, taken about the middle of the

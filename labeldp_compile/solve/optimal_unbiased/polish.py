@@ -18,7 +18,7 @@ import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.bias_terms import BiasForce, bias_force
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
-from labeldp_compile.solve.optimal_unbiased.matrices import matrices_for
+from labeldp_compile.solve.optimal_unbiased.matrices import Matrices, matrices_for
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
     Quadratics,
@@ -70,7 +70,7 @@ def polish(
     Returns:
         The last point, or None where a system could not be solved.
     """
-    k, low = problem.k, problem.low
+    k, low, kind = problem.k, problem.low, matrices_for(problem)
     intervals, weights = columns.intervals, columns.weights
     x = np.concatenate([to_prefix(alpha, low), to_prefix(beta, low)])
     force = bias_force(problem, means)
@@ -79,7 +79,7 @@ def polish(
     quad = quadratics(problem, intervals)
     best = np.inf
     for _ in range(steps):
-        step = _step(quad, force, gain, x, weights) if len(intervals) > 1 else None
+        step = _step(kind, quad, force, gain, x, weights) if len(intervals) > 1 else None
         if step is None:
             return None
         change = step.weights - weights
@@ -116,10 +116,9 @@ class _Step:
 
 
 def _step(
-    quad: Quadratics, force: BiasForce, gain: Floats, x: Floats, weights: Floats
+    kind: Matrices, quad: Quadratics, force: BiasForce, gain: Floats, x: Floats, weights: Floats
 ) -> _Step | None:
     k = x.size // 2
-    kind = matrices_for(k)
     moved = quad.operator @ x[k:]
     slope = quad.moment + moved
     offset = slope / quad.mass

@@ -43,7 +43,7 @@ def quadratics(
 
     Args:
         problem: labels, prior and e^-ε. intervals: the columns. runs: more columns, after them.
-        kind: of the operator; by default the one for so many labels.
+        kind: of the operator; by default the one for the problem.
     """
     k, m = problem.k, len(intervals)
     owner, first, last = np.arange(m), intervals.first, intervals.last
@@ -64,7 +64,7 @@ def quadratics(
     mass, moment, second = problem.low * (sums[:, -1:] - inside.T) + inside.T
     spread = second - middle * (2 * moment - middle * mass)
     return Quadratics(
-        operator(owner, first, last, (m, k), problem.low, kind or matrices_for(k)),
+        operator(owner, first, last, (m, k), problem.low, kind or matrices_for(problem)),
         middle.astype(np.float64),
         mass.astype(np.float64),
         (moment - middle * mass).astype(np.float64),

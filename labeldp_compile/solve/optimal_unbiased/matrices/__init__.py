@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
+from labeldp_compile.solve.optimal_unbiased.problem import Problem
 
 FEW_LABELS = 64
 Matrix = Any
@@ -42,7 +43,7 @@ class Matrices(Protocol):
         """Factor a square matrix, to solve for right sides. Raises RuntimeError if singular."""
 
 
-def matrices_for(labels: int) -> Matrices:
-    """The kind for a problem of so many labels."""
-    kind = "dense" if labels <= FEW_LABELS else "sparse"
+def matrices_for(problem: Problem) -> Matrices:
+    """The kind for a problem. With a bias budget it is sparse, as few of those are planned."""
+    kind = "dense" if problem.k <= FEW_LABELS and problem.bias.unbiased else "sparse"
     return cast(Matrices, import_module(f"{__name__}.{kind}"))

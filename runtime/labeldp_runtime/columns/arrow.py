@@ -181,9 +181,10 @@ def _whatever_is_null(values: Any) -> NDArray[Any]:
 
 
 def _nulls(values: Any) -> NDArray[np.bool_]:
-    """[n] which values are null."""
+    """[n] which values are null, found by the same steps where there is none."""
     valid = values.buffers()[0]
-    return np.zeros(len(values), np.bool_) if valid is None else ~_bits(valid, values)
+    every = b"\xff" * -(-(values.offset + len(values)) // 8)
+    return ~_bits(every if valid is None else valid, values)
 
 
 def _bits(data: Any, values: Any) -> NDArray[np.bool_]:

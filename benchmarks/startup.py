@@ -68,19 +68,11 @@ def commands(folder):
 
 def timed(command, folder):
     """CPU and wall seconds of one process. Raises CalledProcessError if it failed."""
-    for output in ("private.parquet",):
-        (folder / output).unlink(missing_ok=True)
+    (folder / "private.parquet").unlink(missing_ok=True)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
-    subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        check=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     wall = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, wall
@@ -99,16 +91,16 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         every = {
-            name: command
-            for name, command in commands(folder).items()
-            if name in ANCHORS.values() or arguments.only in name
+            what: command
+            for what, command in commands(folder).items()
+            if what in ANCHORS.values() or arguments.only in what
         }
         found = {name: [] for name in every}
         for number in range(arguments.rounds + 1):
-            for name, command in every.items():
+            for what, command in every.items():
                 seconds = timed(command, folder)
                 if number:
-                    found[name].append(seconds)
+                    found[what].append(seconds)
     print(f"| command | CPU s | wall s | CPU, × {' | CPU, × '.join(ANCHORS)} |")
     print("|---|---:|---:|" + "---:|" * len(ANCHORS))
     for name, seconds in found.items():

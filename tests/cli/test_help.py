@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import click
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -81,6 +83,39 @@ def test_nothing_loads_a_solver_that_it_does_not_use():
     spec = ROOT / "specs" / "health-rating.yaml"
     solvers = ["scipy", "clarabel", "opendp", "matplotlib", "jax"]
     assert heavy_modules(["plan", spec], candidates=solvers) == [[]]
+
+
+UNBIASED = """
+version: 1
+name: weeks
+label: {column: weeks, domain: {kind: integer, min: 0, max: 52}}
+loss: squared
+privacy: {epsilon: 1}
+prior: {kind: uniform}
+mechanism: {kind: optimal_unbiased}
+"""
+
+
+def test_each_command_loads_what_it_uses_and_nothing_else(tmp_path):
+    (tmp_path / "weeks.yaml").write_text(UNBIASED, encoding="utf-8")
+    pq.write_table(pa.table({"weeks": [0, 52, None]}), tmp_path / "weeks.parquet")
+    heavy = [*("onnx", "onnxruntime", "scipy", "highspy", "clarabel", "pyarrow", "pyarrow.compute")]
+    heavy += [*("pandas", "cryptography", "pydantic", "opendp", "mpmath", "google.protobuf")]
+    artifact = tmp_path / "weeks.onnx"
+    output = ("-o", tmp_path / "private.parquet")
+    commands = {
+        ("plan", tmp_path / "weeks.yaml"): ["clarabel", "pydantic"],
+        ("compile", tmp_path / "weeks.yaml", "-o", tmp_path): [
+            "clarabel",
+            "onnxruntime",
+            "pydantic",
+        ],
+        ("verify", artifact): ["onnxruntime"],
+        ("randomize", artifact, tmp_path / "weeks.parquet", *output): ["onnxruntime", "pyarrow"],
+    }
+    for command, expected in commands.items():
+        assert heavy_modules(command, candidates=heavy) == [expected], command
+    assert output[1].is_file()
 
 
 def test_help_of_train_and_a_wrong_config_wait_for_no_jax(tmp_path):

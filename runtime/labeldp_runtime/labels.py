@@ -6,7 +6,6 @@ label that raised, or that changed how another is read, would be disclosed.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Sequence, Set
 from typing import Any
 
@@ -42,7 +41,7 @@ def as_label_array(values: Any, element_type: str, missing: str | int | float) -
         raise LabelError(f"expected numbers as labels, got {array.dtype}")
     else:
         labels = _numbers(array, element_type, missing)
-    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
+    if isinstance(values, np.ma.MaskedArray):
         labels[np.ma.getmaskarray(values)] = missing
     return labels
 

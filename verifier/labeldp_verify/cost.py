@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import onnx
 
 from labeldp_verify.budget import affordable, charge
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer
 from labeldp_verify.wire import count_fields
-
-if TYPE_CHECKING:
-    from labeldp_verify.decode.onnx_model import Model
 
 _FIELD = 4e-6, 450.0  # seconds and bytes of a field of the protobuf
 _SCAN_SHARE = 4  # walking over the fields may take a quarter of the budget
@@ -82,7 +81,7 @@ def seconds_a_label(loss: str, kind: str, *, duals: bool) -> float:
     return each + (_DUAL.get(loss, 0) if duals else 0)
 
 
-def charge_tables(model: Model, form: str) -> None:
+def charge_tables(model: onnx.ModelProto, form: str) -> None:
     """The constants of the graph, read entry by entry and written again."""
     numbers = texts = segments = 0
     for tensor in model.graph.initializer:

@@ -92,9 +92,7 @@ def _wrong_outputs(session: onnxruntime.InferenceSession, trial: _Trial) -> int:
 def _trials(domain: Domain, form: FileForm) -> list[_Trial]:
     at, words = form.critical_words()
     tables, rows = np.divmod(at, domain.size)
-    second = np.zeros(len(rows), np.uint64)
-    if domain.words_per_label == 2:  # with which labels are rounded
-        second = np.random.default_rng(0).integers(0, 2**64, len(rows), np.uint64)
+    second = np.random.default_rng(0).integers(0, 2**64, len(rows), np.uint64)
     labels, reached = _inputs_for_rows(domain, rows, second)
     tried = [_trial(domain, form, labels, (tables, reached), words, second)]
 

@@ -72,7 +72,8 @@ from labeldp_verify.table_claims import TableClaims
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 if TYPE_CHECKING:  # cryptography is loaded for those who bring a key
-    from labeldp_verify.decode.onnx_model import Model
+    import onnx
+
     from labeldp_verify.signature import Signed
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -182,7 +183,7 @@ def _report(verification: _Verification) -> Report:
 class _Verification:
     """The state that the steps hand on: file → model → certificate, domain, tables."""
 
-    model: Model
+    model: onnx.ModelProto
     certificate: Certificate
     domain: Domain
     form: FileForm

@@ -1,7 +1,7 @@
 """A minimal ONNX graph under construction: constants, nodes, bytes.
 
-The protobuf messages are written field by field: the helpers of the onnx package fill optional
-fields differently from version to version, and take their time to be imported.
+The protobuf messages are filled field by field, because the helpers of the onnx package fill
+optional fields differently from version to version.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from labeldp_verify.artifact.messages import integer, integers, message, messages, text, texts
+import onnx
 
 # Constants that onnxruntime takes for 0 or 1, though they are neither.
 #
@@ -35,12 +35,10 @@ def vanishes(op_type: str, number: float) -> bool:
     return op_type in NEUTRAL and is_taken_for(number, NEUTRAL[op_type])
 
 
-# ONNX's numbers of types of elements, and of attributes.
-INT64 = 7
-STRING = 8
-DOUBLE = 11
-UINT64 = 13
-_ONE_INT, _ONE_STRING, _INTS, _STRINGS = 2, 3, 7, 8
+INT64: int = onnx.TensorProto.INT64
+UINT64: int = onnx.TensorProto.UINT64
+DOUBLE: int = onnx.TensorProto.DOUBLE
+STRING: int = onnx.TensorProto.STRING
 
 IR_VERSION = 8
 OPSET = 17
@@ -64,11 +62,7 @@ class Graph:
 
     def __init__(self, name: str) -> None:
         """Start an empty graph called ``name``."""
-        self._name = name
-        self._nodes: list[bytes] = []
-        self._constants: list[bytes] = []
-        self._inputs: list[bytes] = []
-        self._outputs: list[bytes] = []
+        self._proto = onnx.GraphProto(name=name)
         self._doubles: dict[str, float] = {}  # the constants that stand for one float64
         self._prefix = ""
 
@@ -81,12 +75,12 @@ class Graph:
 
     def input(self, name: str, element_type: int, shape: Sequence[int | str]) -> str:
         """Declare an input; a text dimension is symbolic."""
-        self._inputs.append(_value_info(name, element_type, shape))
+        self._proto.input.append(_value_info(name, element_type, shape))
         return name
 
     def output(self, name: str, element_type: int, shape: Sequence[int | str]) -> None:
         """Declare an output."""
-        self._outputs.append(_value_info(name, element_type, shape))
+        self._proto.output.append(_value_info(name, element_type, shape))
 
     def scalar(self, name: str, element_type: int, value: Scalar) -> str:
         """Add a constant without dimensions."""
@@ -140,65 +134,63 @@ class Graph:
         domain: str,
         attributes: dict[str, Attribute],
     ) -> None:
-        node = (
-            texts(1, inputs),
-            texts(2, outputs),
-            text(3, outputs[0]),
-            text(4, op_type),
-            messages(5, (_attribute(key, attributes[key]) for key in sorted(attributes))),
-            text(7, domain),
-        )
-        self._nodes.append(b"".join(node))
+        proto = onnx.NodeProto(op_type=op_type, name=outputs[0], domain=domain)
+        proto.input.extend(inputs)
+        proto.output.extend(outputs)
+        for key in sorted(attributes):
+            proto.attribute.append(_attribute(key, attributes[key]))
+        self._proto.node.append(proto)
 
     def to_bytes(self, metadata: dict[str, str]) -> bytes:
         """The serialized model with the metadata in the order of its keys."""
-        graph = (
-            messages(1, self._nodes),
-            text(2, self._name),
-            messages(5, self._constants),
-            messages(11, self._inputs),
-            messages(12, self._outputs),
+        model = onnx.ModelProto(
+            ir_version=IR_VERSION, producer_name="labeldp", producer_version="1", model_version=1
         )
-        imports = [text(1, "") + integer(2, OPSET), text(1, "ai.onnx.ml") + integer(2, ML_OPSET)]
-        pairs = [text(1, key) + text(2, metadata[key]) for key in sorted(metadata)]
-        model = (
-            integer(1, IR_VERSION),
-            text(2, "labeldp"),
-            text(3, "1"),
-            integer(5, 1),
-            message(7, *graph),
-            messages(8, imports),
-            messages(14, pairs),
-        )
-        return b"".join(model)
+        model.opset_import.append(onnx.OperatorSetIdProto(domain="", version=OPSET))
+        model.opset_import.append(onnx.OperatorSetIdProto(domain="ai.onnx.ml", version=ML_OPSET))
+        model.graph.CopyFrom(self._proto)
+        for key in sorted(metadata):
+            model.metadata_props.append(onnx.StringStringEntryProto(key=key, value=metadata[key]))
+        return bytes(model.SerializeToString(deterministic=True))
 
     def _constant(
         self, name: str, element_type: int, values: Sequence[Scalar], dims: Sequence[int]
     ) -> str:
         name = self._prefix + name
-        tensor = [integers(1, dims), integer(2, element_type)]
+        tensor = onnx.TensorProto(name=name, data_type=element_type)
+        tensor.dims.extend(dims)
         if element_type == STRING:
-            tensor += [texts(6, map(str, values)), text(8, name)]
+            tensor.string_data.extend(str(value).encode() for value in values)
         else:
             if element_type == DOUBLE and len(values) == 1:
                 self._doubles[name] = float(values[0])
-            raw = struct.pack(f"<{len(values)}{_PACK[element_type]}", *values)
-            tensor += [text(8, name), message(9, raw)]
-        self._constants.append(b"".join(tensor))
+            tensor.raw_data = struct.pack(f"<{len(values)}{_PACK[element_type]}", *values)
+        self._proto.initializer.append(tensor)
         return name
 
 
-def _attribute(name: str, value: Attribute) -> bytes:
+def _attribute(name: str, value: Attribute) -> onnx.AttributeProto:
+    proto = onnx.AttributeProto(name=name)
     if isinstance(value, int):
-        return text(1, name) + integer(3, value) + integer(20, _ONE_INT)
-    if isinstance(value, str):
-        return text(1, name) + text(4, value) + integer(20, _ONE_STRING)
-    if isinstance(value[0], str):
-        return text(1, name) + texts(9, map(str, value)) + integer(20, _STRINGS)
-    return text(1, name) + integers(8, map(int, value)) + integer(20, _INTS)
+        proto.type, proto.i = onnx.AttributeProto.INT, value
+    elif isinstance(value, str):
+        proto.type, proto.s = onnx.AttributeProto.STRING, value.encode()
+    elif isinstance(value[0], str):
+        proto.type = onnx.AttributeProto.STRINGS
+        proto.strings.extend(str(item).encode() for item in value)
+    else:
+        proto.type = onnx.AttributeProto.INTS
+        proto.ints.extend(int(item) for item in value)
+    return proto
 
 
-def _value_info(name: str, element_type: int, shape: Sequence[int | str]) -> bytes:
-    sizes = [text(2, size) if isinstance(size, str) else integer(1, size) for size in shape]
-    dimensions = message(2, messages(1, sizes)) if sizes else b""
-    return text(1, name) + message(2, message(1, integer(1, element_type), dimensions))
+def _value_info(name: str, element_type: int, shape: Sequence[int | str]) -> onnx.ValueInfoProto:
+    proto = onnx.ValueInfoProto(name=name)
+    proto.type.tensor_type.elem_type = element_type
+    for size in shape:
+        dimension = proto.type.tensor_type.shape.dim.add()
+        if isinstance(size, str):
+            dimension.dim_param = size
+        else:
+            dimension.dim_value = size
+    return proto

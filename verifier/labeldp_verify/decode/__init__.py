@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import onnx
+
 from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
 from labeldp_verify.certificate import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile
@@ -16,7 +18,6 @@ from labeldp_verify.decode.file import (
     refuse_vanishing_nodes,
 )
 from labeldp_verify.decode.groups import GroupedFile, read_groups
-from labeldp_verify.decode.onnx_model import Model
 from labeldp_verify.decode.table import TableFile
 from labeldp_verify.decode.window import WindowFile
 from labeldp_verify.forms import Domain, GroupedWindows, Groups, Sets, TableRandomizer
@@ -32,7 +33,7 @@ __all__ = [
     "read_sets",
 ]
 
-_FORMS: dict[str, Callable[[Model, Domain], FileForm]] = {
+_FORMS: dict[str, Callable[[onnx.ModelProto, Domain], FileForm]] = {
     "additive": AdditiveFile.read,
     "table": TableFile.read,
     "window": WindowFile.read,
@@ -41,7 +42,7 @@ _FORMS: dict[str, Callable[[Model, Domain], FileForm]] = {
 
 def read_form(
     name: str,
-    model: Model,
+    model: onnx.ModelProto,
     domain: Domain,
     groups: Groups | None = None,
     sets: Sets | None = None,

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact.graph import INT64
@@ -27,7 +28,6 @@ from labeldp_verify.decode.alias_layout import (
     words_at_thresholds,
 )
 from labeldp_verify.decode.file import MAX_PAIRS, Constants, FileForm, Rows, Words, demand
-from labeldp_verify.decode.onnx_model import Model
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain
 
 _WORDS_PER_ENTRY = 6
@@ -49,7 +49,7 @@ class AdditiveFile(FileForm):
         self.shape_tables = shape_tables
 
     @classmethod
-    def read(cls, model: Model, domain: Domain) -> AdditiveFile:
+    def read(cls, model: onnx.ModelProto, domain: Domain) -> AdditiveFile:
         """Decode the constants of the graph."""
         return cls(*read_additive(model, domain))
 
@@ -72,7 +72,9 @@ class AdditiveFile(FileForm):
         return point.astype(np.float64) * r.unit + r.origin
 
 
-def read_additive(model: Model, domain: Domain) -> tuple[AdditiveRandomizer, Entries, Entries]:
+def read_additive(
+    model: onnx.ModelProto, domain: Domain
+) -> tuple[AdditiveRandomizer, Entries, Entries]:
     """The randomizer, and the entries [1, 2^c] of its blocks and [2, 2^c] of its shapes."""
     demand(not isinstance(domain, CategoricalDomain), "noise is added to numbers, not categories")
     assert not isinstance(domain, CategoricalDomain)

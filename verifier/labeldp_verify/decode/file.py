@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact import (
@@ -26,7 +27,6 @@ from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64, is_take
 from labeldp_verify.budget import TooLargeError
 from labeldp_verify.certificate import Certificate, ShapeError
 from labeldp_verify.cost import charge_fields, charge_json
-from labeldp_verify.decode.onnx_model import Model, parse
 from labeldp_verify.forms import (
     CategoricalDomain,
     Domain,
@@ -57,11 +57,12 @@ class DecodeError(Exception):
     """The file does not have the form of an artifact; the message says where."""
 
 
-def read_model(data: bytes) -> Model:
+def read_model(data: bytes) -> onnx.ModelProto:
     """Parse the protobuf."""
     try:
         charge_fields(data)
-        model = parse(data)
+        model = onnx.ModelProto()
+        model.ParseFromString(data)
     except TooLargeError:
         raise
     except Exception as error:
@@ -73,7 +74,7 @@ def read_model(data: bytes) -> Model:
     return model
 
 
-def read_certificate(model: Model) -> Certificate:
+def read_certificate(model: onnx.ModelProto) -> Certificate:
     """The certificate: canonical JSON under the expected metadata keys, in a known format."""
     count = len(model.metadata_props)
     if count != len(METADATA_KEYS) or {p.key for p in model.metadata_props} != set(METADATA_KEYS):
@@ -160,7 +161,7 @@ def _read_joint(stated: dict[str, Any]) -> JointDomain:
     return JointDomain.of(parts)
 
 
-def refuse_vanishing_nodes(model: Model) -> None:
+def refuse_vanishing_nodes(model: onnx.ModelProto) -> None:
     """DecodeError if onnxruntime would leave out a node that is needed (see ``graph.py``)."""
     doubles = {
         tensor.name: struct.unpack("<d", tensor.raw_data)[0]
@@ -180,7 +181,7 @@ def refuse_vanishing_nodes(model: Model) -> None:
 class Constants:
     """The graph's constants by name, each with the exact type and rank expected."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: onnx.ModelProto) -> None:
         """The initializers of the model's graph."""
         self._by_name = {tensor.name: tensor for tensor in model.graph.initializer}
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact import BucketGrid, write_model
@@ -30,7 +31,6 @@ from labeldp_verify.decode.file import (
     check_outputs,
     demand,
 )
-from labeldp_verify.decode.onnx_model import Model
 from labeldp_verify.decode.window import boundary_pairs, read_boundaries, read_grid
 from labeldp_verify.forms import (
     Domain,
@@ -82,7 +82,7 @@ class GroupedFile(FileForm):
         return self.randomizer.groups
 
     @classmethod
-    def read(cls, model: Model, domain: Domain, groups: Groups) -> GroupedFile:
+    def read(cls, model: onnx.ModelProto, domain: Domain, groups: Groups) -> GroupedFile:
         """Decode the constants of the graph."""
         return cls(*read_grouped(model, domain, groups))
 
@@ -119,7 +119,9 @@ class GroupedFile(FileForm):
         return write_model(domain, self.randomizer, certificate, self.grid)
 
 
-def read_grouped(model: Model, domain: Domain, groups: Groups) -> tuple[GroupedWindows, BucketGrid]:
+def read_grouped(
+    model: onnx.ModelProto, domain: Domain, groups: Groups
+) -> tuple[GroupedWindows, BucketGrid]:
     """The tables that the graph's constants describe, and how their lookup grid is laid out."""
     constants = Constants(model)
     if constants.has("word_shifts"):

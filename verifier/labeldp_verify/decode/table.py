@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact.alias_table import column_bits
@@ -30,7 +31,6 @@ from labeldp_verify.decode.file import (
     check_outputs,
     demand,
 )
-from labeldp_verify.decode.onnx_model import Model
 from labeldp_verify.forms import Domain, Sets, TableRandomizer
 from labeldp_verify.forms.joint import output_array
 
@@ -46,7 +46,7 @@ class TableFile(FileForm):
         self.entries = entries
 
     @classmethod
-    def read(cls, model: Model, domain: Domain, sets: Sets | None = None) -> TableFile:
+    def read(cls, model: onnx.ModelProto, domain: Domain, sets: Sets | None = None) -> TableFile:
         """Decode the constants of the graph."""
         return cls(*read_table(model, domain, sets))
 
@@ -63,7 +63,7 @@ class TableFile(FileForm):
 
 
 def read_table(
-    model: Model, domain: Domain, sets: Sets | None = None
+    model: onnx.ModelProto, domain: Domain, sets: Sets | None = None
 ) -> tuple[TableRandomizer, Entries]:
     """The randomizer that the graph's tables describe, and their entries [k, 2^c].
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact import BucketGrid, write_model
@@ -25,7 +26,6 @@ from labeldp_verify.decode.file import (
     check_outputs,
     demand,
 )
-from labeldp_verify.decode.onnx_model import Model
 from labeldp_verify.forms import Domain, WindowRandomizer
 from labeldp_verify.forms.window import Segment
 
@@ -39,7 +39,7 @@ class WindowFile(FileForm):
         self.grid = grid
 
     @classmethod
-    def read(cls, model: Model, domain: Domain) -> WindowFile:
+    def read(cls, model: onnx.ModelProto, domain: Domain) -> WindowFile:
         """Decode the constants of the graph."""
         return cls(*read_window(model, domain))
 
@@ -61,7 +61,7 @@ class WindowFile(FileForm):
         return write_model(domain, self.randomizer, certificate, self.grid)
 
 
-def read_window(model: Model, domain: Domain) -> tuple[WindowRandomizer, BucketGrid]:
+def read_window(model: onnx.ModelProto, domain: Domain) -> tuple[WindowRandomizer, BucketGrid]:
     """The randomizer that the graph's tables describe, and how its lookup grid is laid out."""
     constants = Constants(model)
     (word_shift,) = constants.integers("word_shift", UINT64, 0)

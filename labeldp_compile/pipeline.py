@@ -137,28 +137,21 @@ def _require_telling(spec: Spec, artifact: Artifact) -> None:
 
 
 def require_compilable(
-    spec: Spec,
-    epsilon_prior: Fraction,
-    epsilon_label: Fraction,
-    rows: int | None,
-    *,
-    rehearse: bool = True,
+    spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None
 ) -> int:
     """The most bytes of the artifact; InputError if something could fail for want of no prior.
 
     Whatever can fail before the prior is known fails here: the mechanism's conditions, the size of
     the file for any prior (``sizes.py``), and a rehearsal, which builds and verifies a file for
-    this domain and ε by a mechanism of the same form that needs no solver. Without ``rehearse``
-    the last one is left out: where nothing is paid, the compile itself may find out. ``rows`` is n,
-    if it is known.
+    this domain and ε by a mechanism of the same form that needs no solver. ``rows`` is n, if it is
+    known.
     """
     if spec.privacy.labels_per_user is not None:
         require_accounting()
     try:
         spec.named_mechanism.require_feasible(spec.domain, spec.loss, epsilon_label)
         most = sizes.most_bytes(spec, epsilon_label, rows)
-        if rehearse:
-            _rehearse(spec, epsilon_prior, epsilon_label)
+        _rehearse(spec, epsilon_prior, epsilon_label)
     except (ValueError, ArithmeticError) as error:
         raise InputError(f"{spec.name}: {error}") from error
     return most

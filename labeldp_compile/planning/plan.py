@@ -17,7 +17,6 @@ from labeldp_compile.planning.forecast import Forecast, forecast
 from labeldp_compile.planning.one_by_one import OneByOne, one_by_one
 from labeldp_compile.prior.obtain import split_in_words
 from labeldp_compile.spec import Spec, load_spec
-from labeldp_compile.spec.model import PrivatePrior
 
 FORMAT_VERSION = "1.0"
 
@@ -118,8 +117,7 @@ def plan_spec(path: Path) -> Plan:
         groups = budget.groups
         question = groups.question if groups else Question.of(spec, budget.prior, budget.cells)
         ledger = None if question is None else account.forecast(question)
-    paid = isinstance(spec.prior, PrivatePrior)
-    most = require_compilable(spec, budget.prior, budget.label, budget.rows, rehearse=paid)
+    most = require_compilable(spec, budget.prior, budget.label, budget.rows)
     if budget.groups is not None:
         most = require_room(spec, budget.groups.tables, budget.rows or 0)
     try:

@@ -11,9 +11,9 @@ from typing import Any
 
 import clarabel
 import numpy as np
+from scipy import sparse
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
-from labeldp_compile.solve.optimal_unbiased.matrices import Matrix, matrices_for
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.quadratics import per_label
 
@@ -30,28 +30,28 @@ class BiasRows:
     extra: int
     cost: Floats
     square: Floats
-    rows: Matrix
+    rows: sparse.csr_matrix
     cones: list[Any]
 
 
 def bias_rows(problem: Problem) -> BiasRows:
     """Return what the budget adds to the cone program."""
-    k, bias, kind = problem.k, problem.bias, matrices_for(problem)
-    beta = kind.blocks([[kind.zeros(k, k), per_label(k, problem.low, kind)]])
+    k, bias = problem.k, problem.bias
+    beta = sparse.hstack([sparse.csr_matrix((k, k)), per_label(k, problem.low)], "csr")
     none = np.zeros(0)
     if bias.most:
-        size = kind.diagonal(np.ones(k))
-        rows = kind.blocks([[beta, -size], [-beta, -size]])
+        size = sparse.identity(k, format="csr")
+        rows = sparse.vstack([sparse.hstack([beta, -size]), sparse.hstack([-beta, -size])], "csr")
         cost = np.full(k, bias.most)
         return BiasRows(k, cost, np.zeros(k), rows, [clarabel.NonnegativeConeT(2 * k)])
     if bias.penalty:
         # β = √(2λp)·e and ½e² keep the numbers even where the prior is small.
-        root = kind.diagonal(np.sqrt(2.0 * bias.penalty * problem.prior))
-        rows = kind.blocks([[beta, -root]])
+        root = sparse.diags(np.sqrt(2.0 * bias.penalty * problem.prior))
+        rows = sparse.hstack([beta, -root], "csr")
         return BiasRows(k, np.zeros(k), np.ones(k), rows, [clarabel.ZeroConeT(k)])
     if bias.penalty == 0.0:
         return BiasRows(0, none, none, beta, [clarabel.ZeroConeT(k)])
-    return BiasRows(0, none, none, kind.zeros(0, 2 * k), [])
+    return BiasRows(0, none, none, sparse.csr_matrix((0, 2 * k)), [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +65,8 @@ class BiasForce:
     """
 
     gain: Floats
-    curvature: Matrix
-    held: Matrix
+    curvature: sparse.csr_matrix
+    held: sparse.csr_matrix
 
 
 def bias_force(problem: Problem, means: Floats) -> BiasForce:
@@ -74,9 +74,9 @@ def bias_force(problem: Problem, means: Floats) -> BiasForce:
 
     Where the bias is at its limit ±τ the sign of β is known; where it is not, β = 0.
     """
-    k, bias, kind = problem.k, problem.bias, matrices_for(problem)
-    beta = per_label(k, problem.low, kind)
-    nothing, flat = np.zeros(0, np.int64), kind.zeros(k, k)
+    k, bias = problem.k, problem.bias
+    beta = per_label(k, problem.low)
+    nothing, flat = np.zeros(0, np.int64), sparse.csr_matrix((k, k))
     if bias.most:
         d = means - problem.labels
         at_limit = np.abs(d) > bias.most * (1.0 - 1e-5)
@@ -86,6 +86,6 @@ def bias_force(problem: Problem, means: Floats) -> BiasForce:
         price = bias.penalty * problem.prior
         free = price > 0
         curve = np.divide(-0.5, price, out=np.zeros(k), where=free)
-        square = beta.T @ kind.scaled(curve, beta)
+        square = sparse.csr_matrix(beta.T @ sparse.diags(curve) @ beta)
         return BiasForce(np.zeros(k), square, beta[np.flatnonzero(~free)])
     return BiasForce(np.zeros(k), flat, beta[nothing])

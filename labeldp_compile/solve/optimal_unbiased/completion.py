@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeldp_compile.solve.optimal_unbiased.intervals import Floats, distinct
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.windows import Columns
 
@@ -24,7 +24,7 @@ def complete(problem: Problem, columns: Columns, alpha: Floats, beta: Floats) ->
         problem: the problem. columns: the mechanism. alpha, beta: [k] multipliers.
     """
     k, m = problem.k, len(columns)
-    cuts = distinct(np.concatenate([[0], columns.intervals.first, columns.intervals.last + 1]))
+    cuts = np.unique(np.concatenate([[0], columns.intervals.first, columns.intervals.last + 1]))
     starts = cuts[cuts < k]
     if m == 0 or starts.size == k or k * m > _MOST_CELLS:
         return alpha

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import clarabel
 import numpy as np
+from scipy import sparse
 
 from labeldp_compile.solve.optimal_unbiased.bias_terms import bias_rows
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals, Ints, Runs
-from labeldp_compile.solve.optimal_unbiased.matrices import matrices_for
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
     from_prefix,
@@ -83,7 +83,7 @@ def solve_cones(
     Returns:
         The last iterate, whatever the status: what it is worth is decided by windows and pricing.
     """
-    k, low, kind = problem.k, problem.low, matrices_for(problem)
+    k, low = problem.k, problem.low
     quad = quadratics(problem, intervals, runs)
     m = quad.mass.size
     # Rows x + W, x − W and 2z with x = W₂ − 2A and z = W₁ + B, taken about the middle of the
@@ -91,9 +91,10 @@ def solve_cones(
     # are, multipliers are weights, and an interior point resolves weights and F evenly, also in
     # columns that hardly cost anything.
     pays = 2.0 * quad.operator
-    shifted = kind.scaled(quad.middle, pays)
-    matrix = kind.blocks([[pays, shifted], [pays, shifted], [None, -pays]])
-    matrix = matrix[np.arange(3 * m).reshape(3, m).T.ravel()]  # the three rows of a cone together
+    shifted = sparse.diags(quad.middle) @ pays
+    rows = sparse.bmat([[pays, shifted], [pays, shifted], [None, -pays]], format="coo")
+    place = np.concatenate([3 * np.arange(m) + i for i in range(3)])
+    matrix = sparse.csc_matrix((rows.data, (place[rows.row], rows.col)), shape=(3 * m, 2 * k))
     bound = np.empty((m, 3))
     bound[:, 0] = quad.spread + quad.mass
     bound[:, 1] = quad.spread - quad.mass
@@ -102,26 +103,24 @@ def solve_cones(
     cones = [clarabel.SecondOrderConeT(3)] * m
     right = bound.ravel()
     if guards is not None:
-        own, value = per_label(k, low, kind)[guards.labels], guards.values
-        matrix = kind.blocks([[matrix], [kind.blocks([[own, kind.scaled(value, own)]])]])
+        own, value = per_label(k, low)[guards.labels], guards.values
+        matrix = sparse.vstack([matrix, sparse.hstack([own, sparse.diags(value) @ own])])
         away = problem.labels[guards.labels] - value
         right = np.concatenate([right, 0.5 * problem.prior[guards.labels] * away**2])
         cones = [*cones, clarabel.NonnegativeConeT(value.size)]
     bias = bias_rows(problem)
-    if bias.extra:
-        matrix = kind.blocks([[matrix, kind.zeros(matrix.shape[0], bias.extra)]])
-    if bias.rows.shape[0]:
-        matrix = kind.blocks([[matrix], [bias.rows]])
-    square = kind.diagonal(np.concatenate([np.zeros(2 * k), bias.square]))
+    matrix = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], bias.extra))])
+    matrix = sparse.vstack([matrix, bias.rows], "csc")
+    square = sparse.diags(np.concatenate([np.zeros(2 * k), bias.square]), format="csc")
 
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
     solver = clarabel.DefaultSolver(
-        kind.by_columns(square),
+        square,
         np.concatenate([-objective(problem), bias.cost]),
-        kind.by_columns(matrix),
+        matrix,
         np.concatenate([right, np.zeros(bias.rows.shape[0])]),
         [*cones, *bias.cones],
         settings,

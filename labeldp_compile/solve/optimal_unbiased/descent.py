@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
+from labeldp_compile.solve.optimal_unbiased.interior_point import solve_near
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
@@ -109,10 +110,6 @@ def _solved(
     coarse: Level, fine: Problem, solution: _Solution, tolerance: float, progress: Progress
 ) -> _Solution:
     """A level from the solution of the coarser one."""
-    from labeldp_compile.solve.optimal_unbiased.interior_point import (  # noqa: PLC0415  # scipy
-        solve_near,
-    )
-
     k, low = fine.k, fine.low
     unit = _unit(fine, solution.line)
     problem, line = fine.scaled(unit), _scaled(solution.line, unit, low)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
-from labeldp_compile.solve.optimal_unbiased.matrices import sparse
 from labeldp_compile.solve.optimal_unbiased.newton_matrix import NewtonMatrix
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
@@ -83,7 +82,7 @@ class _Method:
         self, problem: Problem, intervals: Intervals, weights: Floats, alpha: Floats, beta: Floats
     ) -> None:
         self._problem, self._intervals = problem, intervals
-        self._quad = quadratics(problem, intervals, kind=sparse)
+        self._quad = quadratics(problem, intervals)
         self._across = self._quad.operator
         self._back = self._across.T.tocsr()
         self._gain = objective(problem)

@@ -8,7 +8,6 @@ move forward. A column is therefore a pair (first, last) of label indices, both 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,17 +37,10 @@ class Intervals:
         return Intervals(self.first[keep], self.last[keep])
 
 
-def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """Sorted, each once, as by np.unique; but that imports numpy.ma, which takes a plan's time."""
-    values = np.sort(values)
-    found: NDArray[Any] = values[np.append(True, values[1:] != values[:-1])[: values.size]]
-    return found
-
-
 def unique_intervals(first: Ints, last: Ints, k: int) -> Intervals:
     """Drop what is no interval of ``k`` labels, and repetitions; sort by (first, last)."""
     valid = (first >= 0) & (last < k) & (first <= last)
-    keys = distinct(first[valid] * np.int64(k) + last[valid])
+    keys = np.unique(first[valid] * np.int64(k) + last[valid])
     return Intervals(keys // k, keys % k)
 
 

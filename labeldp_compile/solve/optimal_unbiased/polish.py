@@ -15,10 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from labeldp_compile.solve.optimal_unbiased.bias_terms import BiasForce, bias_force
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
-from labeldp_compile.solve.optimal_unbiased.matrices import Matrices, matrices_for
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
     Quadratics,
@@ -70,7 +71,7 @@ def polish(
     Returns:
         The last point, or None where a system could not be solved.
     """
-    k, low, kind = problem.k, problem.low, matrices_for(problem)
+    k, low = problem.k, problem.low
     intervals, weights = columns.intervals, columns.weights
     x = np.concatenate([to_prefix(alpha, low), to_prefix(beta, low)])
     force = bias_force(problem, means)
@@ -79,7 +80,7 @@ def polish(
     quad = quadratics(problem, intervals)
     best = np.inf
     for _ in range(steps):
-        step = _step(kind, quad, force, gain, x, weights) if len(intervals) > 1 else None
+        step = _step(quad, force, gain, x, weights) if len(intervals) > 1 else None
         if step is None:
             return None
         change = step.weights - weights
@@ -116,7 +117,7 @@ class _Step:
 
 
 def _step(
-    kind: Matrices, quad: Quadratics, force: BiasForce, gain: Floats, x: Floats, weights: Floats
+    quad: Quadratics, force: BiasForce, gain: Floats, x: Floats, weights: Floats
 ) -> _Step | None:
     k = x.size // 2
     moved = quad.operator @ x[k:]
@@ -124,24 +125,23 @@ def _step(
     offset = slope / quad.mass
     pay = quad.operator @ x[:k] + quad.middle * moved
     touch = 0.5 * quad.spread - pay - 0.5 * slope * offset
-    rows = kind.blocks([[-quad.operator, -kind.scaled(quad.middle + offset, quad.operator)]])
-    held = kind.blocks([[kind.zeros(force.held.shape[0], k), force.held]])
-    if held.shape[0]:
-        rows = kind.blocks([[rows], [held]])
-    bend = quad.operator.T @ kind.scaled(weights / quad.mass, quad.operator)
-    curvature = kind.blocks([[kind.zeros(k, k), None], [None, force.curvature - bend]])
-    curvature = curvature - kind.diagonal(np.full(2 * k, _PROXIMAL))
-    corner = kind.diagonal(np.full(rows.shape[0], -_PROXIMAL))
-    system = kind.blocks([[curvature, rows.T], [rows, corner]])
+    jacobian = sparse.hstack([-quad.operator, -sparse.diags(quad.middle + offset) @ quad.operator])
+    held = sparse.hstack([sparse.csr_matrix((force.held.shape[0], k)), force.held])
+    rows = sparse.vstack([jacobian, held])
+    bend = quad.operator.T @ sparse.diags(weights / quad.mass) @ quad.operator
+    curvature = sparse.block_diag([sparse.csr_matrix((k, k)), force.curvature - bend])
+    curvature = curvature - sparse.diags(np.full(2 * k, _PROXIMAL))
+    corner = sparse.diags(np.full(rows.shape[0], -_PROXIMAL))
+    system = sparse.bmat([[curvature, rows.T], [rows, corner]], format="csc")
     slopes = gain.copy()
     slopes[k:] += force.curvature @ x[k:]
     right = np.concatenate([-slopes, -touch - _PROXIMAL * weights, -(held @ x)])
     try:
-        solve = kind.solver(system)
-        answer = solve(right)
-        answer += solve(right - system @ answer)
+        factor = splu(system)
     except RuntimeError:  # exactly singular
         return None
+    answer = factor.solve(right)
+    answer += factor.solve(right - system @ answer)
     if not np.abs(answer).max() < _DIVERGED:
         return None
     return _Step(answer[: 2 * k], answer[2 * k : 2 * k + weights.size], touch)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals, Ints, Runs
-from labeldp_compile.solve.optimal_unbiased.matrices import Matrices, Matrix, matrices_for
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 
 
@@ -21,29 +21,23 @@ class Quadratics:
     """Data of the columns; S is 1 inside and e^-ε outside, values are about ``middle``.
 
     Attributes:
-        operator: [m, k] from prefix unknowns to Σ_y S(y)·α_y.
+        operator: [m, k] sparse, from prefix unknowns to Σ_y S(y)·α_y.
         middle: [m] centre of the interval: at large ε a value differs from it by very little.
         mass, moment, spread: [m] Σ p·S·(1, y − middle, (y − middle)²).
     """
 
-    operator: Matrix
+    operator: sparse.csr_matrix
     middle: Floats
     mass: Floats
     moment: Floats
     spread: Floats
 
 
-def quadratics(
-    problem: Problem,
-    intervals: Intervals,
-    runs: Runs | None = None,
-    kind: Matrices | None = None,
-) -> Quadratics:
+def quadratics(problem: Problem, intervals: Intervals, runs: Runs | None = None) -> Quadratics:
     """Collect the data of the columns.
 
     Args:
         problem: labels, prior and e^-ε. intervals: the columns. runs: more columns, after them.
-        kind: of the operator; by default the one for the problem.
     """
     k, m = problem.k, len(intervals)
     owner, first, last = np.arange(m), intervals.first, intervals.last
@@ -64,7 +58,7 @@ def quadratics(
     mass, moment, second = problem.low * (sums[:, -1:] - inside.T) + inside.T
     spread = second - middle * (2 * moment - middle * mass)
     return Quadratics(
-        operator(owner, first, last, (m, k), problem.low, kind or matrices_for(problem)),
+        operator(owner, first, last, (m, k), problem.low),
         middle.astype(np.float64),
         mass.astype(np.float64),
         (moment - middle * mass).astype(np.float64),
@@ -73,20 +67,15 @@ def quadratics(
 
 
 def operator(
-    owner: Ints,
-    first: Ints,
-    last: Ints,
-    shape: tuple[int, int],
-    low: float,
-    kind: Matrices,
-) -> Matrix:
+    owner: Ints, first: Ints, last: Ints, shape: tuple[int, int], low: float
+) -> sparse.csr_matrix:
     """Return the [m, k] map from prefix unknowns to Σ_y S(y)·α_y of every column.
 
     Unknown j < k − 1 is (1 − e^-ε)·(α_0 + … + α_j), unknown k − 1 is the total Σα.
 
     Args:
         owner, first, last: [r] the runs of labels and the columns they belong to.
-        shape: m and k. low: e^-ε. kind: of the matrix.
+        shape: m and k. low: e^-ε.
     """
     m, k = shape
     left, right = first > 0, last < k - 1
@@ -94,17 +83,15 @@ def operator(
     cols = np.concatenate([last[right], first[left] - 1, last[~right], np.full(m, k - 1)])
     ends = [np.ones(right.sum()), -np.ones(left.sum()), np.full((~right).sum(), 1.0 - low)]
     data = np.concatenate([*ends, np.full(m, low)])
-    return kind.entries(data, rows, cols, shape)
+    return sparse.coo_matrix((data, (rows, cols)), shape=shape).tocsr()
 
 
-def per_label(k: int, low: float, kind: Matrices) -> Matrix:
+def per_label(k: int, low: float) -> sparse.csr_matrix:
     """Return the [k, k] map from prefix unknowns to per-label multipliers."""
     scale = np.full(k, 1.0 / (1.0 - low))
     below = -scale[1:]
     scale[-1] = 1.0
-    places = np.arange(k)
-    rows, cols = np.concatenate([places, places[1:]]), np.concatenate([places, places[:-1]])
-    return kind.entries(np.concatenate([scale, below]), rows, cols, (k, k))
+    return sparse.diags([scale, below], [0, -1], format="csr")
 
 
 def objective(problem: Problem) -> Floats:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals, distinct
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
 
 _FEW = 64  # segments
 
@@ -69,7 +69,7 @@ def place_windows(line: ExtraLine, targets: Floats) -> Floats:
     """
     room = line.ends[-1] - line.window
     knots = np.concatenate([line.ends, line.ends - line.window])
-    knots = distinct(np.clip(knots, 0.0, room))
+    knots = np.unique(np.clip(knots, 0.0, room))
     # Rounding may let the means at knots fall by an ulp; they are nondecreasing in truth.
     means = np.maximum.accumulate(line.means(knots))
     return np.asarray(np.interp(targets, means, knots), np.float64)
@@ -194,7 +194,7 @@ def window_columns(line: ExtraLine, starts: Floats, low: float) -> Columns:
         line: the extra line. starts: [k] nondecreasing. low: e^-ε.
     """
     stops = np.minimum(starts + line.window, line.ends[-1])
-    cuts = distinct(np.concatenate([starts, stops]))
+    cuts = np.unique(np.concatenate([starts, stops]))
     points = np.union1d(cuts, line.ends)
     length = np.diff(points)
     middle = points[:-1] + 0.5 * length

@@ -73,8 +73,10 @@ def descend(
     search = Search(problem.scaled(unit), tolerance, progress)
     for place in range(len(levels) - 2, -1, -1):
         fine = levels[place].problem
-        solution = _solved(levels[place + 1], fine, solution, tolerance, progress)
-        if fine.k < _TRIED and place:
+        tried = fine.k >= _TRIED or place == 0
+        accuracy = _ACCURACY * tolerance if tried else _ROUGH
+        solution = _solved(levels[place + 1], fine, solution, accuracy, progress)
+        if not tried:
             continue
         alpha, beta = _of_all(levels[: place + 1], solution)
         line = _scaled(solution.line, unit, problem.low)
@@ -107,7 +109,7 @@ def _of_all(levels: list[Level], solution: _Solution) -> tuple[Floats, Floats]:
 
 
 def _solved(
-    coarse: Level, fine: Problem, solution: _Solution, tolerance: float, progress: Progress
+    coarse: Level, fine: Problem, solution: _Solution, accuracy: float, progress: Progress
 ) -> _Solution:
     """A level from the solution of the coarser one."""
     k, low = fine.k, fine.low
@@ -118,9 +120,6 @@ def _solved(
     near = neighbourhood(path.intervals, k, _RADIUS)
     weights = np.zeros(len(near))
     weights[_positions(near, path.intervals, k)] = path.weights
-    accuracy = _ACCURACY * tolerance
-    if k < _TRIED:
-        accuracy = max(accuracy, _ROUGH)
     found = solve_near(problem, near, weights, alpha / unit**2, beta / unit, accuracy)
     if found is not None:
         progress(f"level of {k} labels: {len(near)} intervals, {found.steps} steps")

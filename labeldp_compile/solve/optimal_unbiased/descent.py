@@ -47,7 +47,7 @@ _RADIUS = 1  # of the neighbourhood of the predicted path, in labels
 _COLD_RADIUS = 2  # where a cone program starts from nothing
 _ACCURACY = 1e-3  # of a level, relative to the gap that is wanted
 _ROUGH = 1e-7  # of levels too coarse to be tried as solutions
-_PRICINGS = 4  # rounds of further intervals on the last level
+_PRICINGS = 2  # rounds of further intervals on the last level
 _TRIED = 500  # groups from which a level may be the solution of all labels
 
 

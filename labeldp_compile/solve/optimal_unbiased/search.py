@@ -138,7 +138,7 @@ class Search:
         Args:
             active: the columns in use. alpha, beta: [k] multipliers.
         """
-        found = self._newton_rounds(active, alpha, beta)
+        found = self._newton_rounds(self._thick(active, _SLIVER), alpha, beta)
         if self.gap > max(self.tolerance, _GOOD):
             near = join(self.problem.k, active.intervals, found)
             self.run(neighbourhood(near, self.problem.k, _WIDE))
@@ -178,6 +178,9 @@ class Search:
         means = problem.allowed(column_means(found, problem.k, low))
         columns = window_columns(line, place_windows(line, means), low)
         self.offer_columns(columns, means, cones.alpha, cones.beta)
+        return self._thick(columns, sliver)
+
+    def _thick(self, columns: Columns, sliver: float) -> Columns:
         keep = columns.weights > sliver * self._spacing(columns.intervals)
         return Columns(columns.intervals.take(keep), columns.weights[keep], columns.values[keep])
 
@@ -254,9 +257,10 @@ class Search:
         """
         problem, low = self.problem, self.problem.low
         before = self.bound.value, self.loss
-        split = complete(problem, columns, alpha, beta)
-        if split is not alpha:
-            self._offer_bound(split, beta)
+        for used in (columns, self._thick(columns, _SLIVER)):
+            split = complete(problem, used, alpha, beta)
+            if split is not alpha:
+                self._offer_bound(split, beta)
         if len(columns) < 2:
             self._offer_bound(alpha, beta)
         else:

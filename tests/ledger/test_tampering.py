@@ -8,7 +8,7 @@ import stat
 import pytest
 from labeldp_verify.artifact import canonical_json
 
-from labeldp_compile.ledger import store
+from labeldp_compile.ledger import sqlite_store
 from labeldp_compile.ledger.entries import START, next_entry
 
 
@@ -418,6 +418,6 @@ def test_a_name_that_no_file_can_have(bench):
 
 
 def test_a_ledger_that_was_deleted_is_not_made_anew(bench, monkeypatch):
-    monkeypatch.setattr(store, "_require_private", lambda path: None)
+    monkeypatch.setattr(sqlite_store, "_require_private", lambda path: None)
     assert bench.run("ledger", "show", bench.ledger).exit_code == 2
     assert not bench.ledger.exists()

@@ -13,6 +13,7 @@ from labeldp_compile.errors import InputError
 DEFAULT_SCHEMA = "labeldp_ledger"
 # Any scheme, so that a URL of something else is refused, and not shown as the name of a file.
 _BEGINS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|postgres(?:ql)?:)", re.IGNORECASE)
+_IN_A_LINE = re.compile(r"(?<=://).*|(?<=postgresql:).*|(?<=postgres:).*", re.IGNORECASE)
 _SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _WORD = r"[A-Za-z0-9._~%+-]*"
 _HOST = r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?"
@@ -88,3 +89,8 @@ class Url:
 def is_url(text: str) -> bool:
     """Whether a ledger's name means a database, and not a file."""
     return _BEGINS.match(text) is not None
+
+
+def hidden(line: str) -> str:
+    """A line of a spec, as long as it was, that shows no more of a URL than how it begins."""
+    return _IN_A_LINE.sub(lambda found: "•" * len(found[0]), line)

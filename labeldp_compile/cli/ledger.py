@@ -58,9 +58,8 @@ def ledger_command() -> None:
 def init_command(file: str) -> None:
     """Make an empty ledger, FILE, of mode 0600."""
     create_ledger(file)
-    tell(
-        f"{place_name(file)}: an empty ledger; say what may be spent with: labeldp ledger set-budget"
-    )
+    name = place_name(file)
+    tell(f"{name}: an empty ledger; say what may be spent with: labeldp ledger set-budget")
 
 
 @ledger_command.command(

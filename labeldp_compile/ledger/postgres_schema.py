@@ -28,8 +28,9 @@ _TABLES = (
     "REVOKE ALL ON {schema}.entries, {schema}.secret, {schema}.turn FROM PUBLIC",
 )
 _COLUMNS = {
-    "entries": ["number bigint", "kind text", "body text", "previous text", "hash text"]
-    + ["token text"],
+    "entries": [
+        *("number bigint", "kind text", "body text", "previous text", "hash text", "token text")
+    ],
     "secret": ["one boolean", "key bytea"],
     "turn": [],
 }

@@ -27,7 +27,9 @@ _DISTURBED = ("40001", "40P01", "23505")  # serialization, deadlock, a number th
 _AWAY = ("08", "57P", "25P03", "53")  # connection, shutdown, idle for too long, no room
 _NO_TABLE = ("42P01", "3F000")
 _EXISTS = ("42P06", "42P07", "42723")  # a schema, a table, a function
-_MAY_NOT, _LOCKED = "42501", "55P03"
+_NO_LEDGER = (
+    "the schema {!r} holds no ledger; a new one is made by: labeldp ledger init postgresql://…"
+)
 
 
 class DisturbedError(Exception):
@@ -58,7 +60,7 @@ class Session:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Committed at the end; an exception leaves it open, and closing the connection undoes it."""
+        """Committed at the end; after an exception, closing the connection undoes all of it."""
         self.execute("BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE")
         # Nothing is found by a name alone, and nobody is kept waiting for ever by a client that is
         # stopped or whose host is gone.
@@ -118,18 +120,12 @@ def _explained(url: Url, error: Any, *, lost: bool) -> Exception:
         return LostError(f"the connection was lost: {words}" if lost else words)
     if state in _EXISTS:
         return ExistsError(words)
-    if state in _NO_TABLE:
-        return InputError(
-            f"{url.name}: the schema {url.schema!r} holds no ledger; a new one is made by: "
-            "labeldp ledger init URL"
-        )
-    if state == _MAY_NOT:
-        return InputError(f"{url.name}: is not for this role: {words}")
-    if state == _LOCKED:
-        return InputError(
-            f"{url.name}: somebody has kept it locked for {SECONDS_TO_WAIT:g} seconds"
-        )
-    return InputError(f"{url.name}: cannot be used: {words}")
+    reasons = {
+        **dict.fromkeys(_NO_TABLE, _NO_LEDGER.format(url.schema)),
+        "42501": f"is not for this role: {words}",
+        "55P03": f"somebody has kept it locked for {SECONDS_TO_WAIT:g} seconds",
+    }
+    return InputError(f"{url.name}: {reasons.get(state, f'cannot be used: {words}')}")
 
 
 def _words(error: Any) -> str:

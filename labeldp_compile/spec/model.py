@@ -78,7 +78,8 @@ class PrivacySpec(Strict):
         None,
         min_length=1,
         description="budget ledger (labeldp ledger init): a file, relative to the spec, or "
-        "postgresql://…: a private prior is paid from it, or recalled; needs prior.data_set and prior.data_version",
+        "postgresql://…; a private prior is paid from it, or recalled; needs prior.data_set and "
+        "prior.data_version",
     )
 
     @model_validator(mode="after")

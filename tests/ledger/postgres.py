@@ -55,6 +55,10 @@ class Server:
             self.close()
             raise
 
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def call(self, program: str, *arguments: object) -> None:
         command = [str(self.bin / program), *map(str, arguments)]
         done = subprocess.run(
@@ -62,13 +66,15 @@ class Server:
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def start(self) -> None:
+    def start(self, **more: str) -> None:
         log = (self.folder / "log").open("ab")
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self.folder),
             "max_connections": "60",
             "shared_buffers": "16MB",
+            "recovery_init_sync_method": "syncfs",  # after a crash: not each of a thousand files
+            **more,
         }
         flags = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         self.process = subprocess.Popen(
@@ -106,23 +112,22 @@ class Server:
             time.sleep(0.01)
 
     def close(self) -> None:
-        if self.process is not None and self.process.poll() is None:
+        if self.is_running:
             self.stop()
         shutil.rmtree(self.folder)
 
-    def url(self, schema: str, user: str = OWNER, password: str = PASSWORD) -> str:
-        return self.url_at(self.folder, schema, user, password)
-
-    @staticmethod
-    def url_at(folder: Path, schema: str, user: str = OWNER, password: str = PASSWORD) -> str:
+    def url(
+        self, schema: str, user: str = OWNER, password: str = PASSWORD, at: Path | None = None
+    ) -> str:
+        """Of a ledger; ``at`` is another folder with a socket."""
         secret = f":{password}" if password else ""
-        return f"postgresql://{user}{secret}@/postgres?host={folder}&schema={schema}"
+        return f"postgresql://{user}{secret}@/postgres?host={at or self.folder}&schema={schema}"
 
-    def connect(self):
+    def connect(self, user: str = OWNER):
         import psycopg
 
         return psycopg.connect(
-            host=str(self.folder), user=OWNER, password=PASSWORD, dbname="postgres", autocommit=True
+            host=str(self.folder), user=user, password=PASSWORD, dbname="postgres", autocommit=True
         )
 
 

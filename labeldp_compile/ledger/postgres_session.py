@@ -107,7 +107,7 @@ def _driver(name: str) -> Any:
         import psycopg  # noqa: PLC0415  # of an extra
     except ImportError as error:
         raise InputError(
-            f"{name}: needs the driver psycopg: pip install 'labeldp[postgres]'"
+            f"{name}: needs psycopg, as the extra labeldp[postgres]: pip install 'psycopg[binary]'"
         ) from error
     return psycopg
 

@@ -183,7 +183,7 @@ def _server():
     if folder is None or importlib.util.find_spec("psycopg") is None:
         if os.environ.get("LABELDP_ALL"):
             pytest.fail(f"{lacks}: see build/ledger/install.log")
-        pytest.skip(f"{lacks}: run tests/ledger/install, and pip install 'labeldp[postgres]'")
+        pytest.skip(f"{lacks}: run tests/ledger/install, and pip install 'psycopg[binary]'")
     server = Server(folder)
     try:
         yield server

@@ -133,7 +133,7 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import postgres_store
 from labeldp_compile.prior import obtain
 
-def dies(*arguments):
+def dies(*arguments, **options):
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dies_after(rows, entry, add=postgres_store._PostgresRows.add):

@@ -118,7 +118,7 @@ class PostgresStore:
                     _take_turn(session)
                     found = "SELECT token FROM {schema}.entries WHERE number = %s"
                     return session.execute(found, number) == [(token,)]
-            except (LostError, DisturbedError) as error:
+            except (LostError, DisturbedError, InputError) as error:
                 if time.monotonic() > end:
                     raise InputError(
                         f"{self.name}: {lost}; whether entry {number} was written cannot be known "

@@ -260,7 +260,11 @@ for process in range(20):
     if os.fork() == 0:
         os.close(opened)
         os.read(gate, 1)  # ends when all are there
-        os._exit(pay(process))
+        code = 99
+        try:
+            code = pay(process)
+        finally:
+            os._exit(code)  # whatever happens: a copy must not tidy up after threads it has not
 os.close(opened)
 print(*(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(20)))
 """

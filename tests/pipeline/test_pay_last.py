@@ -16,7 +16,7 @@ from labeldp_verify.report import Check, Report
 from labeldp_compile import assembly, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
-from labeldp_compile.ledger import sqlite_store, read_entries
+from labeldp_compile.ledger import read_entries, sqlite_store
 from labeldp_compile.prior import kept, obtain
 
 SPEC = """

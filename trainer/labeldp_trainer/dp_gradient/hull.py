@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, PyTree, Real, Shaped
 from labeldp_trainer.dp_gradient.outer_products import LossProgram
 from labeldp_trainer.dp_gradient.tree import Loss, at_least_float32, norm, total
 
-_GRADIENTS = 20  # computed at a time on a CPU, whose cache then holds what is on the way
+_GRADIENTS = 10  # computed at a time on a CPU, whose cache then holds what is on the way
 _BLOCKS = 4  # of rows of the Gram matrix: 5/8 of the products of all rows with all
 
 
@@ -219,7 +219,7 @@ def materialise(loss: Loss, params: PyTree, rows: HullRows) -> Materialised:
             use.leaf: Outer(
                 jnp.where(jnp.any(usable), v[source], jnp.zeros_like(v)), scaled(s), use.swapped
             )
-            for use, v, s in zip(program.uses, inputs, slopes, strict=True)
+            for use, v, s in zip(program.outer, inputs, slopes, strict=True)
         },
         structure,
         like,

@@ -170,7 +170,8 @@ Vertices = Materialised | MatrixFree
 def gram_bytes(rows: int, labels: int, size: int) -> int:
     """Return the memory of `materialise` and its Gram matrix in float32, for `size` parameters.
 
-    Where that does not fit, use `matrix_free`.
+    It is less where weights of dense layers are not multiplied out. Where that does not fit, use
+    `matrix_free`.
     """
     vertices = rows * labels
     return 4 * vertices * (vertices + size)

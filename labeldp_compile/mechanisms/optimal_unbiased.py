@@ -21,6 +21,7 @@ from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.analysis.strays import row_means
 from labeldp_verify.artifact import bucket_grid
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
@@ -170,7 +171,7 @@ class OptimalUnbiased(Mechanism):
         if self.outputs == "exact":
             return
         assert not isinstance(domain, CategoricalDomain)
-        labels = domain.labels()
+        labels = domain.exact_labels()
         values = _given_outputs(self.outputs, _floats(labels), float(epsilon))
         low, high = least_interval(labels, float(epsilon))
         # A grid reaches so far but for rounding, which the placement of windows makes good.
@@ -267,7 +268,7 @@ class OptimalUnbiased(Mechanism):
         domain = problem.domain
         if isinstance(domain, CategoricalDomain):
             raise ValueError("optimal_unbiased needs labels that are numbers")
-        labels = domain.labels()
+        labels = domain.exact_labels()
         y, prior = _floats(labels), problem.prior()
         if self.outputs != "exact":
             self.require_feasible(domain, problem.loss, problem.epsilon)
@@ -278,7 +279,7 @@ class OptimalUnbiased(Mechanism):
         solution = solve_optimal_unbiased(
             y, prior, float(problem.epsilon), bias=budget, tolerance=1e-9, progress=problem.progress
         )
-        targets = labels
+        targets: Sequence[Fraction] = labels
         if not budget.unbiased:
             targets = [Fraction(float(mean)) for mean in np.maximum.accumulate(solution.means)]
             if rule.kind == "max":
@@ -292,7 +293,7 @@ class OptimalUnbiased(Mechanism):
         assert not isinstance(domain, CategoricalDomain)
         if self.outputs == "exact" and bias_budget(self.bias)[1].kind == "any":
             return rehearse_bins(problem)
-        labels = domain.labels()
+        labels = domain.exact_labels()
         ends = least_interval(labels, epsilon)
         if self.outputs != "exact":
             given = _given_outputs(self.outputs, _floats(labels), epsilon)
@@ -302,7 +303,7 @@ class OptimalUnbiased(Mechanism):
 
 
 def _floats(labels: Sequence[Fraction]) -> Floats:
-    return np.array([float(y) for y in labels])
+    return np.array(ExactNumbers.of(labels).floats())
 
 
 def _carried(problem: Problem, make: Callable[[Problem], Solved]) -> Solved:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -114,10 +115,14 @@ def charge_outputs(randomizer: Randomizer, labels: int) -> None:
     )
 
 
-def charge_duals(duals: Sequence[Fraction], weights: Sequence[int], loss: str) -> None:
-    """The lower bound, where dual values or weights have many digits."""
+def charge_duals(sides: Sequence[Sequence[Decimal]], weights: Sequence[int], loss: str) -> None:
+    """The lower bound, where dual values or weights have many digits, or very different ones."""
     labels = len(weights)
-    bits = max(max(abs(x.numerator), x.denominator).bit_length() for x in duals)
+    stated = [number for side in sides for number in side if number]
+    lowest = min((number.as_tuple().exponent for number in stated), default=0)
+    highest = max((number.adjusted() for number in stated), default=0)
+    assert isinstance(lowest, int)  # of a finite number
+    bits = math.ceil((max(highest, 0) - min(lowest, 0) + 1) * math.log2(10))
     bits += 8 * max(weights).bit_length()  # every label's slope is divided by their sum
     charge(
         f"dual values for {labels:,} labels, in numbers of {bits:,} bits",

@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
 
+from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
+
 Category = str | int
 Rounding = Literal["nearest", "unbiased"]
 
@@ -36,6 +38,10 @@ class IntegerDomain:
     def labels(self) -> list[Fraction]:
         """The k labels as exact numbers, increasing."""
         return [Fraction(y) for y in range(self.min, self.max + 1)]
+
+    def exact_labels(self) -> ExactNumbers:
+        """The same as one vector."""
+        return ExactNumbers(whole(range(self.min, self.max + 1)))
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
@@ -76,18 +82,25 @@ class RealDomain:
 
     def labels(self) -> list[Fraction]:
         """The grid points: the float64 nearest to each, as exact numbers."""
+        return [Fraction(point) for point in self.grid()]
+
+    def exact_labels(self) -> ExactNumbers:
+        """The same as one vector."""
+        return ExactNumbers.of(self.grid())
+
+    def grid(self) -> list[float]:
+        """The grid points, increasing."""
         lo, hi = Fraction(self.min), Fraction(self.max)
         step = (hi - lo) / (self.points - 1)
         unit = math.lcm(lo.denominator, step.denominator)
         start, stride = int(lo * unit), int(step * unit)
-        return [Fraction((start + j * stride) / unit) for j in range(self.points)]  # one rounding
+        return [(start + j * stride) / unit for j in range(self.points)]  # one rounding
 
     def is_faithful(self) -> bool:
         """Whether float64 can tell the grid points apart: each is rounded to itself."""
         if not (math.isfinite(self.max - self.min) and math.isfinite(self.points_per_unit)):
             return False
-        exact = self.labels()
-        points = [float(label) for label in exact]
+        points = self.grid()
         extremes = (0, 2**64 - 1) if self.rounding == "unbiased" else (0,)
         reach = 2.0**-20  # grid steps by which a point's own position may be off
         return (
@@ -148,6 +161,8 @@ class CategoricalDomain:
     def labels(self) -> list[Category]:
         """The k categories, in the order of the spec."""
         return list(self.values)
+
+    exact_labels = labels
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""

@@ -28,17 +28,15 @@ def strays(domain: Domain) -> Strays:
     """The labels that sometimes reach another row than their own; exact probabilities."""
     if not isinstance(domain, RealDomain) or domain.rounding != "unbiased":
         return {}
-    found = {}
-    for j, label in enumerate(domain.grid()):
-        position = domain.position(label)
-        if position != j:
-            found[j] = _stray(j, position)
+    positions = domain.positions(np.array(domain.grid()))
+    off = np.flatnonzero(positions != np.arange(domain.size)).tolist()
+    found = {j: _stray(j, float(positions[j])) for j in off}
     return {j: (row, share) for j, (row, share) in found.items() if share}
 
 
 def up_words(fraction: float) -> int:
     """How many of the 2^53 words round up: those n with n·2^-53 < fraction."""
-    return math.ceil(Fraction(fraction) * _WORDS)
+    return math.ceil(fraction * float(_WORDS))  # a power of two: exact
 
 
 def stray_columns(

@@ -80,7 +80,7 @@ def ends_of(lengths: Iterable[int]) -> Points:
 
 
 MAX_STEPS = 30_000_000
-_STEP, _EXACT_STEP = 1e-6, 12e-6  # seconds of integers, and of integers of many digits
+_STEP, _EXACT_STEP = 1e-6, 3e-6  # seconds of integers, and of integers of many digits
 _STRETCH, _LOGARITHM = 300e-6, 300e-6
 _FEW = 4  # segments of an output, which are looked at for all labels together
 _LOG_SCALE = 2**256

@@ -131,10 +131,11 @@ def read_boundaries(entries: NDArray[np.int64], grid: BucketGrid, T: int, end: i
         stretches.append((start, stop, shift, size - (start >> shift)))
         size += ((stop - 1) >> shift) + 1 - (start >> shift)
     demand(len(entries) == size, "the size of the grid")
-    boundaries, segment, segment_shift = [np.zeros(1, np.int64)], 0, grid.segment_shift
+    boundaries, last = [np.zeros(1, np.int64)], 0
+    segment, segment_shift = 0, grid.segment_shift
     for start, stop, shift, at in stretches:
         if start:
-            demand(int(boundaries[-1][-1]) < start, "the grid")
+            demand(last < start, "the grid")
             boundaries.append(np.array([start]))
             segment += 1
         buckets = np.arange(start >> shift, ((stop - 1) >> shift) + 1)
@@ -152,7 +153,9 @@ def read_boundaries(entries: NDArray[np.int64], grid: BucketGrid, T: int, end: i
         cut = (at_high << segment_shift) - q
         demand(bool(np.all((cuts == 0) | ((low < cut) & (cut <= high)))), "the grid")
         found = np.column_stack([low, cut]).ravel()
-        boundaries.append(found[np.column_stack([begins, cuts]).ravel() == 1])
+        found = found[np.column_stack([begins, cuts]).ravel() == 1]
+        boundaries.append(found)
+        last = int(found[-1]) if len(found) else start
         segment = int(at_high[-1])
     boundaries.append(np.array([end]))
     return np.concatenate(boundaries).tolist()  # type: ignore[no-any-return]

@@ -191,7 +191,12 @@ class Constants:
 
     def integers(self, name: str, element_type: int, rank: int) -> list[int]:
         """The integers of a constant of this exact type and rank."""
-        return [int(v) for v in self._read(name, element_type, rank)]
+        return self._read(name, element_type, rank)
+
+    def vector(self, name: str) -> NDArray[np.int64]:
+        """[n] the numbers of an int64 vector."""
+        raw = self._raw(name, INT64, 1)
+        return np.frombuffer(raw, dtype="<i8").astype(np.int64)
 
     def words(self, name: str) -> NDArray[np.uint64]:
         """[n] the words of a uint64 vector."""

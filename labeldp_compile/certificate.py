@@ -106,7 +106,9 @@ def build_certificate(
         return certificate
     return replace(
         certificate,
-        format_version=format_version(sets=True, joint=certificate.joint is not None),
+        format_version=format_version(
+            certificate.form, sets=True, joint=certificate.joint is not None
+        ),
         sets=state_sets(domain, randomizer, provenance.epsilon_label),
         fields=FieldLists.of(
             composition=certificate.composition is not None,
@@ -167,7 +169,7 @@ def _analysed(
         )
     largest = None if bias is None else max(map(abs, bias))
     certificate = Certificate(
-        format_version=format_version(joint=joint is not None),
+        format_version=format_version(randomizer.form, joint=joint is not None),
         name=provenance.name,
         mechanism=provenance.mechanism,
         auto=provenance.auto,
@@ -286,7 +288,7 @@ def build_grouped_certificate(
     worst = max(own, key=lambda one: rational(one.exact.realised_ratio))
     return replace(
         worst,
-        format_version=format_version(groups=True),
+        format_version=format_version(randomizer.form),
         form=randomizer.form,
         outputs=randomizer.outputs,
         **_together([exact for _, exact in found], loss, worst, groups),

@@ -83,10 +83,10 @@ def read_additive(
     demand(read_word_bits(constants, "shape") == word_bits, "the two word sizes")
 
     (zero_block,) = constants.integers("zero_block", INT64, 0)
-    (spacing,) = constants.integers("spacing", INT64, 0)
+    spacing = constants.whole("spacing")
     (period,) = constants.integers("period", INT64, 0)
-    (low,) = constants.integers("low", INT64, 0)
-    (high,) = constants.integers("high", INT64, 0)
+    low = constants.whole("low")
+    high = constants.whole("high")
     reach = zero_block - 1
     demand(reach >= 1, "the number of blocks")
     demand(domain.size >= 2 and spacing >= 1, "the spacing of the labels")

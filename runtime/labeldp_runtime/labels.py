@@ -24,7 +24,8 @@ def as_label_array(values: Any, element_type: str, missing: str | int | float) -
     Arrays have a declared type, which fits the labels or is refused. Python sequences and object
     arrays have none: each object is read on its own by the rules of ``elements``. Numbers with a
     fraction go to the nearest integer (halves to even) where the labels are integers, and numbers
-    beyond int64 or float64 to its ends. ``missing`` stands in for masked entries, for NaN, and for
+    beyond int64 or float64 to its ends. An array that is of the type already is answered as it is,
+    not copied. ``missing`` stands in for masked entries, for NaN, and for
     objects that are no number (no text). Raises LabelError for an array of another shape or type,
     and for what is no ordered container; never because of a label.
     """
@@ -42,8 +43,16 @@ def as_label_array(values: Any, element_type: str, missing: str | int | float) -
     else:
         labels = _numbers(array, element_type, missing)
     if isinstance(values, np.ma.MaskedArray):
-        labels[np.ma.getmaskarray(values)] = missing
+        return with_missing(labels, np.ma.getmaskarray(values), missing)
     return labels
+
+
+def with_missing(
+    labels: NDArray[Any], nulls: NDArray[np.bool_], missing: str | int | float
+) -> NDArray[Any]:
+    """The labels with ``missing`` in the places of nulls [n]; they may be the caller's own array,
+    which stays as it is. Whether there are any nulls makes no difference to what is done."""
+    return np.where(nulls, np.array(missing, dtype=labels.dtype), labels)
 
 
 def from_objects(
@@ -98,12 +107,13 @@ def _of_buffer(view: memoryview) -> NDArray[Any]:
 
 def _numbers(array: NDArray[Any], element_type: str, missing: str | int | float) -> NDArray[Any]:
     """The numbers of an array of integers, floats or booleans."""
+    if array.dtype.kind in "bi" and element_type == "int64":
+        return array.astype(np.int64, copy=False)
     # A bit pattern of NaN may signal, and numpy would warn of it.
     with np.errstate(all="ignore"):
         if element_type == "float64":
-            numbers = array.astype(np.float64)
-            numbers[np.isnan(numbers)] = missing
-            return numbers
+            numbers = array.astype(np.float64, copy=False)
+            return with_missing(numbers, np.isnan(numbers), missing)
         if array.dtype.kind == "f":
             return _rounded(array, int(missing))
         if array.dtype.kind == "u":

@@ -394,11 +394,15 @@ class Randomizer:
     def _chunked(self, feed: Feed, count: int, words: _Words) -> Outputs:
         if count <= CHUNK:
             return self._run(feed, words(0, count))
-        parts = []
+        outputs: Outputs = []
         for a in range(0, count, CHUNK):
             b = min(a + CHUNK, count)
-            parts.append(self._run(rows(feed, a, b), words(a, b)))
-        return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+            part = self._run(rows(feed, a, b), words(a, b))
+            if not outputs:
+                outputs = [np.empty(count, dtype=column.dtype) for column in part]
+            for whole, column in zip(outputs, part, strict=True):
+                whole[a:b] = column
+        return outputs
 
     def _run(self, feed: Feed, words: NDArray[np.uint64]) -> Outputs:
         return run_graph(self._session, feed, words)

@@ -12,7 +12,7 @@ from labeldp_runtime.columns import plain
 from labeldp_runtime.columns.plain import WANTED, integer_ids, null_id
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids
-from labeldp_runtime.labels import as_label_array, from_objects
+from labeldp_runtime.labels import as_label_array, from_objects, with_missing
 
 
 def is_column(values: Any) -> bool:
@@ -134,8 +134,7 @@ def _of_chunk(values: Any, element_type: str, missing: str | int | float) -> NDA
             cells = [cell.decode(errors="replace") for cell in cells]
         return by_entries(encoded, from_objects([*cells, None], element_type, missing))
     array = as_label_array(_whatever_is_null(values), element_type, missing)
-    array[values.is_null().to_numpy(zero_copy_only=False)] = missing
-    return array
+    return with_missing(array, values.is_null().to_numpy(zero_copy_only=False), missing)
 
 
 def distinct(values: Any) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import LabelError
 from labeldp_runtime.ids import Ids
-from labeldp_runtime.labels import as_label_array, from_objects
+from labeldp_runtime.labels import as_label_array, from_objects, with_missing
 
 
 def is_column(values: Any) -> bool:
@@ -56,8 +56,7 @@ def labels(values: Any, element_type: str, missing: str | int | float) -> NDArra
     if number is None or number.kind not in "biuf":
         raise LabelError(f"a pandas column of type {kind} cannot hold the labels")
     array = as_label_array(values.to_numpy(number, na_value=0), element_type, missing)
-    array[values.isna().to_numpy()] = missing
-    return array
+    return with_missing(array, values.isna().to_numpy(), missing)
 
 
 def like(values: Any, private: NDArray[Any]) -> Any:

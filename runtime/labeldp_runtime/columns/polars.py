@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import Ids
-from labeldp_runtime.labels import as_label_array, from_objects
+from labeldp_runtime.labels import as_label_array, from_objects, with_missing
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
@@ -42,8 +42,7 @@ def labels(values: Any, element_type: str, missing: str | int | float) -> NDArra
         return from_objects(values.to_list(), element_type, missing)
     filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
     array = as_label_array(filled, element_type, missing)
-    array[values.is_null().to_numpy()] = missing
-    return array
+    return with_missing(array, values.is_null().to_numpy(), missing)
 
 
 def like(values: Any, private: NDArray[Any]) -> Any:

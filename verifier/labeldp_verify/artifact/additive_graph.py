@@ -34,11 +34,10 @@ def add_additive(
     bits = column_bits(r.period)
     entries = [entry for shape in r.shapes for entry in alias_entries(shape, B)]
     shapes = graph.vector("shape_entries", UINT64, entries)
-    zero_block = graph.scalar("zero_block", INT64, r.reach + 1)
-    from_zero = graph.node("GreaterOrEqual", [block, zero_block], "from_zero")
-    side = graph.node("Cast", [from_zero], "side", to=INT64)
-    width = graph.scalar("shape_columns", INT64, 1 << bits)
-    start = graph.node("Mul", [side, width], "shape_start")
+    # By the block, the shape of its side of zero: half of the blocks lie on each.
+    starts = [0] * (r.reach + 1) + [1 << bits] * (r.reach + 1)
+    by_block = graph.vector("shape_starts", INT64, starts)
+    start = graph.node("GatherElements", [by_block, block], "shape_start", axis=0)
     second_high = add_word_bits(graph, "shape", second_word, B)
     inside = add_alias_sample(graph, "shape", second_high, shapes, bits, start)
 

@@ -14,12 +14,17 @@ from numpy.typing import NDArray
 
 from labeldp_runtime import elements
 from labeldp_runtime.errors import LabelError
+from labeldp_runtime.lookup import Lookup
+
+Missing = str | int | float | Lookup
+"""What stands in for a label that is missing, of text, integers or numbers; with a Lookup texts
+are read as its codes, and ``other`` is what is missing."""
 
 _BUFFER_FORMATS = "?bBhHiIlLqQnNefdg"  # of numbers, in the struct module's letters
 
 
-def as_label_array(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
-    """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str).
+def as_label_array(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
+    """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str, or codes).
 
     Arrays have a declared type, which fits the labels or is refused. Python sequences and object
     arrays have none: each object is read on its own by the rules of ``elements``. Numbers with a
@@ -47,18 +52,17 @@ def as_label_array(values: Any, element_type: str, missing: str | int | float) -
     return labels
 
 
-def with_missing(
-    labels: NDArray[Any], nulls: NDArray[np.bool_], missing: str | int | float
-) -> NDArray[Any]:
+def with_missing(labels: NDArray[Any], nulls: NDArray[np.bool_], missing: Missing) -> NDArray[Any]:
     """The labels with ``missing`` in the places of nulls [n]; they may be the caller's own array,
     which stays as it is. Whether there are any nulls makes no difference to what is done."""
-    return np.where(nulls, np.array(missing, dtype=labels.dtype), labels)
+    value = missing.other if isinstance(missing, Lookup) else missing
+    return np.where(nulls, np.array(value, dtype=labels.dtype), labels)
 
 
-def from_objects(
-    values: Collection[Any], element_type: str, missing: str | int | float
-) -> NDArray[Any]:
+def from_objects(values: Collection[Any], element_type: str, missing: Missing) -> NDArray[Any]:
     """Labels [n] of objects, each read on its own; never raises."""
+    if isinstance(missing, Lookup):
+        return missing.codes(values)
     if element_type == "string":
         text = elements.text_or(str(missing))
         labels = np.empty(len(values), dtype=object)
@@ -105,7 +109,7 @@ def _of_buffer(view: memoryview) -> NDArray[Any]:
     return np.asarray(view)
 
 
-def _numbers(array: NDArray[Any], element_type: str, missing: str | int | float) -> NDArray[Any]:
+def _numbers(array: NDArray[Any], element_type: str, missing: Any) -> NDArray[Any]:
     """The numbers of an array of integers, floats or booleans."""
     if array.dtype.kind in "bi" and element_type == "int64":
         return array.astype(np.int64, copy=False)

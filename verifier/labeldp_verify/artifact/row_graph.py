@@ -7,6 +7,8 @@ of one to int64.
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from labeldp_verify.artifact.graph import DOUBLE, INT32, Graph
 from labeldp_verify.artifact.label_graph import (
     add_label_to_index,
@@ -14,7 +16,7 @@ from labeldp_verify.artifact.label_graph import (
     grid_position,
     rounded_up,
 )
-from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
+from labeldp_verify.forms import Domain, IntegerDomain, RealDomain
 
 
 def add_row_as_index(graph: Graph, domain: Domain, label: str, rounding_word: str | None) -> str:
@@ -22,7 +24,7 @@ def add_row_as_index(graph: Graph, domain: Domain, label: str, rounding_word: st
 
     ``rounding_word`` [N] (uint64) is the last random word, for a domain that rounds unbiasedly.
     """
-    if not _is_number(domain):
+    if not _is_found_in_float64(domain):
         return add_label_to_index(graph, domain, label, rounding_word)
     number = add_row_as_number(graph, domain, label, rounding_word)
     return graph.node("Cast", [number], "row", to=INT32)
@@ -30,7 +32,7 @@ def add_row_as_index(graph: Graph, domain: Domain, label: str, rounding_word: st
 
 def add_row_as_number(graph: Graph, domain: Domain, label: str, rounding_word: str | None) -> str:
     """The same as float64."""
-    if not _is_number(domain):
+    if not _is_found_in_float64(domain):
         row = add_label_to_index(graph, domain, label, rounding_word)
         return graph.node("Cast", [row], "row_number", to=DOUBLE)
     if not isinstance(domain, RealDomain):
@@ -45,8 +47,8 @@ def add_row_as_number(graph: Graph, domain: Domain, label: str, rounding_word: s
     return graph.node("Add", [whole, step_up], "row_number")
 
 
-def _is_number(domain: Domain) -> bool:
+def _is_found_in_float64(domain: Domain) -> TypeGuard[RealDomain | IntegerDomain]:
     """Whether ``label_graph`` finds the row in float64."""
-    if isinstance(domain, CategoricalDomain):
-        return False
-    return isinstance(domain, RealDomain) or domain.default is None
+    if isinstance(domain, IntegerDomain):
+        return domain.default is None
+    return isinstance(domain, RealDomain)

@@ -44,9 +44,7 @@ def add_window(
     graph.node("GatherElements", [segment_values, segment], answer, axis=0)
 
 
-def _bucket(
-    graph: Graph, t: str, line: str, randomizer: WindowRandomizer, grid: BucketGrid
-) -> str:
+def _bucket(graph: Graph, t: str, line: str, randomizer: WindowRandomizer, grid: BucketGrid) -> str:
     """The place in the table; each line, and the far part of the extra one, has its own width."""
     if grid.is_single:
         by = graph.scalar("bucket_shift", UINT64, grid.base_shift)

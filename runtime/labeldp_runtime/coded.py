@@ -172,8 +172,8 @@ def _as_int64(value: bytes) -> bytes:
 
 def _vector(name: str, numbers: list[int]) -> bytes:
     raw = np.array(numbers, dtype="<i8").tobytes()
-    parts = {_DIMS: len(numbers), _TYPE: _INT64, _TENSOR_NAME: name.encode(), _RAW: raw}
-    return b"".join(_field(*part) for part in parts.items())
+    kind = _field(_DIMS, len(numbers)) + _field(_TYPE, _INT64)
+    return kind + _field(_TENSOR_NAME, name.encode()) + _field(_RAW, raw)
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -20,6 +20,7 @@ Missing = str | int | float | Lookup
 """What stands in for a label that is missing, of text, integers or numbers; with a Lookup texts
 are read as its codes, and ``other`` is what is missing."""
 
+_LAST = np.nextafter(2.0**63, 0)  # float64 inside int64
 _BUFFER_FORMATS = "?bBhHiIlLqQnNefdg"  # of numbers, in the struct module's letters
 
 
@@ -128,8 +129,9 @@ def _numbers(array: NDArray[Any], element_type: str, missing: Any) -> NDArray[An
 def _rounded(array: NDArray[Any], missing: int) -> NDArray[np.int64]:
     # float64 holds every float16 and float32, and longdouble every int64.
     wide = array if array.dtype.itemsize > 8 else array.astype(np.float64)
-    nan, above, below = np.isnan(wide), wide >= 2.0**63, wide < -(2.0**63)
-    labels = np.rint(np.where(nan | above | below, 0, wide)).astype(np.int64)
-    labels[above], labels[below] = elements.INT64_MAX, elements.INT64_MIN
-    labels[nan] = missing
+    last = _LAST if wide.itemsize == 8 else np.longdouble(2.0**63) - 1
+    inside = np.fmin(np.fmax(wide, -(2.0**63)), last)  # which leave no NaN
+    labels = np.rint(inside).astype(np.int64)
+    np.putmask(labels, wide > last, elements.INT64_MAX)
+    np.putmask(labels, np.isnan(wide), missing)
     return labels

@@ -1,7 +1,7 @@
 """Write the artifacts of a new format version: ``python -m tests.old_files.write v3``.
 
-A file that exists is never touched: v1 and v2 hold what the compilers of their time wrote, and later
-versions must verify and run exactly those bytes. Specs that are new are added.
+A file that exists is never touched: v1 and v2 hold what the compilers of their time wrote, and
+later versions must verify and run exactly those bytes. Specs that are new are added.
 """
 
 import hashlib

@@ -77,7 +77,7 @@ def _integers_of_chunk(values: Any, missing: int) -> NDArray[np.int64]:
         found: NDArray[np.int64] = by_entries(values, np.append(entries, np.int64(missing)))
         return found
     array = plain.integers(_whatever_is_null(values), missing)
-    array[values.is_null().to_numpy(zero_copy_only=False)] = missing
+    array[_nulls(values)] = missing
     return array
 
 
@@ -149,7 +149,7 @@ def _of_chunk(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
             cells = [cell.decode(errors="replace") for cell in cells]
         return by_entries(encoded, from_objects([*cells, None], element_type, missing))
     array = as_label_array(_whatever_is_null(values), element_type, missing)
-    return with_missing(array, values.is_null().to_numpy(zero_copy_only=False), missing)
+    return with_missing(array, _nulls(values), missing)
 
 
 def distinct(values: Any) -> Any:
@@ -165,17 +165,29 @@ def distinct(values: Any) -> Any:
 def by_entries(encoded: Any, entries: NDArray[Any]) -> NDArray[Any]:
     """[n] the entry of each code of a dictionary array; the last entry is that of nulls."""
     codes = _whatever_is_null(encoded.indices).astype(np.int64)
-    codes[encoded.indices.is_null().to_numpy(zero_copy_only=False)] = len(entries) - 1
+    codes[_nulls(encoded.indices)] = len(entries) - 1
     return entries[codes]
 
 
 def _whatever_is_null(values: Any) -> NDArray[Any]:
     """[n] the numbers of an array, and anything in the places of nulls."""
     data = values.buffers()[1]
-    if data is None:
+    if data is None or not len(values):
         return np.zeros(len(values), dtype=np.int64)
+    if not pa.types.is_boolean(values.type):
+        kind = np.dtype(values.type.to_pandas_dtype())
+        return np.frombuffer(data, kind, len(values), values.offset * kind.itemsize)
     bare = pa.Array.from_buffers(values.type, len(values), [None, data], 0, values.offset)
     return np.asarray(bare.to_numpy(zero_copy_only=False))
+
+
+def _nulls(values: Any) -> NDArray[np.bool_]:
+    """[n] which elements of an array of numbers are null, from the bits that say so."""
+    end = values.offset + len(values)
+    present = values.buffers()[0]
+    bits = np.frombuffer(present if present is not None else b"\xff" * (end // 8 + 1), np.uint8)
+    flags = np.unpackbits(bits, count=end, bitorder="little")
+    return flags[values.offset :] == 0
 
 
 def _of_bytes(values: Any) -> Ids:

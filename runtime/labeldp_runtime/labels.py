@@ -128,7 +128,7 @@ def _numbers(array: NDArray[Any], element_type: str, missing: Any) -> NDArray[An
 
 def _rounded(array: NDArray[Any], missing: int) -> NDArray[np.int64]:
     # float64 holds every float16 and float32, and longdouble every int64.
-    wide = array if array.dtype.itemsize > 8 else array.astype(np.float64)
+    wide = array if array.dtype.itemsize > 8 else array.astype(np.float64, copy=False)
     last = _LAST if wide.itemsize == 8 else np.longdouble(2.0**63) - 1
     inside = np.fmin(np.fmax(wide, -(2.0**63)), last)  # which leave no NaN
     labels = np.rint(inside).astype(np.int64)

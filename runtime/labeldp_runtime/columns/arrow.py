@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -49,7 +49,7 @@ def _in_chunks(values: Any, private: NDArray[Any], kind: Any, made: Callable[[An
     """What is ``made`` of private labels [n], as an array or in the chunks of ``values``."""
     if not isinstance(values, pa.ChunkedArray):
         return made(pa.array(private))
-    ends = np.cumsum([0, *map(len, values.chunks)])
+    ends = accumulate(map(len, values.chunks), initial=0)
     parts = [made(pa.array(private[a:b])) for a, b in pairwise(ends)]
     return pa.chunked_array(parts, type=kind)
 

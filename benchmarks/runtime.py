@@ -1,7 +1,7 @@
 """Labels a second through an artifact, beside other ways to draw the same labels, in one run.
 
 One thread unless it says otherwise; medians of several runs with the range; prints markdown. What
-is compared runs in turns, and a ratio is the median of the ratios of all rounds, with its quartiles.
+is compared runs in turns, and a ratio is the median of those of all rounds, with its quartiles.
 ``--cpu`` counts the processor's time instead of the clock's, for a machine that is shared. numpy's
 line draws with PCG64, which is not secure, and searches cumulative counts: it is here for scale.
 OpenDP and diffprivlib draw one label a call; diffprivlib is left out where it cannot be imported.

@@ -58,8 +58,8 @@ def coded(data: bytes) -> CodedGraph | None:
     Raises ValueError for text in a graph of another form than an artifact's.
     """
     try:
-        return _Coder(data).result()
-    except (KeyError, IndexError, WireError, UnicodeDecodeError) as error:
+        return _Coder(data).result()  # where bytes and integers stand for one another, it raises
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise ValueError("not the graph of an artifact") from error
 
 
@@ -140,7 +140,7 @@ def _table(attributes: list[bytes]) -> tuple[tuple[str, ...], list[int]]:
     named = {}
     for attribute in attributes:
         parts = list(_fields(attribute))
-        named[next(v for n, v in parts if n == 1).decode()] = parts
+        named[dict(parts)[1].decode()] = parts
     keys = tuple(v.decode() for n, v in named["keys_strings"] if n == 9)
     values = [_signed(v) for n, v in named["values_int64s"] if n == 8]
     (default,) = (_signed(v) for n, v in named["default_int64"] if n == 3)

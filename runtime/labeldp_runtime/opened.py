@@ -76,7 +76,7 @@ def open_artifact(data: bytes, source: str) -> Opened:
         outputs = _typed(session.get_outputs())
         twin = coded(data)
         opened = Opened(
-            session if twin is None else open_session(twin.model),
+            session if twin is None else _session_of(twin),
             stated,
             label_columns(stated, _typed(inputs[:own]), len(outputs)),
             [kind for _, kind in outputs],
@@ -102,6 +102,14 @@ def open_artifact(data: bytes, source: str) -> Opened:
             "platform (or the file is damaged): use another version of onnxruntime"
         )
     return opened
+
+
+def _session_of(twin: CodedGraph) -> onnxruntime.InferenceSession:
+    """ValueError for a twin that is no graph, as the file's own was none of an artifact."""
+    try:
+        return open_session(twin.model)
+    except Exception as error:  # onnxruntime raises types of its own
+        raise ValueError("a graph that cannot take codes") from error
 
 
 def run_graph(

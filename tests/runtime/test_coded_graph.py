@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from labeldp_runtime import DamagedArtifactError, PlatformError, Randomizer
-from labeldp_runtime.coded import coded
+from labeldp_runtime.coded import CodedGraph, coded
 
 from benchmarks.fuzzing.artifact_cases import with_checksum
 from tests.helpers import session_of
@@ -150,8 +150,34 @@ def test_texts_that_are_not_the_certificates_are_refused(change):
 def test_another_use_of_a_text_has_no_twin():
     model = onnx.load(WINDOW)
     compared(model)
-    with pytest.raises(ValueError, match="something else than a table"):
+    with pytest.raises(ValueError, match="not the graph of an artifact") as raised:
         coded(model.SerializeToString())
+    assert "something else than a table" in str(raised.value.__cause__)
+
+
+def test_bytes_of_any_kind_have_a_twin_or_a_value_error():
+    data = WINDOW.read_bytes()
+    generator = np.random.default_rng(5)
+    refused = 0
+    for _ in range(3_000):
+        changed = bytearray(data)
+        for place in generator.integers(0, len(data) // 2, generator.integers(1, 4)):
+            changed[place] = generator.integers(0, 256)
+        try:
+            coded(bytes(changed))
+        except ValueError:
+            refused += 1
+    assert refused > 300
+
+
+def test_a_twin_that_is_no_graph_is_refused(monkeypatch):
+    def broken(data):
+        twin = coded(data)
+        return CodedGraph(twin.model[:-100], twin.inputs, twin.outputs)
+
+    monkeypatch.setattr("labeldp_runtime.opened.coded", broken)
+    with pytest.raises(DamagedArtifactError):
+        Randomizer.load(WINDOW)
 
 
 def test_a_twin_that_draws_otherwise_is_found(monkeypatch):

@@ -187,7 +187,8 @@ def _nulls(values: Any) -> NDArray[np.bool_]:
     present = values.buffers()[0]
     bits = np.frombuffer(present if present is not None else b"\xff" * (end // 8 + 1), np.uint8)
     flags = np.unpackbits(bits, count=end, bitorder="little")
-    return flags[values.offset :] == 0
+    nulls: NDArray[np.bool_] = flags[values.offset :] == 0
+    return nulls
 
 
 def _of_bytes(values: Any) -> Ids:

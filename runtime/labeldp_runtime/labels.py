@@ -131,7 +131,7 @@ def _rounded(array: NDArray[Any], missing: int) -> NDArray[np.int64]:
     wide = array if array.dtype.itemsize > 8 else array.astype(np.float64, copy=False)
     last = _LAST if wide.itemsize == 8 else np.longdouble(2.0**63) - 1
     inside = np.fmin(np.fmax(wide, -(2.0**63)), last)  # which leave no NaN
-    labels = np.rint(inside).astype(np.int64)
+    labels: NDArray[np.int64] = np.rint(inside).astype(np.int64)
     np.putmask(labels, wide > last, elements.INT64_MAX)
     np.putmask(labels, np.isnan(wide), missing)
     return labels

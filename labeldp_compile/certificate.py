@@ -107,7 +107,9 @@ def build_certificate(
         return certificate
     return replace(
         certificate,
-        format_version=format_version(sets=True, joint=certificate.joint is not None),
+        format_version=format_version(
+            certificate.form, sets=True, joint=certificate.joint is not None
+        ),
         sets=state_sets(domain, randomizer, provenance.epsilon_label),
         fields=FieldLists.of(
             composition=certificate.composition is not None,
@@ -168,7 +170,7 @@ def _analysed(
         )
     largest = None if bias is None else bias.largest()
     certificate = Certificate(
-        format_version=format_version(joint=joint is not None),
+        format_version=format_version(randomizer.form, joint=joint is not None),
         name=provenance.name,
         mechanism=provenance.mechanism,
         auto=provenance.auto,
@@ -287,7 +289,7 @@ def build_grouped_certificate(
     worst = max(own, key=lambda one: rational(one.exact.realised_ratio))
     return replace(
         worst,
-        format_version=format_version(groups=True),
+        format_version=format_version(randomizer.form),
         form=randomizer.form,
         outputs=randomizer.outputs,
         **_together([exact for _, exact in found], loss, worst, groups),

@@ -8,6 +8,7 @@ of every label's window and each boundary with one label).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -102,6 +103,13 @@ def read_grid(constants: Constants) -> BucketGrid:
     if constants.has("bucket_shift"):
         (shift,) = constants.integers("bucket_shift", UINT64, 0)
         grid = BucketGrid(shift, shift)
+    elif constants.has("bucket_shifts"):  # from format 1.4 on
+        shifts = constants.integers("bucket_shifts", UINT64, 1)
+        demand(2 <= len(shifts) <= 3, "the number of grids")
+        grid = BucketGrid(*shifts)
+        if len(shifts) == 3:
+            (far_point,) = constants.integers("far_point", INT64, 0)
+            grid = replace(grid, far_start=far_point)
     else:
         (base,) = constants.integers("base_bucket_shift", UINT64, 0)
         (extra,) = constants.integers("extra_bucket_shift", UINT64, 0)

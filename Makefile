@@ -31,8 +31,9 @@ test: lint unit tools
 	@$(MAKE) --no-print-directory --output-sync=target -j2 languages proof
 	@$(MAKE) --no-print-directory demo
 
-# One after the other, for both ask the system's package manager.
+# One after the other, for each asks the system's package manager.
 tools:
+	@tests/ledger/install
 	@tests/languages/install
 	@tests/proofs/install
 
@@ -49,6 +50,7 @@ JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_
 # Two processes of tests: linear algebra of several threads in each would wait for the other's.
 unit: export OPENBLAS_NUM_THREADS := 1
 unit: $(STAMP)
+	@tests/ledger/install
 	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages --ignore tests/proofs $(addprefix --ignore=,$(JAX_TESTS))
 	@$(JAX_CACHE) $(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)
 

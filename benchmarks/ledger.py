@@ -1,5 +1,9 @@
 """Twenty `labeldp compile` processes at once on one ledger whose budget pays for seven of them.
 
+The ledger is a file, or a new schema of a PostgreSQL database:
+
+    python benchmarks/ledger.py [postgresql://USER@HOST/DATABASE?schema=NAME]
+
 Every compile asks another question, each for ε₁ = 0.1 of a budget of 0.75. Prints how many were
 paid and refused, and what `labeldp ledger verify` says afterwards.
 """
@@ -19,7 +23,7 @@ version: 1
 name: to-{last}
 label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
 loss: squared
-privacy: {{epsilon: 1, split: {{prior: 0.1, label: 0.9}}, ledger: budget.ledger}}
+privacy: {{epsilon: 1, split: {{prior: 0.1, label: 0.9}}, ledger: "{ledger}"}}
 prior: {{kind: private, data: labels.parquet, data_set: visits, data_version: first}}
 mechanism: {{kind: rr_on_bins}}
 """
@@ -34,14 +38,14 @@ def labeldp(*arguments):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        ledger = folder / "budget.ledger"
+        ledger = sys.argv[1] if len(sys.argv) > 1 else folder / "budget.ledger"
         pq.write_table(pa.table({"y": [0, 1, 2, 3] * 500}), folder / "labels.parquet")
         labeldp("ledger", "init", ledger)
         labeldp("ledger", "set-budget", ledger, "--data-set", "visits", "--epsilon", "0.75")
         processes = []
         for last in range(3, 3 + COMPILES):
             spec = folder / f"to-{last}.yaml"
-            spec.write_text(SPEC.format(last=last))
+            spec.write_text(SPEC.format(last=last, ledger=ledger))
             command = [*LABELDP, "compile", str(spec), "-o", str(folder), "--quiet"]
             processes.append(
                 subprocess.Popen(

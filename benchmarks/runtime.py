@@ -1,14 +1,18 @@
 """Labels a second through an artifact, beside other ways to draw the same labels, in one run.
 
-One thread unless it says otherwise; medians of several runs with the range; prints markdown.
-numpy's line draws with PCG64, which is not secure, and searches cumulative counts: it is here for
-scale. OpenDP and diffprivlib draw one label a call; diffprivlib is left out where it cannot be
-imported. ``--file`` adds ``labeldp randomize`` on a Parquet file of 20 million rows, beside pyarrow
-reading and rewriting the same file (about a minute, and 1 GB of disk).
+One thread unless it says otherwise; medians of several runs with the range; prints markdown. What
+is compared runs in turns, and a ratio is the median of those of all rounds, with its quartiles.
+``--cpu`` counts the processor's time instead of the clock's, for a machine that is shared. numpy's
+line draws with PCG64, which is not secure, and searches cumulative counts: it is here for scale.
+OpenDP and diffprivlib draw one label a call; diffprivlib is left out where it cannot be imported.
+``--file`` adds ``labeldp randomize`` on a Parquet file of 20 million rows, beside pyarrow reading
+and rewriting the same file (about a minute, and 1 GB of disk).
 """
 
 import argparse
+import json
 import resource
+import ssl
 import statistics
 import subprocess
 import sys
@@ -18,11 +22,16 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import opendp.prelude as dp
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_runtime import Randomizer
 from labeldp_runtime.entropy import random_words
+from labeldp_runtime.self_test import open_session
+from labeldp_verify.artifact import write_model
 
 from labeldp_compile.assembly import assemble
 from labeldp_compile.prior import estimate_prior
@@ -52,24 +61,70 @@ CASES = [
     ("exponential", 401, 1),
     ("laplace", 52, 1),
 ]
+TEXT_SPEC = """
+version: 1
+name: benchmark
+label:
+  column: y
+  domain: {{kind: categorical, values: {values}}}
+  out_of_domain: {{default: {one}}}
+loss: zero_one
+privacy: {{epsilon: 1}}
+prior: {{kind: uniform}}
+mechanism: {{kind: randomized_response}}
+"""
 BATCH, RUNS, FEW = 65_536, 101, 2_000
+CATEGORIES, TEXT_RUNS, WORD_RUNS = 52, 21, 9
 FILE_ROWS, FILE_RUNS = 20_000_000, 5
 
 
+CLOCK = {"now": time.perf_counter}
+
+
 def seconds(function, runs):
-    function()
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
+    return list(in_turns([function], runs)[0])
+
+
+def in_turns(functions, runs, clock=None):
+    """Seconds of each function, [runs] each, one after the other in every round."""
+    clock = clock or CLOCK["now"]
+    for function in functions:
         function()
-        times.append(time.perf_counter() - start)
-    return times
+    rounds = []
+    for _ in range(runs):
+        times = []
+        for function in functions:
+            start = clock()
+            function()
+            times.append(clock() - start)
+        rounds.append(times)
+    return list(zip(*rounds, strict=True))
+
+
+def as_rate(times, labels=BATCH):
+    """Median and range of million labels a second."""
+    rates = [labels / t / 1e6 for t in times]
+    return f"{statistics.median(rates):.4g} ({min(rates):.3g}–{max(rates):.3g})"
+
+
+def as_ratio(times, anchor):
+    """Median and quartiles of how many times as fast as the anchor, round by round."""
+    ratios = sorted(b / a for a, b in zip(times, anchor, strict=True))
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
 def rates(function, labels=BATCH, runs=RUNS):
     """Median and range of million labels a second."""
-    rates = [labels / t / 1e6 for t in seconds(function, runs)]
-    return f"{statistics.median(rates):.4g} ({min(rates):.3g}–{max(rates):.3g})"
+    return as_rate(seconds(function, runs), labels)
+
+
+def of_format(version, artifact):
+    """The same integers in another format."""
+    model = onnx.load_from_string(artifact.model)
+    stated = {entry.key: entry.value for entry in model.metadata_props}["labeldp.certificate"]
+    certificate = {**json.loads(stated), "format_version": version}
+    return write_model(artifact.decoded.domain, artifact.randomizer, certificate)
 
 
 def build(mechanism, k, epsilon):
@@ -93,8 +148,11 @@ def with_numpy(randomizer, labels, generator):
 
 
 def graphs(generator):
-    print("| randomizer | graph | with fresh words | words | numpy searchsorted |")
-    print("|---|---|---|---|---|")
+    print(
+        "| randomizer | graph | as fast as that of format 1.0 | with fresh words | words | "
+        "numpy searchsorted |"
+    )
+    print("|---|---|---|---|---|---|")
     for mechanism, k, epsilon in CASES:
         artifact = build(mechanism, k, epsilon)
         randomizer = Randomizer(artifact.model)
@@ -103,15 +161,87 @@ def graphs(generator):
         words = random_words(*shape)
         session = randomizer._session
         feed = {"label": labels, "entropy": words}
-        cells = [
-            rates(lambda s=session, f=feed: s.run(None, f)),
-            rates(lambda r=randomizer, y=labels: r(y)),
-            rates(lambda s=shape: random_words(*s)),
-            "–",
-        ]
+        older = open_session(of_format("1.0", artifact))
+        graph, before, call, words_alone = in_turns(
+            [
+                lambda s=session, f=feed: s.run(None, f),
+                lambda s=older, f=feed: s.run(None, f),
+                lambda r=randomizer, y=labels: r(y),
+                lambda s=shape: random_words(*s),
+            ],
+            RUNS,
+        )
+        cells = [as_rate(graph), as_ratio(graph, before), as_rate(call), as_rate(words_alone), "–"]
+        if artifact.randomizer.form == "table":
+            cells[1] = "–"  # the same graph
         if artifact.randomizer.form == "window":
-            cells[3] = rates(with_numpy(artifact.randomizer, labels, generator))
+            cells[4] = rates(with_numpy(artifact.randomizer, labels, generator))
         print(f"| {mechanism}, k = {k}, ε = {epsilon} | {' | '.join(cells)} |", flush=True)
+
+
+def texts(generator):
+    """Columns of text, beside integers: randomized response on 52 categories, ε = 1."""
+    names = [f"category {i}" for i in range(CATEGORIES)]
+
+    def of(values):
+        listed = json.dumps(values)
+        spec = parse_spec(TEXT_SPEC.format(values=listed, one=json.dumps(values[0])))
+        return Randomizer(assemble(spec, estimate_prior(spec, None), "0" * 64).model)
+
+    of_text, of_codes = of(names), of(list(range(CATEGORIES)))
+    codes = generator.integers(0, CATEGORIES, BATCH)
+    text = np.array(names, dtype=object)[codes]
+    series = pd.Series(text)
+    columns = {
+        "integers, numpy": (of_codes, codes),
+        "integers, Arrow": (of_codes, pa.array(codes)),
+        "dictionary, Arrow": (of_text, pa.array(text).dictionary_encode()),
+        "dictionary, pandas Categorical": (of_text, series.astype("category")),
+        "dictionary, Polars Categorical": (of_text, pl.Series(text.tolist(), dtype=pl.Categorical)),
+        "text, Arrow": (of_text, pa.array(text)),
+        "text, pandas": (of_text, series.astype("str")),
+        "text, Polars": (of_text, pl.Series(text.tolist())),
+        "text, numpy objects": (of_text, text),
+        "text, list": (of_text, text.tolist()),
+    }
+    calls = [lambda r=r, y=y: r(y) for r, y in columns.values()]
+    times = dict(zip(columns, in_turns(calls, TEXT_RUNS), strict=True))
+    anchor = times["integers, numpy"]
+    print("\n| 52 categories | million labels a second | as fast as integers |\n|---|---|---|")
+    for name, own in times.items():
+        print(f"| {name} | {as_rate(own)} | {as_ratio(own, anchor)} |", flush=True)
+
+
+def words_in_threads():
+    """Words a second of one thread and of two, beside Python's own call, which holds the lock."""
+
+    def drawn_by(draw, workers):
+        def work():
+            for _ in range(100):
+                draw()
+
+        def run():
+            own = [threading.Thread(target=work) for _ in range(workers)]
+            for worker in own:
+                worker.start()
+            for worker in own:
+                worker.join()
+
+        return run
+
+    count = 1 << 15
+    ways = {
+        "random_words": lambda: random_words(count),
+        "ssl.RAND_bytes": lambda: ssl.RAND_bytes(8 * count),
+    }
+    runs = [drawn_by(draw, workers) for draw in ways.values() for workers in (1, 2)]
+    times = in_turns(runs, WORD_RUNS, time.perf_counter)
+    print("\n| million words a second | one thread | two | two beside one |\n|---|---|---|---|")
+    for i, name in enumerate(ways):
+        one, two = times[2 * i], times[2 * i + 1]
+        halved = [t / 2 for t in two]
+        cells = [as_rate(one, 100 * count), as_rate(halved, 100 * count), as_ratio(halved, one)]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def others(generator):
@@ -209,11 +339,16 @@ def file(generator):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--file", action="store_true")
+    parser.add_argument("--cpu", action="store_true", help="count the processor's time")
     arguments = parser.parse_args()
+    if arguments.cpu:
+        CLOCK["now"] = time.process_time
     generator = np.random.default_rng(0)
     dp.enable_features("contrib")
     print("million labels a second: median (least–most)\n")
     graphs(generator)
+    texts(generator)
+    words_in_threads()
     others(generator)
     threads(generator)
     if arguments.file:

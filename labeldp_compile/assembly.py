@@ -125,7 +125,7 @@ class Artifact:
         return onnx_path
 
 
-def paid_for(where: Path) -> str:
+def paid_for(where: Path | str) -> str:
     """What an error says where ε₁ was spent, and is remembered."""
     return (
         f"ε₁ of the prior stays spent, and its noisy histogram is kept in {where}: the next "

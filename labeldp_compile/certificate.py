@@ -43,6 +43,7 @@ from labeldp_verify.certificate import (
     read_prior,
 )
 from labeldp_verify.forms import Domain, GroupedWindows, JointDomain, Randomizer, are_numbers
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.forms.grouped_windows import check_grouped
 from labeldp_verify.group_claims import relative_gap, total_bound, weighted
 from labeldp_verify.joint_claims import state_joint, total_loss
@@ -106,7 +107,9 @@ def build_certificate(
         return certificate
     return replace(
         certificate,
-        format_version=format_version(sets=True, joint=certificate.joint is not None),
+        format_version=format_version(
+            certificate.form, sets=True, joint=certificate.joint is not None
+        ),
         sets=state_sets(domain, randomizer, provenance.epsilon_label),
         fields=FieldLists.of(
             composition=certificate.composition is not None,
@@ -140,7 +143,7 @@ def _analysed(
     bound = least_log_bound(ratio)
     total = provenance.epsilon_label + provenance.epsilon_prior
     weights = provenance.prior["weights"]
-    labels, astray = domain.labels(), strays(domain)
+    labels, astray = domain.exact_labels(), strays(domain)
     joint = found = None
     if isinstance(domain, JointDomain) and provenance.losses is not None:
         kinds = [own.loss for own in provenance.losses]
@@ -152,8 +155,8 @@ def _analysed(
         joint = state_joint(provenance.columns, provenance.losses, found)
     bias = None
     if are_numbers(domain, randomizer):
-        bias = analysis.biases(domain.labels(), astray)
-    square = None if bias is None else mean_square(bias, weights)
+        bias = analysis.biases(ExactNumbers.of(labels), astray)
+    square = None if bias is None else bias.mean_square(weights)
     proved = None
     if dual is not None and _belongs(dual, labels, bias):
         proved = prove_bound(dual, loss, labels, weights, provenance.epsilon_label, low)
@@ -165,9 +168,9 @@ def _analysed(
             provenance.epsilon_label,
             provenance.epsilon_prior,
         )
-    largest = None if bias is None else max(map(abs, bias))
+    largest = None if bias is None else bias.largest()
     certificate = Certificate(
-        format_version=format_version(joint=joint is not None),
+        format_version=format_version(randomizer.form, joint=joint is not None),
         name=provenance.name,
         mechanism=provenance.mechanism,
         auto=provenance.auto,
@@ -286,7 +289,7 @@ def build_grouped_certificate(
     worst = max(own, key=lambda one: rational(one.exact.realised_ratio))
     return replace(
         worst,
-        format_version=format_version(groups=True),
+        format_version=format_version(randomizer.form),
         form=randomizer.form,
         outputs=randomizer.outputs,
         **_together([exact for _, exact in found], loss, worst, groups),
@@ -331,25 +334,19 @@ def _together(
     return {"utility": utility, "exact": stated}
 
 
-def _belongs(dual: DualBound, labels: Labels, bias: list[Fraction] | None) -> bool:
+def _belongs(dual: DualBound, labels: Labels, bias: ExactNumbers | None) -> bool:
     """Whether the randomizer is of the class that the bound speaks of; short words may miss it."""
     if dual.rule.kind not in ("unbiased", "max"):
         return True
     most = unbiased_tolerance(labels) if dual.rule.kind == "unbiased" else dual.rule.amount
-    return bias is not None and max(map(abs, bias)) <= most
+    return bias is not None and bias.largest() <= most
 
 
-def mean_square(bias: list[Fraction], weights: list[int]) -> Fraction:
-    """Σ prior·bias²."""
-    total = sum((w * b * b for w, b in zip(weights, bias, strict=True)), Fraction(0))
-    return total / sum(weights)
-
-
-def _listed(bias: list[Fraction] | None, dual: DualBound | None) -> list[float] | None:
+def _listed(bias: ExactNumbers | None, dual: DualBound | None) -> list[float] | None:
     """The bias of every label, where the spec asked for a budget of it."""
     if bias is None or dual is None or dual.rule.kind not in ("max", "penalty"):
         return None
-    return [float(b) for b in bias]
+    return bias.floats()
 
 
 def _gap(proved: ProvedBound, loss: Fraction, square: Fraction | None) -> float:
@@ -406,11 +403,11 @@ def prove_bound(
         Decimal(0) if priced and not weight else _decimal(b)
         for b, weight in zip(dual.beta, weights, strict=True)
     ]
-    beta_exact = [Fraction(b) for b in beta]
+    beta_exact, duals = ExactNumbers.of(beta), ExactNumbers.of(dual.alpha)
     for exponent in (None, *range(-17, 0)):
         shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
-        alpha = [_decimal(float(Fraction(a) - shift)) for a in dual.alpha]
-        exact = [Fraction(a) for a in alpha]
+        alpha = [_decimal(number) for number in _lowered(duals, shift)]
+        exact = ExactNumbers.of(alpha)
         if loss == "zero_one":
             feasible = zero_one_dual_is_feasible(weights, upper, exact)
         elif loss == "absolute":
@@ -418,12 +415,20 @@ def prove_bound(
         else:
             feasible = dual_is_feasible(labels, weights, upper, exact, beta_exact)
         if feasible:
-            numbers = [y if isinstance(y, Fraction) else Fraction(0) for y in labels]
+            known = isinstance(labels, ExactNumbers)
+            numbers = ExactNumbers.of(labels if known else [0] * len(labels))
             value = bound_value(numbers, weights, exact, beta_exact, dual.rule)
             if value < 0:  # no loss is negative: such a bound says nothing
                 return None
             return ProvedBound(value, [str(a) for a in alpha], [str(b) for b in beta], dual.rule)
     return None
+
+
+def _lowered(duals: ExactNumbers, shift: Fraction) -> list[float]:
+    """[k] the float64 nearest to each dual value less the shift."""
+    unit = duals.unit * shift.denominator
+    by = shift.numerator * duals.unit
+    return [(number * shift.denominator - by) / unit for number in duals.numerators.tolist()]
 
 
 def _decimal(number: float) -> Decimal:

@@ -106,7 +106,7 @@ def compile_spec(
             )
         _require_telling(spec, artifact)
     except Exception as error:
-        remembers = where if account is None else account.path
+        remembers = where if account is None else account.name
         if remembers is None:
             raise
         reason = str(error)

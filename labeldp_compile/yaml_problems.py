@@ -9,6 +9,7 @@ from typing import TypeVar
 from labeldp_verify.printable import printable, width
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.ledger_url import hidden
 from labeldp_compile.yaml_tree import KeyPath, YamlSource, lines_of
 
 MAX_SHOWN = 20
@@ -71,7 +72,7 @@ def refusal_at(
 
 def _excerpt(lines: Sequence[str], line: int, column: int) -> list[str]:
     """The line and a caret under the column; of a long line the part about it."""
-    text = lines[line - 1] if line <= len(lines) else ""
+    text = hidden(lines[line - 1]) if line <= len(lines) else ""
     if not text.strip():
         return []
     # A tab is no character that the door lets through, and its width is the terminal's secret.

@@ -1,9 +1,11 @@
 """Seconds per training step: SGD, DP-SGD, label-free clipping, LabelDP-Pro (as in Table 11).
 
 The model is the MNIST CNN of Table 10 of LabelDP-Pro (15,210 parameters), the data are noise: time
-hardly depends on them. Prints a Markdown table with the hardware.
+hardly depends on them. The steps take turns, so that what else runs on the machine meets all of
+them alike. Ratios are to SGD in the same microbatches, and to DP-SGD. Prints a Markdown table with
+the hardware.
 
-    python benchmarks/training.py steps [--batch 256] [--runs 5]
+    python benchmarks/training.py steps [--batch 256] [--hull 32,64] [--runs 5] [--gram]
 """
 
 import argparse
@@ -14,8 +16,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.dp_gradient.accounting import Plan, padded_batch
+from labeldp_trainer.dp_gradient.clipped_sum import in_microbatches
 from labeldp_trainer.dp_gradient.noise import secret_key
 from labeldp_trainer.dp_gradient.step import private_gradient
 from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
@@ -31,15 +35,48 @@ def loss(params, x, y):
     return -jax.nn.log_softmax(MODEL.apply(params, x[None])[0])[y]
 
 
-def seconds(run: Callable[[int], object], runs: int) -> tuple[float, float, float]:
-    """Median, least and most; the first call, which compiles, is left out."""
-    jax.block_until_ready(run(0))
-    times = []
+def take_turns(
+    methods: dict[str, Callable[[int], object]], runs: int
+) -> dict[str, list[tuple[float, float]]]:
+    """Seconds on the clock and of the processor; the first calls, which compile, are left out."""
+    for run in methods.values():
+        jax.block_until_ready(run(0))
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
     for step in range(1, runs + 1):
-        start = time.perf_counter()
-        jax.block_until_ready(run(step))
-        times.append(time.perf_counter() - start)
-    return statistics.median(times), min(times), max(times)
+        for name, run in methods.items():
+            start, busy = time.perf_counter(), time.process_time()
+            jax.block_until_ready(run(step))
+            end = time.perf_counter()
+            times[name].append((end - start, time.process_time() - busy))
+    return times
+
+
+def median_and_range(values: list[float], digits: int) -> str:
+    """As text."""
+    middle = statistics.median(values)
+    return f"{middle:.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def show(
+    methods: dict[str, Callable[[int], object]], times: dict[str, list[tuple[float, float]]]
+) -> None:
+    """Print the table."""
+    print("| step | ms | ms of processor | times SGD | times DP-SGD | iterations | distance |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name, run in methods.items():
+        told = ("", "")
+        if "Pro" in name:
+            report = run(1)[1]
+            told = (str(int(report.iterations)), f"{float(report.distance):.2g}")
+        clock = median_and_range([1e3 * wall for wall, _ in times[name]], 0)
+        busy = median_and_range([1e3 * cpu for _, cpu in times[name]], 0)
+        ratios = [
+            median_and_range(
+                [a / b for (a, _), (b, _) in zip(times[name], times[anchor], strict=True)], 2
+            )
+            for anchor in ("SGD", "DP-SGD")
+        ]
+        print(f"| {name} | {clock} | {busy} | {' | '.join((*ratios, *told))} |", flush=True)
 
 
 def main(given=None) -> None:
@@ -47,7 +84,8 @@ def main(given=None) -> None:
     parser = argparse.ArgumentParser(prog="training.py steps", description=__doc__)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--units", type=int, default=4096)
-    parser.add_argument("--hull", type=int, default=64)
+    parser.add_argument("--hull", default="64", help="n2, one or several")
+    parser.add_argument("--gram", action="store_true", help="leave out what takes many times SGD")
     parser.add_argument("--microbatch", type=int, default=32)
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args(given)
@@ -61,12 +99,14 @@ def main(given=None) -> None:
     problem = Problem(loss, tuple(range(CLASSES)))
     key = secret_key()
 
-    def private(**choices):
+    hulls = [int(hull) for hull in arguments.hull.split(",")]
+
+    def private(hull=hulls[0], **choices):
         config = StepConfig(
             plan,
             1.0,
             3.0,
-            hull_units=arguments.hull,
+            hull_units=hull,
             centre_units=64,
             microbatch=arguments.microbatch,
             **choices,
@@ -74,43 +114,44 @@ def main(given=None) -> None:
         step = jax.jit(lambda p, a, b, k, s: private_gradient(config, problem, p, a, b, k, s))
         return lambda s: step(params, x, y, key, s)
 
-    def plain():
-        def mean(p, xs, ys):
-            return jnp.mean(jax.vmap(loss, (None, 0, 0))(p, xs, ys))
+    def summed(p, xs, ys, kept):
+        losses = jax.vmap(loss, (None, 0, 0))(p, xs, ys)
+        return jnp.sum(jnp.where(kept, losses, 0.0)) / arguments.batch
 
-        step = jax.jit(jax.grad(mean))
-        return lambda s: step(params, x[: arguments.batch], y[: arguments.batch])
+    def plain():
+        """No padding, and a sum of losses: what nobody's privacy costs."""
+
+        def step(p, xs, ys):
+            def body(total, part):
+                return jax.tree.map(jnp.add, total, jax.grad(summed)(p, *part)), None
+
+            rows = arguments.batch
+            parts = in_microbatches((xs, ys, jnp.ones(rows, bool)), rows, arguments.microbatch)
+            return lax.scan(body, jax.tree.map(jnp.zeros_like, p), parts)[0]
+
+        run = jax.jit(step)
+        return lambda s: run(params, x[: arguments.batch], y[: arguments.batch])
+
+    def whole():
+        run = jax.jit(lambda p, xs, ys: jax.grad(summed)(p, xs, ys, jnp.ones(ys.shape, bool)))
+        return lambda s: run(params, x[: arguments.batch], y[: arguments.batch])
 
     pro = {"denoiser": "alt_conv", "tolerance": 1e-2}
-    methods = {
-        "SGD": plain(),
-        "DP-SGD": private(),
-        "label-free clipping": private(clipping="label_free"),
-        "LabelDP-Pro, gram": private(**pro, max_iterations=50),
-        "LabelDP-Pro, matrix-free, to 1 %": private(
-            **pro, projection="matrix_free", max_iterations=2000
-        ),
-        "LabelDP-Pro, matrix-free, 200 iterations": private(
-            **{**pro, "tolerance": 0.0}, projection="matrix_free", max_iterations=200
-        ),
-        "LabelDP-Pro, gram, label-free": private(**pro, max_iterations=50, clipping="label_free"),
-    }
+    methods = {"SGD": plain(), "SGD, the batch at once": whole(), "DP-SGD": private()}
+    methods |= {f"LabelDP-Pro, gram, n2 = {hull}": private(hull, **pro) for hull in hulls}
+    if not arguments.gram:
+        methods |= {
+            "label-free clipping": private(clipping="label_free"),
+            "LabelDP-Pro, matrix-free, to 1 %": private(
+                **pro, projection="matrix_free", max_iterations=2000
+            ),
+            "LabelDP-Pro, matrix-free, 200 iterations": private(
+                **{**pro, "tolerance": 0.0}, projection="matrix_free", max_iterations=200
+            ),
+            "LabelDP-Pro, gram, label-free": private(**pro, clipping="label_free"),
+        }
+    times = take_turns(methods, arguments.runs)
     print(f"{hardware()}. {size:,} parameters, batch {arguments.batch} (padded to {most}),")
-    print(f"n2 = {arguments.hull}, microbatches of {arguments.microbatch}; median (least–most) of")
-    print(f"{arguments.runs} runs.\n")
-    print("| step | seconds | times SGD | times DP-SGD | iterations | certified distance |")
-    print("|---|---:|---:|---:|---:|---:|")
-    medians: dict[str, float] = {}
-    for name, run in methods.items():
-        median, least, longest = seconds(run, arguments.runs)
-        medians[name] = median
-        told = ("", "")
-        if "Pro" in name:
-            report = run(1)[1]
-            told = (str(int(report.iterations)), f"{float(report.distance):.2g}")
-        of_dp_sgd = f"{median / medians['DP-SGD']:.2f}" if "DP-SGD" in medians else ""
-        print(
-            f"| {name} | {median:.3f} ({least:.3f}–{longest:.3f}) | {median / medians['SGD']:.2f} "
-            f"| {of_dp_sgd} | {told[0]} | {told[1]} |",
-            flush=True,
-        )
+    print(f"n2 = {hulls[0]} if not stated, microbatches of {arguments.microbatch}; median")
+    print(f"(least–most) of {arguments.runs} rounds, ratios within a round.\n")
+    show(methods, times)

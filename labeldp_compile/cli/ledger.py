@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +17,7 @@ from labeldp_compile.ledger import (
     data_sets,
     head_text,
     is_guarded,
+    place_name,
     read_entries,
     set_budget,
 )
@@ -25,7 +25,7 @@ from labeldp_compile.ledger.entries import HASH, NAME
 from labeldp_compile.yaml_model import MAX_DIGITS, MAX_EXPONENT
 
 FORMAT_VERSION = "1.0"
-_FILE = click.argument("file", type=click.Path(path_type=Path))
+_FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of a URL stay two
 _COLUMNS = 40
 
 
@@ -55,10 +55,11 @@ def ledger_command() -> None:
 
 @ledger_command.command("init", epilog="\b\nExample:\n  labeldp ledger init budget.ledger")
 @_FILE
-def init_command(file: Path) -> None:
+def init_command(file: str) -> None:
     """Make an empty ledger, FILE, of mode 0600."""
     create_ledger(file)
-    tell(f"{file}: an empty ledger; say what may be spent with: labeldp ledger set-budget")
+    name = place_name(file)
+    tell(f"{name}: an empty ledger; say what may be spent with: labeldp ledger set-budget")
 
 
 @ledger_command.command(
@@ -69,7 +70,7 @@ def init_command(file: Path) -> None:
 @click.option("--data-set", required=True, metavar="NAME", help="As in the spec's prior.")
 @click.option("--epsilon", required=True, metavar="ε", help="For all versions together.")
 @click.option("--reason", metavar="TEXT", help="Who decided it, and why; kept in the chain.")
-def set_budget_command(file: Path, data_set: str, epsilon: str, reason: str | None) -> None:
+def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | None) -> None:
     """Say what may be spent on a data set in all its versions; it may be raised or lowered."""
     if not NAME.fullmatch(data_set):
         raise InputError(
@@ -78,13 +79,13 @@ def set_budget_command(file: Path, data_set: str, epsilon: str, reason: str | No
     if reason is not None and any("\ud800" <= c <= "\udfff" for c in reason):
         raise InputError("--reason: is not valid UTF-8")
     entry = set_budget(file, data_set, _epsilon(epsilon), reason)
-    tell(f"{file}: entry {entry.number}: {data_set} may spend ε = {epsilon}")
+    tell(f"{place_name(file)}: entry {entry.number}: {data_set} may spend ε = {epsilon}")
 
 
 @ledger_command.command("show", epilog="\b\nExample:\n  labeldp ledger show budget.ledger --json")
 @_FILE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show_command(file: Path, as_json: bool) -> None:
+def show_command(file: str, as_json: bool) -> None:
     """Show what every data set may spend and has spent, and all entries."""
     entries = read_entries(file)
     if as_json:
@@ -95,7 +96,7 @@ def show_command(file: Path, as_json: bool) -> None:
 
 @ledger_command.command("head", epilog="\b\nExample:\n  labeldp ledger head budget.ledger")
 @_FILE
-def head_command(file: Path) -> None:
+def head_command(file: str) -> None:
     """Print the hash of the last entry, to note where the ledger's owner cannot change it."""
     say(head_text(read_entries(file)))
 
@@ -105,7 +106,7 @@ def head_command(file: Path) -> None:
 )
 @_FILE
 @click.option("--head", metavar="HASH", help="Noted earlier: must still be in the chain.")
-def verify_command(file: Path, head: str | None) -> None:
+def verify_command(file: str, head: str | None) -> None:
     """Check that no entry was altered, and that no budget was ever exceeded.
 
     Exit code 1 if not. That nothing was cut off at the end only --head can show.

@@ -1,9 +1,10 @@
 """The budget ledger: what was spent on each data set, written before a label is read."""
 
 from labeldp_compile.ledger.account import DataSet, OverBudgetError, data_sets
+from labeldp_compile.ledger.book import create_ledger, is_guarded, read_entries, set_budget
 from labeldp_compile.ledger.entries import BrokenChainError, Entry, check_chain, head_text
+from labeldp_compile.ledger.place import place_name
 from labeldp_compile.ledger.prior_account import PriorAccount, Question, account_of
-from labeldp_compile.ledger.store import create_ledger, is_guarded, read_entries, set_budget
 
 __all__ = [
     "BrokenChainError",
@@ -18,6 +19,7 @@ __all__ = [
     "data_sets",
     "head_text",
     "is_guarded",
+    "place_name",
     "read_entries",
     "set_budget",
 ]

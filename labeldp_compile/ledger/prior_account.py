@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,8 +25,9 @@ from labeldp_verify.artifact import canonical_json
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.label_key import columns_of
 from labeldp_compile.ledger.account import data_sets, require_budget
+from labeldp_compile.ledger.book import Ledger, in_transaction
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
-from labeldp_compile.ledger.store import Ledger, transaction
+from labeldp_compile.ledger.place import in_folder, open_store
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.tabular.parts import files_of
@@ -83,7 +83,7 @@ class PriorAccount:
 
     def __init__(
         self,
-        path: Path,
+        where: Path | str,
         *,
         data_set: str,
         data_version: str,
@@ -92,59 +92,75 @@ class PriorAccount:
         command: str,
         say: Callable[[str], None],
     ) -> None:
-        """``spec`` is the name in the spec, ``say`` is told what was recalled or spent."""
-        self.path, self._say = path, say
+        """``where`` is the ledger's path or URL, ``spec`` the name in the spec.
+
+        ``say`` is told what was recalled or spent. Raises InputError for a URL that is none.
+        """
+        self._store, self._say = open_store(where), say
         self._names = {"data_set": data_set, "data_version": data_version}
         self._spec = {"spec": spec, "spec_sha256": spec_digest, "command": command}
 
+    @property
+    def name(self) -> str:
+        """The ledger's, for messages: without a password."""
+        return self._store.name
+
     def recall(self, question: Question) -> dict[str, Any] | None:
         """The recorded answer to the question, or None; raises InputError."""
-        with transaction(self.path) as ledger:
-            return self._recall(ledger, question, self._say)
+        found = in_transaction(self._store, lambda ledger: self._find(ledger, question))
+        if found is None:
+            return None
+        self._say(
+            f"{self.name}: reusing the noisy prior of entry {found.number} "
+            f"(ε₁ = {float(question.epsilon):g} was spent by entry "
+            f"{found.facts['spend']}); nothing is spent, and no label is read"
+        )
+        answer: dict[str, Any] = found.facts["answer"]
+        return answer
 
     def forecast(self, question: Question) -> str:
         """What would happen, in words; raises OverBudgetError if it could not be paid."""
-        said: list[str] = []
-        with transaction(self.path) as ledger:
-            if self._recall(ledger, question, said.append) is not None:
+
+        def look(ledger: Ledger) -> str:
+            if self._find(ledger, question) is not None:
                 return (
-                    f"{self.path}: recalls the noisy prior of an earlier compile: nothing is spent"
+                    f"{self.name}: recalls the noisy prior of an earlier compile: nothing is spent"
                 )
-            require_budget(
-                str(self.path), ledger.entries, self._names["data_set"], question.epsilon
+            data_set = self._names["data_set"]
+            require_budget(self.name, ledger.entries, data_set, question.epsilon)
+            account = data_sets(ledger.entries)[data_set]
+            return (
+                f"{self.name}: {data_set} has spent {float(account.spent):.6g} of "
+                f"{float(account.budget):.6g}{_again(self._spent_in_vain(ledger, question))}"
             )
-            account = data_sets(ledger.entries)[self._names["data_set"]]
-            in_vain = self._spent_in_vain(ledger, question)
-        return (
-            f"{self.path}: {self._names['data_set']} has spent {float(account.spent):.6g} of "
-            f"{float(account.budget):.6g}{_again(in_vain)}"
-        )
+
+        return in_transaction(self._store, look)
 
     def spend(self, question: Question) -> int:
         """Append ε₁ and return the entry's number; raises OverBudgetError if it cannot be paid."""
-        with transaction(self.path) as ledger:
-            data_set, epsilon = self._names["data_set"], question.epsilon
-            require_budget(str(self.path), ledger.entries, data_set, epsilon)
+        epsilon = question.epsilon
+
+        def pay(ledger: Ledger) -> tuple[int, list[int]]:
+            require_budget(self.name, ledger.entries, self._names["data_set"], epsilon)
             in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
-        self._say(
-            f"{self.path}: entry {spent.number} spends ε₁ = {float(epsilon):g}{_again(in_vain)}"
-        )
-        return spent.number
+            return spent.number, in_vain
+
+        number, in_vain = in_transaction(self._store, pay)
+        self._say(f"{self.name}: entry {number} spends ε₁ = {float(epsilon):g}{_again(in_vain)}")
+        return number
 
     def require_room(self, size: int) -> None:
         """Raise InputError unless the ledger's disk has room for an answer of ``size`` bytes.
 
-        For use before ``spend``: an answer that cannot be written has been paid for in vain.
+        For use before ``spend``: an answer that cannot be written has been paid for in vain. What a
+        server has left is not known; ``keep`` waits for it.
         """
-        try:
-            free = shutil.disk_usage(self.path.absolute().parent).free
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read: {error.strerror}") from error
-        if free < _COPIES * size:
+        free = self._store.free_bytes()
+        if free is not None and free < _COPIES * size:
             raise InputError(
-                f"{self.path}: the disk has {free:,} bytes left, and the noisy prior may take "
+                f"{self.name}: the disk has {free:,} bytes left, and the noisy prior may take "
                 f"{_COPIES * size:,}; nothing was spent"
             )
 
@@ -154,9 +170,11 @@ class PriorAccount:
         Raises DataError if other data had this version before, or another data set these labels:
         they would have two budgets.
         """
-        with transaction(self.path) as ledger:
-            key = ledger.key()
-            priors = [entry for entry in ledger.entries if entry.kind == "prior"]
+
+        def read(ledger: Ledger) -> tuple[bytes, list[Entry]]:
+            return ledger.key(), [entry for entry in ledger.entries if entry.kind == "prior"]
+
+        key, priors = in_transaction(self._store, read, waiting=self._say)
         digest = _keyed_digest(key, file)
         if any(self._is_ours(entry) and entry.facts["data_hmac"] != digest for entry in priors):
             raise DataError(
@@ -177,7 +195,10 @@ class PriorAccount:
         return digest
 
     def keep(self, spent: int, question: Question, digest: str, answer: dict[str, Any]) -> None:
-        """Append the noisy answer, which is no secret any more."""
+        """Append the noisy answer, which is no secret any more.
+
+        It was paid for: a server that is away by now is waited for.
+        """
         facts = {
             **self._names,
             "spend": spent,
@@ -186,26 +207,18 @@ class PriorAccount:
             "data_hmac": digest,
             "answer": answer,
         }
-        with transaction(self.path) as ledger:
-            ledger.append("prior", facts)
+        in_transaction(self._store, lambda ledger: ledger.append("prior", facts), waiting=self._say)
 
-    def _recall(
-        self, ledger: Ledger, question: Question, say: Callable[[str], None]
-    ) -> dict[str, Any] | None:
+    def _find(self, ledger: Ledger, question: Question) -> Entry | None:
+        """The latest entry that answers the question."""
         wanted = question.digest()
         for entry in reversed(ledger.entries):
             if entry.kind != "prior" or not self._is_ours(entry):
                 continue
             if entry.facts["question_sha256"] == wanted:
-                answer: dict[str, Any] = entry.facts["answer"]
-                if len(answer.get("weights", [])) == 0:
-                    raise BrokenChainError(f"{self.path}: entry {entry.number} is no prior")
-                say(
-                    f"{self.path}: reusing the noisy prior of entry {entry.number} "
-                    f"(ε₁ = {float(question.epsilon):g} was spent by entry "
-                    f"{entry.facts['spend']}); nothing is spent, and no label is read"
-                )
-                return answer
+                if len(entry.facts["answer"].get("weights", [])) == 0:
+                    raise BrokenChainError(f"{self.name}: entry {entry.number} is no prior")
+                return entry
         return None
 
     def _spent_in_vain(self, ledger: Ledger, question: Question) -> list[int]:
@@ -234,7 +247,7 @@ def account_of(
     assert prior.data_set is not None
     assert prior.data_version is not None
     return PriorAccount(
-        directory / ledger,
+        in_folder(directory, ledger),
         data_set=prior.data_set,
         data_version=prior.data_version,
         spec=spec.name,

@@ -21,6 +21,7 @@ from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.analysis.strays import row_means
 from labeldp_verify.artifact import bucket_grid
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
@@ -174,7 +175,7 @@ class OptimalUnbiased(Mechanism):
         if self.outputs == "exact":
             return
         assert not isinstance(domain, CategoricalDomain)
-        labels = domain.labels()
+        labels = domain.exact_labels()
         values = _given_outputs(self.outputs, _floats(labels), float(epsilon))
         low, high = least_interval(labels, float(epsilon))
         # A grid reaches so far but for rounding, which the placement of windows makes good.
@@ -271,7 +272,7 @@ class OptimalUnbiased(Mechanism):
         domain = problem.domain
         if isinstance(domain, CategoricalDomain):
             raise ValueError("optimal_unbiased needs labels that are numbers")
-        labels = domain.labels()
+        labels = domain.exact_labels()
         y, prior = _floats(labels), problem.prior()
         if self.outputs != "exact":
             self.require_feasible(domain, problem.loss, problem.epsilon)
@@ -287,7 +288,7 @@ class OptimalUnbiased(Mechanism):
             tolerance=_gap(domain.size),
             progress=problem.progress,
         )
-        targets = labels
+        targets: Sequence[Fraction] = labels
         if not budget.unbiased:
             targets = [Fraction(float(mean)) for mean in np.maximum.accumulate(solution.means)]
             if rule.kind == "max":
@@ -301,7 +302,7 @@ class OptimalUnbiased(Mechanism):
         assert not isinstance(domain, CategoricalDomain)
         if self.outputs == "exact" and bias_budget(self.bias)[1].kind == "any":
             return rehearse_bins(problem)
-        labels = domain.labels()
+        labels = domain.exact_labels()
         ends = least_interval(labels, epsilon)
         if self.outputs != "exact":
             given = _given_outputs(self.outputs, _floats(labels), epsilon)
@@ -316,7 +317,7 @@ def _gap(labels: int) -> float:
 
 
 def _floats(labels: Sequence[Fraction]) -> Floats:
-    return np.array([float(y) for y in labels])
+    return np.array(ExactNumbers.of(labels).floats())
 
 
 def _carried(problem: Problem, make: Callable[[Problem], Solved]) -> Solved:

@@ -90,7 +90,7 @@ def _of_tables(
     each = [min(part.bytes, room + 24 * k) + 16 * k + listed for part in layouts]
     sizes = [_MODEL_BYTES["window"] + _names(spec) + tables * part for part in each]
     proved = is_proved(spec, tables) and bool(mechanism.proof(spec.loss, k))
-    label = cost.seconds_a_label(spec.loss, spec.domain.kind, duals=proved)
+    label = cost.seconds_a_label(spec.loss, spec.domain.kind, duals=proved, windows=True)
     verify = tables * k * label
     seconds = [
         _START_SECONDS

@@ -18,12 +18,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from heapq import heapify, heappop, heappush
-from itertools import accumulate
+from operator import mul
 
 import numpy as np
 from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.analysis.window import StepFunction
+from labeldp_verify.analysis.window import StepFunction, ends_of
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.forms.window import (
     MAX_WORD_BITS,
     Segment,
@@ -61,7 +63,8 @@ def place_windows(
     for bits in word_sizes(word_bits):
         # Upwards: a hair more base weight than asked for keeps the extra line long enough.
         base = [max(1, math.ceil(weight * (1 << bits))) for weight in weights]
-        lengths = [math.floor((ratio - 1) * b) for b in base]
+        growth = ratio - 1
+        lengths = [b * growth.numerator // growth.denominator for b in base]
         window = (1 << bits) - sum(base)
         if window >= 1 and sum(base) + sum(lengths) < 1 << 63:
             break
@@ -73,7 +76,7 @@ def place_windows(
         raise ValueError("the weights do not add up to a randomizer at this ε")
     line = _Line(bits, base, lengths, window)
     reaching = _reach(line, [float(v) for v in values], targets[0], targets[-1])
-    offsets = line.offsets(reaching, targets)
+    offsets = line.offsets(reaching, ExactNumbers.of(targets))
     extra = _cut_at([Segment(n, i) for i, n in enumerate(lengths)], max(offsets) + window)
     randomizer = WindowRandomizer(bits, tuple(base), extra, tuple(offsets), tuple(reaching))
     check_form(randomizer)
@@ -89,48 +92,50 @@ class _Line:
     lengths: list[int]
     window: int
 
+    @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """[m + 1] the ends of the segments of the extra line, from 0."""
+        return ends_of(self.lengths)
+
     @property
     def last_offset(self) -> int:
-        return sum(self.lengths) - self.window
+        """The offset at which the window ends where the extra line does."""
+        return int(self.ends[-1]) - self.window
 
     def counts(self, offset: int) -> list[int]:
         """[m] how many words lead to each output at an offset."""
-        ends = list(accumulate(self.lengths, initial=0))
-        stop = offset + self.window
-        return [
-            b + max(0, min(end, stop) - max(start, offset))
-            for b, start, end in zip(self.base, ends, ends[1:], strict=False)
-        ]
+        inside = np.minimum(self.ends[1:], offset + self.window)
+        inside = np.maximum(inside - np.maximum(self.ends[:-1], offset), 0)
+        return [b + more for b, more in zip(self.base, inside.tolist(), strict=True)]
 
     def mean(self, values: Sequence[float], offset: int) -> Fraction:
-        counts = self.counts(offset)
-        total = sum(n * Fraction(v) for n, v in zip(counts, values, strict=True))
-        return Fraction(total) / (1 << self.bits)
+        """E[output] at an offset."""
+        return ExactNumbers.of(values).weighted(self.counts(offset)) / (1 << self.bits)
 
-    def offsets(self, values: Sequence[float], targets: Sequence[Fraction]) -> list[int]:
+    def offsets(self, values: Sequence[float], targets: ExactNumbers) -> list[int]:
         """For each target the offset whose mean is nearest (the lower one of two)."""
-        exact = [Fraction(v) for v in values]
-        unit = max(v.denominator for v in exact)
-        numbers = [int(v * unit) for v in exact]
-        outputs = StepFunction(self.lengths, numbers)
+        exact = ExactNumbers.of(values)
+        outputs = StepFunction(self.ends, exact.numerators.tolist())
 
         # The mean can only bend where an end of the window meets an end of a segment.
-        bends = {s for end in outputs.ends for s in (end, end - self.window)}
-        bends = {s for s in bends if 0 <= s <= self.last_offset}
-        corners = sorted(bends | {0, self.last_offset})
-        base = sum(b * v for b, v in zip(self.base, numbers, strict=True))
-        heights = [base + outputs.between(s, s + self.window) for s in corners]
-        slopes = [outputs.at(s + self.window) - outputs.at(s) for s in corners]
-        result = []
-        for target in targets:
-            goal = target * unit * (1 << self.bits)
+        last = self.last_offset
+        bends = np.concatenate([self.ends, self.ends - self.window, [0, last]])
+        corners = np.unique(bends[(bends >= 0) & (bends <= last)])
+        base = sum(map(mul, self.base, exact.numerators.tolist()))
+        # Means and slopes over the denominators of the outputs, of the targets and 2^bits.
+        stops = corners + self.window
+        inside = outputs.between(corners, stops)
+        heights = ((inside + base) * targets.unit).tolist()
+        slopes = ((outputs.at(stops) - outputs.at(corners)) * targets.unit).tolist()
+        goals = targets.numerators * (exact.unit << self.bits)
+        starts, result = corners.tolist(), []
+        for goal in goals.tolist():
             j = max(0, bisect_right(heights, goal) - 1)
-            gap = goal - heights[j]
+            gap, slope = goal - heights[j], slopes[j]
             steps = 0
-            if gap > 0 and slopes[j] > 0:
-                exact_steps = gap / slopes[j]
-                steps = math.ceil(exact_steps - Fraction(1, 2))
-            result.append(min(corners[j] + steps, self.last_offset))
+            if gap > 0 and slope > 0:
+                steps = -((slope - 2 * gap) // (2 * slope))  # gap/slope − ½, rounded up
+            result.append(min(starts[j] + steps, last))
         return result
 
 

@@ -77,8 +77,9 @@ class PrivacySpec(Strict):
     ledger: str | None = Field(
         None,
         min_length=1,
-        description="budget ledger (labeldp ledger init), relative to the spec: a private prior is "
-        "paid from it, or recalled; needs prior.data_set and prior.data_version",
+        description="budget ledger (labeldp ledger init): a file, relative to the spec, or "
+        "postgresql://…; a private prior is paid from it, or recalled; needs prior.data_set and "
+        "prior.data_version",
     )
 
     @model_validator(mode="after")

@@ -8,6 +8,8 @@ from fractions import Fraction
 from labeldp_verify.forms import CategoricalDomain, Groups
 from labeldp_verify.forms.groups import check_groups
 
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger_url import Url, is_url
 from labeldp_compile.mechanisms import mechanism_class
 from labeldp_compile.mechanisms.subset_selection import beats_randomized_response
 from labeldp_compile.spec.label import JointLabelSpec, RealDomainSpec
@@ -142,6 +144,15 @@ def _check_ledger(prior: PrivatePrior, ledger: str | None) -> Iterator[Misfit]:
             yield ("prior",), f"a ledger needs {key}: NAME beside data"
         if ledger is None and named:
             yield ("prior", key), "is for a budget ledger: say privacy.ledger, too"
+    if ledger is not None and is_url(ledger):
+        try:
+            url = Url.parse(ledger)
+        except InputError as error:
+            yield ("privacy", "ledger"), str(error)
+            return
+        if url.has_password:
+            reason = "others read a spec: leave the password to ~/.pgpass or PGPASSWORD"
+            yield ("privacy", "ledger"), reason
 
 
 def _check_groups(spec: Spec) -> Iterator[Misfit]:

@@ -16,7 +16,6 @@ the canonical label is the number inside the domain.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,8 @@ Canonical = Callable[[NDArray[Any]], NDArray[np.uint64]]
 def canonical_labels(domain: dict[str, Any]) -> Canonical:
     """The function from label arrays [n] to canonical labels [n] of a certificate's domain.
 
-    Its argument is what the artifact's ``label`` input takes. Raises ValueError for a kind of
-    domain that this version does not know.
+    Its argument is what the artifact's ``label`` input takes, of text its codes. Raises ValueError
+    for a kind of domain that this version does not know.
     """
     rule = domain["out_of_domain"]
     default = None if rule == "clamp" else rule["default"]
@@ -81,15 +80,13 @@ def _nearest_points(domain: dict[str, Any], default: Any) -> Canonical:
 
 
 def category_rows(values: list[Any], default_row: int) -> Canonical:
-    """The function from categories [n] to their indices; what is not listed has ``default_row``."""
-    rows = {value: row for row, value in enumerate(values)}
+    """The function from categories [n] to their indices; what is not listed has ``default_row``.
 
-    def text_rows(labels: NDArray[Any]) -> NDArray[np.uint64]:
-        found = map(rows.get, labels.tolist(), repeat(default_row))
-        return np.fromiter(found, np.uint64, len(labels))
-
+    Of categories that are texts it takes codes: their indices, and their number for all others.
+    """
     if isinstance(values[0], str):
-        return text_rows
+        rows = np.append(np.arange(len(values)), default_row).astype(np.uint64)
+        return lambda codes: rows[codes]
     known = np.array(values, dtype=np.int64)
     order = np.argsort(known)
     in_order = known[order]

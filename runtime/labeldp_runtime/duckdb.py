@@ -89,6 +89,7 @@ def register(
 
     def private(*columns: Any) -> Any:
         given: dict[str, Any] = {}
+        columns = tuple(map(_whole, columns))
         labels, others = columns[: len(label_types)], columns[len(label_types) :]
         if id_type is not None:
             given = {"ids": others[0], "version": version}
@@ -151,13 +152,16 @@ def _unnest(randomizer: Randomizer) -> str:
     return "; UNNEST around the call mentions it once for each column: take them of a subquery"
 
 
+def _whole(column: Any) -> Any:
+    """A column as one array: DuckDB gives 2,048 rows a call, and each further step costs."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
 def _struct(columns: dict[str, Any]) -> Any:
     """Private columns as one column of structs."""
-    whole = [
-        pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-        for column in columns.values()
-    ]
-    return pa.StructArray.from_arrays(whole, names=list(columns))
+    return pa.StructArray.from_arrays(list(map(_whole, columns.values())), names=list(columns))
 
 
 def _result_type(randomizer: Randomizer) -> Any:

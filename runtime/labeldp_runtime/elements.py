@@ -42,6 +42,24 @@ def text_or(missing: str) -> Callable[[Any], str]:
     return text
 
 
+def place_or(places: dict[str, int], other: int) -> Callable[[Any], int]:
+    """The function from an object to the place of its text, or to ``other`` if it has none."""
+    known = places.get
+
+    def place(value: Any) -> int:
+        if type(value) is str:
+            found = known(value)
+            if found is not None:
+                return found
+        elif not issubclass(type(value), str):
+            return other
+        plain = str.__str__(value)
+        text = plain if plain.isascii() else plain.encode(errors="replace").decode()
+        return known(text, other)
+
+    return place
+
+
 def float64_or(missing: float) -> Callable[[Any], float]:
     """The function from an object to the nearest float64, or to ``missing``."""
 

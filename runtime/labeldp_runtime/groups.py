@@ -26,6 +26,8 @@ from labeldp_runtime.columns import (
 )
 from labeldp_runtime.errors import GroupError, LabelError
 from labeldp_runtime.feed import Feed
+from labeldp_runtime.labels import Missing
+from labeldp_runtime.lookup import Lookup
 
 _TYPES = {"int64": int, "string": str, "float64": float}
 
@@ -41,7 +43,7 @@ class GroupColumn:
     input: str
     element_type: str
     size: int
-    missing: str | int | float
+    missing: Missing
     places: Canonical
 
     @classmethod
@@ -60,15 +62,9 @@ class GroupColumn:
         if wanted is float:
             size = len(listed) + 1
             return cls(name, input_name, element_type, size, math.nan, _bands(listed, size))
-        size = len(listed)
-        return cls(
-            name,
-            input_name,
-            element_type,
-            size,
-            _unlisted(listed),
-            category_rows(listed, size),
-        )
+        size, rows = len(listed), category_rows(listed, len(listed))
+        other: Missing = Lookup(listed) if wanted is str else _unlisted(listed)
+        return cls(name, input_name, element_type, size, other, rows)
 
 
 class Groups:
@@ -191,9 +187,7 @@ def _bands(edges: list[float], other: int) -> Canonical:
     return places
 
 
-def _unlisted(values: list[Any]) -> str | int:
-    """What stands in for a null: a value that is not listed."""
-    if isinstance(values[0], str):
-        return "\x7f" * (1 + max(map(len, values)))
+def _unlisted(values: list[int]) -> int:
+    """What stands in for a null: an integer that is not listed."""
     listed = set(values)
     return next(-n for n in range(1, len(listed) + 2) if -n not in listed)

@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_runtime.canonical import canonical_labels, places
+from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import column_named, is_column, read_labels, refuse_misaligned
 from labeldp_runtime.errors import LabelError
 from labeldp_runtime.feed import Feed
+from labeldp_runtime.labels import Missing
+from labeldp_runtime.lookup import Lookup
 from labeldp_runtime.sets import domain_size
 
-Outputs = list[NDArray[Any]]
+Outputs = list[NDArray[Any] | Texts]
 """What the graph answers, each [n]."""
 Answer = Callable[[Outputs], Any]
 PRIVATE_SET = "private_label"  # what the number of a set of combinations is called
@@ -35,13 +38,14 @@ class LabelColumn:
         input: of the graph.
         element_type: of that input: int64, float64 or string.
         domain: the certificate's.
+        missing: of text, how it becomes codes.
     """
 
     name: str | None
     input: str
     element_type: str
     domain: dict[str, Any]
-    missing: str | int | float
+    missing: Missing
 
     @classmethod
     def of(
@@ -49,7 +53,9 @@ class LabelColumn:
     ) -> LabelColumn:
         """Of a certificate and a graph; KeyError or TypeError for what is no domain."""
         rule = domain["out_of_domain"]
-        missing = domain["min"] if rule == "clamp" else rule["default"]
+        missing: Missing = domain["min"] if rule == "clamp" else rule["default"]
+        if element_type == "string":
+            missing = Lookup(domain["values"])
         name = name if isinstance(name, str) else None
         return cls(name, input_name, element_type, domain, missing)
 
@@ -89,7 +95,7 @@ class OneColumn:
     @staticmethod
     def arrays(outputs: Outputs) -> NDArray[Any]:
         """See ``LabelColumns``."""
-        return outputs[0]
+        return _array(outputs[0])
 
     def canonical(self) -> Callable[[Feed], NDArray[np.uint64]]:
         """See ``LabelColumns``."""
@@ -138,7 +144,7 @@ class SeveralColumns:
 
     def arrays(self, outputs: Outputs) -> Any:
         """See ``LabelColumns``."""
-        return outputs[0] if self._sets else self._by_name(outputs)
+        return _array(outputs[0]) if self._sets else self._by_name(list(map(_array, outputs)))
 
     def canonical(self) -> Callable[[Feed], NDArray[np.uint64]]:
         """See ``LabelColumns``: here the number of the combination."""
@@ -194,11 +200,15 @@ def label_inputs(stated: dict[str, Any]) -> int:
     return len(domain["columns"]) if domain["kind"] == "joint" else 1
 
 
-def _in_kind(like: Any, private: NDArray[Any]) -> Any:
-    return private if like is None else like(private)
+def _array(private: NDArray[Any] | Texts) -> NDArray[Any]:
+    return private.array() if isinstance(private, Texts) else private
 
 
-def _as_sets(like: Any, numbers: NDArray[Any]) -> Any:
+def _in_kind(like: Any, private: NDArray[Any] | Texts) -> Any:
+    return _array(private) if like is None else like(private)
+
+
+def _as_sets(like: Any, numbers: NDArray[Any] | Texts) -> Any:
     """The numbers of sets [n] in the kind of a column, but not under its name."""
     column = _in_kind(like, numbers)
     return column.rename(PRIVATE_SET) if hasattr(column, "rename") else column

@@ -14,17 +14,24 @@ from numpy.typing import NDArray
 
 from labeldp_runtime import elements
 from labeldp_runtime.errors import LabelError
+from labeldp_runtime.lookup import Lookup
 
+Missing = str | int | float | Lookup
+"""What stands in for a label that is missing, of text, integers or numbers; with a Lookup texts
+are read as its codes, and ``other`` is what is missing."""
+
+_LAST = np.nextafter(2.0**63, 0)  # float64 inside int64
 _BUFFER_FORMATS = "?bBhHiIlLqQnNefdg"  # of numbers, in the struct module's letters
 
 
-def as_label_array(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
-    """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str).
+def as_label_array(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
+    """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str, or codes).
 
     Arrays have a declared type, which fits the labels or is refused. Python sequences and object
     arrays have none: each object is read on its own by the rules of ``elements``. Numbers with a
     fraction go to the nearest integer (halves to even) where the labels are integers, and numbers
-    beyond int64 or float64 to its ends. ``missing`` stands in for masked entries, for NaN, and for
+    beyond int64 or float64 to its ends. An array that is of the type already is answered as it is,
+    not copied. ``missing`` stands in for masked entries, for NaN, and for
     objects that are no number (no text). Raises LabelError for an array of another shape or type,
     and for what is no ordered container; never because of a label.
     """
@@ -42,14 +49,21 @@ def as_label_array(values: Any, element_type: str, missing: str | int | float) -
     else:
         labels = _numbers(array, element_type, missing)
     if isinstance(values, np.ma.MaskedArray):
-        labels[np.ma.getmaskarray(values)] = missing
+        return with_missing(labels, np.ma.getmaskarray(values), missing)
     return labels
 
 
-def from_objects(
-    values: Collection[Any], element_type: str, missing: str | int | float
-) -> NDArray[Any]:
+def with_missing(labels: NDArray[Any], nulls: NDArray[np.bool_], missing: Missing) -> NDArray[Any]:
+    """The labels with ``missing`` in the places of nulls [n]; they may be the caller's own array,
+    which stays as it is. Whether there are any nulls makes no difference to what is done."""
+    value = missing.other if isinstance(missing, Lookup) else missing
+    return np.where(nulls, np.array(value, dtype=labels.dtype), labels)
+
+
+def from_objects(values: Collection[Any], element_type: str, missing: Missing) -> NDArray[Any]:
     """Labels [n] of objects, each read on its own; never raises."""
+    if isinstance(missing, Lookup):
+        return missing.codes(values)
     if element_type == "string":
         text = elements.text_or(str(missing))
         labels = np.empty(len(values), dtype=object)
@@ -96,14 +110,15 @@ def _of_buffer(view: memoryview) -> NDArray[Any]:
     return np.asarray(view)
 
 
-def _numbers(array: NDArray[Any], element_type: str, missing: str | int | float) -> NDArray[Any]:
+def _numbers(array: NDArray[Any], element_type: str, missing: Any) -> NDArray[Any]:
     """The numbers of an array of integers, floats or booleans."""
+    if array.dtype.kind in "bi" and element_type == "int64":
+        return array.astype(np.int64, copy=False)
     # A bit pattern of NaN may signal, and numpy would warn of it.
     with np.errstate(all="ignore"):
         if element_type == "float64":
-            numbers = array.astype(np.float64)
-            numbers[np.isnan(numbers)] = missing
-            return numbers
+            numbers = array.astype(np.float64, copy=False)
+            return with_missing(numbers, np.isnan(numbers), missing)
         if array.dtype.kind == "f":
             return _rounded(array, int(missing))
         if array.dtype.kind == "u":
@@ -113,9 +128,10 @@ def _numbers(array: NDArray[Any], element_type: str, missing: str | int | float)
 
 def _rounded(array: NDArray[Any], missing: int) -> NDArray[np.int64]:
     # float64 holds every float16 and float32, and longdouble every int64.
-    wide = array if array.dtype.itemsize > 8 else array.astype(np.float64)
-    nan, above, below = np.isnan(wide), wide >= 2.0**63, wide < -(2.0**63)
-    labels = np.rint(np.where(nan | above | below, 0, wide)).astype(np.int64)
-    labels[above], labels[below] = elements.INT64_MAX, elements.INT64_MIN
-    labels[nan] = missing
+    wide = array if array.dtype.itemsize > 8 else array.astype(np.float64, copy=False)
+    last = _LAST if wide.itemsize == 8 else np.longdouble(2.0**63) - 1
+    inside = np.fmin(np.fmax(wide, -(2.0**63)), last)  # which leave no NaN
+    labels: NDArray[np.int64] = np.rint(inside).astype(np.int64)
+    np.putmask(labels, wide > last, elements.INT64_MAX)
+    np.putmask(labels, np.isnan(wide), missing)
     return labels

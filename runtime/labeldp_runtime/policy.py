@@ -128,7 +128,14 @@ def _check_signature(data: bytes, source: str, path: Path | None, public_key: Pa
         )
 
 
+_VERIFIED: set[str] = set()
+"""SHA-256 of the bytes that this process has verified; in its memory only, and of no other."""
+
+
 def _verify(data: bytes, source: str) -> None:
+    digest = hashlib.sha256(data).hexdigest()
+    if digest in _VERIFIED:  # the same bytes prove the same again
+        return
     try:
         from labeldp_verify import (  # noqa: PLC0415
             TooLargeError,
@@ -147,3 +154,4 @@ def _verify(data: bytes, source: str) -> None:
         raise PolicyError(
             f"{source}: {error}: verify it once with labeldp verify, and pin its sha256"
         ) from error
+    _VERIFIED.add(digest)

@@ -26,7 +26,7 @@ from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
 from labeldp_runtime.kinds import Column, ColumnLike, Columns, Frame, Json, Labels, Private
 from labeldp_runtime.label_columns import Outputs
-from labeldp_runtime.opened import DAMAGED, open_artifact, run_graph
+from labeldp_runtime.opened import DAMAGED, as_texts, open_artifact, run_graph
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.printable import one_line
 from labeldp_runtime.sets import Sets
@@ -83,6 +83,7 @@ class Randomizer:
         self._session, self._stated = opened.session, opened.stated
         self._labels, self._lead = opened.labels, opened.labels.columns[0].input
         self._output_types, self._words_per_label = opened.output_types, opened.words_per_label
+        self._texts = opened.texts
         self._groups, self._sets = opened.groups, opened.sets
         if require is not None:
             require.check_certificate(self.certificate, source)
@@ -393,14 +394,18 @@ class Randomizer:
 
     def _chunked(self, feed: Feed, count: int, words: _Words) -> Outputs:
         if count <= CHUNK:
-            return self._run(feed, words(0, count))
-        parts = []
+            return as_texts(self._texts, self._run(feed, words(0, count)))
+        outputs: list[NDArray[Any]] = []
         for a in range(0, count, CHUNK):
             b = min(a + CHUNK, count)
-            parts.append(self._run(rows(feed, a, b), words(a, b)))
-        return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+            part = self._run(rows(feed, a, b), words(a, b))
+            if not outputs:
+                outputs = [np.empty(count, dtype=column.dtype) for column in part]
+            for whole, column in zip(outputs, part, strict=True):
+                whole[a:b] = column
+        return as_texts(self._texts, outputs)
 
-    def _run(self, feed: Feed, words: NDArray[np.uint64]) -> Outputs:
+    def _run(self, feed: Feed, words: NDArray[np.uint64]) -> list[NDArray[Any]]:
         return run_graph(self._session, feed, words)
 
     def _fresh_words(self, start: int, stop: int) -> NDArray[np.uint64]:

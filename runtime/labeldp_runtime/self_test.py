@@ -32,16 +32,15 @@ def open_session(data: bytes, *, optimised: bool = True) -> onnxruntime.Inferenc
 
 
 def run_self_test(
-    run: Run,
-    plain: Run,
+    ways: Sequence[Run],
     vectors: dict[str, Any],
     labels: Sequence[LabelColumn],
     group_types: dict[str, str],
     words: int,
 ) -> bool:
-    """True if both ways to run give every expected output, to the last bit, and agree elsewhere.
+    """True if all ways to run give every expected output, to the last bit, and agree elsewhere.
 
-    ``run`` and ``plain`` take a feed [n] and words [n] or [n, words], and give the outputs [n];
+    Each takes a feed [n] and words [n] or [n, words], and gives the outputs [n];
     ``group_types`` are the types of the graph's inputs for groups, by their names.
     """
     try:
@@ -52,15 +51,15 @@ def run_self_test(
             texts |= dict(zip(group_types, _columns(vectors["groups"]), strict=True))
         feed = {name: _parsed(texts[name], kind) for name, kind in types.items()}
         entropy = np.array([[int(w, 16) for w in row] for row in vectors["words"]], np.uint64)
-        for way in (run, plain):
+        for way in ways:
             got = way(feed, _of_width(entropy, words))
             if [[_text(v) for v in column.tolist()] for column in got] != expected:
                 return False
         for column in labels:
             if column.element_type == "float64":
                 tried, own = _around(column, feed, entropy)
-                both = (way(tried, _of_width(own, words)) for way in (run, plain))
-                if not all(map(_same, *both)):
+                first, *others = (way(tried, _of_width(own, words)) for way in ways)
+                if not all(all(map(_same, first, other)) for other in others):
                     return False
     except Exception:  # vectors of another shape; onnxruntime raises types of its own
         return False

@@ -17,7 +17,6 @@ from labeldp_verify import budget as budget_module
 from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
 from labeldp_verify.analysis.lower_bound import _sum_of
 from labeldp_verify.artifact import write_model
-from labeldp_verify.decode import file
 from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain
 from labeldp_verify.printable import one_line
 from labeldp_verify.steps import _report, _Verification
@@ -89,15 +88,24 @@ def test_a_refusal_for_size_is_no_verdict(model, tmp_path):
         assert labeldp("verify", path, "--budget", wrong).exit_code == 2
 
 
-def test_a_million_labels_are_above_the_default():
+def test_a_million_labels_and_the_default():
     domain = {"kind": "integer", "min": 0, "max": 999_999, "out_of_domain": "clamp"}
-    model = compile_text(INTEGER_SPEC).model
-    million = rebuilt(model, lambda c: (c["label"].update(domain=domain), c.update(labels=10**6)))
+
+    def million(text):
+        model = compile_text(text).model
+        stated = {"labels": 10**6, "optimality": None}
+        return rebuilt(model, lambda c: (c["label"].update(domain=domain), c.update(stated)))
+
+    # The labels of windows are taken together; those of additive noise are not.
+    windows = million(INTEGER_SPEC)
+    assert "the number of offsets" in check_bytes(windows).checks[-1].detail
     with pytest.raises(TooLargeError, match="1,000,000 labels"):
-        check_bytes(million)
+        check_bytes(windows, budget=Budget(5.0))
+    with pytest.raises(TooLargeError, match="1,000,000 labels"):
+        check_bytes(million(INTEGER_SPEC.replace("rr_on_bins", "laplace")))
     domain["max"] += 1
-    more = rebuilt(model, lambda c: c["label"].update(domain=domain))
-    assert "more labels than an artifact can have" in check_bytes(more).checks[-1].detail
+    detail = check_bytes(million(INTEGER_SPEC)).checks[-1].detail
+    assert "more labels than an artifact can have" in detail
 
 
 def test_fields_of_protobuf_are_counted_as_onnx_reads_them(model):

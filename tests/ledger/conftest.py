@@ -1,8 +1,15 @@
-"""A ledger with a budget, a table of labels, and specs that use both."""
+"""A ledger with a budget, a table of labels, and specs that use both; in a file, or a database.
+
+``pytestmark = BOTH_STORES`` has all tests of a file run on both. Those that need a server are left
+out where there is none, or fail.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import sqlite3
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from labeldp_compile.cli import main
 from labeldp_compile.ledger import Entry, read_entries
+from tests.ledger.postgres import PASSWORD, Server, programs
 
 SPEC = """
 version: 1
@@ -23,22 +31,33 @@ loss: squared
 privacy:
   epsilon: 1.0
   split: {{prior: {prior}, label: {label}}}
-  ledger: budget.ledger
+  ledger: {ledger}
 prior: {{kind: private, data: {data}, data_set: visits, data_version: {version}}}
 mechanism: {{kind: {mechanism}}}
 """
 
 
 class Bench:
-    """One folder with a ledger, data and specs."""
+    """One folder with a ledger, data and specs.
+
+    Attributes:
+        ledger: as commands are told it.
+        named: as a spec names it.
+    """
+
+    ledger: Path | str
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ledger = folder / "budget.ledger"
+        self.ledger, self.named = folder / "budget.ledger", "budget.ledger"
         self.write_labels("labels.parquet", [0, 1, 1, 2, 3, 3, 3] * 20)
 
     def write_labels(self, name: str, labels: list[int]) -> None:
         pq.write_table(pa.table({"y": labels}), self.folder / name)
+
+    def another(self, folder: str) -> Bench:
+        (self.folder / folder).mkdir()
+        return Bench(self.folder / folder)
 
     def run(self, *arguments: object) -> Result:
         return CliRunner().invoke(main, [str(argument) for argument in arguments])
@@ -60,6 +79,7 @@ class Bench:
             "data": "labels.parquet",
             "version": "2026-01",
             "mechanism": "rr_on_bins",
+            "ledger": self.named,
             **changes,
         }
         path = self.folder / f"{name}.yaml"
@@ -74,24 +94,129 @@ class Bench:
         return [e for e in read_entries(self.ledger) if kind in (None, e.kind)]
 
     def tamper(self, *statements: str) -> None:
-        """What the owner of the file can do to it on purpose."""
-        connection = sqlite3.connect(self.ledger)
+        """What the owner of the ledger can do to it on purpose."""
+        connection = self._connect()
         before = _rows(connection)
-        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-        for (trigger,) in triggers.fetchall():
-            connection.execute(f"DROP TRIGGER {trigger}")
+        self._drop_triggers(connection)
         for statement in statements:
             connection.execute(statement)
         assert _rows(connection) != before, "the statements changed nothing"
         connection.commit()
         connection.close()
 
+    def insert(self, entry: Entry) -> None:
+        """An entry that is written by hand."""
+        connection = self._connect()
+        values = (entry.number, entry.kind, entry.body, entry.previous, entry.hash)
+        connection.execute(self._insert, values)
+        connection.commit()
+        connection.close()
 
-def _rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    _insert = "INSERT INTO entries VALUES (?, ?, ?, ?, ?)"
+
+    def _connect(self):
+        return sqlite3.connect(self.ledger)
+
+    def _drop_triggers(self, connection) -> None:
+        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        for (trigger,) in triggers.fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+
+
+class PostgresBench(Bench):
+    """The same with a schema of its own in the server's database."""
+
+    _schemas = count()
+
+    def __init__(self, folder: Path, server: Server) -> None:
+        super().__init__(folder)
+        self.server, self.schema = server, f"ledger_{next(self._schemas)}"
+        self.ledger = server.url(self.schema)
+        self.named = server.url(self.schema, password="")  # which is in PGPASSWORD
+
+    def another(self, folder: str) -> Bench:
+        (self.folder / folder).mkdir()
+        return PostgresBench(self.folder / folder, self.server)
+
+    def run(self, *arguments: object) -> Result:
+        result = super().run(*arguments)
+        assert PASSWORD not in result.output + repr(result.exception)
+        return result
+
+    def owner(self):
+        """A connection of the owner of the ledger, without labeldp."""
+        return self._connect()
+
+    def require_no_password(self) -> None:
+        for path in self.folder.rglob("*"):
+            assert not path.is_file() or PASSWORD.encode() not in path.read_bytes(), path
+
+    _insert = "INSERT INTO entries VALUES (%s, %s, %s, %s, %s, 'by hand')"
+
+    def _connect(self):
+        connection = self.server.connect()
+        connection.execute(f"SET search_path = {self.schema}")
+        connection.autocommit = False
+        return connection
+
+    def _drop_triggers(self, connection) -> None:
+        for trigger, table in (
+            ("entries_stay", "entries"),
+            ("entries_follow", "entries"),
+            ("secret_stays", "secret"),
+        ):
+            connection.execute(f"DROP TRIGGER {trigger} ON {table}")
+
+
+BOTH_STORES = pytest.mark.parametrize("store", ["sqlite", "postgres"])
+
+
+def _rows(connection) -> list[tuple[object, ...]]:
     tables = ("entries", "secret")
     return [row for table in tables for row in connection.execute(f"SELECT * FROM {table}")]
 
 
+@pytest.fixture(scope="session")
+def _server():
+    folder = programs()
+    lacks = "no PostgreSQL" if folder is None else "no psycopg"
+    if folder is None or importlib.util.find_spec("psycopg") is None:
+        if os.environ.get("LABELDP_ALL"):
+            pytest.fail(f"{lacks}: see build/ledger/install.log")
+        pytest.skip(f"{lacks}: run tests/ledger/install, and pip install 'psycopg[binary]'")
+    server = Server(folder)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
 @pytest.fixture
-def bench(tmp_path: Path, known_noise: None) -> Bench:
-    return Bench(tmp_path)
+def server(_server, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    if not _server.is_running:  # after a test that failed
+        _server.start()
+    return _server
+
+
+@pytest.fixture
+def store():
+    return "sqlite"
+
+
+@pytest.fixture
+def bench(store, tmp_path, known_noise, request):
+    if store == "sqlite":
+        yield Bench(tmp_path)
+        return
+    bench = PostgresBench(tmp_path, request.getfixturevalue("server"))
+    yield bench
+    bench.require_no_password()
+
+
+@pytest.fixture
+def used(bench):
+    """Entries 0 (ledger), 1 (budget), 2 (spend) and 3 (prior)."""
+    bench.open_budget("1")
+    assert bench.compile().exit_code == 0
+    return bench

@@ -10,9 +10,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp_compile.label_key import columns_of
 from labeldp_compile.ledger import data_sets
 from labeldp_compile.prior import obtain
+from tests.ledger.conftest import BOTH_STORES
+
+pytestmark = BOTH_STORES
 
 
 def spent(bench):
@@ -128,9 +130,7 @@ def test_another_number_of_rows_is_noticed_even_where_nothing_is_read(bench):
 def test_a_plain_digest_of_the_data_is_not_kept(bench):
     bench.open_budget("1")
     assert bench.compile().exit_code == 0
-    other = (
-        type(bench)(bench.folder / "other") if (bench.folder / "other").mkdir() is None else None
-    )
+    other = bench.another("other")
     other.open_budget("1")
     assert other.compile().exit_code == 0
     one, two = (b.entries("prior")[0].facts["data_hmac"] for b in (bench, other))
@@ -190,13 +190,13 @@ def test_a_test_seed_is_refused(bench):
     [
         (", data_version: 2026-01", "", "a ledger needs data_version"),
         ("data_set: visits, ", "", "a ledger needs data_set"),
-        ("  ledger: budget.ledger\n", "", "say privacy.ledger, too"),
+        ("  ledger: LEDGER\n", "", "say privacy.ledger, too"),
         ("data_set: visits", "data_set: a/b", "expected letters"),
     ],
 )
 def test_specs_that_name_half_of_it(bench, old, new, message):
     path = bench.spec()
-    path.write_text(path.read_text().replace(old, new))
+    path.write_text(path.read_text().replace(old.replace("LEDGER", bench.named), new))
     result = bench.run("plan", path)
     assert result.exit_code == 2 and message in result.stderr
 
@@ -238,14 +238,43 @@ def test_twenty_compiles_at_once_never_go_over_budget(bench):
     assert len(bench.entries("spend")) == len(bench.entries("prior")) == 7
 
 
-@pytest.mark.parametrize(
-    ("key", "columns"),
-    [
-        ("a", {"a"}),
-        ('["a","b"]', {'["a","b"]', "a", "b"}),
-        ("7", {"7"}),
-        ("[" * 10**5, {"[" * 10**5}),
-    ],
-)
-def test_which_columns_a_key_of_the_ledger_may_name(key, columns):
-    assert columns_of(key) == columns
+AT_ONCE = """
+import os, sys
+from fractions import Fraction
+from labeldp_compile.ledger import OverBudgetError, PriorAccount, Question
+
+def pay(process):
+    names = {"data_set": "visits", "data_version": "first", "spec": "x", "command": "compile"}
+    facts = {"spec_digest": "0" * 64, "say": lambda line: None}
+    account = PriorAccount(sys.argv[1], **names, **facts)
+    for attempt in range(10):
+        question = Question("y", None, {"process": process, "attempt": attempt}, Fraction(1, 40))
+        try:
+            account.spend(question)
+        except OverBudgetError:
+            return attempt
+    return 10
+
+gate, opened = os.pipe()
+for process in range(20):
+    if os.fork() == 0:
+        os.close(opened)
+        os.read(gate, 1)  # ends when all are there
+        code = 99
+        try:
+            code = pay(process)
+        finally:
+            os._exit(code)  # whatever happens: a copy must not tidy up after threads it has not
+os.close(opened)
+print(*(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(20)))
+"""
+
+
+def test_twenty_processes_at_once_never_go_over_budget(bench):
+    bench.open_budget("0.505")
+    command = [sys.executable, "-c", AT_ONCE, str(bench.ledger)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    paid = [int(code) for code in done.stdout.split()]
+    assert len(paid) == 20 and sum(paid) == 20, done.stderr
+    assert spent(bench) == Fraction(1, 2) and len(bench.entries("spend")) == 20
+    assert bench.run("ledger", "verify", bench.ledger).exit_code == 0

@@ -8,23 +8,30 @@ import json
 import pytest
 
 from tests.old_files.unchanged import require_unchanged
-from tests.old_files.write_joint import FOLDER, joint_outputs_of
+from tests.old_files.write_joint import FOLDERS, HERE, joint_outputs_of
 
-MANIFEST = json.loads((FOLDER / "manifest.json").read_text("utf-8"))
+MANIFESTS = {
+    name: json.loads((HERE / name / "manifest.json").read_text("utf-8")) for name in FOLDERS
+}
+FILES = [(folder, name) for folder, names in FOLDERS.items() for name in names]
 
 
-@pytest.mark.parametrize("name", sorted(MANIFEST))
-def test_it_verifies_and_gives_the_same_private_labels(name):
-    path, entry = FOLDER / name, MANIFEST[name]
+@pytest.mark.parametrize(("folder", "name"), FILES)
+def test_it_verifies_and_gives_the_same_private_labels(folder, name):
+    path, entry = HERE / folder / f"{name}.onnx", MANIFESTS[folder][f"{name}.onnx"]
     report = require_unchanged(path, entry, joint_outputs_of(path, entry["labels"]))
-    assert report.certificate.format_version == "1.3"
+    assert report.certificate.format_version == {"joint_v1": "1.3", "joint_v2": "1.4"}[folder]
     assert report.certificate.label_columns == list(entry["labels"])
 
 
 def test_every_mechanism_is_there():
-    assert {path.name for path in FOLDER.glob("*.onnx")} == set(MANIFEST)
-    kinds = {name: type(entry["words"][0]) for name, entry in MANIFEST.items()}
-    assert kinds.pop("subsets.onnx") is int
-    assert set(kinds.values()) == {list}
-    assert all(len(set(map(str, entry["words"]))) > 3 for entry in MANIFEST.values())
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_500_000
+    for folder, manifest in MANIFESTS.items():
+        assert {path.name for path in (HERE / folder).glob("*.onnx")} == set(manifest)
+        kinds = {name: type(entry["words"][0]) for name, entry in manifest.items()}
+        assert kinds.pop("subsets.onnx", int) is int
+        assert set(kinds.values()) == {list}
+        assert all(len(set(map(str, entry["words"]))) > 3 for entry in manifest.values())
+        assert sum(path.stat().st_size for path in (HERE / folder).iterdir()) < 1_500_000
+    first, second = MANIFESTS.values()
+    for name, entry in second.items():  # the format changes no private label
+        assert entry["words"] == first[name]["words"]

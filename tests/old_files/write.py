@@ -1,7 +1,7 @@
-"""Write the artifacts of a new format version: ``python -m tests.old_files.write v2``.
+"""Write the artifacts of a new format version: ``python -m tests.old_files.write v3``.
 
-A file that exists is never touched: v1 holds what the compilers of that time wrote, and later
-versions must verify and run exactly those bytes. Specs that are new are added.
+A file that exists is never touched: v1 and v2 hold what the compilers of their time wrote, and
+later versions must verify and run exactly those bytes. Specs that are new are added.
 """
 
 import hashlib
@@ -90,6 +90,8 @@ def write_missing(
     """
     listed = folder / "manifest.json"
     manifest = json.loads(listed.read_text("utf-8")) if listed.exists() else {}
+    if all(f"{name}.onnx" in manifest for name in texts):
+        return
     for name, text in texts.items():
         if f"{name}.onnx" in manifest:
             continue

@@ -1,4 +1,6 @@
-"""Write artifacts of format 1.3, of several columns: ``python -m tests.old_files.write_joint``.
+"""Write artifacts of several columns: ``python -m tests.old_files.write_joint``.
+
+Tables are of format 1.3, and windows, since format 1.4, of that.
 
 A file that exists is never touched: later versions must verify and run exactly those bytes.
 """
@@ -10,7 +12,11 @@ from labeldp_runtime import Key, Randomizer
 from tests.helpers import joint_spec
 from tests.old_files.write import CONTEXT, COUNT, SECRET, fixed_words, labels_of, write_missing
 
-FOLDER = Path(__file__).parent / "joint_v1"
+HERE = Path(__file__).parent
+FOLDERS = {
+    "joint_v1": ["response", "top", "prior", "subsets", "large"],
+    "joint_v2": ["response", "top", "prior", "large"],  # windows, in format 1.4
+}
 _FALLING = "{kind: public, weights: [" + ", ".join(map(str, range(24, 0, -1))) + "]}"
 _SPECS = {
     "response": joint_spec(epsilon=1.5, real=True),
@@ -46,15 +52,16 @@ def _rows(drawn: object) -> list:
 
 
 def main() -> None:
-    """Compile every spec of which the folder holds no artifact yet."""
-    FOLDER.mkdir(exist_ok=True)
-    texts = {name: text.replace("name: joint", f"name: {name}") for name, text in _SPECS.items()}
+    """Compile every spec of which its folder holds no artifact yet."""
 
     def entry_of(path: Path, certificate: dict) -> dict:
         labels = columns_of(certificate)
         return {"labels": labels, **joint_outputs_of(path, labels)}
 
-    write_missing(FOLDER, texts, entry_of)
+    for folder, names in FOLDERS.items():
+        (HERE / folder).mkdir(exist_ok=True)
+        texts = {name: _SPECS[name].replace("name: joint", f"name: {name}") for name in names}
+        write_missing(HERE / folder, texts, entry_of)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Write artifacts of format 1.2, with sets of labels: ``python -m tests.old_files.write_sets``.
+"""Write artifacts with sets of labels: ``python -m tests.old_files.write_sets``.
+
+Tables are of format 1.2, and windows, since format 1.4, of that.
 
 A file that exists is never touched: later versions must verify and run exactly those bytes.
 """
@@ -10,7 +12,11 @@ from labeldp_runtime import Randomizer
 from tests.helpers import sets_spec
 from tests.old_files.write import labels_of, outputs_of, write_missing
 
-FOLDER = Path(__file__).parent / "sets_v1"
+HERE = Path(__file__).parent
+FOLDERS = {
+    "sets_v1": ["subsets", "design", "integers", "large"],
+    "sets_v2": ["large"],  # a window, in format 1.4
+}
 _TEXT = '{kind: categorical, values: [é, "e\\u0301", "", 日本, red, "red "]}'
 _LARGE = f"{-(2**63)}, {2**63 - 1}, {2**53 + 1}"
 _CODES = f"{{kind: categorical, values: [{_LARGE}, 0, 4, 5, 6, 7, 8, 9, 10, 11, 12]}}"
@@ -30,15 +36,16 @@ def members_of(path: Path) -> list[list]:
 
 
 def main() -> None:
-    """Compile every spec of which the folder holds no artifact yet."""
-    FOLDER.mkdir(exist_ok=True)
-    texts = {name: sets_spec(*spec, name) for name, spec in _SPECS.items()}
+    """Compile every spec of which its folder holds no artifact yet."""
 
     def entry_of(path: Path, certificate: dict) -> dict:
         labels = labels_of(certificate["label"]["domain"])
         return {"labels": labels, "members": members_of(path), **outputs_of(path, labels)}
 
-    write_missing(FOLDER, texts, entry_of)
+    for folder, names in FOLDERS.items():
+        (HERE / folder).mkdir(exist_ok=True)
+        texts = {name: sets_spec(*_SPECS[name], name) for name in names}
+        write_missing(HERE / folder, texts, entry_of)
 
 
 if __name__ == "__main__":

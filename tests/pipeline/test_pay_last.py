@@ -16,7 +16,7 @@ from labeldp_verify.report import Check, Report
 from labeldp_compile import assembly, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
-from labeldp_compile.ledger import prior_account, read_entries
+from labeldp_compile.ledger import read_entries, sqlite_store
 from labeldp_compile.prior import kept, obtain
 
 SPEC = """
@@ -218,7 +218,7 @@ def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered, monkeyp
     class Full:
         free = 1000
 
-    monkeypatch.setattr(prior_account.shutil, "disk_usage", lambda folder: Full)
+    monkeypatch.setattr(sqlite_store.shutil, "disk_usage", lambda folder: Full)
     result = ledgered.compile()
     assert result.exit_code == 2 and "nothing was spent" in result.stderr
     assert ledgered.spends() == 0

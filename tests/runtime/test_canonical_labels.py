@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.labels import as_label_array
+from labeldp_runtime.lookup import Lookup
 from labeldp_verify.artifact import write_index_model
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import missing_label
@@ -30,10 +31,11 @@ def both(domain, labels):
     if domain.kind == "categorical" and domain.is_text:
         kind = "string"
     array = as_label_array(labels, kind, missing_label(domain))
+    known = Lookup(domain.values) if kind == "string" else missing_label(domain)
     entropy = np.zeros((len(array), 2) if domain.words_per_label == 2 else len(array), np.uint64)
     feeds = {"label": array, "entropy": entropy}
     rows = session_of(write_index_model(domain)).run(None, feeds)[0]
-    return canonical_labels(domain.to_json())(array), rows
+    return canonical_labels(domain.to_json())(as_label_array(labels, kind, known)), rows
 
 
 near_the_range = st.one_of(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from labeldp_runtime.canonical import canonical_labels
 from labeldp_runtime.columns import read_labels
+from labeldp_runtime.lookup import Lookup
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import missing_label
 
@@ -23,6 +24,7 @@ DOMAINS = {
     "string": [CategoricalDomain(("red", "grün", "", "3", "red\0"), "grün")],
 }
 CASES = [(c, element) for c in CONTAINERS for element in DOMAINS if c.fits(element)]
+CASES += [(c, "codes") for c in CONTAINERS if c.fits("string")]  # of text, as randomizers read it
 ENDS = [2**63 - 1, -(2**63)]  # of int64
 OURS = str(Path(labeldp_runtime.__file__).parent)
 ELEMENTS = str(Path(OURS) / "elements.py")
@@ -58,8 +60,13 @@ def the_way(read):
 )
 def test_one_label(container, element):
     base = [container.values[i % len(container.values)] for i in (0, 1, 2, 0, 3, 1)]
-    missing = missing_label(DOMAINS[element][0])
-    canonicals = [canonical_labels(domain.to_json()) for domain in DOMAINS[element]]
+    codes, element = element == "codes", "string" if element == "codes" else element
+    domains = DOMAINS[element]
+    missing = Lookup(domains[0].values) if codes else missing_label(domains[0])
+    if element == "string" and not codes:
+        canonicals = [lambda texts: Lookup(domains[0].values).codes(texts.tolist())]
+    else:
+        canonicals = [canonical_labels(domain.to_json()) for domain in domains]
 
     def read(values):
         with warnings.catch_warnings():  # numpy warns when such a column is made
@@ -105,6 +112,8 @@ def test_numbers_keep_their_value(labels, expected):
 
 def test_text_is_itself():
     labels = ["red", HostileText("grün"), "red\0", "a\ud800", b"red", np.str_("red")]
+    known = Lookup(["a?", "red", "grün", "red\0"])
+    assert read_labels(labels, "string", known)[0].tolist() == [1, 2, 3, 0, 4, 1]
     expected = ["red", "grün", "red\0", "a?", "", "red"]
     found = read_labels(labels, "string", "")[0].tolist()
     assert found == expected

@@ -19,6 +19,8 @@ from labeldp_runtime import (
     UnsupportedFormatError,
 )
 from labeldp_runtime import artifact_file as artifact_module
+from labeldp_runtime import policy as policy_module
+from labeldp_verify import check_bytes
 
 from tests.helpers import INTEGER_SPEC, compile_text
 from tests.runtime.test_randomizer import with_checksum, with_metadata
@@ -81,6 +83,27 @@ def test_a_file_that_does_not_verify_is_refused_unless_it_is_pinned():
         Randomizer(with_checksum(appended), require=Policy())
 
 
+def test_the_same_bytes_are_verified_once_a_process(monkeypatch):
+    monkeypatch.setattr(policy_module, "_VERIFIED", set())
+    checked = []
+
+    def counted(data):
+        checked.append(data)
+        return check_bytes(data)
+
+    monkeypatch.setattr("labeldp_verify.check_bytes", counted)
+    forged = rebuilt(MODEL, lambda c: c["exact"].update(realised_ratio="1"))
+    for data, times in ((MODEL, 1), (forged, 2)):  # what is refused is never remembered
+        for _ in range(2):
+            try:
+                Randomizer(data, require=Policy())
+            except PolicyError:
+                assert data is forged
+        assert checked.count(data) == times
+    Randomizer(MODEL, require=Policy(sha256=DIGEST))
+    assert len(checked) == 3
+
+
 def test_nothing_is_executed_before_the_file_is_admitted(monkeypatch):
     def forbidden(*_, **__):
         raise AssertionError("a session was opened")
@@ -101,6 +124,7 @@ def test_a_pinned_file_without_the_claims_is_refused():
 
 def test_without_the_verifier_only_a_digest_will_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "labeldp_verify", None)
+    monkeypatch.setattr(policy_module, "_VERIFIED", set())
     for policy in (Policy(), Policy(max_epsilon=1), Policy(name="example")):
         with pytest.raises(MissingExtraError, match=r"pip install \./verifier"):
             Randomizer(MODEL, require=policy)

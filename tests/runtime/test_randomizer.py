@@ -3,8 +3,10 @@
 import hashlib
 import json
 import multiprocessing
+import ssl
 from array import array
 from collections import Counter, deque
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import numpy as np
@@ -18,6 +20,7 @@ from labeldp_runtime import (
     Randomizer,
     RuntimeArtifactError,
     UnsupportedFormatError,
+    entropy,
 )
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.randomizer import CHUNK
@@ -73,23 +76,70 @@ def test_words_are_fresh_in_every_call_and_chunk(randomizer):
     assert not np.array_equal(chunks[1], chunks[2])
 
 
-def _words_of_a_child(queue):
-    queue.put(random_words(64).tolist())
+def _words_of_a_child(queue, count):
+    queue.put(random_words(count)[-64:].tolist())
+
+
+FEW_AND_MANY = [64, 1 << 14]  # by Python's own call, and by OpenSSL's without the lock
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_forked_child_never_repeats_its_parents_words():
-    random_words(8)
+@pytest.mark.parametrize("count", FEW_AND_MANY)
+def test_a_forked_child_never_repeats_its_parents_words(count):
+    random_words(count)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    children = [context.Process(target=_words_of_a_child, args=(queue,)) for _ in range(3)]
+    children = [context.Process(target=_words_of_a_child, args=(queue, count)) for _ in range(3)]
     for child in children:
         child.start()
-    streams = [queue.get() for _ in children] + [random_words(64).tolist()]
+    streams = [queue.get() for _ in children] + [random_words(count)[-64:].tolist()]
     for child in children:
         child.join()
     words = [word for stream in streams for word in stream]
     assert len(set(words)) == len(words)
+
+
+@pytest.mark.parametrize("count", FEW_AND_MANY)
+@pytest.mark.parametrize("shown", [True, False])
+def test_words_are_uniform_and_another_in_every_place(count, shown, monkeypatch):
+    if not shown:  # a Python whose build hides OpenSSL's own function
+        monkeypatch.setattr(entropy, "_fill", None)
+    words = random_words(count // 2, 2)
+    assert words.shape == (count // 2, 2) and words.dtype == np.uint64
+    assert len(np.unique(words)) == count
+    ones = np.unpackbits(words.view(np.uint8)).mean()
+    assert abs(ones - 0.5) < 6 * 0.5 / (64 * count) ** 0.5
+    assert random_words(0).shape == (0,)
+
+
+def test_many_words_are_drawn_in_parts_and_without_the_lock(monkeypatch):
+    if entropy._fill is None:
+        pytest.skip("this Python does not show OpenSSL's own function")
+    calls = []
+
+    def fill(place, size):
+        calls.append(size)
+        return own(place, size)
+
+    own = entropy._fill
+    monkeypatch.setattr(entropy, "_fill", fill)
+    monkeypatch.setattr(entropy, "_MOST", 5_000)
+    monkeypatch.setattr(entropy.ssl, "RAND_bytes", None)
+    words = random_words(12_000)
+    assert calls == [40_000, 40_000, 16_000]
+    assert len(np.unique(words)) == 12_000
+
+
+def test_without_random_bytes_there_are_no_words(monkeypatch):
+    monkeypatch.setattr(entropy, "_fill", lambda place, size: 0)
+    with pytest.raises(ssl.SSLError):
+        random_words(1 << 14)
+
+
+def test_threads_draw_words_of_their_own():
+    with ThreadPoolExecutor(8) as threads:
+        drawn = list(threads.map(random_words, [1 << 13] * 32))
+    assert len(np.unique(np.concatenate(drawn))) == 32 << 13
 
 
 def test_given_words_give_the_same_labels_however_they_are_chunked(randomizer):

@@ -109,9 +109,9 @@ def test_products_against_materialised_vertices(x64, scaling):
 
 def test_memory_of_the_gram_method():
     params, rows, _ = setting(dtype=np.float32)
-    whole = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).leaves)
+    whole = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).dense)
     gram = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).gram())
-    real = 4 * (sum(leaf.size for leaf in whole) + gram.size)
+    real = 4 * (whole.size + gram.size)
     size = sum(leaf.size for leaf in jax.tree.leaves(params))
     assert gram_bytes(ROWS, CLASSES, size) == real
 
@@ -170,7 +170,8 @@ def test_the_certificate_is_true_wherever_it_stops(x64, how):
         assert not bool(found.certified)
 
 
-def test_float32_reaches_a_percent():
+@pytest.mark.parametrize("pairwise_steps", [0, 2000])
+def test_float32_reaches_a_percent(pairwise_steps):
     """As in training: float32, noise far above the signal, many more vertices than dimensions."""
     rng = np.random.default_rng(0)
     vertices = rng.normal(size=(200, 40)).astype(np.float32)
@@ -180,14 +181,38 @@ def test_float32_reaches_a_percent():
             jnp.asarray(vertices @ vertices.T),
             jnp.asarray(vertices @ target),
             tolerance=1e-2,
-            max_iterations=2000,
+            max_iterations=20 if pairwise_steps == 0 else 0,
+            pairwise_steps=pairwise_steps,
         )
     )()
     assert bool(found.certified)
     expected = reference(vertices.astype(float), target.astype(float))
     error = np.linalg.norm(vertices.T @ found.coefficients - expected)
     assert error <= 1e-2 * np.linalg.norm(expected)
-    assert int(found.iterations) <= 20
+
+
+def test_the_interior_point_goes_on_where_pairwise_steps_end(x64):
+    """A target inside the hull, so that many vertices take part."""
+    rng = np.random.default_rng(3)
+    vertices = rng.normal(size=(60, 30))
+    target = vertices.mean(axis=0)
+    run = jax.jit(
+        lambda most, steps: solve_simplex_qp(
+            jnp.asarray(vertices @ vertices.T),
+            jnp.asarray(vertices @ target),
+            tolerance=1e-5,
+            max_iterations=most,
+            pairwise_steps=steps,
+        ),
+        static_argnums=(0, 1),
+    )
+    begun, ended = run(0, 5), run(50, 5)
+    assert not bool(begun.certified)
+    assert int(begun.iterations) == 5
+    assert bool(ended.certified)
+    assert int(ended.iterations) > 5
+    error = np.linalg.norm(vertices.T @ ended.coefficients - target)
+    assert error <= 1e-5 * np.linalg.norm(target) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

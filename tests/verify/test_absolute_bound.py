@@ -95,5 +95,5 @@ def test_what_is_no_problem_is_refused():
     ):
         with pytest.raises(ValueError, match="weights must be"):
             absolute_dual_is_feasible(labels, weights, growth, alpha)
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="equally many"):
         absolute_dual_is_feasible(labels, [1, 1], Fraction(2), alpha[:1])

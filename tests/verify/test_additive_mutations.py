@@ -136,9 +136,7 @@ def test_changed_and_exchanged_entries_fail(model):
     assert names <= {"tables", "rows", "privacy", "utility", "claims", "whole file"}
 
 
-@pytest.mark.parametrize(
-    "name", ["noise_shift", "shape_start_1", "shape_column_shift", "zero_block"]
-)
+@pytest.mark.parametrize("name", ["noise_shift", "shape_column_shift", "shape_starts", "spacing"])
 def test_constants_that_follow_from_others_cannot_differ(model, name):
     assert failed_step(with_constant(model, name, lambda value: value + 1)) in {
         "tables",
@@ -159,11 +157,15 @@ def test_single_byte_flips_fail(model):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("zero_block", lambda _: 0),
-        ("zero_block", lambda _: 1),
-        ("zero_block", lambda _: -5),
-        ("zero_block", lambda _: 2**62),
-        ("zero_block", lambda _: 2**63 - 1),
+        ("shape_starts", lambda a: a[:0]),
+        ("shape_starts", lambda a: a[:2]),
+        ("shape_starts", lambda a: a[1:]),
+        ("shape_starts", lambda a: np.append(a, a)),
+        ("low", lambda x: x + 0.5),
+        ("high", lambda _: np.inf),
+        ("high", lambda _: np.nan),
+        ("high", lambda _: 2.0**53),
+        ("spacing", lambda _: 1.5),
         ("period", lambda _: 2**62),
         ("period", lambda _: 0),
         ("period", lambda _: -8),

@@ -44,10 +44,10 @@ def forged(randomizer, certificate, change=lambda c: None, domain=DOMAIN):
     return write_model(domain, randomizer, value)
 
 
-def test_a_file_without_groups_is_of_format_1_0():
+def test_a_file_without_groups_is_of_format_1_4():
     model = write(DOMAIN, some_windows()[0], Fraction(2), loss="squared")
     stated = certificate_of(model)
-    assert stated["format_version"] == "1.0"
+    assert stated["format_version"] == "1.4"
     assert "groups" not in stated
     assert certificate_of(write_grouped(grouped()))["format_version"] == "1.1"
 

@@ -92,7 +92,8 @@ def failed(artifact, change):
 def test_the_honest_files_verify(honest, equal):
     for artifact in (honest, equal):
         assert failed(artifact, lambda c: None) is None
-        assert artifact.certificate.format_version == "1.3"
+        assert artifact.certificate.format_version == "1.4"
+        assert failed(artifact, lambda c: c.update(format_version="1.3")) is None
         assert artifact.certificate.label.column is None
     columns = honest.certificate.joint.columns
     assert [c.name for c in columns] == ["sold", "value", "code"]
@@ -162,7 +163,7 @@ def test_columns_are_claimed_of_joint_labels_only(equal):
     stated = equal.certificate.to_json()["joint"]
     for loss in ("zero_one", "sum"):
         changed = copy.deepcopy(single.certificate.to_json())
-        changed["joint"], changed["format_version"] = stated, "1.3"
+        changed["joint"], changed["format_version"] = stated, "1.4"
         changed["utility"]["loss"] = loss
         model = write_model(single.decoded.domain, single.randomizer, changed)
         assert not check_bytes(model).ok

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.lower_bound import Quadratic, dual_is_feasible
+from labeldp_verify.analysis.lower_bound import dual_is_feasible, is_nonnegative, root_steps
 
 
 def minimum_of_f(labels, weights, epsilon, alpha, beta):
@@ -95,8 +95,7 @@ def test_labels_without_weight_have_linear_pieces():
     ("a", "b", "c"), [(1, -3, 2), (7, 1, -900), (1, 0, -2), (3, -(10**9), 5), (1, -2, 1), (1, 0, 1)]
 )
 def test_root_steps_enclose_the_changes_of_sign(a, b, c):
-    q = Quadratic(a, b, c)
-    steps = q.root_steps()
+    steps = root_steps(a, b, c)
     roots = np.roots([a, b, c])
     if b * b - 4 * a * c <= 0:
         assert steps == []
@@ -104,15 +103,21 @@ def test_root_steps_enclose_the_changes_of_sign(a, b, c):
     for step, root in zip(steps, sorted(roots.real), strict=True):
         assert step - 1e-6 * abs(root) <= root <= step + 1 + 1e-6 * abs(root)
     low, high = steps
-    assert q.at(low) >= 0 >= q.at(low + 1) or low == high
-    assert q.at(high) <= 0 <= q.at(high + 1) or low == high
+
+    def at(n):
+        return (a * n + b) * n + c
+
+    assert at(low) >= 0 >= at(low + 1) or low == high
+    assert at(high) <= 0 <= at(high + 1) or low == high
 
 
 def test_quadratics_on_intervals():
-    q = Quadratic(1, -4, 3)  # negative between 1 and 3
-    assert q.is_nonnegative(3, None) and q.is_nonnegative(None, 1) and q.is_nonnegative(5, 9)
-    assert not q.is_nonnegative(None, None) and not q.is_nonnegative(0, 4)
-    assert not q.is_nonnegative(2, None)
-    line = Quadratic(0, 1, 0)
-    assert line.is_nonnegative(0, None) and not line.is_nonnegative(None, 5)
-    assert not line.is_nonnegative(-1, 5) and line.is_nonnegative(0, 5)
+    def holds(first, last, coefficients=(1, -4, 3)):  # negative between 1 and 3
+        return is_nonnegative(*coefficients, first, last)
+
+    assert holds(3, None) and holds(None, 1) and holds(5, 9)
+    assert not holds(None, None) and not holds(0, 4)
+    assert not holds(2, None)
+    line = (0, 1, 0)
+    assert holds(0, None, line) and not holds(None, 5, line)
+    assert not holds(-1, 5, line) and holds(0, 5, line)

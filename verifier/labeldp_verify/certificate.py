@@ -12,6 +12,7 @@ import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -436,11 +437,11 @@ def rational(text: str) -> Fraction:
     return number
 
 
-def decimal(text: Any) -> Fraction:
-    """A decimal number of bounded length and exponent; ValueError for anything else."""
+def decimal(text: Any) -> Decimal:
+    """A decimal number of bounded length and exponent, exact; ValueError for anything else."""
     if not isinstance(text, str) or not DECIMAL.fullmatch(text):
         raise ValueError("not a decimal number")
-    return Fraction(text)
+    return Decimal(text)
 
 
 def _plain(value: Any) -> Any:

@@ -39,7 +39,7 @@ def check_composition(certificate: Certificate, randomizer: Randomizer, ratio: F
         "composition names another dominating pair",
     )
     for row in at:
-        delta, epsilon = decimal(row.delta), decimal(row.epsilon)
+        delta, epsilon = Fraction(decimal(row.delta)), Fraction(decimal(row.epsilon))
         demand(epsilon >= 0, "composition states a negative ε")
         # L·ε₂ has no end as a decimal: it may be rounded up.
         demand(epsilon <= pure * _ROUNDED_UP, "composition states more than without δ")

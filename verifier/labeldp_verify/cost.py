@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -18,13 +19,18 @@ from labeldp_verify.certificate import Certificate
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer
 from labeldp_verify.wire import count_fields
 
+WINDOWS = ("window", "grouped_window")  # forms
 _FIELD = 4e-6, 450.0  # seconds and bytes of a field of the protobuf
 _SCAN_SHARE = 4  # walking over the fields may take a quarter of the budget
 _PART = 1.5e-6, 160.0  # of a list, an object, or an item of one, in JSON
+# Of labels: those of windows are taken together, those of other forms one by one.
 _LABEL = {"squared": 120e-6, "absolute": 140e-6, "zero_one": 60e-6}
 _OTHER_LABEL, _LABEL_BYTES = 200e-6, 3000.0
-_REAL_LABEL = 120e-6  # more
-_DUAL = {"squared": 220e-6, "absolute": 180e-6, "zero_one": 40e-6}
+_WINDOW_LABEL, _WINDOW_LABEL_BYTES = 8e-6, 800.0
+_LONG_WINDOW_LABEL = 60e-6  # where outputs have many digits, and their squares twice as many
+_REAL_LABEL = 16e-6  # more
+_TABLE = 4e-3  # of a table, however few labels there are
+_DUAL = {"squared": 60e-6, "absolute": 20e-6, "zero_one": 10e-6}
 # Of the entries of constants, by form: segments are fractions, most others are integers.
 _ENTRY = {"window": 2.5e-6, "grouped_window": 2.5e-6, "table": 3e-6, "additive": 5e-6}
 _SEGMENT = 20e-6
@@ -65,19 +71,23 @@ def charge_labels(certificate: Certificate) -> None:
     duals = certificate.optimality is not None
     if groups is not None:
         duals = any(table.optimality is not None for table in groups.tables)
-    each = seconds_a_label(loss, str(domain.get("kind")), duals=duals)
+    windows = certificate.form in WINDOWS
+    each = seconds_a_label(loss, str(domain.get("kind")), duals=duals, windows=windows)
     stated = _columns(domain) or [domain]
     bits = max(_bits(one.get(key)) for one in stated for key in ("min", "max"))
     what = f"{k:,} labels" if groups is None else f"{k:,} labels of {tables:,} groups"
-    charge(what, seconds=k * each * _longer(bits), bytes=k * (_LABEL_BYTES + 2 * bits))
+    held = _WINDOW_LABEL_BYTES if windows else _LABEL_BYTES
+    seconds = k * each * _longer(bits) + tables * _TABLE
+    charge(what, seconds=seconds, bytes=k * (held + 2 * bits))
     if certificate.composition is not None:
         charge("what a user pays for several labels", seconds=_COMPOSITION)
     charge("the running graph", seconds=_EXECUTION)
 
 
-def seconds_a_label(loss: str, kind: str, *, duals: bool) -> float:
+def seconds_a_label(loss: str, kind: str, *, duals: bool, windows: bool) -> float:
     """Of checking one label of one table, for a kind of domain; ``duals`` prove a lower bound."""
-    each = _LABEL.get(loss, _OTHER_LABEL) + (_REAL_LABEL if kind == "real" else 0)
+    each = _WINDOW_LABEL if windows else _LABEL.get(loss, _OTHER_LABEL)
+    each += _REAL_LABEL if kind == "real" else 0
     return each + (_DUAL.get(loss, 0) if duals else 0)
 
 
@@ -107,17 +117,22 @@ def charge_outputs(randomizer: Randomizer, labels: int) -> None:
         return
     bits = max(max(v.numerator.bit_length(), v.denominator.bit_length()) for v in exact)
     items = labels + len(exact)
+    each = _LONG_WINDOW_LABEL if randomizer.form in WINDOWS else _OTHER_LABEL
     charge(
         f"{items:,} labels and outputs with numbers of {bits:,} bits",
-        seconds=items * _OTHER_LABEL * (_longer(2 * bits) - 1),
+        seconds=items * each * (_longer(2 * bits) - 1),
         bytes=items * 2 * bits,
     )
 
 
-def charge_duals(duals: Sequence[Fraction], weights: Sequence[int], loss: str) -> None:
-    """The lower bound, where dual values or weights have many digits."""
+def charge_duals(sides: Sequence[Sequence[Decimal]], weights: Sequence[int], loss: str) -> None:
+    """The lower bound, where dual values or weights have many digits, or very different ones."""
     labels = len(weights)
-    bits = max(max(abs(x.numerator), x.denominator).bit_length() for x in duals)
+    stated = [number for side in sides for number in side if number]
+    lowest = min((number.as_tuple().exponent for number in stated), default=0)
+    highest = max((number.adjusted() for number in stated), default=0)
+    assert isinstance(lowest, int)  # of a finite number
+    bits = math.ceil((max(highest, 0) - min(lowest, 0) + 1) * math.log2(10))
     bits += 8 * max(weights).bit_length()  # every label's slope is divided by their sum
     charge(
         f"dual values for {labels:,} labels, in numbers of {bits:,} bits",

@@ -254,9 +254,8 @@ def _column_for_rows(
         return rows + np.int64(domain.min), rows
     if isinstance(domain, CategoricalDomain):
         return np.array(domain.values, dtype=object if domain.is_text else np.int64)[rows], rows
-    labels = np.array([float(y) for y in domain.labels()])[rows]
-    pairs = zip(labels.tolist(), second.tolist(), strict=True)
-    return labels, np.array([domain.index(y, w) for y, w in pairs], dtype=np.int64)
+    labels = np.array(domain.grid())[rows]
+    return labels, domain.indices(labels, second)
 
 
 def _outside(domain: Domain) -> tuple[Feed, NDArray[np.int64]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
@@ -18,6 +19,7 @@ from labeldp_verify.analysis.lower_bound import (
 from labeldp_verify.certificate import Certificate, Optimality, decimal, rational
 from labeldp_verify.cost import charge_duals
 from labeldp_verify.forms import Domain
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.report import agree, demand
 
 BOUND_FIELDS = ("utility.loss_lower_bound", "utility.certified_gap", "exact.loss_lower_bound")
@@ -29,9 +31,7 @@ OVER = {
 }
 
 
-def check_optimality(
-    certificate: Certificate, domain: Domain, biases: list[Fraction] | None
-) -> str:
+def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumbers | None) -> str:
     """Prove the bound from the dual values, and what was found in words.
 
     ``biases`` [k] are the randomizer's own; None for categories and sets. Raises CheckFailedError.
@@ -50,13 +50,14 @@ def check_optimality(
     # Slopes and biases speak of numbers; with categories, and sets, there are none.
     classes = biases is None
     demand(not classes or rule.kind == "any", "categories have no bias")
-    labels = [Fraction(0) if classes else Fraction(y) for y in domain.labels()]
+    labels = ExactNumbers.of([0] * domain.size if classes else domain.exact_labels())
     _demand_in_class(rule, labels, biases)
     counts = {len(stated.alpha), len(stated.beta)}
     demand(counts == {len(labels)}, "the dual values are not one a label")
-    alpha, beta = ([decimal(text) for text in side] for side in (stated.alpha, stated.beta))
-    charge_duals((*alpha, *beta), weights, loss)
-    demand(loss == "squared" or not any(beta), f"a bound on the {loss} loss has no slopes")
+    alpha, beta = _read_duals(stated, weights, loss)
+    demand(
+        loss == "squared" or not any(beta.numerators), f"a bound on the {loss} loss has no slopes"
+    )
     upper = exp_bounds(rational(certificate.exact.epsilon_label))[1]
     if loss == "absolute":
         feasible = absolute_dual_is_feasible(labels, weights, upper, alpha)
@@ -71,9 +72,13 @@ def check_optimality(
     agree(certificate, "utility.loss_lower_bound", float(bound))
     objective = rational(certificate.exact.noisy_label_loss or "")
     if rule.kind == "penalty":
-        objective = penalised(stated, objective, _mean_square(biases or [], weights))
+        square = Fraction(0) if biases is None else biases.mean_square(weights)
+        objective = penalised(stated, objective, square)
     # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
-    hair = sum(abs(b * d) for b, d in zip(beta, biases or [], strict=not classes))
+    hair = Fraction(0)
+    if biases is not None:
+        products = abs(beta.numerators * biases.numerators)
+        hair = ExactNumbers(products, beta.unit * biases.unit).total()
     demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
     gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
     agree(certificate, "utility.certified_gap", gap)
@@ -87,11 +92,21 @@ def penalised(stated: Optimality | None, loss: Fraction, mean_square: Fraction) 
     return loss + rational(stated.amount) * mean_square
 
 
-def _demand_in_class(rule: BiasRule, labels: list[Fraction], biases: list[Fraction] | None) -> None:
+def _read_duals(
+    stated: Optimality, weights: Sequence[int], loss: str
+) -> tuple[ExactNumbers, ExactNumbers]:
+    """α and β [k], each over one denominator, if the budget allows for so many digits."""
+    sides = [[decimal(text) for text in side] for side in (stated.alpha, stated.beta)]
+    charge_duals(sides, weights, loss)
+    alpha, beta = map(ExactNumbers.of, sides)
+    return alpha, beta
+
+
+def _demand_in_class(rule: BiasRule, labels: ExactNumbers, biases: ExactNumbers | None) -> None:
     """The randomizer itself must belong to the class that it is compared with."""
     if rule.kind == "any" or biases is None:
         return
-    largest = max(map(abs, biases))
+    largest = biases.largest()
     if rule.kind == "max":
         demand(largest <= rule.amount, "the bias is larger than its budget")
     if rule.kind == "unbiased":
@@ -99,9 +114,3 @@ def _demand_in_class(rule: BiasRule, labels: list[Fraction], biases: list[Fracti
             largest <= unbiased_tolerance(labels),
             "the bound is over unbiased randomizers, and this one is biased",
         )
-
-
-def _mean_square(biases: list[Fraction], weights: list[int]) -> Fraction:
-    """Σ prior·bias²."""
-    pairs = zip(weights, biases, strict=True)
-    return sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)

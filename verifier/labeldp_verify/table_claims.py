@@ -13,9 +13,10 @@ from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, rational
 from labeldp_verify.cost import charge_outputs
 from labeldp_verify.forms import Domain, JointDomain, Randomizer, are_numbers
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.joint_claims import SUM, check_joint
 from labeldp_verify.optimality import check_optimality
-from labeldp_verify.report import agree, demand, short, up_to
+from labeldp_verify.report import CheckFailedError, agree, demand, short, up_to
 from labeldp_verify.sets_claims import check_sets
 
 MAX_EPSILON = 60
@@ -33,13 +34,13 @@ class Use:
     """
 
     loss: tuple[Fraction, Fraction]
-    biases: list[Fraction] | None
+    biases: ExactNumbers | None
     mean_square: Fraction
 
     @property
     def largest_bias(self) -> Fraction | None:
         """Max |bias|."""
-        return None if self.biases is None else max(map(abs, self.biases))
+        return None if self.biases is None else self.biases.largest()
 
 
 class TableClaims:
@@ -95,21 +96,21 @@ class TableClaims:
         demand(not uniform or len(set(weights)) == 1, "the prior is not uniform, as it claims")
         demand(loss in LOSSES, f"the loss {short(loss)} is unknown")
         charge_outputs(self.randomizer, domain.size)
-        biases: list[Fraction] | None = None
-        square, astray = Fraction(0), strays(domain)
+        biases: ExactNumbers | None = None
+        square, astray, labels = Fraction(0), strays(domain), domain.exact_labels()
         if are_numbers(domain, self.randomizer):
-            biases = self.analysis.biases(domain.labels(), astray)
-            pairs = zip(weights, biases, strict=True)
-            square = sum((w * b * b for w, b in pairs), Fraction(0)) / sum(weights)
+            biases = self.analysis.biases(labels, astray)
+            square = biases.mean_square(weights)
         if certificate.utility.biases is not None:
-            demand(biases is not None, "categories and sets have no bias")
-            agree(certificate, "utility.biases", [float(b) for b in biases or []])
+            if biases is None:
+                raise CheckFailedError("categories and sets have no bias")
+            agree(certificate, "utility.biases", biases.floats())
         agree(certificate, "utility.output_rounding", float(self.analysis.output_rounding()))
         if isinstance(domain, JointDomain) and loss == SUM:
             total = check_joint(certificate, domain, self.randomizer)
             bounds = total, total
         else:
-            bounds = self.analysis.expected_loss(domain.labels(), weights, loss, astray)
+            bounds = self.analysis.expected_loss(labels, weights, loss, astray)
         self.use = Use(bounds, biases, square)
         return agree_on_use(certificate, bounds, self.use.largest_bias, square)
 

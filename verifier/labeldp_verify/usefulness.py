@@ -167,7 +167,7 @@ def _of_numbers(
     belief: tuple[tuple[float, float], ...],
     unbiased: bool,
 ) -> Usefulness:
-    labels = domain.labels()
+    labels = domain.exact_labels()
     shown = sample(len(labels), _SAMPLE)
     y, shares = np.array([float(labels[i]) for i in shown]), prior[shown]
     mean, square = analyse(randomizer).moments()

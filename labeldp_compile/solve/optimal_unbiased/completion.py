@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from labeldp_compile.solve.optimal_unbiased.intervals import Floats
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.windows import Columns
-
-_MOST_CELLS = 4_000_000  # labels × outputs, beyond which it is not tried
 
 
 def complete(problem: Problem, columns: Columns, alpha: Floats, beta: Floats) -> Floats:
@@ -24,19 +22,43 @@ def complete(problem: Problem, columns: Columns, alpha: Floats, beta: Floats) ->
         problem: the problem. columns: the mechanism. alpha, beta: [k] multipliers.
     """
     k, m = problem.k, len(columns)
-    cuts = np.unique(np.concatenate([[0], columns.intervals.first, columns.intervals.last + 1]))
+    first, last, values = columns.intervals.first, columns.intervals.last, columns.values
+    cuts = np.unique(np.concatenate([[0], first, last + 1]))
     starts = cuts[cuts < k]
-    if m == 0 or starts.size == k or k * m > _MOST_CELLS:
+    if m == 0 or starts.size == k or any((np.diff(a) < 0).any() for a in (first, last, values)):
         return alpha
-    v, index = columns.values, np.arange(k)[:, None]
-    level = 0.5 * problem.prior[:, None] * (v - problem.labels[:, None]) ** 2 - beta[:, None] * v
-    inside = (index >= columns.intervals.first) & (index <= columns.intervals.last)
-    least = np.where(inside, level, -np.inf).max(axis=1)
-    most = np.where(inside, np.inf, level).min(axis=1)
+    least, most = _range(problem, columns, beta)
     done = alpha.copy()
-    for i, j in zip(starts, np.append(starts[1:], k), strict=True):
+    stops = np.append(starts[1:], k)
+    for i, j in zip(starts[stops - starts > 1], stops[stops - starts > 1], strict=True):
         room = float((most[i:j] - least[i:j]).sum())
-        if j - i > 1 and np.isfinite(room) and room > 0:
+        if np.isfinite(room) and room > 0:
             share = float(alpha[i:j].sum() - least[i:j].sum()) / room
             done[i:j] = least[i:j] + share * (most[i:j] - least[i:j])
     return done
+
+
+def _range(problem: Problem, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
+    """[k] the least α_y for which h_y <= 0 on the outputs of the window, the most for >= 0 beyond.
+
+    h_y + α_y is convex: its greatest value in a window is at one of the window's ends, its least
+    beyond at the outputs next to the window or to its own minimum.
+    """
+    v, m, label = columns.values, len(columns), np.arange(problem.k)
+    begin = np.searchsorted(columns.intervals.last, label)
+    end = np.searchsorted(columns.intervals.first, label, side="right") - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bottom = np.searchsorted(v, np.nan_to_num(problem.labels + beta / problem.prior))
+
+    def level(output: Ints) -> Floats:
+        u = v[np.clip(output, 0, m - 1)]
+        return np.asarray(0.5 * problem.prior * (u - problem.labels) ** 2 - beta * u)
+
+    has_some = begin <= end
+    least = np.where(has_some, np.maximum(level(begin), level(end)), -np.inf)
+    below, above = np.minimum(begin, end + 1) - 1, np.maximum(end, begin - 1) + 1
+    most = np.full(problem.k, np.inf)
+    for output in (below, above, 0 * below, np.full(problem.k, m - 1), bottom - 1, bottom):
+        outside = (output >= 0) & (output < m) & ((output <= below) | (output >= above))
+        most = np.where(outside, np.minimum(most, level(output)), most)
+    return least, most

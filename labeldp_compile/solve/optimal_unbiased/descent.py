@@ -1,4 +1,4 @@
-"""Many labels, no bias: level by level from a coarse optimum, until the gap is certified.
+"""Many labels: level by level from a coarse optimum, until the gap is certified.
 
 Each level starts an interior point from the level above it, close enough that it needs few steps
 (`interior_point`). As a coarse solution is one of all labels up to second order, each is tried as
@@ -19,14 +19,22 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
     Ints,
+    join,
     neighbourhood,
+    no_intervals,
 )
-from labeldp_compile.solve.optimal_unbiased.levels import Level, coarsen, moved_along
+from labeldp_compile.solve.optimal_unbiased.levels import (
+    Level,
+    coarsen,
+    moved_along,
+    predicted_means,
+)
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.search import Found, Progress, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     ExtraLine,
+    column_means,
     extra_line,
     place_windows,
     placed_loss,
@@ -39,16 +47,23 @@ _RADIUS = 1  # of the neighbourhood of the predicted path, in labels
 _COLD_RADIUS = 2  # where a cone program starts from nothing
 _ACCURACY = 1e-3  # of a level, relative to the gap that is wanted
 _ROUGH = 1e-7  # of levels too coarse to be tried as solutions
+_PRICINGS = 2  # rounds of further intervals on the last level
 _TRIED = 500  # groups from which a level may be the solution of all labels
 
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    """Of one level, in the problem's own units: its outputs and its multipliers [k]."""
+    """Of one level, in the problem's own units: outputs, means [k] and multipliers [k]."""
 
     line: ExtraLine
+    means: Floats
     alpha: Floats
     beta: Floats
+
+    def scaled(self, unit: float, low: float) -> tuple[ExtraLine, Floats, Floats, Floats]:
+        """The same in other units."""
+        line = _scaled(self.line, unit, low)
+        return line, self.means / unit, self.alpha / unit**2, self.beta / unit
 
 
 def descend(
@@ -60,7 +75,7 @@ def descend(
     """Solve to a certified relative gap of ``tolerance``, or as near as rounding lets.
 
     Args:
-        problem: unbiased, of more than `COARSEST` labels.
+        problem: of more than `COARSEST` labels; a penalty of bias must not be 0.
         solve: solves the coarsest level from nothing.
         tolerance: relative gap. progress: told a line per step.
     """
@@ -68,73 +83,92 @@ def descend(
     while levels[-1].problem.k > COARSEST:
         levels.append(coarsen(levels[-1].problem))
     coarsest = solve(levels[-1].problem)
-    solution = _Solution(coarsest.line, coarsest.bound.alpha, coarsest.bound.beta)
-    unit = _unit(problem, solution.line)
+    bound = coarsest.bound
+    solution = _Solution(coarsest.line, coarsest.means, bound.alpha, bound.beta)
+    means = predicted_means(levels[-1].problem, solution.means, problem.labels)
+    unit = _unit(problem, solution.line, problem.allowed(means))
     search = Search(problem.scaled(unit), tolerance, progress)
     for place in range(len(levels) - 2, -1, -1):
         fine = levels[place].problem
-        solution = _solved(levels[place + 1], fine, solution, tolerance, progress)
-        if fine.k < _TRIED and place:
+        tried = fine.k >= _TRIED or place == 0
+        accuracy = _ACCURACY * tolerance if tried else _ROUGH
+        guess = _moved(levels[place + 1], fine, solution)
+        solution = _solved(fine, guess, no_intervals(), accuracy, progress)
+        if not tried or place == 0:
             continue
-        alpha, beta = _of_all(levels[: place + 1], solution)
-        line = _scaled(solution.line, unit, problem.low)
-        search.offer(line, search.problem.labels, alpha / unit**2, beta / unit)
+        whole = solution
+        for above, below in reversed(list(pairwise(levels[: place + 1]))):
+            whole = _moved(below, above.problem, whole)
+        line, means, alpha, beta = whole.scaled(unit, problem.low)
+        search.offer(line, means, alpha, beta)
         if search.gap <= tolerance:
             return search.found(unit)
-    line = _scaled(solution.line, unit, problem.low)
-    active = window_columns(line, place_windows(line, search.problem.labels), problem.low)
-    search.finish(active, solution.alpha / unit**2, solution.beta / unit)
+    _finish(search, unit, solution, accuracy)
     return search.found(unit)
 
 
-def _unit(problem: Problem, line: ExtraLine) -> float:
-    """The unit in which the loss is about 1/2."""
-    starts = place_windows(line, problem.labels)
+def _finish(search: Search, unit: float, solution: _Solution, accuracy: float) -> None:
+    """On all labels: price and add, until the gap is certified or nothing more helps."""
+    problem, missing = search.problem, no_intervals()
+    for turn in range(_PRICINGS + 1):
+        line, means, alpha, beta = solution.scaled(unit, problem.low)
+        active = window_columns(line, place_windows(line, means), problem.low)
+        search.offer_columns(active, means, alpha, beta)
+        new = search.missing(alpha, beta)
+        if search.gap <= search.tolerance or not len(new) or turn == _PRICINGS:
+            break
+        missing = join(problem.k, missing, neighbourhood(new, problem.k, _RADIUS))
+        plain = problem.scaled(1.0 / unit)
+        solution = _solved(plain, solution, missing, accuracy, search.progress)
+    if search.gap > search.tolerance:
+        search.finish(active, alpha, beta)
+
+
+def _moved(coarse: Level, fine: Problem, solution: _Solution) -> _Solution:
+    """The solution of groups as a guess of that of the labels in them."""
+    means = fine.allowed(predicted_means(coarse.problem, solution.means, fine.labels))
+    alpha, beta = moved_along(coarse.problem, fine, coarse.group, solution.alpha, solution.beta)
+    return _Solution(solution.line, means, alpha, beta)
+
+
+def _unit(problem: Problem, line: ExtraLine, means: Floats) -> float:
+    """The unit in which the objective is about 1/2."""
+    starts = place_windows(line, means)
     loss = placed_loss(line, starts, problem.labels, problem.prior, problem.low)
-    return float(np.sqrt(2.0 * loss))
+    return float(np.sqrt(2.0 * (loss + problem.penalty(means))))
 
 
 def _scaled(line: ExtraLine, unit: float, low: float) -> ExtraLine:
     return extra_line(line.values / unit, line.weights, low)
 
 
-def _of_all(levels: list[Level], solution: _Solution) -> tuple[Floats, Floats]:
-    """The multipliers of all labels from those of the last of the levels."""
-    alpha, beta = solution.alpha, solution.beta
-    for finer, coarse in reversed(list(pairwise(levels))):
-        alpha, beta = moved_along(coarse.problem, finer.problem, coarse.group, alpha, beta)
-    return alpha, beta
-
-
 def _solved(
-    coarse: Level, fine: Problem, solution: _Solution, tolerance: float, progress: Progress
+    fine: Problem, guess: _Solution, further: Intervals, accuracy: float, progress: Progress
 ) -> _Solution:
-    """A level from the solution of the coarser one."""
+    """A level from a guess, over the intervals near its path and further ones."""
     k, low = fine.k, fine.low
-    unit = _unit(fine, solution.line)
-    problem, line = fine.scaled(unit), _scaled(solution.line, unit, low)
-    path = window_columns(line, place_windows(line, problem.labels), low)
-    alpha, beta = moved_along(coarse.problem, fine, coarse.group, solution.alpha, solution.beta)
-    near = neighbourhood(path.intervals, k, _RADIUS)
+    unit = _unit(fine, guess.line, guess.means)
+    problem, line = fine.scaled(unit), _scaled(guess.line, unit, low)
+    path = window_columns(line, place_windows(line, guess.means / unit), low)
+    near = join(k, neighbourhood(path.intervals, k, _RADIUS), further)
     weights = np.zeros(len(near))
     weights[_positions(near, path.intervals, k)] = path.weights
-    accuracy = _ACCURACY * tolerance
-    if k < _TRIED:
-        accuracy = max(accuracy, _ROUGH)
-    found = solve_near(problem, near, weights, alpha / unit**2, beta / unit, accuracy)
+    alpha, beta = guess.alpha / unit**2, guess.beta / unit
+    found = solve_near(problem, near, weights, alpha, beta, accuracy)
     if found is not None:
         progress(f"level of {k} labels: {len(near)} intervals, {found.steps} steps")
         columns, alpha, beta = found.columns, found.alpha, found.beta
     else:
-        wide = neighbourhood(path.intervals, k, _COLD_RADIUS)
+        wide = join(k, neighbourhood(path.intervals, k, _COLD_RADIUS), further)
         cones = solve_cones(problem, wide, accuracy)
         progress(f"level of {k} labels: {len(wide)} intervals, {cones.status.lower()}")
         columns, alpha, beta = Columns(wide, cones.weights, cones.values), cones.alpha, cones.beta
     # As windows: exact means, at most two outputs a label.
     line = extra_line(columns.values, columns.weights, low)
-    columns = window_columns(line, place_windows(line, problem.labels), low)
+    means = problem.allowed(column_means(columns, k, low))
+    columns = window_columns(line, place_windows(line, means), low)
     line = extra_line(columns.values * unit, columns.weights, low)
-    return _Solution(line, alpha * unit**2, beta * unit)
+    return _Solution(line, means * unit, alpha * unit**2, beta * unit)
 
 
 def _positions(among: Intervals, some: Intervals, k: int) -> Ints:

@@ -15,13 +15,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
+from labeldp_compile.solve.optimal_unbiased.bias_barrier import BACK, bias_barrier, reach
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
 from labeldp_compile.solve.optimal_unbiased.newton_matrix import NewtonMatrix
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
     from_prefix,
     objective,
+    per_label,
     quadratics,
     to_prefix,
 )
@@ -30,7 +33,6 @@ from labeldp_compile.solve.optimal_unbiased.windows import Columns
 _STEPS = 60
 _GAP = 1e-6  # of the start: what its slacks and weights are taken to be short of
 _LEAST_SLACK = 1e-9  # of the start, where the loss is about 1/2
-_BACK = 0.99  # of the way to the boundary
 _STATIONARY = 1e-7  # residual of Σ g·S = 1 and Σ g·v·S = y
 _STUCK = 1e-3  # steps shorter than this lead nowhere
 _PATIENCE = 3
@@ -62,10 +64,10 @@ def solve_near(
     beta: Floats,
     tolerance: float,
 ) -> InteriorPoint | None:
-    """Solve over the given intervals only, without a bias budget.
+    """Solve over the given intervals only.
 
     Args:
-        problem: in units in which the loss is about 1/2.
+        problem: in units in which the loss is about 1/2; a penalty of bias must not be 0.
         intervals: the columns, among them a feasible mechanism.
         weights: [m] guessed high entries g >= 0. alpha, beta: [k] guessed multipliers.
         tolerance: gap at which to stop.
@@ -86,13 +88,15 @@ class _Method:
         self._across = self._quad.operator
         self._back = self._across.T.tocsr()
         self._gain = objective(problem)
-        self._matrix = NewtonMatrix(self._across)
+        self._each = per_label(problem.k, problem.low)
+        self._matrix = NewtonMatrix(sparse.vstack([self._across, self._each], "csr"))
         self._x = np.concatenate([to_prefix(alpha, problem.low), to_prefix(beta, problem.low)])
         touch, _ = self._touch(self._x)
         centre = _GAP / weights.size
         slack = np.minimum(centre / np.maximum(weights, 1e-300), np.maximum(touch, _GAP))
         self._slack = np.maximum(np.maximum(touch, slack), _LEAST_SLACK)
         self._weights = np.maximum(weights, centre / self._slack)
+        self._barrier = bias_barrier(problem, self._each @ self._x[problem.k :], centre)
 
     def _touch(self, x: Floats) -> tuple[Floats, Floats]:
         """[m] t_I(x) and the output values."""
@@ -107,8 +111,9 @@ class _Method:
         steps = stuck = 0
         while True:
             touch, values = self._touch(self._x)
-            gap = float(self._weights @ self._slack)
+            gap = float(self._weights @ self._slack) + self._barrier.gap()
             unmet = self._gain - self._pull(self._weights, values)
+            unmet[self._problem.k :] += self._each.T @ self._barrier.slope()
             if not (np.isfinite(gap) and np.isfinite(unmet).all()):
                 return None
             if gap <= tolerance and float(np.abs(unmet).max()) <= _STATIONARY:
@@ -138,36 +143,49 @@ class _Method:
 
     def _advance(self, touch: Floats, values: Floats, unmet: Floats) -> float:
         """One step; returns its length."""
-        k, weights, slack = self._problem.k, self._weights, self._slack
+        k, weights, slack, barrier = (
+            self._problem.k,
+            self._weights,
+            self._slack,
+            self._barrier,
+        )
         ratio = weights / slack
         missed = touch - slack
         across = ratio * values
-        solve = self._matrix.factored(ratio, across, across * values + weights / self._quad.mass)
+        none = np.zeros(k)
+        solve = self._matrix.factored(
+            np.concatenate([ratio, none]),
+            np.concatenate([across, none]),
+            np.concatenate([across * values + weights / self._quad.mass, barrier.curvature()]),
+        )
 
-        def direction(target: Floats) -> tuple[Floats, Floats, Floats]:
-            """Moves of x, slacks and weights towards slack·weight = slack·weight + target."""
-            x = solve(unmet - self._pull(target / slack - ratio * missed, values))
+        def direction(target: Floats, aim: Floats) -> tuple[Floats, Floats, Floats]:
+            """Moves of x, slacks and weights, which add ``target`` to slack times weight."""
+            right = unmet - self._pull(target / slack - ratio * missed, values)
+            right[k:] += self._each.T @ aim
+            x = solve(right)
             fall = self._across @ x[:k] + values * (self._across @ x[k:])
             slacks = missed - fall
             return x, slacks, (target - weights * slacks) / slack
 
-        gap = float(weights @ slack)
-        _, slacks, moves = direction(-weights * slack)
-        reach, reach_weights = _reach(slack, slacks), _reach(weights, moves)
-        ahead = float((weights + reach_weights * moves) @ (slack + reach * slacks))
-        centre = gap / weights.size * min(max(ahead / gap, 0.0) ** 3, 1.0)
+        def reaches(x: Floats, slacks: Floats, moves: Floats) -> tuple[float, float]:
+            ours = barrier.move(self._each @ x[k:])
+            return min(ours[0], reach(slack, slacks)), min(ours[1], reach(weights, moves))
+
+        gap = float(weights @ slack) + barrier.gap()
+        x, slacks, moves = direction(-weights * slack, barrier.aim(0.0, 0.0))
+        primal, dual = reaches(x, slacks, moves)
+        ahead = float((weights + dual * moves) @ (slack + primal * slacks))
+        ahead += barrier.ahead(primal, dual)
+        count = weights.size + barrier.size
+        centre = gap / count * min(max(ahead / gap, 0.0) ** 3, 1.0)
         # A short predictor says little of the curvature (Colombo and Gondzio, 2008).
-        trust = min(reach, reach_weights) ** 2
-        x, slacks, moves = direction(centre - weights * slack - trust * slacks * moves)
-        reach, reach_weights = _BACK * _reach(slack, slacks), _BACK * _reach(weights, moves)
-        self._x = self._x + reach * x
-        self._slack = slack + reach * slacks
-        self._weights = weights + reach_weights * moves
-        return max(reach, reach_weights)
-
-
-def _reach(values: Floats, moves: Floats) -> float:
-    """The longest step, at most 1 / _BACK, that keeps all values from being negative."""
-    falling = moves < 0
-    longest = float((-values[falling] / moves[falling]).min(initial=1.0 / _BACK))
-    return min(longest, 1.0 / _BACK)
+        trust = min(primal, dual) ** 2
+        target = centre - weights * slack - trust * slacks * moves
+        x, slacks, moves = direction(target, barrier.aim(centre, trust))
+        primal, dual = (BACK * length for length in reaches(x, slacks, moves))
+        barrier.step(primal, dual)
+        self._x = self._x + primal * x
+        self._slack = slack + primal * slacks
+        self._weights = weights + dual * moves
+        return max(primal, dual)

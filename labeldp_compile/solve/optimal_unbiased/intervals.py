@@ -51,6 +51,12 @@ def join(k: int, *sets: Intervals) -> Intervals:
     )
 
 
+def no_intervals() -> Intervals:
+    """Return none."""
+    nothing = np.zeros(0, np.int64)
+    return Intervals(nothing, nothing)
+
+
 def all_intervals(k: int) -> Intervals:
     """Return all k(k+1)/2 intervals of ``k`` labels."""
     first, last = np.triu_indices(k)

@@ -57,6 +57,11 @@ def coarsen(problem: Problem) -> Level:
     return Level(Problem(labels, prior, problem.low, problem.bias), group.astype(np.int64))
 
 
+def predicted_means(coarse: Problem, means: Floats, labels: Floats) -> Floats:
+    """Return the means of other labels between those of neighbours: the bias is interpolated."""
+    return labels + np.interp(labels, coarse.labels, means - coarse.labels)
+
+
 def moved_along(
     coarse: Problem, fine: Problem, group: Ints, alpha: Floats, beta: Floats
 ) -> tuple[Floats, Floats]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.solve.optimal_unbiased.certificate import prove
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
+from labeldp_compile.solve.optimal_unbiased.levels import predicted_means
 from labeldp_compile.solve.optimal_unbiased.problem import (
     BiasBudget,
     Problem,
@@ -17,7 +18,7 @@ from labeldp_compile.solve.optimal_unbiased.problem import (
     deciding_labels,
     reference_losses,
 )
-from labeldp_compile.solve.optimal_unbiased.refine import predicted_means, refine
+from labeldp_compile.solve.optimal_unbiased.refine import refine
 from labeldp_compile.solve.optimal_unbiased.windows import (
     ExtraLine,
     extra_line,

@@ -14,7 +14,6 @@ import numpy as np
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
 from labeldp_compile.solve.optimal_unbiased.descent import COARSEST, descend
 from labeldp_compile.solve.optimal_unbiased.intervals import (
-    Floats,
     Intervals,
     all_intervals,
     join,
@@ -22,6 +21,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
     prefixes_and_suffixes,
     singletons,
 )
+from labeldp_compile.solve.optimal_unbiased.levels import predicted_means
 from labeldp_compile.solve.optimal_unbiased.problem import (
     Problem,
     merge_neighbours,
@@ -58,7 +58,7 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Found:
     first = search.found(unit)
     if search.gap <= tolerance:
         return first
-    if problem.bias.unbiased and problem.k > COARSEST:
+    if problem.k > COARSEST and problem.bias.penalty != 0.0:
         start = functools.partial(refine, tolerance=_EXACT, progress=progress)
         return first.better(descend(problem, start, tolerance, progress))
     sizes = [problem.k]
@@ -88,11 +88,6 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Found:
     search = Search(problem.scaled(unit), tolerance, progress)
     search.run(columns)
     return first.better(search.found(unit))
-
-
-def predicted_means(coarse: Problem, means: Floats, labels: Floats) -> Floats:
-    """Return the means of other labels between those of neighbours: the bias is interpolated."""
-    return labels + np.interp(labels, coarse.labels, means - coarse.labels)
 
 
 def _worth_trying(problem: Problem, path: Intervals, scale: float) -> Intervals:

@@ -17,6 +17,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
     both_runs,
     join,
     neighbourhood,
+    no_intervals,
     no_runs,
     singletons,
 )
@@ -123,11 +124,11 @@ class Search:
         if response > ends * (1.0 + 1e-9) or not problem.bias.unbiased:
             return
         columns, alpha, beta = response_point(problem)
-        self._offer(columns, problem.labels, alpha, beta)
+        self.offer_columns(columns, problem.labels, alpha, beta)
         polished = polish(problem, columns, problem.labels, alpha, beta)
         if polished is None:
             return
-        self._offer(polished.columns, problem.labels, polished.alpha, polished.beta)
+        self.offer_columns(polished.columns, problem.labels, polished.alpha, polished.beta)
         if self.tolerance < self.gap < _PROMISING:
             self._newton_rounds(polished.columns, polished.alpha, polished.beta)
 
@@ -137,7 +138,7 @@ class Search:
         Args:
             active: the columns in use. alpha, beta: [k] multipliers.
         """
-        found = self._newton_rounds(active, alpha, beta)
+        found = self._newton_rounds(self._thick(active, _SLIVER), alpha, beta)
         if self.gap > max(self.tolerance, _GOOD):
             near = join(self.problem.k, active.intervals, found)
             self.run(neighbourhood(near, self.problem.k, _WIDE))
@@ -176,7 +177,10 @@ class Search:
         line = extra_line(values, weights, low)
         means = problem.allowed(column_means(found, problem.k, low))
         columns = window_columns(line, place_windows(line, means), low)
-        self._offer(columns, means, cones.alpha, cones.beta)
+        self.offer_columns(columns, means, cones.alpha, cones.beta)
+        return self._thick(columns, sliver)
+
+    def _thick(self, columns: Columns, sliver: float) -> Columns:
         keep = columns.weights > sliver * self._spacing(columns.intervals)
         return Columns(columns.intervals.take(keep), columns.weights[keep], columns.values[keep])
 
@@ -216,6 +220,10 @@ class Search:
             np.concatenate([line.values[before[low]], line.values[after[high]]]),
         )
 
+    def missing(self, alpha: Floats, beta: Floats) -> Intervals:
+        """Return the intervals that violate multipliers [k] by more than the gap allows."""
+        return self._missing(alpha, beta, True)[0]
+
     def _missing(self, alpha: Floats, beta: Floats, every: bool) -> tuple[Intervals, Runs]:
         """Return the subsets that violate the dual point by more than the gap allows."""
         problem, k, low = self.problem, self.problem.k, self.problem.low
@@ -225,7 +233,7 @@ class Search:
     def _newton_rounds(self, active: Columns, alpha: Floats, beta: Floats) -> Intervals:
         """Polish, price and add; return what was priced out on the way."""
         problem, k, low = self.problem, self.problem.k, self.problem.low
-        missing = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        missing = no_intervals()
         means, idle = self.means, 0
         for _ in range(_PRICINGS):
             polished = polish(problem, active, means, alpha, beta)
@@ -233,7 +241,7 @@ class Search:
                 break
             active, alpha, beta = polished.columns, polished.alpha, polished.beta
             means = problem.allowed(column_means(active, k, low))
-            idle = 0 if self._offer(active, means, alpha, beta) else idle + 1
+            idle = 0 if self.offer_columns(active, means, alpha, beta) else idle + 1
             new, _ = self._missing(alpha, beta, False)
             if self.gap <= self.tolerance or len(new) == 0 or idle == _IDLE:
                 break
@@ -241,13 +249,18 @@ class Search:
             active = _enlarge(active, new, k)
         return missing
 
-    def _offer(self, columns: Columns, means: Floats, alpha: Floats, beta: Floats) -> bool:
-        """Repair a primal and a dual point, keep each if it is the best; say whether one was."""
+    def offer_columns(self, columns: Columns, means: Floats, alpha: Floats, beta: Floats) -> bool:
+        """Repair a primal and a dual point, keep each if it is the best; say whether one was.
+
+        Args:
+            columns: the mechanism. means: [k] wanted means. alpha, beta: [k] multipliers.
+        """
         problem, low = self.problem, self.problem.low
         before = self.bound.value, self.loss
-        split = complete(problem, columns, alpha, beta)
-        if split is not alpha:
-            self._offer_bound(split, beta)
+        for used in (columns, self._thick(columns, _SLIVER)):
+            split = complete(problem, used, alpha, beta)
+            if split is not alpha:
+                self._offer_bound(split, beta)
         if len(columns) < 2:
             self._offer_bound(alpha, beta)
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.strays import strays
@@ -156,7 +155,8 @@ def measure(
     bias = utility.largest_bias
     domain, variance = named.domain, None
     if are_numbers(domain, artifact.randomizer):
-        variance = float(_mean(analyse(artifact.randomizer).variances(), prior.weights))
+        variances = analyse(artifact.randomizer).variances()
+        variance = float(variances.weighted(prior.weights) / sum(prior.weights))
     found, groups = artifact.decoded, None
     if by_group is not None:
         groups = _measure_groups(named, by_group, artifact, spec_digest, insecure)
@@ -212,9 +212,3 @@ def _measure_groups(
 def rounded(number: float) -> float:
     """For comparisons in which the rounding of integers must not decide."""
     return float(f"{number:.{_DIGITS}g}")
-
-
-def _mean(numbers: list[Fraction], weights: list[int]) -> Fraction:
-    """Under the prior."""
-    total = sum((w * x for w, x in zip(weights, numbers, strict=True) if w), Fraction(0))
-    return total / sum(weights)

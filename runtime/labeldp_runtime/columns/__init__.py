@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
-from labeldp_runtime.labels import as_label_array
+from labeldp_runtime.labels import Missing, as_label_array
 
 _PLAIN = (np.ndarray, list, tuple)
 
-Like = Callable[[NDArray[Any]], Any]
+Private = NDArray[Any] | Texts
+Like = Callable[[Private], Any]
 
 
 def read_labels(
-    values: Any, element_type: str, missing: str | int | float
+    values: Any, element_type: str, missing: Missing
 ) -> tuple[NDArray[Any], Like | None]:
     """Labels [n] as the artifact takes them, and how to make private labels like ``values``.
 
@@ -37,7 +39,7 @@ def read_labels(
     )
 
 
-def read_group_column(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
+def read_group_column(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
     """Groups [n] as ``int64``, ``string`` or ``float64``; ``missing`` stands in for nulls, and for
     what is no integer of 64 bits (no text, no number).
 
@@ -48,7 +50,7 @@ def read_group_column(values: Any, element_type: str, missing: str | int | float
         found, _ = read_labels(values, element_type, missing)
         return found
     reader = plain if library is None else library
-    integers: NDArray[np.int64] = reader.integers(values, int(missing))
+    integers: NDArray[np.int64] = reader.integers(values, missing)
     return integers
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.columns.plain import WANTED, integer_ids, null_id
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids
-from labeldp_runtime.labels import as_label_array, from_objects
+from labeldp_runtime.labels import Missing, as_label_array, from_objects, with_missing
 
 
 def is_column(values: Any) -> bool:
@@ -20,7 +23,7 @@ def is_column(values: Any) -> bool:
     return isinstance(values, pa.Array | pa.ChunkedArray)
 
 
-def labels(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
+def labels(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
     """Labels [n]; nulls become ``missing``. Raises LabelError for a type that does not fit."""
     kind = values.type
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -30,16 +33,24 @@ def labels(values: Any, element_type: str, missing: str | int | float) -> NDArra
         raise LabelError(f"expected {wanted} as labels, got {kind}")
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     parts = [_of_chunk(chunk, element_type, missing) for chunk in chunks]
-    return np.concatenate([from_objects([], element_type, missing), *parts])
+    return parts[0] if len(parts) == 1 else np.concatenate([_none(element_type, missing), *parts])
 
 
-def like(values: Any, private: NDArray[Any]) -> Any:
+def like(values: Any, private: NDArray[Any] | Texts) -> Any:
     """Private labels [n] as an array, or in the chunks of ``values``."""
-    kind = {"f": pa.float64(), "i": pa.int64()}.get(private.dtype.kind, pa.string())
+    if isinstance(private, Texts):
+        texts = pa.array(private.entries, type=pa.string())
+        return _in_chunks(values, private.codes, pa.string(), texts.take)
+    kind = pa.float64() if private.dtype.kind == "f" else pa.int64()
+    return _in_chunks(values, private, kind, lambda part: part)
+
+
+def _in_chunks(values: Any, private: NDArray[Any], kind: Any, made: Callable[[Any], Any]) -> Any:
+    """What is ``made`` of private labels [n], as an array or in the chunks of ``values``."""
     if not isinstance(values, pa.ChunkedArray):
-        return pa.array(private, type=kind)
-    ends = np.cumsum([0, *map(len, values.chunks)])
-    parts = [pa.array(private[ends[i] : ends[i + 1]], type=kind) for i in range(len(ends) - 1)]
+        return made(pa.array(private))
+    ends = accumulate(map(len, values.chunks), initial=0)
+    parts = [made(pa.array(private[a:b])) for a, b in pairwise(ends)]
     return pa.chunked_array(parts, type=kind)
 
 
@@ -51,6 +62,10 @@ def of_numbers(numbers: NDArray[Any]) -> Any:
     kind = pa.float64() if numbers.dtype.kind == "f" else pa.int64()
     bare = np.ascontiguousarray(numbers, kind.to_pandas_dtype())
     return pa.Array.from_buffers(kind, len(bare), [None, pa.py_buffer(bare)])
+
+
+def _none(element_type: str, missing: Missing) -> NDArray[Any]:
+    return from_objects([], element_type, missing)
 
 
 def integers(values: Any, missing: int) -> NDArray[np.int64]:
@@ -128,7 +143,7 @@ def _is(kind: Any, name: str) -> bool:
     return str(kind) == name
 
 
-def _of_chunk(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
+def _of_chunk(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
     """Labels [n]. Which way is taken depends on the type, and never on whether there are nulls."""
     kind = values.type
     if pa.types.is_null(kind):
@@ -144,8 +159,7 @@ def _of_chunk(values: Any, element_type: str, missing: str | int | float) -> NDA
             cells = [cell.decode(errors="replace") for cell in cells]
         return by_entries(encoded, from_objects([*cells, None], element_type, missing))
     array = as_label_array(_whatever_is_null(values), element_type, missing)
-    array[_nulls(values)] = missing
-    return array
+    return with_missing(array, _nulls(values), missing)
 
 
 def distinct(values: Any) -> Any:
@@ -172,7 +186,7 @@ def _whatever_is_null(values: Any) -> NDArray[Any]:
     calls.
     """
     data = values.buffers()[1]
-    if data is None:
+    if data is None or not len(values):
         return np.zeros(len(values), dtype=np.int64)
     if pa.types.is_boolean(values.type):
         return _bits(data, values)

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import LabelError
 from labeldp_runtime.ids import Ids
-from labeldp_runtime.labels import as_label_array, from_objects
+from labeldp_runtime.labels import Missing, as_label_array, from_objects, with_missing
 
 
 def is_column(values: Any) -> bool:
@@ -25,7 +26,7 @@ def aligned(labels: Any, ids: Any) -> bool:
     return not both or bool(labels.index.equals(ids.index))
 
 
-def labels(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
+def labels(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
     """Labels [n]; NaN, None and pd.NA become ``missing``.
 
     What objects and categories are was found out by pandas from the values themselves: such a
@@ -56,18 +57,20 @@ def labels(values: Any, element_type: str, missing: str | int | float) -> NDArra
     if number is None or number.kind not in "biuf":
         raise LabelError(f"a pandas column of type {kind} cannot hold the labels")
     array = as_label_array(values.to_numpy(number, na_value=0), element_type, missing)
-    array[values.isna().to_numpy()] = missing
-    return array
+    return with_missing(array, values.isna().to_numpy(), missing)
 
 
-def like(values: Any, private: NDArray[Any]) -> Any:
+def like(values: Any, private: NDArray[Any] | Texts) -> Any:
     """Private labels [n] as a Series with the index and the name of ``values``, if it is one."""
+    if isinstance(private, Texts):
+        if not isinstance(values, pd.Series):
+            return private.array()
+        kind = values.dtype if isinstance(values.dtype, pd.StringDtype) else None
+        entries = pd.Series(private.entries.tolist(), dtype=kind).array  # of text, or objects
+        return pd.Series(entries.take(private.codes), index=values.index, name=values.name)
     if not isinstance(values, pd.Series):
         return private
-    numbers = private.dtype.kind in "if"
-    kind = values.dtype if isinstance(values.dtype, pd.StringDtype) and not numbers else None
-    data = private if numbers else private.tolist()
-    return pd.Series(data, index=values.index, name=values.name, dtype=kind)
+    return pd.Series(private, index=values.index, name=values.name)
 
 
 def integers(values: Any, missing: int) -> NDArray[np.int64]:

@@ -8,10 +8,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import Ids
-from labeldp_runtime.labels import as_label_array, from_objects
+from labeldp_runtime.labels import Missing, as_label_array, from_objects, with_missing
+from labeldp_runtime.lookup import Lookup
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
@@ -27,7 +29,7 @@ _NUMPY_INTEGERS = (
 )
 
 
-def labels(values: Any, element_type: str, missing: str | int | float) -> NDArray[Any]:
+def labels(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
     """Labels [n]; nulls become ``missing``. Raises LabelError for a type that does not fit."""
     kind = values.dtype
     text, undeclared = isinstance(kind, _TEXT), kind in (pl.Null, pl.Object)
@@ -35,6 +37,8 @@ def labels(values: Any, element_type: str, missing: str | int | float) -> NDArra
     if not (undeclared or (text if element_type == "string" else number)):
         wanted = "text" if element_type == "string" else "numbers"
         raise LabelError(f"expected {wanted} as labels, got {kind}")
+    if text and isinstance(missing, Lookup):
+        return _codes(values, missing)
     if text:
         return from_objects(values.cast(pl.String).to_list(), element_type, missing)
     if not (kind in _NUMPY_INTEGERS or kind.is_float() or kind == pl.Boolean):
@@ -42,15 +46,33 @@ def labels(values: Any, element_type: str, missing: str | int | float) -> NDArra
         return from_objects(values.to_list(), element_type, missing)
     filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
     array = as_label_array(filled, element_type, missing)
-    array[values.is_null().to_numpy()] = missing
-    return array
+    return with_missing(array, values.is_null().to_numpy(), missing)
 
 
-def like(values: Any, private: NDArray[Any]) -> Any:
+def like(values: Any, private: NDArray[Any] | Texts) -> Any:
     """Private labels [n] as a Series with the name of ``values``."""
-    if private.dtype.kind in "if":
-        return pl.Series(values.name, private)
-    return pl.Series(values.name, private.tolist(), dtype=pl.String)
+    if isinstance(private, Texts):
+        entries = pl.Series(values.name, private.entries.tolist(), dtype=pl.String)
+        return entries.gather(private.codes)
+    return pl.Series(values.name, private)
+
+
+def _codes(values: Any, lookup: Lookup) -> NDArray[np.int64]:
+    """Codes [n] of texts, or of categories, of which each that occurs is read once."""
+    if values.dtype == pl.String:
+        if "polars" not in lookup.kept:
+            lookup.kept["polars"] = pl.Enum(lookup.texts)
+        places = values.cast(lookup.kept["polars"], strict=False).to_physical()
+        found: NDArray[np.int64] = places.cast(pl.Int64).fill_null(lookup.other).to_numpy()
+        return found
+    numbers = values.to_physical()
+    own = pl.Series(np.flatnonzero(numbers.is_first_distinct().to_numpy()))
+    codes = lookup.codes(values.gather(own).cast(pl.String).to_list())
+    beyond = int(numbers.max() or 0) + 1  # stands for nulls
+    of_number = np.full(beyond + 1, lookup.other, dtype=np.int64)
+    of_number[numbers.gather(own).fill_null(beyond).to_numpy()] = codes
+    in_order: NDArray[np.int64] = of_number[numbers.fill_null(beyond).to_numpy()]
+    return in_order
 
 
 def integers(values: Any, missing: int) -> NDArray[np.int64]:

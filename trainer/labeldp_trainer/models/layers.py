@@ -88,11 +88,10 @@ def _conv_as_product(w: Array, x: Array, stride: int) -> Array:
     around = [(m // 2, m - m // 2) for m in missing]
     padded = jnp.pad(x, [(0, 0), *around, (0, 0)])
     spans = [(n - 1) * stride + 1 for n in outputs]
-    patches = [
-        padded[:, i : i + spans[0] : stride, j : j + spans[1] : stride]
-        for i in range(size)
-        for j in range(size)
-    ]
+    # First along rows, then along columns: the gradient adds up 2·size slices, not size².
+    wide = [padded[:, :, j : j + spans[1] : stride] for j in range(size)]
+    rows = jnp.concatenate(wide, axis=-1)
+    patches = [rows[:, i : i + spans[0] : stride] for i in range(size)]
     return jnp.concatenate(patches, axis=-1) @ w.reshape(-1, w.shape[-1])
 
 

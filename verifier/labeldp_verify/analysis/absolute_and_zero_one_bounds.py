@@ -28,6 +28,8 @@ from fractions import Fraction
 from itertools import accumulate
 from math import lcm
 
+from labeldp_verify.forms.exact_numbers import ExactNumbers
+
 
 def absolute_dual_is_feasible(
     labels: Sequence[Fraction],
@@ -43,32 +45,42 @@ def absolute_dual_is_feasible(
     """
     if min(weights) < 0 or not any(weights) or exp_upper < 1:
         raise ValueError("weights must be >= 0 and not all 0, and exp_upper at least 1")
+    if not len(labels) == len(weights) == len(alpha):
+        raise ValueError("labels, weights and dual values must be equally many")
     # Times Σ weights and a common denominator: h_j = w_j·|v − y_j| − a_j in integers.
-    unit = lcm(*(number.denominator for number in (*labels, *alpha)))
-    y = [int(label * unit) for label in labels]
-    total = sum(weights)  # once: it takes as long as the rest of a label's work
-    a = [int(number * unit) * total for number in alpha]
+    points, duals = ExactNumbers.of(labels), ExactNumbers.of(alpha)
+    unit, total = lcm(points.unit, duals.unit), sum(weights)
+    y, a = points.over(unit).tolist(), (duals.over(unit) * total).tolist()
     growth = exp_upper - 1
     one, extra = growth.denominator, growth.numerator
-    k = len(y)
-    # On each side of its label h_j is a line: constants and slopes add up over ranges of labels.
+    k, span = len(y), y[-1] - y[0]
+    # Σ min(h_j, 0): on each side of its label h_j is a line, negative up to some label; constants
+    # and slopes add up over ranges of labels, which begin and end at those noted here.
     level, slope = [0] * (k + 1), [0] * (k + 1)
-
-    def add(first: int, last: int, factor: int, j: int, side: int) -> None:
-        """Add factor·h_j at the labels first ≤ i < last, all on one side of y_j."""
-        for index, sign in ((first, 1), (last, -1)):
-            level[index] += sign * factor * (-side * weights[j] * y[j] - a[j])
-            slope[index] += sign * factor * side * weights[j]
-
-    for j, (weight, height) in enumerate(zip(weights, a, strict=True)):
-        add(0, j, one, j, -1)
-        add(j, k, one, j, 1)
+    for j, (weight, height, at) in enumerate(zip(weights, a, y, strict=True)):
         if height > 0:
-            reach = height // weight if weight else y[-1] - y[0]  # h_j ≤ 0 up to this distance
-            add(bisect_left(y, y[j] - reach), j, extra, j, -1)
-            add(j, bisect_right(y, y[j] + reach), extra, j, 1)
-    totals = zip(accumulate(level), accumulate(slope), y, strict=False)
-    return all(constant + rise * v >= 0 for constant, rise, v in totals)
+            reach = height // weight if weight else span  # h_j ≤ 0 up to this distance
+            first, behind, moment = (
+                bisect_left(y, at - reach),
+                bisect_right(y, at + reach),
+                weight * at,
+            )
+            level[first] += moment - height
+            level[j] -= 2 * moment
+            level[behind] += moment + height
+            slope[first] -= weight
+            slope[j] += 2 * weight
+            slope[behind] -= weight
+    moments = [weight * at for weight, at in zip(weights, y, strict=True)]
+    mass, moment, heights = accumulate(weights), accumulate(moments), sum(a)
+    whole_moment = sum(moments)
+    sums = zip(y, mass, moment, accumulate(level), accumulate(slope), strict=False)
+    return all(
+        one * (at * (2 * m - total) - 2 * mm + whole_moment - heights)
+        + extra * (constant + rise * at)
+        >= 0
+        for at, m, mm, constant, rise in sums
+    )
 
 
 def zero_one_dual_is_feasible(
@@ -82,13 +94,15 @@ def zero_one_dual_is_feasible(
     if min(weights) < 0 or not any(weights) or exp_upper < 1 or len(alpha) != len(weights):
         raise ValueError("weights must be >= 0 and not all 0, and exp_upper at least 1")
     # Times Σ weights and a common denominator: p_y becomes an integer w, α_y an integer a.
-    unit, total = lcm(*(number.denominator for number in alpha)), sum(weights)
+    duals, total = ExactNumbers.of(alpha), sum(weights)
+    unit = duals.unit
     growth = exp_upper - 1
     one, extra = growth.denominator, growth.numerator
 
     def term(h: int) -> int:
         return one * h + extra * min(h, 0)
 
-    pairs = [(w * unit, int(a * unit) * total) for w, a in zip(weights, alpha, strict=True)]
+    heights = (duals.numerators * total).tolist()
+    pairs = [(w * unit, a) for w, a in zip(weights, heights, strict=True)]
     nowhere = sum(term(w - a) for w, a in pairs)
     return nowhere >= 0 and all(nowhere - term(w - a) + term(-a) >= 0 for w, a in pairs)

@@ -13,11 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 from labeldp_verify.analysis.additive_ratio import worst_ratio
 from labeldp_verify.analysis.analysis import Analysis, Bounds, BoundsOfRow, Labels, Loss, OfRow
 from labeldp_verify.analysis.noise_sums import NoiseSums
+from labeldp_verify.analysis.strays import Strays
 from labeldp_verify.forms import AdditiveRandomizer
+from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
+
+OfLabel = Callable[[int], int]
 
 
 class AdditiveAnalysis(Analysis[AdditiveRandomizer]):
@@ -50,37 +55,64 @@ class AdditiveAnalysis(Analysis[AdditiveRandomizer]):
         """See ``additive_ratio``."""
         return worst_ratio(self.randomizer)
 
-    def moments(self) -> tuple[OfRow, OfRow]:
-        """E[t·unit + origin] and E[(t·unit + origin)²] by the row."""
+    @cached_property
+    def _scaled(self) -> tuple[ExactNumbers, ExactNumbers]:
+        """[k] E[t·unit + origin] and E[(t·unit + origin)²]."""
         clamped, exact = _Clamped(self.randomizer), [Fraction(self.randomizer.unit)]
         exact.append(Fraction(self.randomizer.origin))
         parts = math.lcm(*(number.denominator for number in exact))
         unit, origin = (int(number * parts) for number in exact)
         total = clamped.total
+        first = [clamped.moments(i) for i in range(self.rows)]
+        means = whole(unit * one + origin * total for one, _ in first)
+        squares = whole(
+            unit * (unit * two + 2 * origin * one) + origin**2 * total for one, two in first
+        )
+        return ExactNumbers(means, total * parts), ExactNumbers(squares, total * parts**2)
 
-        def mean(i: int) -> Fraction:
-            return Fraction(unit * clamped.moments(i)[0] + origin * total, total * parts)
+    def means(self) -> ExactNumbers:
+        """[k] E[ŷ] of every row."""
+        return self._scaled[0]
 
-        def square(i: int) -> Fraction:
-            first, second = clamped.moments(i)
-            sum_of_squares = unit * (unit * second + 2 * origin * first) + origin**2 * total
-            return Fraction(sum_of_squares, total * parts**2)
+    def variances(self) -> ExactNumbers:
+        """[k] Var[ŷ] of every row."""
+        mean, square = self._scaled
+        unit = mean.unit**2
+        return ExactNumbers(square.over(unit) - mean.numerators**2, unit)
 
-        return mean, square
+    def moments(self) -> tuple[OfRow, OfRow]:
+        """E[t·unit + origin] and E[(t·unit + origin)²] by the row."""
+        mean, square = self._scaled
+        return mean.__getitem__, square.__getitem__
 
     def loss_of(self, labels: Labels, loss: Loss) -> BoundsOfRow:
         """E[ℓ(t·unit + origin, labels[i])], twice, by the row i; ValueError for ``poisson``."""
+        of_label, scale = self._loss_over(labels, loss)
+
+        def of_row(i: int) -> Bounds:
+            value = Fraction(of_label(i), scale)
+            return value, value
+
+        return of_row
+
+    def expected_loss(
+        self, labels: Labels, weights: Sequence[int], loss: Loss, strays: Strays | None = None
+    ) -> Bounds:
+        """Bounds of E ℓ(ŷ, y), y drawn in proportion to ``weights`` [k] (integers ≥ 0)."""
+        if strays:
+            return super().expected_loss(labels, weights, loss, strays)
+        of_label, scale = self._loss_over(labels, loss)
+        total = sum(weight * of_label(i) for i, weight in enumerate(weights) if weight)
+        mean = Fraction(total, scale * sum(weights))
+        return mean, mean
+
+    def _loss_over(self, labels: Labels, loss: Loss) -> tuple[OfLabel, int]:
+        """The loss of a label times a scale, and that scale."""
         if loss not in _LOSSES:
             raise ValueError(
                 "the Poisson loss needs positive outputs, to which noise does not keep"
             )
-        of_label = _LOSSES[loss](self.randomizer, _Lattice(self.randomizer, labels))
-
-        def of_row(i: int) -> Bounds:
-            value = of_label(i)
-            return value, value
-
-        return of_row
+        return _LOSSES[loss](self.randomizer, _Lattice(self.randomizer, labels))
 
     def output_rounding(self) -> Fraction:
         """A bound on |float64 output − t·unit + origin|, low ≤ t ≤ high.
@@ -113,12 +145,12 @@ class _Lattice:
     """
 
     def __init__(self, randomizer: AdditiveRandomizer, labels: Sequence[Fraction]) -> None:
-        unit, origin = Fraction(randomizer.unit), Fraction(randomizer.origin)
+        unit = Fraction(randomizer.unit)
         self.labels = labels
-        gaps = [y - origin for y in labels]
-        self.scale = math.lcm(unit.denominator, *{gap.denominator for gap in gaps})
+        gaps = ExactNumbers.of(labels).minus(ExactNumbers.of([randomizer.origin]))
+        self.scale = math.lcm(unit.denominator, gaps.unit)
         self.unit = int(unit * self.scale)
-        self.gaps = [int(gap * self.scale) for gap in gaps]
+        self.gaps: list[int] = gaps.over(self.scale).tolist()
 
 
 class _Clamped:
@@ -160,33 +192,32 @@ class _Clamped:
         return c0, r.low * a0 + (c1 - a1) + x * (c0 - a0)
 
 
-def _squared(r: AdditiveRandomizer, lattice: _Lattice) -> OfRow:
-    clamped = _Clamped(r)
-    unit, scale = lattice.unit, 2 * clamped.total * lattice.scale**2
+def _squared(r: AdditiveRandomizer, lattice: _Lattice) -> tuple[OfLabel, int]:
+    clamped, unit = _Clamped(r), lattice.unit
 
-    def of_label(i: int) -> Fraction:
+    def of_label(i: int) -> int:
         first, second = clamped.moments(i)
         gap = lattice.gaps[i]
-        return Fraction(unit * (unit * second - 2 * gap * first) + gap**2 * clamped.total, scale)
+        return unit * (unit * second - 2 * gap * first) + gap**2 * clamped.total
 
-    return of_label
+    return of_label, 2 * clamped.total * lattice.scale**2
 
 
-def _absolute(r: AdditiveRandomizer, lattice: _Lattice) -> OfRow:
+def _absolute(r: AdditiveRandomizer, lattice: _Lattice) -> tuple[OfLabel, int]:
     """All distances with their signs, less twice those up to the label, which are negative."""
     clamped = _Clamped(r, [gap // lattice.unit for gap in lattice.gaps])
 
-    def of_label(i: int) -> Fraction:
+    def of_label(i: int) -> int:
         gap = lattice.gaps[i]
         mass, moment = clamped.until(i)
         everything = clamped.moments(i)[0] * lattice.unit - clamped.total * gap
         below = moment * lattice.unit - mass * gap
-        return Fraction(everything - 2 * below, clamped.total * lattice.scale)
+        return everything - 2 * below
 
-    return of_label
+    return of_label, clamped.total * lattice.scale
 
 
-def _zero_one(r: AdditiveRandomizer, lattice: _Lattice) -> OfRow:
+def _zero_one(r: AdditiveRandomizer, lattice: _Lattice) -> tuple[OfLabel, int]:
     """One less the weight of the lattice points whose float64 output is the label.
 
     Outputs are rounded from values that increase with the lattice point, so that they never fall
@@ -196,10 +227,10 @@ def _zero_one(r: AdditiveRandomizer, lattice: _Lattice) -> OfRow:
     last = [_points_below(r, lattice.labels[i], True) - 1 for i in range(r.labels)]
     up_to, under = _Clamped(r, last), _Clamped(r, before)
 
-    def of_label(i: int) -> Fraction:
-        return 1 - Fraction(up_to.until(i)[0] - under.until(i)[0], up_to.total)
+    def of_label(i: int) -> int:
+        return up_to.total - up_to.until(i)[0] + under.until(i)[0]
 
-    return of_label
+    return of_label, up_to.total
 
 
 def _points_below(r: AdditiveRandomizer, label: Fraction, inclusive: bool) -> int:
@@ -215,7 +246,7 @@ def _points_below(r: AdditiveRandomizer, label: Fraction, inclusive: bool) -> in
     return first
 
 
-_LOSSES: dict[Loss, Callable[[AdditiveRandomizer, _Lattice], OfRow]] = {
+_LOSSES: dict[Loss, Callable[[AdditiveRandomizer, _Lattice], tuple[OfLabel, int]]] = {
     "squared": _squared,
     "absolute": _absolute,
     "zero_one": _zero_one,

@@ -5,14 +5,14 @@ Rows are those of the labels 0 … k − 1. A label reaches its own row, but for
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar
 
-from labeldp_verify.analysis.strays import Strays, mixed
+from labeldp_verify.analysis.strays import Strays, stray_columns
 from labeldp_verify.forms import Randomizer
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 
 Loss = Literal["squared", "absolute", "poisson", "zero_one", "sum"]
 """``sum`` is that of a joint label: the losses of its columns, each times its weight."""
@@ -68,15 +68,28 @@ class Analysis(ABC, Generic[R]):
         """A bound on |float64 output − exact output|."""
         return Fraction(0)
 
-    def biases(self, labels: Sequence[Fraction], strays: Strays | None = None) -> list[Fraction]:
-        """[k] E[ŷ | y] − y."""
+    def means(self) -> ExactNumbers:
+        """[k] E[ŷ] of every row."""
         mean, _ = self.moments()
-        return [mixed(strays or {}, i, mean) - y for i, y in enumerate(labels)]
+        return ExactNumbers.of(map(mean, range(self.rows)))
 
-    def variances(self) -> list[Fraction]:
+    def biases(self, labels: Sequence[Fraction], strays: Strays | None = None) -> ExactNumbers:
+        """[k] E[ŷ | y] − y."""
+        means = self.means()
+        biases = means.minus(ExactNumbers.of(labels))
+        if not strays:
+            return biases
+        at, rows, shares = stray_columns(strays)
+        unit = biases.unit * shares.unit
+        moved = (means.take(rows).minus(means.take(at))).over(biases.unit)
+        numerators = biases.over(unit).copy()
+        numerators[at] += shares.numerators * moved
+        return ExactNumbers(numerators, unit)
+
+    def variances(self) -> ExactNumbers:
         """[k] Var[ŷ] of every row."""
         mean, square = self.moments()
-        return [square(i) - mean(i) ** 2 for i in range(self.rows)]
+        return ExactNumbers.of(square(i) - mean(i) ** 2 for i in range(self.rows))
 
     def expected_loss(
         self, labels: Labels, weights: Sequence[int], loss: Loss, strays: Strays | None = None
@@ -121,6 +134,5 @@ def squared_loss(moments: tuple[OfRow, OfRow], labels: Labels) -> BoundsOfRow:
 
 def integers_of(values: Sequence[Any]) -> tuple[list[int], int]:
     """Outputs that are numbers as integers, and the unit by which they were multiplied."""
-    exact = [Fraction(v) for v in values]
-    unit = math.lcm(*(v.denominator for v in exact))
-    return [v.numerator * (unit // v.denominator) for v in exact], unit
+    exact = ExactNumbers.of(values)
+    return exact.numerators.tolist(), exact.unit

@@ -22,12 +22,15 @@ replaced by a rational above it, which only makes F smaller. All arithmetic is i
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt, lcm
+from itertools import compress, groupby
+from math import gcd, isqrt, lcm
+from operator import itemgetter
 from typing import Literal
+
+from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 
 
 @dataclass(frozen=True)
@@ -54,59 +57,47 @@ _MAX_BITS = 60_000  # Python writes, and a certificate holds, fewer than 15,000
 LATTICE_BITS = 160  # enclosures are 2^-160 of the labels' range wide
 
 
-@dataclass(frozen=True)
-class Quadratic:
-    """a·n² + b·n + c at lattice points n, with integer coefficients and a ≥ 0."""
+def is_nonnegative(a: int, b: int, c: int, first: int | None, last: int | None) -> bool:
+    """Whether a·x² + b·x + c ≥ 0 on the real interval [first, last], for integers and a ≥ 0.
 
-    a: int
-    b: int
-    c: int
+    None means unbounded.
+    """
+    if a == 0:
+        slopes_away = (first is not None or b <= 0) and (last is not None or b >= 0)
+        ends = [b * n + c >= 0 for n in (first, last) if n is not None]
+        return slopes_away and all(ends) and (bool(ends) or c >= 0)
+    if first is not None and -b <= 2 * a * first:  # the vertex lies left of it
+        return (a * first + b) * first + c >= 0
+    if last is not None and -b >= 2 * a * last:
+        return (a * last + b) * last + c >= 0
+    return 4 * a * c >= b * b
 
-    def __add__(self, other: Quadratic) -> Quadratic:
-        """Pointwise sum."""
-        return Quadratic(self.a + other.a, self.b + other.b, self.c + other.c)
 
-    def times(self, factor: int) -> Quadratic:
-        """Pointwise multiple."""
-        return Quadratic(self.a * factor, self.b * factor, self.c * factor)
+def root_steps(a: int, b: int, c: int) -> list[int]:
+    """The whole n whose interval [n, n + 1] holds a change of sign of a·x² + b·x + c, increasing.
 
-    def at(self, n: int) -> int:
-        """The value at lattice point n."""
-        return (self.a * n + self.b) * n + self.c
+    For integers and a ≥ 0.
+    """
+    if a == 0:
+        return [] if b == 0 else [-c // b]
+    discriminant = b * b - 4 * a * c
+    if discriminant <= 0:
+        return []
+    root = isqrt(discriminant)  # √d lies in [root, root + 1)
+    low = (-b - root - 1) // (2 * a)
+    high = (-b + root) // (2 * a)
+    # The true roots lie in [low, low + 2) and [high, high + 2): settle by exact signs.
+    n = low + 1
+    low += int(2 * a * n + b < 0 < (a * n + b) * n + c)
+    n = high + 1
+    high += int((a * n + b) * n + c < 0)
+    return [low, high]
 
-    def low_in_step(self, n: int) -> int:
-        """A lower bound on the real interval [n, n + 1]: a convex a·x² sags less than a below."""
-        return min(self.at(n), self.at(n + 1)) - self.a
 
-    def is_nonnegative(self, first: int | None, last: int | None) -> bool:
-        """Whether it is ≥ 0 on the real interval [first, last]; None means unbounded."""
-        if self.a == 0:
-            slopes_away = (first is not None or self.b <= 0) and (last is not None or self.b >= 0)
-            ends = [self.at(n) >= 0 for n in (first, last) if n is not None]
-            return slopes_away and all(ends) and (bool(ends) or self.c >= 0)
-        vertex_left = first is not None and -self.b <= 2 * self.a * first
-        vertex_right = last is not None and -self.b >= 2 * self.a * last
-        if first is not None and vertex_left:
-            return self.at(first) >= 0
-        if last is not None and vertex_right:
-            return self.at(last) >= 0
-        return 4 * self.a * self.c >= self.b * self.b
-
-    def root_steps(self) -> list[int]:
-        """The lattice steps n whose interval [n, n + 1] holds a change of sign, increasing."""
-        if self.a == 0:
-            return [] if self.b == 0 else [-self.c // self.b]
-        discriminant = self.b * self.b - 4 * self.a * self.c
-        if discriminant <= 0:
-            return []
-        root = isqrt(discriminant)  # √d lies in [root, root + 1)
-        low = (-self.b - root - 1) // (2 * self.a)
-        high = (-self.b + root) // (2 * self.a)
-        # The true roots lie in [low, low + 2) and [high, high + 2): settle by exact signs.
-        left_of_vertex = 2 * self.a * (low + 1) + self.b < 0
-        low += int(left_of_vertex and self.at(low + 1) > 0)
-        high += int(self.at(high + 1) < 0)
-        return [low, high]
+def low_in_step(a: int, b: int, c: int, n: int) -> int:
+    """A lower bound on the real interval [n, n + 1]: a convex a·x² sags less than a below."""
+    at = (a * n + b) * n + c
+    return min(at, at + a * (2 * n + 1) + b) - a
 
 
 def bound_value(
@@ -117,16 +108,18 @@ def bound_value(
     rule: BiasRule,
 ) -> Fraction:
     """The lower bound that feasible duals prove; raises ValueError if they do not fit the rule."""
-    value = sum(alpha, Fraction(0)) + sum(b * y for b, y in zip(beta, labels, strict=True))
+    y, slopes = ExactNumbers.of(labels), ExactNumbers.of(beta)
+    rise = ExactNumbers(y.numerators * slopes.numerators, y.unit * slopes.unit)
+    value = ExactNumbers.of(alpha).total() + rise.total()
     if rule.kind == "max":
-        return value - rule.amount * sum(abs(b) for b in beta)
+        return value - rule.amount * ExactNumbers(abs(slopes.numerators), slopes.unit).total()
     if rule.kind == "penalty" and rule.amount > 0:
         total = sum(weights)
-        if any(b and not w for b, w in zip(beta, weights, strict=True)):
+        if any(b and not w for b, w in zip(slopes.numerators, weights, strict=True)):
             raise ValueError("a label without weight has a slope")
-        priced = [b * b * total / w for b, w in zip(beta, weights, strict=True) if b]
+        priced = [b * b * total / w for b, w in zip(slopes, weights, strict=True) if b]
         return value - _sum_of(priced) / (4 * rule.amount)
-    if rule.kind != "unbiased" and any(beta):
+    if rule.kind != "unbiased" and any(slopes.numerators):
         raise ValueError("a bound over all randomizers has no slopes")
     return value
 
@@ -158,40 +151,40 @@ def dual_is_feasible(
     ``labels`` [k] increasing, ``weights`` [k] integers ≥ 0 in proportion to the prior,
     ``exp_upper`` ≥ e^ε, ``alpha`` and ``beta`` [k] exact.
     """
-    pieces = _on_lattice(labels, weights, alpha, beta)
+    A, B, C = _on_lattice(labels, weights, alpha, beta)
     growth = exp_upper - 1
     # Multiply F by the denominator of the growth: everything stays an integer.
     one, extra = growth.denominator, growth.numerator
-    current = Quadratic(0, 0, 0)
-    changes: dict[int, list[int]] = defaultdict(list)
-    negative = []
-    for y, piece in enumerate(pieces):
-        steps = piece.root_steps()
-        for step in steps:
-            changes[step].append(y)
-        starts_negative = piece.a == 0 and (piece.b > 0 or (piece.b == 0 and piece.c < 0))
-        negative.append(starts_negative)
-        current = current + piece.times(one + (extra if starts_negative else 0))
+    a, b, c = one * sum(A), one * sum(B), one * sum(C)
+    changes, negative = [], []
+    for y, piece in enumerate(zip(A, B, C, strict=True)):
+        changes += [(step, y) for step in root_steps(*piece)]
+        negative.append(piece[0] == 0 and (piece[1] > 0 or (piece[1] == 0 and piece[2] < 0)))
+    changes.sort()
+    # Sums over the pieces that are negative, which count e^ε times.
+    below = list(compress(range(len(A)), negative))
+    na, nb, nc = (sum(side[y] for y in below) for side in (A, B, C))
     position: int | None = None
-    for step in sorted(changes):
-        if not current.is_nonnegative(position, step):
+    for step, group in groupby(changes, key=itemgetter(0)):
+        now = a + extra * na, b + extra * nb, c + extra * nc
+        if not is_nonnegative(*now, position, step):
             return False
-        turning = changes[step]
+        turning = [y for _, y in group]
+        lowest = 0  # of the pieces that change their sign inside the step
         for y in set(turning):
+            lowest += min(low_in_step(A[y], B[y], C[y], step), 0)
             if negative[y]:
-                current = current + pieces[y].times(-extra)
-        inside = current.low_in_step(step)
-        for y in set(turning):
-            inside += extra * min(pieces[y].low_in_step(step), 0)
-        if inside < 0:
+                na, nb, nc = na - A[y], nb - B[y], nc - C[y]
+        now = a + extra * na, b + extra * nb, c + extra * nc
+        if low_in_step(*now, step) + extra * lowest < 0:
             return False
         for y in turning:
             negative[y] = not negative[y]
         for y in set(turning):
             if negative[y]:
-                current = current + pieces[y].times(extra)
+                na, nb, nc = na + A[y], nb + B[y], nc + C[y]
         position = step + 1
-    return current.is_nonnegative(position, None)
+    return is_nonnegative(a + extra * na, b + extra * nb, c + extra * nc, position, None)
 
 
 def _on_lattice(
@@ -199,17 +192,27 @@ def _on_lattice(
     weights: Sequence[int],
     alpha: Sequence[Fraction],
     beta: Sequence[Fraction],
-) -> list[Quadratic]:
-    """The h_y as integer quadratics in n, v = n·δ, all multiplied by one positive number."""
-    total = sum(weights)
-    span = labels[-1] - labels[0]
-    delta = Fraction(1, 1 << LATTICE_BITS) * (Fraction(1 << _log2_ceil(span)))
-    rational = []
-    for y, weight, a, b in zip(labels, weights, alpha, beta, strict=True):
-        p = Fraction(weight, total)
-        rational.append((p / 2 * delta**2, -(p * y + b) * delta, p * y * y / 2 - a))
-    unit = lcm(*(number.denominator for row in rational for number in row))
-    return [Quadratic(*(int(number * unit) for number in row)) for row in rational]
+) -> tuple[list[int], list[int], list[int]]:
+    """The h_y as a·n² + b·n + c in n, v = n·δ, all multiplied by one positive number: [k] each.
+
+    Over twice the sum of the weights and a common denominator,
+    h_y = w·δ²·n² − 2·(w·y + β·Σw)·δ·n + w·y² − 2·α·Σw.
+    """
+    if len({len(labels), len(weights), len(alpha), len(beta)}) != 1:
+        raise ValueError("labels, weights and dual values must be equally many")
+    y, level, slope = (ExactNumbers.of(side) for side in (labels, alpha, beta))
+    common = gcd(*weights)
+    w = whole([weight // common for weight in weights])
+    total = sum(w.tolist())
+    delta = Fraction(1, 1 << LATTICE_BITS) * (Fraction(1 << _log2_ceil(labels[-1] - labels[0])))
+    top, bottom = delta.numerator, delta.denominator
+    unit = lcm(bottom**2, bottom * y.unit, bottom * slope.unit, y.unit**2, level.unit)
+    at, square = w * y.numerators, w * (top**2 * unit // bottom**2)
+    rise = 2 * total * top * unit // (bottom * slope.unit)
+    linear = at * (-2 * top * unit // (bottom * y.unit)) - slope.numerators * rise
+    fall = 2 * total * unit // level.unit
+    constant = at * y.numerators * (unit // y.unit**2) - level.numerators * fall
+    return square.tolist(), linear.tolist(), constant.tolist()
 
 
 def _log2_ceil(span: Fraction) -> int:

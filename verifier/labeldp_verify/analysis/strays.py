@@ -10,10 +10,14 @@ leaves privacy as it is (a mixture of ε-DP rows is ε-DP), but bias and loss mu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from labeldp_verify.forms.domain import Domain, RealDomain
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 
 _WORDS = 1 << 53  # values of the rounding word's upper bits, all equally likely
 _PASSES = 4  # a stray is rarer than 2^-20, so that 2^-80 of a step is left
@@ -24,35 +28,36 @@ def strays(domain: Domain) -> Strays:
     """The labels that sometimes reach another row than their own; exact probabilities."""
     if not isinstance(domain, RealDomain) or domain.rounding != "unbiased":
         return {}
-    found = {}
-    for j, label in enumerate(domain.labels()):
-        position = domain.position(float(label))
-        if position != j:
-            found[j] = _stray(j, position)
+    positions = domain.positions(np.array(domain.grid()))
+    off = np.flatnonzero(positions != np.arange(domain.size)).tolist()
+    found = {j: _stray(j, float(positions[j])) for j in off}
     return {j: (row, share) for j, (row, share) in found.items() if share}
 
 
 def up_words(fraction: float) -> int:
     """How many of the 2^53 words round up: those n with n·2^-53 < fraction."""
-    return math.ceil(Fraction(fraction) * _WORDS)
+    return math.ceil(fraction * float(_WORDS))  # a power of two: exact
 
 
-def mixed(strays: Strays, label: int, of_row: Callable[[int], Fraction]) -> Fraction:
-    """An expectation given a label from those given a row."""
-    own = of_row(label)
-    if label not in strays:
-        return own
-    row, share = strays[label]
-    return own + share * (of_row(row) - own)
+def stray_columns(
+    strays: Strays,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], ExactNumbers]:
+    """[n] the labels that stray, the rows they stray to, and with which probabilities."""
+    at = np.array(list(strays), dtype=np.int64)
+    rows = np.array([row for row, _ in strays.values()], dtype=np.int64)
+    return at, rows, ExactNumbers.of(share for _, share in strays.values())
 
 
-def row_means(domain: Domain, targets: Sequence[Fraction]) -> list[Fraction]:
+def row_means(domain: Domain, targets: Sequence[Fraction]) -> Sequence[Fraction]:
     """[k] means of the rows for which the means of the labels are the ``targets`` [k].
 
     To within 2^-80 of the largest difference of neighbouring targets.
     """
-    astray, means = strays(domain), list(targets)
-    for _ in range(_PASSES if astray else 0):
+    astray = strays(domain)
+    if not astray:
+        return targets
+    means = list(targets)
+    for _ in range(_PASSES):
         moved = {j: share * (means[row] - means[j]) for j, (row, share) in astray.items()}
         for j, shift in moved.items():
             means[j] = targets[j] - shift

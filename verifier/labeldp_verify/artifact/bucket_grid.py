@@ -13,7 +13,6 @@ because |t − c| < 2^shift ≤ 2^segment_shift. All values stay below 2^63 (``g
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -133,15 +132,16 @@ def grid_entries(lines: TwoLines, grid: BucketGrid) -> list[int]:
 
     Raises ValueError if a bucket holds two boundaries or a value could leave 63 bits.
     """
-    boundaries = lines.boundaries()
+    boundaries = np.array(lines.boundaries(), dtype=np.int64)
     if len(boundaries) << grid.segment_shift >= 1 << 63:
         raise ValueError("the segment numbers do not fit above the bucket width")
     table: list[int] = []
     for first, stop, shift in grid.stretches(lines):
-        i, j = bisect_left(boundaries, first), bisect_left(boundaries, stop)
+        i, j = np.searchsorted(boundaries, [first, stop])
         if boundaries[i] != first or boundaries[j] != stop:
             raise ValueError("a grid must begin and end at a segment boundary")
-        table += _entries(boundaries[i : j + 1], i, shift, grid.segment_shift)
+        part = _entries(boundaries[i : j + 1], int(i), shift, grid.segment_shift)
+        table += part.tolist()
     return table
 
 
@@ -174,22 +174,20 @@ def _buckets(first: int, stop: int, shift: int) -> int:
     return ((stop - 1) >> shift) + 1 - (first >> shift)
 
 
-def _entries(boundaries: Sequence[int], first_id: int, shift: int, segment_shift: int) -> list[int]:
+def _entries(
+    boundaries: NDArray[np.int64], first_id: int, shift: int, segment_shift: int
+) -> NDArray[np.int64]:
     """q for every bucket between the first and the last of the boundaries."""
-    start, end = boundaries[0], boundaries[-1]
-    inner = iter(boundaries[1:-1])
-    following = next(inner, None)
-    segment = first_id
-    table = []
-    for bucket in range(start >> shift, ((end - 1) >> shift) + 1):
-        if following is None or following >> shift > bucket:
-            table.append((segment << segment_shift) - (bucket << shift))
-            continue
-        segment += 1
-        table.append((segment << segment_shift) - following)
-        following = next(inner, None)
-        if following is not None and following >> shift == bucket:
-            raise ValueError("a bucket holds two segment boundaries")
+    start, end, inner = int(boundaries[0]), int(boundaries[-1]), boundaries[1:-1]
+    holders = inner >> shift  # the bucket of each inner boundary
+    if np.any(holders[1:] == holders[:-1]):
+        raise ValueError("a bucket holds two segment boundaries")
+    first = start >> shift
+    buckets = np.arange(first, ((end - 1) >> shift) + 1)
+    segments = first_id + np.searchsorted(holders, buckets)
+    table = (segments << segment_shift) - (buckets << shift)
+    at = holders - first
+    table[at] = ((first_id + np.arange(1, len(inner) + 1)) << segment_shift) - inner
     return table
 
 

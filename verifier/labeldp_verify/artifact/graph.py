@@ -35,6 +35,7 @@ def vanishes(op_type: str, number: float) -> bool:
     return op_type in NEUTRAL and is_taken_for(number, NEUTRAL[op_type])
 
 
+INT32: int = onnx.TensorProto.INT32
 INT64: int = onnx.TensorProto.INT64
 UINT64: int = onnx.TensorProto.UINT64
 DOUBLE: int = onnx.TensorProto.DOUBLE

@@ -53,6 +53,12 @@ def _integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
     if domain.default is not None:
         inside, low = _confine(graph, domain, label, INT64)
         return graph.node("Sub", [inside, low], "row")
+    steps = clipped_integer(graph, domain, label)
+    return graph.node("Cast", [steps], "row", to=INT64)
+
+
+def clipped_integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
+    """The row [N] as float64, of a domain to whose ends labels outside are clamped."""
     # Clip is exact and fast on float64, which holds every label of the domain exactly; an int64
     # beyond 2^53 is rounded, but not back into the domain.
     number = graph.node("Cast", [label], "label_number", to=DOUBLE)
@@ -61,23 +67,34 @@ def _integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
         for end, value in (("min", domain.min), ("max", domain.max))
     ]
     clipped = graph.node("Clip", [number, *ends], "label_inside")
-    steps = graph.node("Sub", [clipped, ends[0]], "row_number")
-    return graph.node("Cast", [steps], "row", to=INT64)
+    return graph.node("Sub", [clipped, ends[0]], "row_number")
 
 
-def _real(graph: Graph, domain: RealDomain, label: str, rounding_word: str | None) -> str:
+def grid_position(graph: Graph, domain: RealDomain, label: str) -> str:
+    """The place [N] (float64) on the grid of labels, in 0 … points − 1, before it is rounded."""
     inside, low = _confine(graph, domain, label, DOUBLE)
     distance = graph.node("Sub", [inside, low], "distance")
     steps = graph.product(distance, "points_per_unit", domain.points_per_unit, "steps")
     last = graph.scalar("last_point", DOUBLE, float(domain.points - 1))
-    position = graph.node("Min", [steps, last], "grid_position")
+    return graph.node("Min", [steps, last], "grid_position")
+
+
+def _real(graph: Graph, domain: RealDomain, label: str, rounding_word: str | None) -> str:
+    position = grid_position(graph, domain, label)
     if rounding_word is None:
         half = graph.scalar("half", DOUBLE, 0.5)
         shifted = graph.node("Add", [position, half], "grid_position_half_up")
         nearest = graph.node("Floor", [shifted], "nearest_point")
         return graph.node("Cast", [nearest], "row", to=INT64)
-    # Randomized rounding: up if a uniform number from 53 bits of the second word is below the
-    # fractional part.
+    whole, up = rounded_up(graph, position, rounding_word)
+    row_below = graph.node("Cast", [whole], "row_below", to=INT64)
+    step_up = graph.node("Cast", [up], "row_step", to=INT64)
+    return graph.node("Add", [row_below, step_up], "row")
+
+
+def rounded_up(graph: Graph, position: str, rounding_word: str) -> tuple[str, str]:
+    """The grid point below (float64), and whether a position [N] is rounded up to the next."""
+    # Up if a uniform number from 53 bits of the word is below the fractional part.
     whole = graph.node("Floor", [position], "point_below")
     fraction = graph.node("Sub", [position, whole], "fraction")
     eleven = graph.scalar("rounding_shift", UINT64, 11)
@@ -86,9 +103,7 @@ def _real(graph: Graph, domain: RealDomain, label: str, rounding_word: str | Non
     unit = graph.scalar("rounding_unit", DOUBLE, 2.0**-53)
     uniform = graph.node("Mul", [number, unit], "rounding_uniform")
     up = graph.node("Less", [uniform, fraction], "round_up")
-    row_below = graph.node("Cast", [whole], "row_below", to=INT64)
-    step_up = graph.node("Cast", [up], "row_step", to=INT64)
-    return graph.node("Add", [row_below, step_up], "row")
+    return whole, up
 
 
 def _categorical(graph: Graph, domain: CategoricalDomain, label: str) -> str:

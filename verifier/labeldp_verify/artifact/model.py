@@ -12,9 +12,10 @@ shape, so that a wrong number of words is an error and one word is never shared 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from labeldp_verify.artifact.additive_graph import add_additive
 from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS, BucketGrid, choose_grid
 from labeldp_verify.artifact.canonical import canonical_json
 from labeldp_verify.artifact.graph import DOUBLE, INT64, UINT64, Graph, output_type
@@ -27,12 +28,14 @@ from labeldp_verify.artifact.joint_graph import (
 )
 from labeldp_verify.artifact.label_graph import add_label_to_index
 from labeldp_verify.artifact.randomizer_graph import (
-    add_additive,
+    add_additive_with_where,
     add_grouped_window,
     add_table,
-    add_window,
+    add_window_with_where,
 )
+from labeldp_verify.artifact.row_graph import add_row_as_index, add_row_as_number
 from labeldp_verify.artifact.self_test import self_test_vectors
+from labeldp_verify.artifact.window_graph import add_window
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     Domain,
@@ -45,25 +48,35 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.window import Output
 
+AddRow = Callable[[Graph, Domain, str, str | None], str]
+
 FORMAT_VERSION = "1.0"
 GROUPS_FORMAT_VERSION = "1.1"  # of files with groups, which 1.0 does not have
 SETS_FORMAT_VERSION = "1.2"  # of files whose certificate speaks of sets of classes
 JOINT_FORMAT_VERSION = "1.3"  # of files whose label has several columns
+FAST_FORMAT_VERSION = "1.4"  # of windows and additive noise whose graphs have no Where
 FORMAT_VERSIONS = (
     FORMAT_VERSION,
     GROUPS_FORMAT_VERSION,
     SETS_FORMAT_VERSION,
     JOINT_FORMAT_VERSION,
+    FAST_FORMAT_VERSION,
 )
 
 
-def format_version(*, groups: bool = False, sets: bool = False, joint: bool = False) -> str:
-    """The format that a file is written in: the lowest that knows what is in it."""
-    if joint:
-        return JOINT_FORMAT_VERSION
-    if sets:
-        return SETS_FORMAT_VERSION
-    return GROUPS_FORMAT_VERSION if groups else FORMAT_VERSION
+def format_versions(form: str, *, sets: bool = False, joint: bool = False) -> tuple[str, ...]:
+    """The formats that a file of a form can have, the one that is written now last."""
+    if form == GroupedWindows.form:
+        return (GROUPS_FORMAT_VERSION,)
+    older = FORMAT_VERSION
+    if joint or sets:
+        older = JOINT_FORMAT_VERSION if joint else SETS_FORMAT_VERSION
+    return (older,) if form == TableRandomizer.form else (older, FAST_FORMAT_VERSION)
+
+
+def format_version(form: str, *, sets: bool = False, joint: bool = False) -> str:
+    """The format that a file is written in."""
+    return format_versions(form, sets=sets, joint=joint)[-1]
 
 
 def write_model(
@@ -75,19 +88,31 @@ def write_model(
     """The artifact: a pure function of its arguments.
 
     ``grid`` lays out the lookup tables of a window randomizer (by default ``choose_grid``).
+    The certificate's own format decides which graph is written; the newest one, if it states none.
     The metadata holds the certificate, the format version, the vectors with which a runtime tests
     the platform before it trusts it, and a checksum over the file without the checksum.
 
     Raises ValueError if the tables would be too large.
     """
     graph = Graph(f"labeldp_{randomizer.form}")
-    row, words = _inputs(graph, domain, randomizer.words_per_label)
+    known = format_versions(
+        randomizer.form, sets="sets" in certificate, joint=isinstance(domain, JointDomain)
+    )
+    stated = certificate.get("format_version")
+    version = stated if stated in known else known[-1]
+    fast = version == FAST_FORMAT_VERSION
+    add_row: AddRow = add_label_to_index
+    if fast:
+        additive = isinstance(randomizer, AdditiveRandomizer)
+        add_row = add_row_as_number if additive else add_row_as_index
+    row, words = _inputs(graph, domain, randomizer.words_per_label, add_row)
     joint = answers_in_columns(domain, randomizer)
     answer = PRIVATE_NUMBER if joint else "private_label"
     if not joint:
         graph.output(answer, _answer_type(randomizer), ["N"])
     if isinstance(randomizer, AdditiveRandomizer):
-        add_additive(graph, row, words[0], words[1], randomizer)
+        add = add_additive if fast else add_additive_with_where
+        add(graph, row, words[0], words[1], randomizer)
     elif isinstance(randomizer, TableRandomizer):
         add_table(graph, row, words[0], randomizer, answer)
     elif isinstance(randomizer, GroupedWindows):
@@ -100,17 +125,14 @@ def write_model(
         grid = grid or choose_grid(randomizer)
         if grid is None:
             raise ValueError("the lookup tables would be too large; use fewer labels")
-        add_window(graph, row, words[0], randomizer, grid, answer)
+        add_lookup = add_window if fast else add_window_with_where
+        add_lookup(graph, row, words[0], randomizer, grid, answer)
     if joint:
         assert isinstance(domain, JointDomain)
         add_columns(graph, domain)
     metadata = {
         "labeldp.certificate": canonical_json(certificate),
-        "labeldp.format_version": format_version(
-            groups=isinstance(randomizer, GroupedWindows),
-            sets="sets" in certificate,
-            joint=isinstance(domain, JointDomain),
-        ),
+        "labeldp.format_version": version,
         "labeldp.self_test": canonical_json(self_test_vectors(domain, randomizer)),
     }
     # A checksum over everything else: an accident in a declared field is found, too.
@@ -146,7 +168,7 @@ def write_index_model(domain: Domain) -> bytes:
     the artifact will.
     """
     graph = Graph("labeldp_index")
-    row, _ = _inputs(graph, domain, 1)
+    row, _ = _inputs(graph, domain, 1, add_label_to_index)
     graph.output("index", INT64, ["N"])
     graph.node("Identity", [row], "index")
     return graph.to_bytes({})
@@ -166,8 +188,10 @@ def write_group_model(groups: Groups) -> bytes:
     return graph.to_bytes({})
 
 
-def _inputs(graph: Graph, domain: Domain, randomizer_words: int) -> tuple[str, list[str]]:
-    """Declare label and entropy; returns the names of the row index and of the words."""
+def _inputs(
+    graph: Graph, domain: Domain, randomizer_words: int, add_row: AddRow
+) -> tuple[str, list[str]]:
+    """Declare label and entropy; returns the names of the row and of the words."""
     rounds = domain.words_per_label == 2
     count = randomizer_words + rounds
     label = declare_labels(graph, domain)
@@ -177,7 +201,7 @@ def _inputs(graph: Graph, domain: Domain, randomizer_words: int) -> tuple[str, l
         word = graph.node("Reshape", [entropy, shape], "word", allowzero=1)
         if isinstance(domain, JointDomain):
             return add_joint_index(graph, domain, shape), [word]
-        return add_label_to_index(graph, domain, label, None), [word]
+        return add_row(graph, domain, label, None), [word]
     width = graph.vector("words_per_label", INT64, [count])
     full_shape = graph.node("Concat", [shape, width], "entropy_shape", axis=0)
     table = graph.node("Reshape", [entropy, full_shape], "word_table", allowzero=1)
@@ -189,4 +213,4 @@ def _inputs(graph: Graph, domain: Domain, randomizer_words: int) -> tuple[str, l
         for column, name in zip(columns, names, strict=True)
     ]
     rounding_word = words.pop() if rounds else None
-    return add_label_to_index(graph, domain, label, rounding_word), words
+    return add_row(graph, domain, label, rounding_word), words

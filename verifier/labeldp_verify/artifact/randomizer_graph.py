@@ -29,7 +29,7 @@ from labeldp_verify.forms import (
 from labeldp_verify.forms.window import Output
 
 
-def add_window(
+def add_window_with_where(
     graph: Graph,
     row: str,
     word: str,
@@ -152,16 +152,21 @@ def _shift(graph: Graph, value: str, constant: str, bits: int, output: str) -> s
 MAX_PERIOD = 1 << 20  # two tables of 8 MB
 
 
-def add_additive(
+def require_small_period(randomizer: AdditiveRandomizer) -> None:
+    """Raise ValueError if the alias tables of the noise's shapes would be too large."""
+    if randomizer.period > MAX_PERIOD:
+        raise ValueError(
+            f"additive noise on {randomizer.period:,} lattice steps would need too large tables; "
+            f"use a coarser lattice or fewer labels (at most {MAX_PERIOD:,} steps)"
+        )
+
+
+def add_additive_with_where(
     graph: Graph, row: str, word: str, second_word: str, randomizer: AdditiveRandomizer
 ) -> None:
     """Add the nodes from a row index [N] (int64) and words [N] (uint64) to ``private_label``."""
     r, B = randomizer, randomizer.word_bits
-    if r.period > MAX_PERIOD:
-        raise ValueError(
-            f"additive noise on {r.period:,} lattice steps would need too large tables; "
-            f"use a coarser lattice or fewer labels (at most {MAX_PERIOD:,} steps)"
-        )
+    require_small_period(r)
     blocks = graph.vector("block_entries", UINT64, alias_entries(r.blocks, B))
     high = add_word_bits(graph, "block", word, B)
     block = add_alias_sample(graph, "block", high, blocks, column_bits(len(r.blocks)))

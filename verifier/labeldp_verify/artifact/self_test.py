@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from itertools import cycle, islice
 from typing import Any, TypeVar
 
@@ -227,8 +226,7 @@ def _label_of(domain: Domain, row: int) -> Label:
 def _label_of_column(domain: Domain, row: int) -> Category | float:
     if isinstance(domain, IntegerDomain):
         return domain.min + row
-    label = domain.labels()[row]
-    return float(label) if isinstance(label, Fraction) else label
+    return domain.grid()[row] if isinstance(domain, RealDomain) else domain.values[row]
 
 
 def _text(value: Category | float) -> str:

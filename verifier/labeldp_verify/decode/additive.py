@@ -82,11 +82,16 @@ def read_additive(
     word_bits = read_word_bits(constants, "block")
     demand(read_word_bits(constants, "shape") == word_bits, "the two word sizes")
 
-    (zero_block,) = constants.integers("zero_block", INT64, 0)
-    (spacing,) = constants.integers("spacing", INT64, 0)
+    if constants.has("shape_starts"):  # from format 1.4 on
+        starts = constants.integers("shape_starts", INT64, 1)
+        zero_block, odd = divmod(len(starts), 2)
+        demand(not odd, "the number of blocks")
+    else:
+        (zero_block,) = constants.integers("zero_block", INT64, 0)
+    spacing = constants.whole("spacing")
     (period,) = constants.integers("period", INT64, 0)
-    (low,) = constants.integers("low", INT64, 0)
-    (high,) = constants.integers("high", INT64, 0)
+    low = constants.whole("low")
+    high = constants.whole("high")
     reach = zero_block - 1
     demand(reach >= 1, "the number of blocks")
     demand(domain.size >= 2 and spacing >= 1, "the spacing of the labels")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from labeldp_verify.artifact import (
     FORMAT_VERSIONS,
     canonical_json,
-    format_version,
+    format_versions,
     write_model,
 )
 from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64, is_taken_for, vanishes
@@ -98,10 +98,10 @@ def read_certificate(model: onnx.ModelProto) -> Certificate:
             f"the certificate has another shape than format {version}: {error}"
         ) from None
     demand(
-        version
-        == read.format_version
-        == format_version(
-            groups=read.groups is not None,
+        version == read.format_version
+        and version
+        in format_versions(
+            "grouped_window" if read.groups is not None else read.form,
             sets=read.sets is not None,
             joint=read.joint is not None,
         ),
@@ -191,7 +191,22 @@ class Constants:
 
     def integers(self, name: str, element_type: int, rank: int) -> list[int]:
         """The integers of a constant of this exact type and rank."""
-        return [int(v) for v in self._read(name, element_type, rank)]
+        return self._read(name, element_type, rank)
+
+    def vector(self, name: str) -> NDArray[np.int64]:
+        """[n] the numbers of an int64 vector."""
+        raw = self._raw(name, INT64, 1)
+        return np.frombuffer(raw, dtype="<i8").astype(np.int64)
+
+    def whole(self, name: str) -> int:
+        """An integer below 2^53, that stands there as int64 or, from format 1.4 on, as float64."""
+        tensor = self._by_name.get(name)
+        if tensor is None or tensor.data_type != DOUBLE:
+            (integer,) = self.integers(name, INT64, 0)
+            return integer
+        number = self.number(name)
+        demand(number.is_integer() and abs(number) < _EXACT_IN_FLOAT64, f"the constant {name}")
+        return int(number)
 
     def words(self, name: str) -> NDArray[np.uint64]:
         """[n] the words of a uint64 vector."""

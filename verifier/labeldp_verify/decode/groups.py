@@ -139,7 +139,7 @@ def read_grouped(
 
     places, end = _places(sizes, moves, domain.size)
     grid = read_grid(constants)
-    entries = constants.integers("grid", INT64, 1)
+    entries = constants.vector("grid")
     boundaries = read_boundaries(entries, grid, sum(totals), end)
     values = constants.values("segment_values")
     demand(len(values) == len(boundaries) - 1, "the number of segments")

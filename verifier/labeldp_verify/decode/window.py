@@ -8,6 +8,7 @@ of every label's window and each boundary with one label).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +29,8 @@ from labeldp_verify.decode.file import (
 )
 from labeldp_verify.forms import Domain, WindowRandomizer
 from labeldp_verify.forms.window import Segment
+
+_MOST = 2**63 - 1
 
 
 class WindowFile(FileForm):
@@ -76,7 +79,7 @@ def read_window(model: onnx.ModelProto, domain: Domain) -> tuple[WindowRandomize
     demand(end < 2**63, "the length of the lines")
 
     grid = read_grid(constants)
-    entries = constants.integers("grid", INT64, 1)
+    entries = constants.vector("grid")
     boundaries = read_boundaries(entries, grid, T, end)
     demand(T in boundaries, "the end of the base line")
     m = boundaries.index(T)
@@ -100,6 +103,13 @@ def read_grid(constants: Constants) -> BucketGrid:
     if constants.has("bucket_shift"):
         (shift,) = constants.integers("bucket_shift", UINT64, 0)
         grid = BucketGrid(shift, shift)
+    elif constants.has("bucket_shifts"):  # from format 1.4 on
+        shifts = constants.integers("bucket_shifts", UINT64, 1)
+        demand(2 <= len(shifts) <= 3, "the number of grids")
+        grid = BucketGrid(*shifts)
+        if len(shifts) == 3:
+            (far_point,) = constants.integers("far_point", INT64, 0)
+            grid = replace(grid, far_start=far_point)
     else:
         (base,) = constants.integers("base_bucket_shift", UINT64, 0)
         (extra,) = constants.integers("extra_bucket_shift", UINT64, 0)
@@ -113,7 +123,7 @@ def read_grid(constants: Constants) -> BucketGrid:
     return grid
 
 
-def read_boundaries(entries: list[int], grid: BucketGrid, T: int, end: int) -> list[int]:
+def read_boundaries(entries: NDArray[np.int64], grid: BucketGrid, T: int, end: int) -> list[int]:
     """The ends of all segments, found by asking the table at both ends of every bucket."""
     if grid.is_single:
         lines = [(0, end, grid.base_shift)]
@@ -129,31 +139,34 @@ def read_boundaries(entries: list[int], grid: BucketGrid, T: int, end: int) -> l
         stretches.append((start, stop, shift, size - (start >> shift)))
         size += ((stop - 1) >> shift) + 1 - (start >> shift)
     demand(len(entries) == size, "the size of the grid")
-    boundaries, segment, segment_shift = [0], 0, grid.segment_shift
+    boundaries, last = [np.zeros(1, np.int64)], 0
+    segment, segment_shift = 0, grid.segment_shift
     for start, stop, shift, at in stretches:
         if start:
-            demand(boundaries[-1] < start, "the grid")
-            boundaries.append(start)
+            demand(last < start, "the grid")
+            boundaries.append(np.array([start]))
             segment += 1
-        for bucket in range(start >> shift, ((stop - 1) >> shift) + 1):
-            q = entries[bucket + at]
-            low, high = bucket << shift, ((bucket + 1) << shift) - 1
-            if low < start or high >= stop:
-                low, high = max(low, start), min(high, stop - 1)
-            at_low, at_high = (low + q) >> segment_shift, (high + q) >> segment_shift
-            if at_low == at_high == segment:  # most buckets lie inside a segment
-                continue
-            if at_low == segment + 1:
-                boundaries.append(low)
-                segment += 1
-            demand(at_low == segment and at_high in (segment, segment + 1), "the grid")
-            if at_high == segment + 1:
-                cut = (at_high << segment_shift) - q
-                demand(low < cut <= high, "the grid")
-                boundaries.append(cut)
-                segment += 1
-    boundaries.append(end)
-    return boundaries
+        buckets = np.arange(start >> shift, ((stop - 1) >> shift) + 1)
+        q = entries[buckets[0] + at : buckets[-1] + at + 1]
+        low = buckets << shift
+        high = np.minimum(low + ((1 << shift) - 1), stop - 1)
+        low[0] = start
+        # Both ends of a bucket, as the graph moves them, are points below 2^63.
+        demand(bool(np.all((q >= -low) & (q <= _MOST - high))), "the grid")
+        at_low, at_high = (low + q) >> segment_shift, (high + q) >> segment_shift
+        before = np.concatenate([[segment], at_high[:-1]])
+        begins, cuts = at_low - before, at_high - at_low
+        steps = (begins == 0) | (begins == 1), (cuts == 0) | (cuts == 1)
+        demand(bool(np.all(steps[0] & steps[1])), "the grid")
+        cut = (at_high << segment_shift) - q
+        demand(bool(np.all((cuts == 0) | ((low < cut) & (cut <= high)))), "the grid")
+        found = np.column_stack([low, cut]).ravel()
+        found = found[np.column_stack([begins, cuts]).ravel() == 1]
+        boundaries.append(found)
+        last = int(found[-1]) if len(found) else start
+        segment = int(at_high[-1])
+    boundaries.append(np.array([end]))
+    return np.concatenate(boundaries).tolist()  # type: ignore[no-any-return]
 
 
 def _outputs_of(

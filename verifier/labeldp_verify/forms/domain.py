@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 
 Category = str | int
 Rounding = Literal["nearest", "unbiased"]
@@ -36,6 +40,10 @@ class IntegerDomain:
     def labels(self) -> list[Fraction]:
         """The k labels as exact numbers, increasing."""
         return [Fraction(y) for y in range(self.min, self.max + 1)]
+
+    def exact_labels(self) -> ExactNumbers:
+        """The same as one vector."""
+        return ExactNumbers(whole(range(self.min, self.max + 1)))
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
@@ -76,24 +84,30 @@ class RealDomain:
 
     def labels(self) -> list[Fraction]:
         """The grid points: the float64 nearest to each, as exact numbers."""
+        return [Fraction(point) for point in self.grid()]
+
+    def exact_labels(self) -> ExactNumbers:
+        """The same as one vector."""
+        return ExactNumbers.of(self.grid())
+
+    def grid(self) -> list[float]:
+        """The grid points, increasing."""
         lo, hi = Fraction(self.min), Fraction(self.max)
         step = (hi - lo) / (self.points - 1)
         unit = math.lcm(lo.denominator, step.denominator)
         start, stride = int(lo * unit), int(step * unit)
-        return [Fraction((start + j * stride) / unit) for j in range(self.points)]  # one rounding
+        return [(start + j * stride) / unit for j in range(self.points)]  # one rounding
 
     def is_faithful(self) -> bool:
         """Whether float64 can tell the grid points apart: each is rounded to itself."""
         if not (math.isfinite(self.max - self.min) and math.isfinite(self.points_per_unit)):
             return False
-        exact = self.labels()
-        points = [float(label) for label in exact]
+        points = np.array(self.grid())
         extremes = (0, 2**64 - 1) if self.rounding == "unbiased" else (0,)
         reach = 2.0**-20  # grid steps by which a point's own position may be off
-        return (
-            all(a < b for a, b in pairwise(points))
-            and all(abs(self.position(point) - j) <= reach for j, point in enumerate(points))
-            and all(0 <= self.index(self.max, w) < self.points for w in extremes)
+        apart = abs(self.positions(points) - np.arange(self.points))
+        return bool(np.all(points[:-1] < points[1:]) and np.all(apart <= reach)) and all(
+            0 <= self.index(self.max, w) < self.points for w in extremes
         )
 
     def position(self, label: float) -> float:
@@ -105,6 +119,11 @@ class RealDomain:
             label = label if label <= self.max else self.max
         return min((label - self.min) * self.points_per_unit, float(self.points - 1))
 
+    def positions(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``position`` of labels [n] that lie inside."""
+        steps: NDArray[np.float64] = (labels - self.min) * self.points_per_unit
+        return np.minimum(steps, float(self.points - 1))
+
     def index(self, label: float, second_word: int = 0) -> int:
         """The grid index that the graph gives a label (and its second word, if it has one)."""
         position = self.position(label)
@@ -112,6 +131,17 @@ class RealDomain:
             return math.floor(position + 0.5)
         whole = math.floor(position)
         return whole + int((second_word >> 11) * 2.0**-53 < position - whole)
+
+    def indices(
+        self, labels: NDArray[np.float64], second_words: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
+        """``index`` of labels [n] that lie inside, each with its second word [n]."""
+        positions = self.positions(labels)
+        if self.rounding == "nearest":
+            return np.floor(positions + 0.5).astype(np.int64)
+        whole = np.floor(positions)
+        up = (second_words >> np.uint64(11)).astype(np.float64) * 2.0**-53 < positions - whole
+        return whole.astype(np.int64) + up
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
@@ -148,6 +178,8 @@ class CategoricalDomain:
     def labels(self) -> list[Category]:
         """The k categories, in the order of the spec."""
         return list(self.values)
+
+    exact_labels = labels
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""

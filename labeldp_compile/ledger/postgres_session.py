@@ -1,0 +1,133 @@
+"""A connection to the schema of one ledger, and what its errors mean. Needs psycopg 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from labeldp_verify.printable import one_line
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.store import SECONDS_TO_WAIT
+from labeldp_compile.ledger_url import Url
+
+_LONGEST = 400  # characters of the server's words
+# What a URL may set otherwise. A connection of which nothing is heard is given up after a minute.
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "labeldp",
+    "connect_timeout": "10",
+    "keepalives_idle": "20",
+    "keepalives_interval": "10",
+    "keepalives_count": "4",
+    "tcp_user_timeout": "60000",
+    "target_session_attrs": "read-write",
+}
+_DISTURBED = ("40001", "40P01", "23505")  # serialization, deadlock, a number that is taken
+_AWAY = ("08", "57P", "25P03", "53")  # connection, shutdown, idle for too long, no room
+_NO_TABLE = ("42P01", "3F000")
+_EXISTS = ("42P06", "42P07", "42723")  # a schema, a table, a function
+_NO_LEDGER = (
+    "the schema {!r} holds no ledger; a new one is made by: labeldp ledger init postgresql://…"
+)
+
+
+class DisturbedError(Exception):
+    """Others wrote: nothing of the transaction is kept, and it can begin again."""
+
+
+class ExistsError(Exception):
+    """What is to be made is there."""
+
+
+class LostError(Exception):
+    """The server is away, or has no room: nothing of the transaction is kept, or it is unknown."""
+
+
+class Session:
+    """An open connection that knows its schema."""
+
+    def __init__(self, connection: Any, schema: str) -> None:
+        """For ``connected`` only."""
+        self.connection, self.schema = connection, schema
+
+    def execute(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows that a statement gives; ``{schema}`` in it stands for the ledger's."""
+        # The name is one of small letters, digits and underscores (Url), and quoted all the same.
+        query = text.replace("{schema}", f'"{self.schema}"').encode()
+        cursor = self.connection.execute(query, values or None)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Committed at the end; after an exception, closing the connection undoes all of it."""
+        self.execute("BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE")
+        # Nothing is found by a name alone, and nobody is kept waiting for ever by a client that is
+        # stopped or whose host is gone.
+        self.execute("SET LOCAL search_path = ''")
+        self.execute(f"SET LOCAL lock_timeout = {int(1000 * SECONDS_TO_WAIT)}")
+        self.execute("SET LOCAL idle_in_transaction_session_timeout = 60000")
+        yield
+        self.execute("COMMIT")
+
+
+@contextmanager
+def connected(url: Url) -> Iterator[Session]:
+    """A session, closed at the end.
+
+    Raises LostError if the server is away; what else psycopg finds wrong is raised as LostError,
+    DisturbedError or InputError.
+    """
+    psycopg = _driver(url.name)
+    try:
+        given = psycopg.conninfo.conninfo_to_dict(url.conninfo)
+    except psycopg.Error:  # whose message may hold the whole URL
+        raise InputError(
+            f"{url.name}: has a parameter that PostgreSQL's libpq does not know, or a %XX that is "
+            "no character"
+        ) from None
+    try:
+        connection = psycopg.connect(
+            **{**_DEFAULTS, **given, "client_encoding": "utf8"},
+            autocommit=True,
+            prepare_threshold=None,  # which poolers of connections do not bear
+        )
+    except psycopg.Error as error:
+        raise LostError(f"cannot be reached: {_words(error)}") from None
+    try:
+        yield Session(connection, url.schema)
+    except psycopg.Error as error:
+        raise _explained(url, error, lost=connection.closed) from error
+    finally:
+        connection.close()  # inside a transaction: a rollback
+
+
+def _driver(name: str) -> Any:
+    try:
+        import psycopg  # noqa: PLC0415  # of an extra
+    except ImportError as error:
+        raise InputError(
+            f"{name}: needs psycopg, as the extra labeldp[postgres]: pip install 'psycopg[binary]'"
+        ) from error
+    return psycopg
+
+
+def _explained(url: Url, error: Any, *, lost: bool) -> Exception:
+    state, words = error.sqlstate or "", _words(error)
+    if state in _DISTURBED:
+        return DisturbedError(words)
+    if lost or state.startswith(_AWAY):
+        return LostError(f"the connection was lost: {words}" if lost else words)
+    if state in _EXISTS:
+        return ExistsError(words)
+    reasons = {
+        **dict.fromkeys(_NO_TABLE, _NO_LEDGER.format(url.schema)),
+        "42501": f"is not for this role: {words}",
+        "55P03": f"somebody has kept it locked for {SECONDS_TO_WAIT:g} seconds",
+    }
+    return InputError(f"{url.name}: {reasons.get(state, f'cannot be used: {words}')}")
+
+
+def _words(error: Any) -> str:
+    text = error.diag.message_primary or str(error)
+    return one_line(" ".join(text.split()))[:_LONGEST]

@@ -1,0 +1,176 @@
+"""A ledger in a schema of a PostgreSQL database, for compilers on several hosts.
+
+Transactions are SERIALIZABLE, and one follows another: each begins by locking the table ``turn``,
+before its snapshot is taken, so that it sees all that the one before wrote. A number is a primary
+key: who does not wait for a turn finds it taken, and begins again. Where the connection is lost in
+the middle of a commit, the token of its rows says whether it was done.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.entries import BrokenChainError, Entry
+from labeldp_compile.ledger.postgres_schema import (
+    create_tables,
+    is_guarded,
+    require_tables,
+    set_guards,
+)
+from labeldp_compile.ledger.postgres_session import (
+    DisturbedError,
+    ExistsError,
+    LostError,
+    Session,
+    connected,
+)
+from labeldp_compile.ledger.store import SECONDS_TO_WAIT, Rows, Say, T
+from labeldp_compile.ledger_url import Url
+
+_ATTEMPTS = 20  # of a transaction that others disturb, which those that wait for their turn do not
+_SECONDS_TO_SETTLE = 30.0  # for a server that went away in the middle of a commit
+_LONGEST_PAUSE = 2.0
+
+
+class PostgresStore:
+    """The schema that a URL names."""
+
+    def __init__(self, url: Url) -> None:
+        """Nothing is opened yet."""
+        self._url = url
+
+    @property
+    def name(self) -> str:
+        """The URL without its password."""
+        return self._url.name
+
+    def create(self, key: bytes, first: Entry) -> None:
+        """Make the schema, unless it is there, and its tables; InputError if those are there."""
+        try:
+            with connected(self._url) as session, session.transaction():
+                if session.execute("SHOW server_encoding") != [("UTF8",)]:
+                    raise InputError(f"{self.name}: a ledger needs a database of ENCODING 'UTF8'")
+                create_tables(session)
+                session.execute("INSERT INTO {schema}.secret (key) VALUES (%s)", key)
+                _PostgresRows(session, self.name).add(first)
+        except LostError as error:
+            raise InputError(f"{self.name}: {error}") from error
+        except (ExistsError, DisturbedError) as error:
+            raise InputError(f"{self.name}: exists already; a ledger is never replaced") from error
+
+    def run(self, body: Callable[[Rows], T], *, waiting: Say | None = None) -> T:
+        """See ``Store.run``. A lost connection is an InputError, unless ``waiting`` is given."""
+        end = time.monotonic() + SECONDS_TO_WAIT
+        disturbed = lost = 0
+        while True:
+            try:
+                return self._once(body)
+            except DisturbedError as error:
+                disturbed += 1
+                if disturbed == _ATTEMPTS:
+                    raise InputError(
+                        f"{self.name}: others who do not wait for their turn wrote each of "
+                        f"{_ATTEMPTS} times ({error}); nothing was written"
+                    ) from error
+                _pause(disturbed)
+            except LostError as error:
+                if waiting is None or time.monotonic() > end:
+                    raise InputError(f"{self.name}: {error}; nothing was written") from error
+                if not lost:
+                    waiting(f"{self.name}: {error}; waiting for it")
+                lost += 1
+                _pause(lost)
+
+    def free_bytes(self) -> int | None:
+        """None: a server does not tell what its disk has left."""
+        return None
+
+    def _once(self, body: Callable[[Rows], T]) -> T:
+        rows, done = None, False
+        try:
+            with connected(self._url) as session, session.transaction():
+                _take_turn(session)
+                rows = _PostgresRows(session, self.name)
+                result = body(rows)
+                done = True  # but for the commit
+        except LostError as error:
+            # A commit that was not answered may have been done.
+            if not done or rows is None:
+                raise
+            if rows.last is not None and not self._is_written(rows.last, rows.token, error):
+                raise
+        return result
+
+    def _is_written(self, number: int, token: str, lost: LostError) -> bool:
+        """Whether an entry is, of a transaction whose commit was not answered.
+
+        The turn is had only when that transaction has ended, one way or the other.
+        """
+        end, tried = time.monotonic() + _SECONDS_TO_SETTLE, 0
+        while True:
+            try:
+                with connected(self._url) as session, session.transaction():
+                    _take_turn(session)
+                    found = "SELECT token FROM {schema}.entries WHERE number = %s"
+                    return session.execute(found, number) == [(token,)]
+            except (LostError, DisturbedError, InputError) as error:
+                if time.monotonic() > end:
+                    raise InputError(
+                        f"{self.name}: {lost}; whether entry {number} was written cannot be known "
+                        "before it is back: see labeldp ledger show"
+                    ) from error
+                tried += 1
+                _pause(tried)
+
+
+class _PostgresRows:
+    def __init__(self, session: Session, name: str) -> None:
+        self._session, self._name = session, name
+        self.token = secrets.token_hex(16)
+        self.last: int | None = None
+
+    def read(self) -> list[tuple[Any, ...]]:
+        require_tables(self._session, self._name)
+        return self._session.execute(
+            "SELECT number, kind, body, previous, hash FROM ONLY {schema}.entries ORDER BY number"
+        )
+
+    def add(self, entry: Entry) -> None:
+        """The triggers that were taken away are set first, which only the tables' owner may."""
+        set_guards(self._session)
+        values = (entry.number, entry.kind, entry.body, entry.previous, entry.hash)
+        added = self._session.execute(
+            "INSERT INTO {schema}.entries VALUES (%s, %s, %s, %s, %s, %s) "
+            "RETURNING number, kind, body, previous, hash, token",
+            *values,
+            self.token,
+        )
+        if added != [(*values, self.token)]:  # a trigger of somebody else's can alter a row, too
+            raise BrokenChainError("the ledger holds a trigger that keeps entries out of it")
+        self.last = entry.number
+
+    def key(self) -> bytes:
+        rows = self._session.execute("SELECT key FROM ONLY {schema}.secret")
+        return bytes(rows[0][0]) if len(rows) == 1 else b""
+
+    @property
+    def is_guarded(self) -> bool:
+        return is_guarded(self._session)
+
+
+def _take_turn(session: Session) -> None:
+    """Wait for all others; what is committed from here on is on the disk."""
+    if session.execute("SHOW synchronous_commit") == [("off",)]:
+        session.execute("SET LOCAL synchronous_commit = on")
+    session.execute("LOCK TABLE {schema}.turn IN EXCLUSIVE MODE")
+
+
+def _pause(times: int) -> None:
+    """Longer each time, and not as long as others do."""
+    longest = min(_LONGEST_PAUSE, 0.05 * 2 ** min(times, 10))
+    time.sleep(random.uniform(longest / 2, longest))  # noqa: S311  # no secret

@@ -1,0 +1,231 @@
+"""The ledger's file: SQLite that only grows, readable by its owner alone.
+
+One writer at a time (BEGIN IMMEDIATE), every commit flushed to the disk (synchronous = EXTRA, with
+a rollback journal). Triggers stop mistakes in every program that writes with SQLite, until somebody
+takes them away on purpose; the chain shows that.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from labeldp_runtime.whole_file import replaced_when_whole
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger.entries import BrokenChainError, Entry
+from labeldp_compile.ledger.store import SECONDS_TO_WAIT, Rows, Say, T
+
+_APPLICATION = 0x4C44504C  # "LDPL"
+_SQLITE = b"SQLite format 3\0"  # how each of its files begins
+_OWNER_ONLY = 0o600
+_TABLES = {
+    "entries": """CREATE TABLE entries (
+    number INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    previous TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE
+)""",
+    "secret": "CREATE TABLE secret (key BLOB NOT NULL)",
+}
+# The file itself refuses to change, delete, replace or skip an entry. INSERT OR REPLACE deletes the
+# row that is in its way without a word to triggers on deletion (unless recursive_triggers is on),
+# so an insertion is refused before it if one is.
+_GUARDS = {
+    "entries_stay": """CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END""",
+    "entries_remain": """CREATE TRIGGER entries_remain BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never deleted'); END""",
+    # IS NOT, because a number that is left out may be NULL here. Before the first entry: 64 zeros.
+    "entries_follow": """CREATE TRIGGER entries_follow BEFORE INSERT ON entries
+    WHEN NEW.number IS NOT (SELECT coalesce(max(number), -1) + 1 FROM entries)
+    OR NEW.previous IS NOT coalesce(
+        (SELECT hash FROM entries ORDER BY number DESC LIMIT 1), printf('%064d', 0))
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger follow one another'); END""",
+    "entries_differ": """CREATE TRIGGER entries_differ BEFORE INSERT ON entries
+    WHEN EXISTS (SELECT 1 FROM entries WHERE number = NEW.number OR hash = NEW.hash)
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never replaced'); END""",
+    "secret_stays": """CREATE TRIGGER secret_stays BEFORE UPDATE ON secret
+    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never changed'); END""",
+    "secret_remains": """CREATE TRIGGER secret_remains BEFORE DELETE ON secret
+    BEGIN SELECT RAISE(ABORT, 'the key of a ledger is never deleted'); END""",
+    "secret_is_one": """CREATE TRIGGER secret_is_one BEFORE INSERT ON secret
+    WHEN EXISTS (SELECT 1 FROM secret)
+    BEGIN SELECT RAISE(ABORT, 'a ledger has one key, which is never replaced'); END""",
+}
+
+
+class SqliteStore:
+    """A ledger in a file of its own."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened yet."""
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self._path)
+
+    def create(self, key: bytes, first: Entry) -> None:
+        """Make the file, of mode 0600, whole or not at all; InputError if the name is taken."""
+        path = self._path
+        if not path.name:
+            raise InputError(f"{path}: is a directory")
+        try:
+            connection = sqlite3.connect(":memory:", isolation_level=None)
+            try:
+                _set_up(connection)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute("BEGIN IMMEDIATE")
+                for text in _TABLES.values():
+                    connection.execute(text)
+                connection.execute("INSERT INTO secret VALUES (?)", (key,))
+                _SqliteRows(path, connection).add(first)
+                connection.execute("COMMIT")
+                data = connection.serialize()
+            finally:
+                connection.close()
+            with replaced_when_whole(path, most=_OWNER_ONLY, replace=False) as file:
+                file.write(data)
+        except FileExistsError as error:
+            raise InputError(f"{path}: exists already; a ledger is never replaced") from error
+        except (OSError, sqlite3.Error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{path}: cannot be made: {reason}") from error
+
+    def run(self, body: Callable[[Rows], T], *, waiting: Say | None = None) -> T:
+        """See ``Store.run``; a file is never away, so that nothing is told to ``waiting``."""
+        path = self._path
+        _require_private(path)
+        # mode=rw: what was deleted a moment ago is not made anew.
+        name = f"{path.absolute().as_uri()}?mode=rw"
+        try:
+            connection = sqlite3.connect(
+                name, timeout=SECONDS_TO_WAIT, isolation_level=None, uri=True
+            )
+        except sqlite3.Error as error:
+            raise InputError(f"{path}: cannot be opened: {error}") from error
+        try:
+            try:
+                _set_up(connection)
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error as error:
+                raise _unusable(path, error) from error
+            result = body(_SqliteRows(path, connection))
+            connection.execute("COMMIT")
+            return result
+        except sqlite3.Error as error:
+            raise InputError(f"{path}: cannot be written to: {error}") from error
+        finally:
+            connection.close()  # without a commit: a rollback
+
+    def free_bytes(self) -> int | None:
+        """What the file's disk has left; raises InputError."""
+        try:
+            return shutil.disk_usage(self._path.absolute().parent).free
+        except OSError as error:
+            raise InputError(f"{self._path}: cannot be read: {error.strerror}") from error
+
+
+class _SqliteRows:
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path, self._connection = path, connection
+
+    def read(self) -> list[tuple[Any, ...]]:
+        path, connection = self._path, self._connection
+        try:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            if application != _APPLICATION:
+                raise InputError(f"{path}: is no ledger of labeldp")
+            tables = connection.execute(
+                "SELECT name, sql FROM main.sqlite_master WHERE type = 'table'"
+            )
+            if not dict(tables.fetchall()).items() >= _TABLES.items():
+                # A view in their place could go on for ever.
+                raise BrokenChainError(f"{path}: its tables are not those of a ledger")
+            return connection.execute(
+                "SELECT number, kind, body, previous, hash FROM entries ORDER BY number"
+            ).fetchall()
+        except sqlite3.Error as error:
+            raise _unusable(path, error) from error
+
+    def add(self, entry: Entry) -> None:
+        """The triggers of an earlier version, or ones that were taken away, are replaced first."""
+        _set_guards(self._connection)
+        added = self._connection.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
+            (entry.number, entry.kind, entry.body, entry.previous, entry.hash),
+        )
+        if added.rowcount != 1:  # a trigger of somebody else's can pass an insertion over
+            raise BrokenChainError("the ledger holds a trigger that keeps entries out of it")
+
+    def key(self) -> bytes:
+        rows = self._connection.execute("SELECT key FROM secret").fetchall()
+        return bytes(rows[0][0]) if len(rows) == 1 and isinstance(rows[0][0], bytes) else b""
+
+    @property
+    def is_guarded(self) -> bool:
+        return _is_guarded(self._connection)
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> InputError:
+    return InputError(f"{path}: is no ledger that can be used: {error}")
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("PRAGMA synchronous = EXTRA")
+
+
+def _require_private(path: Path) -> None:
+    try:
+        status = path.stat()
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"{str(path)!a}: is no name of a file: {error}") from error
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read: {error.strerror}; a new ledger is made by: "
+            f"labeldp ledger init {path}"
+        ) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path}: is no ledger of labeldp")
+    if status.st_mode & 0o077:
+        if not _is_sqlite(path):  # not one to change the mode of
+            raise InputError(f"{path}: is no ledger of labeldp")
+        raise InputError(f"{path}: others may open it; it holds a secret key: chmod 600 {path}")
+    if status.st_nlink > 1:
+        # SQLite names its journal after the file: under another name a crash is not undone.
+        raise InputError(f"{path}: has a second name (a hard link); keep one, or make a copy")
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return True  # who may not read it cannot tell
+
+
+def _is_guarded(connection: sqlite3.Connection) -> bool:
+    """Whether the file has these triggers; an earlier version made fewer."""
+    return _triggers(connection).items() >= _GUARDS.items()
+
+
+def _set_guards(connection: sqlite3.Connection) -> None:
+    """Make those that are missing, or are not as they stand here, inside a transaction."""
+    found = _triggers(connection)
+    for name, text in _GUARDS.items():
+        if found.get(name) != text:
+            connection.execute(f"DROP TRIGGER IF EXISTS main.{name}")
+            connection.execute(text)
+
+
+def _triggers(connection: sqlite3.Connection) -> dict[str, str]:
+    rows = connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger'")
+    return dict(rows.fetchall())

@@ -1,0 +1,96 @@
+"""The URL of a ledger in a PostgreSQL database; nothing that is said of it holds its password.
+
+Needs no driver: specs are checked without one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from labeldp_compile.errors import InputError
+
+DEFAULT_SCHEMA = "labeldp_ledger"
+# Any scheme, so that a URL of something else is refused, and not shown as the name of a file.
+_BEGINS = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|postgres(?:ql)?:)", re.IGNORECASE)
+_IN_A_LINE = re.compile(r"(?<=://).*|(?<=postgresql:).*|(?<=postgres:).*", re.IGNORECASE)
+_SCHEMA = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
+_WORD = r"[A-Za-z0-9._~%+-]*"
+_HOST = r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?"
+# Stricter than libpq: a password with a stray @, / or # must not be taken for a host or a database,
+# for those are shown.
+_URL = re.compile(
+    rf"postgres(?:ql)?://(?:(?P<user>{_WORD})(?P<password>:[^@/?#\s]*)?@)?"
+    rf"(?P<hosts>{_HOST}(?:,{_HOST})*)(?:/(?P<database>{_WORD}))?"
+    r"(?:\?(?P<query>[a-z_]+=[^&=@?#\s]*(?:&[a-z_]+=[^&=@?#\s]*)*))?"
+)
+_SHOWN = ("host", "port", "user", "dbname", "service")
+_SECRET = ("password", "sslpassword")
+_PLAIN = re.compile(r"[A-Za-z0-9._~%+/,-]*")
+
+
+@dataclass(frozen=True)
+class Url:
+    """A PostgreSQL URL, taken apart.
+
+    Attributes:
+        conninfo: what libpq understands, with the password if there is one.
+        name: for messages, without it.
+        schema: where the ledger's tables are.
+        has_password: whether it holds one.
+    """
+
+    conninfo: str
+    name: str
+    schema: str
+    has_password: bool
+
+    def __repr__(self) -> str:
+        """The name: a traceback must not show the password either."""
+        return f"Url({self.name!r})"
+
+    @classmethod
+    def parse(cls, text: str) -> Url:
+        """``postgresql://USER@HOST:PORT/DATABASE?schema=NAME``, and what else libpq knows.
+
+        Raises InputError, which does not quote the text: it may hold a password.
+        """
+        found = _URL.fullmatch(text)
+        if found is None:
+            raise InputError(
+                "postgresql://…: is no URL of a ledger: expected "
+                "postgresql://USER@HOST:PORT/DATABASE?schema=NAME, with other characters than "
+                "letters, digits and . _ ~ + - written as %XX"
+            )
+        pairs = [pair.split("=") for pair in (found["query"] or "").split("&") if pair]
+        schemas = [value for key, value in pairs if key == "schema"]
+        schema = schemas[0] if schemas else DEFAULT_SCHEMA
+        if len(schemas) > 1 or not _SCHEMA.fullmatch(schema):
+            raise InputError(
+                "postgresql://…: schema: expected one name of small letters, digits and "
+                "underscores, at most 63, that begins with neither a digit nor pg_"
+            )
+        rest = [f"{key}={value}" for key, value in pairs if key != "schema"]
+        shown = [
+            f"{key}={value}" for key, value in pairs if key in _SHOWN and _PLAIN.fullmatch(value)
+        ]
+        shown += [f"schema={schema}"] if schema != DEFAULT_SCHEMA else []
+        user = "" if found["user"] is None else f"{found['user']}@"
+        base = f"{found['hosts']}/{found['database'] or ''}"
+        secret = f"{found['user']}{found['password']}@" if found["password"] else user
+        return cls(
+            conninfo=f"postgresql://{secret}{base}" + ("?" + "&".join(rest) if rest else ""),
+            name=f"postgresql://{user}{base}" + ("?" + "&".join(shown) if shown else ""),
+            schema=schema,
+            has_password=bool(found["password"]) or any(key in _SECRET for key, _ in pairs),
+        )
+
+
+def is_url(text: str) -> bool:
+    """Whether a ledger's name means a database, and not a file."""
+    return _BEGINS.match(text) is not None
+
+
+def hidden(line: str) -> str:
+    """A line of a spec, as long as it was, that shows no more of a URL than how it begins."""
+    return _IN_A_LINE.sub(lambda found: "•" * len(found[0]), line)

@@ -1,0 +1,155 @@
+"""What a chain of entries shows, and what is never taken for an entry, in a file and a database."""
+
+import pytest
+
+from labeldp_compile.label_key import columns_of
+from labeldp_compile.ledger.entries import next_entry
+from tests.ledger.conftest import BOTH_STORES
+
+
+def verify(bench, *flags):
+    return bench.run("ledger", "verify", bench.ledger, *flags)
+
+
+@BOTH_STORES
+def test_a_cut_tail_is_found_by_a_noted_head_only(used):
+    head = used.run("ledger", "head", used.ledger).stdout.strip()
+    used.tamper("DELETE FROM entries WHERE number >= 2")
+    assert verify(used).exit_code == 0
+    result = verify(used, "--head", head)
+    assert result.exit_code == 1 and "cut off" in result.stderr
+
+
+@BOTH_STORES
+def test_a_chain_that_is_written_anew_is_found_by_a_noted_head_only(used):
+    head = used.run("ledger", "head", used.ledger).stdout.strip()
+    entries = used.entries()
+    forged = entries[:2]
+    cheaper = {**entries[2].facts, "epsilon": "1/1000"}
+    forged.append(next_entry(forged, "spend", cheaper))
+    forged.append(next_entry(forged, "prior", entries[3].facts))
+    used.tamper(
+        *(
+            f"UPDATE entries SET body = '{e.body}', previous = '{e.previous}', hash = '{e.hash}' "
+            f"WHERE number = {e.number}"
+            for e in forged
+        )
+    )
+    assert verify(used).exit_code == 0
+    assert verify(used, "--head", head).exit_code == 1
+
+
+@BOTH_STORES
+def test_spending_beyond_the_budget_is_found_even_in_a_whole_chain(used):
+    entry = next_entry(used.entries(), "spend", {**used.entries()[2].facts, "epsilon": "5"})
+    used.insert(entry)
+    result = verify(used)
+    assert result.exit_code == 1 and "spends what was not there" in result.stderr
+
+
+@BOTH_STORES
+def test_a_budget_may_change_and_the_change_stays_in_sight(used):
+    used.set_budget("0.05")
+    assert used.compile("other", last="9").exit_code == 1
+    assert used.compile().exit_code == 0  # recalled
+    flags = ("--data-set", "visits", "--epsilon", "2", "--reason", "agreed with the board")
+    assert used.run("ledger", "set-budget", used.ledger, *flags).exit_code == 0
+    assert used.compile("other", last="9").exit_code == 0
+    shown = used.run("ledger", "show", used.ledger).stdout
+    assert "agreed with the board" in shown and "visits may spend ε = 0.05" in shown
+    assert verify(used).exit_code == 0
+
+
+@BOTH_STORES
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("set-budget", "--data-set", "a b", "--epsilon", "1"),
+        ("set-budget", "--data-set", "a", "--epsilon", "-1"),
+        ("set-budget", "--data-set", "a", "--epsilon", "nan"),
+        ("set-budget", "--data-set", "a", "--epsilon", "one"),
+        ("set-budget", "--data-set", "a\n", "--epsilon", "1"),
+        ("set-budget", "--data-set", "a", "--epsilon", "1", "--reason", "\udcff"),
+        ("verify", "--head", "12"),
+        ("verify", "--head", "0" * 64 + "\n"),
+    ],
+)
+def test_input_that_makes_no_sense(used, flags):
+    assert used.run("ledger", flags[0], used.ledger, *flags[1:]).exit_code == 2
+
+
+def append(bench, kind, **facts):
+    """An entry with a hash that is right, written by hand."""
+    bench.insert(next_entry(bench.entries(), kind, facts))
+
+
+@BOTH_STORES
+def test_a_kind_that_a_later_version_may_spend_by_is_not_passed_over(used):
+    append(used, "group_spend", data_set="visits", epsilon="1/2", time="2026-01-01T00:00:00Z")
+    for result in (verify(used), used.compile(), used.compile("other", last="9")):
+        assert result.exit_code == 2 and "does not know ('group_spend')" in result.stderr
+
+
+@BOTH_STORES
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": "1/0"},
+        {"epsilon": "-1"},
+        {"epsilon": "1e9"},
+        {"epsilon": 1},
+        {"epsilon": None},
+        {"data_set": "visits\x1b[2J"},
+        {"data_set": "visits\n"},
+        {"data_version": ["a"]},
+        {"time": "\x1b[31mnow"},
+        {"command": "\x1b[31mcompile"},
+        {"spec": 3},
+    ],
+)
+def test_entries_that_no_labeldp_writes(used, change):
+    append(used, "spend", **{**used.entries()[2].facts, **change})
+    for command in ("verify", "show", "head"):
+        result = used.run("ledger", command, used.ledger)
+        assert result.exit_code == 1 and "entry 4 holds what no labeldp writes" in result.stderr
+    assert used.compile("other", last="9").exit_code == 1
+
+
+@BOTH_STORES
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spend": 1},
+        {"spend": 9},
+        {"spend": -1},
+        {"data_version": "other"},
+        {"question_sha256": "0" * 64},
+    ],
+)
+def test_a_prior_that_nobody_paid_is_not_recalled(used, change):
+    append(used, "prior", **{**used.entries()[3].facts, **change})
+    result = verify(used)
+    assert (
+        result.exit_code == 1 and "entry 4 is a prior that no entry before it paid" in result.stderr
+    )
+    assert used.compile().exit_code == 1
+
+
+@BOTH_STORES
+@pytest.mark.parametrize("answer", [None, {}, {"rows": 1, "weights": []}, {"weights": ["a"]}])
+def test_an_answer_that_is_no_prior(used, answer):
+    append(used, "prior", **{**used.entries()[3].facts, "answer": answer})
+    assert used.compile().exit_code == verify(used).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "columns"),
+    [
+        ("a", {"a"}),
+        ('["a","b"]', {'["a","b"]', "a", "b"}),
+        ("7", {"7"}),
+        ("[" * 10**5, {"[" * 10**5}),
+    ],
+)
+def test_which_columns_a_key_of_the_ledger_may_name(key, columns):
+    assert columns_of(key) == columns

@@ -1,0 +1,194 @@
+"""A server, a client, a connection that goes away: nothing is lost, and nothing is spent twice."""
+
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import pytest
+
+from labeldp_compile import pipeline
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import data_sets, postgres_store
+from labeldp_compile.prior import obtain
+from tests.ledger.proxy import Proxy
+
+
+@pytest.fixture
+def store():
+    return "postgres"
+
+
+@pytest.fixture
+def paying(bench):
+    bench.open_budget("1")
+    return bench
+
+
+def kinds(bench):
+    return [entry.kind for entry in bench.entries()][2:]
+
+
+def spent(bench):
+    return data_sets(bench.entries())["visits"].spent
+
+
+def whole(bench):
+    return bench.run("ledger", "verify", bench.ledger).exit_code == 0
+
+
+def once(monkeypatch, place, name, before):
+    """Call something before the next call of a function, or of a method."""
+    real = getattr(place, name)
+
+    def patched(*arguments, **options):
+        monkeypatch.setattr(place, name, real)
+        before()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(place, name, patched)
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_a_server_that_comes_back_while_labels_are_read(paying, monkeypatch, how):
+    def goes_and_comes():
+        getattr(paying.server, how)()
+        back.start()
+
+    back = threading.Timer(0.5, paying.server.start)
+    once(monkeypatch, obtain, "count_labels", goes_and_comes)
+    result = paying.compile()
+    back.join()
+    assert result.exit_code == 0 and result.stderr.count("waiting for it") == 1
+    assert kinds(paying) == ["spend", "prior"] and whole(paying)
+    assert "reusing" in paying.compile().stderr and spent(paying) == Fraction(1, 10)
+
+
+def test_a_server_that_does_not_come_back_while_labels_are_read(paying, monkeypatch):
+    monkeypatch.setattr(postgres_store, "SECONDS_TO_WAIT", 0.1)
+    once(monkeypatch, obtain, "count_labels", paying.server.kill)
+    result = paying.compile()
+    assert result.exit_code == 2 and "cannot be reached" in result.stderr
+    assert "Traceback" not in result.stderr and not (paying.folder / "build").exists()
+    paying.server.start()
+    assert kinds(paying) == ["spend"] and whole(paying)  # what was paid is not forgotten
+    again = paying.compile()
+    assert again.exit_code == 0
+    assert "the same was paid for by entry 2, of which no noisy prior came" in again.stderr
+
+
+def test_a_server_that_goes_when_an_entry_is_not_committed(paying, monkeypatch):
+    add = postgres_store._PostgresRows.add
+
+    def added_and_gone(rows, entry):
+        add(rows, entry)
+        paying.server.kill()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres_store._PostgresRows, "add", added_and_gone)
+        patch.setattr(postgres_store, "_SECONDS_TO_SETTLE", 0.0)
+        result = paying.compile()
+    assert result.exit_code == 2 and "whether entry 2 was written cannot be known" in result.stderr
+    assert result.stderr.count("\n") == 1 and not (paying.folder / "build").exists()
+    paying.server.start()
+    assert kinds(paying) == [] and whole(paying)
+    assert paying.compile().exit_code == 0 and spent(paying) == Fraction(1, 10)
+
+
+def test_a_server_that_goes_after_the_prior_is_kept(paying, monkeypatch):
+    once(monkeypatch, pipeline, "assemble", paying.server.kill)
+    assert paying.compile().exit_code == 0  # the ledger is not needed any more
+    refused = paying.compile()
+    assert refused.exit_code == 2 and "cannot be reached" in refused.stderr
+    paying.server.start()
+    assert "reusing" in paying.compile().stderr and kinds(paying) == ["spend", "prior"]
+
+
+@pytest.mark.parametrize("delivered", [True, False], ids=["unanswered", "undelivered"])
+@pytest.mark.parametrize("entry", [1, 2], ids=["spend", "prior"])
+def test_a_connection_that_is_lost_in_a_commit(paying, entry, delivered):
+    proxy = Proxy(paying.server.folder, entry, delivered=delivered)
+    paying.named = paying.server.url(paying.schema, password="", at=proxy.folder)
+    try:
+        result = paying.compile()
+        assert proxy.has_cut
+        if entry == 1 and not delivered:  # nothing was paid, so nothing is waited for
+            assert result.exit_code == 2 and "nothing was written" in result.stderr
+            assert result.stderr.count("\n") == 1 and kinds(paying) == []
+            assert not (paying.folder / "build").exists()
+            result = paying.compile()
+        assert result.exit_code == 0, result.stderr
+    finally:
+        proxy.close()
+    assert kinds(paying) == ["spend", "prior"] and whole(paying)
+
+
+CRASH = """
+import os, signal, sys
+from pathlib import Path
+from labeldp_compile import pipeline
+from labeldp_compile.errors import InputError
+from labeldp_compile.ledger import postgres_store
+from labeldp_compile.prior import obtain
+
+def dies(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def dies_after(rows, entry, add=postgres_store._PostgresRows.add):
+    add(rows, entry)
+    dies()
+
+place, name, patch = {
+    "in-the-transaction": (postgres_store._PostgresRows, "add", dies_after),
+    "before-the-prior": (obtain, "count_labels", dies),
+    "after-the-prior": (pipeline, "assemble", dies),
+}[Path(sys.argv[1]).stem]
+setattr(place, name, patch)
+pipeline.compile_spec(Path(sys.argv[1]))
+"""
+
+
+def test_clients_that_are_killed(paying):
+    names = ("in-the-transaction", "before-the-prior", "after-the-prior")
+    domains = {name: {"last": str(last)} for last, name in enumerate(names, 3)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", CRASH, paying.spec(name, **domains[name])])
+        for name in names
+    ]
+    assert [process.wait() for process in processes] == [-signal.SIGKILL] * 3
+    assert sorted(kinds(paying)) == ["prior", "spend", "spend"] and whole(paying)
+    spends = {entry.facts["spec"]: entry.number for entry in paying.entries("spend")}
+    results = [paying.compile(name, **domains[name]) for name in names]
+    assert [result.exit_code for result in results] == [0, 0, 0]
+    assert "entry 5 spends ε₁ = 0.1\n" in results[0].stderr
+    assert f"was paid for by entry {spends['before-the-prior']}" in results[1].stderr
+    assert f"was spent by entry {spends['after-the-prior']}" in results[2].stderr
+    assert spent(paying) == Fraction(4, 10)
+
+
+def attempt(path):
+    try:
+        pipeline.compile_spec(path)
+    except InputError as error:
+        return error.exit_code
+    return 0
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.15])
+def test_a_server_that_is_killed_among_many_compiles(paying, seconds):
+    response = {"mechanism": "randomized_response"}
+    specs = [paying.spec(f"to{last}", last=str(last), **response) for last in range(3, 9)]
+    with ThreadPoolExecutor(len(specs)) as pool:
+        attempts = [pool.submit(attempt, path) for path in specs]
+        threading.Event().wait(seconds)
+        paying.server.kill()
+        paying.server.start()
+        codes = [each.result() for each in attempts]
+    assert set(codes) <= {0, 2} and whole(paying)
+    # Who was told that it paid has its prior, and the others have paid nothing.
+    assert kinds(paying).count("spend") == kinds(paying).count("prior") == codes.count(0)
+    assert [attempt(path) for path in specs] == [0] * 6
+    assert kinds(paying).count("spend") == kinds(paying).count("prior") == 6
+    assert spent(paying) == Fraction(6, 10) and whole(paying)

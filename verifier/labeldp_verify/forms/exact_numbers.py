@@ -1,0 +1,130 @@
+"""Exact numbers by the hundred thousand: whole numerators over one common denominator.
+
+One ``Fraction`` a label spends its time on greatest common divisors. Sums and products of integers
+over a denominator that all share are as exact, take a tenth to a hundredth of that, and only what
+is stated in the end is brought to lowest terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import mul
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Whole = NDArray[np.object_]
+"""[n] Python integers, of any size."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactNumbers(Sequence[Fraction]):
+    """[n] rational numbers; as a sequence it holds fractions.
+
+    Attributes:
+        numerators: [n] integers of any size.
+        unit: the denominator of all of them, at least 1; not the least one.
+    """
+
+    numerators: Whole
+    unit: int = 1
+
+    @classmethod
+    def of(cls, numbers: Iterable[Any]) -> ExactNumbers:
+        """From integers, finite floats and fractions; exact. What is exact already stays as it is.
+
+        Raises ValueError or OverflowError for NaN and infinities, AttributeError for texts.
+        """
+        if isinstance(numbers, ExactNumbers):
+            return numbers
+        ratios = [number.as_integer_ratio() for number in numbers]
+        unit = math.lcm(*{below for _, below in ratios})
+        if unit == 1:
+            return cls(whole([above for above, _ in ratios]))
+        return cls(whole([above * (unit // below) for above, below in ratios]), unit)
+
+    def __len__(self) -> int:
+        """How many numbers there are."""
+        return len(self.numerators)
+
+    @overload
+    def __getitem__(self, index: int) -> Fraction: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> ExactNumbers: ...
+
+    def __getitem__(self, index: int | slice) -> Fraction | ExactNumbers:
+        """One number as a fraction, or a part of them."""
+        if isinstance(index, slice):
+            return ExactNumbers(self.numerators[index], self.unit)
+        return Fraction(self.numerators[index], self.unit)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another sequence holds the same numbers."""
+        if isinstance(other, ExactNumbers):
+            if len(self) != len(other):
+                return False
+            unit = math.lcm(self.unit, other.unit)
+            return bool(np.all(self.over(unit) == other.over(unit)))
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a vector is no key
+
+    def take(self, places: NDArray[np.int64]) -> ExactNumbers:
+        """The numbers at these places."""
+        return ExactNumbers(self.numerators[places], self.unit)
+
+    def minus(self, other: ExactNumbers) -> ExactNumbers:
+        """The differences [n]."""
+        unit = math.lcm(self.unit, other.unit)
+        return ExactNumbers(self.over(unit) - other.over(unit), unit)
+
+    def over(self, unit: int) -> Whole:
+        """[n] the numerators over a multiple of ``self.unit``."""
+        factor = unit // self.unit
+        return self.numerators if factor == 1 else self.numerators * factor
+
+    def floats(self) -> list[float]:
+        """[n] the float64 nearest to each; OverflowError beyond the largest."""
+        unit = self.unit
+        return [number / unit for number in self.numerators.tolist()]
+
+    def total(self) -> Fraction:
+        """The sum."""
+        return Fraction(sum(self.numerators.tolist()), self.unit)
+
+    def largest(self) -> Fraction:
+        """Max |x|, for n ≥ 1."""
+        return Fraction(int(max(self.numerators.max(), -self.numerators.min())), self.unit)
+
+    def weighted(self, weights: Sequence[int]) -> Fraction:
+        """Σ weight·x for whole weights [n]."""
+        return Fraction(dot(weights, self.numerators), self.unit)
+
+    def mean_square(self, weights: Sequence[int]) -> Fraction:
+        """Σ weight·x² / Σ weight for whole weights [n], not all 0."""
+        squares = dot(weights, self.numerators * self.numerators)
+        return Fraction(squares, self.unit**2 * sum(weights))
+
+
+def whole(numbers: Iterable[int]) -> Whole:
+    """[n] integers of any size as a vector of Python integers."""
+    listed = numbers if isinstance(numbers, list) else list(numbers)
+    vector = np.empty(len(listed), dtype=object)
+    vector[:] = listed
+    return vector
+
+
+def dot(weights: Sequence[int], numbers: Whole) -> int:
+    """Σ weight·number; ValueError where the lengths differ."""
+    if len(weights) != len(numbers):
+        raise ValueError("a number lacks its weight")
+    if not len(weights):
+        return 0
+    if weights.count(weights[0]) == len(weights):  # a uniform prior
+        return int(weights[0] * sum(numbers.tolist()))
+    return sum(map(mul, weights, numbers.tolist()))

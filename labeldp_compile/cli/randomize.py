@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pyarrow as pa
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
 from labeldp_verify.certificate import Certificate
@@ -21,6 +20,7 @@ from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.label_key import key_of
 from labeldp_compile.tabular import open_table, require_rewritten, rewrite_table
+from labeldp_compile.tabular.arrow_memory import use_small_pool
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.group_columns import renamed
 from labeldp_compile.tabular.provenance import Provenance
@@ -110,8 +110,7 @@ def randomize_command(
     do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
     """
     require_rewritten(table, output, overwrite=overwrite)
-    # Arrow's own pools keep much of what is freed: measured by benchmarks/memory.py.
-    pa.set_memory_pool(pa.system_memory_pool())
+    use_small_pool()
     key = _key(key_file, id_column, context, version)
     try:
         data = read_artifact(artifact)

@@ -24,7 +24,7 @@ from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader
-from labeldp_compile.tabular.table_sink import TableSink, check_format, output_format
+from labeldp_compile.tabular.table_sink import Rows, TableSink, check_format, output_format
 from labeldp_compile.whole_file import (
     folder_when_whole,
     replaced_when_whole,
@@ -34,7 +34,10 @@ from labeldp_compile.whole_file import (
 )
 
 _OWNER_ONLY = 0o600
+_WAITING_BYTES = 1 << 26  # of rows that are drawn, and wait to be written
+_KEYED_ROWS = 1 << 15  # whose ids are looked through in a core's cache
 Randomize = Callable[..., Any]
+_Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -138,13 +141,10 @@ class _Writing:
         sink = TableSink(
             output, form, file, private.placement, _notes(file, private), private.delimiter
         )
-        with write_behind(sink.write) as write:
+        with write_behind(sink.write, _size, _WAITING_BYTES) as write:
             for block, batch in read_ahead(_at_least_one(file)):
                 drawn = self._randomized(file, batch)
-                values = [
-                    pa.array(y, type=_arrow_type(y, whole=whole))
-                    for y, whole in zip(drawn, private.whole, strict=True)
-                ]
+                values = [_arrow(y, whole=w) for y, w in zip(drawn, private.whole, strict=True)]
                 write((block, batch, values))
                 self.rows += len(batch)
                 self._progress(len(batch))
@@ -152,21 +152,28 @@ class _Writing:
 
     def _randomized(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:
         """The private columns [n] of one batch."""
-        columns = dict(zip(file.label_columns, file.labels_of(batch), strict=True))
-        drawn = self._drawn(columns if len(columns) > 1 else columns[file.column], file, batch)
-        return [drawn[name] for name in columns] if isinstance(drawn, dict) else [drawn]
-
-    def _drawn(self, labels: Any, file: TableReader, batch: pa.RecordBatch) -> Any:
-        groups = {"columns": file.groups_of(batch)} if file.group_columns else {}
+        labels = dict(zip(file.label_columns, file.labels_of(batch), strict=True))
+        groups = file.groups_of(batch) if file.group_columns else {}
         if file.id_column is None:
-            return self._private.randomize(labels, **groups)
+            return _columns_of(self._drawn(labels, groups), labels)
         ids = file.ids_of(batch)
         self._unique.add(ids)
-        try:
-            return self._private.randomize(labels, ids=ids, **groups)
-        except DuplicateIdError:
-            self.refuse_duplicates()  # names the rows of the table, not those of the batch
-            raise
+        parts = []
+        for start in range(0, max(len(ids), 1), _KEYED_ROWS):
+            here = slice(start, start + _KEYED_ROWS)
+            some, others = ({n: c[here] for n, c in part.items()} for part in (labels, groups))
+            try:
+                drawn = self._drawn(some, others, ids=ids[here])
+            except DuplicateIdError:
+                self.refuse_duplicates()  # names the rows of the table, not those of the batch
+                raise
+            parts.append(_columns_of(drawn, labels))
+        return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+
+    def _drawn(self, labels: _Arrays, groups: _Arrays, **ids: Any) -> Any:
+        columns = {"columns": groups} if groups else {}
+        only = labels if len(labels) > 1 else next(iter(labels.values()))
+        return self._private.randomize(only, **ids, **columns)
 
     def refuse_duplicates(self) -> None:
         """Raise DataError if an id was seen twice."""
@@ -174,6 +181,11 @@ class _Writing:
             self._unique.check(self._table.ids)
         except DuplicateIdError as error:
             raise refused(self._table.path, f"{self._table.id_column!r}: {error}") from None
+
+
+def _columns_of(drawn: Any, labels: _Arrays) -> list[NDArray[Any]]:
+    """The private columns [n] in the order of the label's."""
+    return [drawn[name] for name in labels] if isinstance(drawn, dict) else [drawn]
 
 
 def _notes(file: TableReader, private: _Private) -> dict[str, Provenance]:
@@ -229,7 +241,18 @@ def _at_least_one(table: TableReader) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         yield b"", pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def _arrow_type(private: NDArray[Any], *, whole: bool) -> pa.DataType:
-    if private.dtype == np.float64:
-        return pa.int64() if whole else pa.float64()
-    return pa.int64() if private.dtype == np.int64 else pa.string()
+def _size(rows: Rows) -> int:
+    """Bytes of some rows in memory."""
+    size: int = rows[1].nbytes
+    return len(rows[0]) + size
+
+
+def _arrow(private: NDArray[Any], *, whole: bool) -> pa.Array:
+    """Private labels [n]; numbers that are ``whole`` as integers."""
+    if private.dtype not in (np.float64, np.int64):
+        return pa.array(private, type=pa.string())
+    # pa.array would import pandas, where there is one, for a third of a second.
+    kind = pa.float64() if private.dtype == np.float64 else pa.int64()
+    data = pa.py_buffer(np.ascontiguousarray(private))
+    numbers = pa.Array.from_buffers(kind, len(private), [None, data])
+    return numbers.cast(pa.int64()) if whole else numbers

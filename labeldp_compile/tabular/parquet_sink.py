@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
@@ -77,6 +78,12 @@ class ParquetSink:
         if self._pending:
             self._write_group()
         self._writer.close()
+
+    def abandon(self) -> None:
+        """Forget what is not written; pyarrow would write the end of the file when it can."""
+        with contextlib.suppress(Exception):  # the disk may be full
+            self._writer.close()
+        self._writer.is_open = False
 
     def _write_group(self) -> None:
         table = pa.Table.from_batches(self._pending)

@@ -88,9 +88,11 @@ class _Text:
         file.write(ended(header))
 
     def write(self, rows: Rows) -> None:
-        block, _, private = rows
+        block, cells, private = rows
         try:
-            pieces = spliced(block, self._form, self._columns, self._places, private, self._dropped)
+            pieces = spliced(
+                block, self._form, self._columns, self._places, private, self._dropped, cells
+            )
         except ValueError:
             raise refused(self._path, "is damaged: a quote is not closed") from None
         for piece in pieces:

@@ -9,13 +9,10 @@ the others have.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
-from types import ModuleType
 
 from labeldp_verify import steps
 from labeldp_verify.artifact import BucketGrid, bucket_grid, choose_grid, write_model
@@ -26,6 +23,7 @@ from labeldp_verify.forms.window import MAX_WORD_BITS
 from labeldp_compile import sizes
 from labeldp_compile.assembly import Artifact, problem_of, provenance_of, require_verified
 from labeldp_compile.certificate import TableProvenance, build_grouped_certificate
+from labeldp_compile.children import no_main
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import Solved
 from labeldp_compile.prior.group_priors import GroupedPrior
@@ -249,7 +247,7 @@ def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[S
             # Forked children would share locks of threads that they do not have.
             context = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-                with _no_main():
+                with no_main():
                     each = pool.map(work, tasks, chunksize=4)
                 for solved in each:
                     yield solved
@@ -257,20 +255,6 @@ def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[S
         except (BrokenExecutor, OSError):
             pass  # a child was killed, or none could be started
     yield from map(work, tasks[done:])
-
-
-@contextmanager
-def _no_main() -> Iterator[None]:
-    """Children that are started here do not run the caller's script again.
-
-    A script that compiles at its top level would pay for another prior in each of them.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
 
 
 def _of(solve: Solve, task: Task) -> Solved:

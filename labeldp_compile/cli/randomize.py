@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
-import pyarrow as pa
-from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
+from labeldp_runtime import Key, KeyFileError, MissingExtraError, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.verified import DecodedGroups
@@ -21,10 +19,12 @@ from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.label_key import key_of
 from labeldp_compile.tabular import open_table, require_rewritten, rewrite_table
+from labeldp_compile.tabular.arrow_memory import use_small_pool
+from labeldp_compile.tabular.drawing import Drawing
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.group_columns import renamed
+from labeldp_compile.tabular.part_processes import MAX_WORKERS, Workers
 from labeldp_compile.tabular.provenance import Provenance
-from labeldp_compile.tabular.writer import Randomize
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.inspection import held
 from labeldp_compile.tools.inspection.facts import answers_with_sets, has_whole_outputs
@@ -81,6 +81,13 @@ Example, repeatable without spending ε again:
     help="With --key: the version of the labels (default: 0). Labels that changed need a new one.",
 )
 @text_options
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, MAX_WORKERS),
+    default=1,
+    help="Processes that write the parts of a folder (default: 1); each takes memory of its own.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option("--quiet", is_flag=True, help="Say nothing, unless a killed run left something.")
 def randomize_command(
@@ -96,6 +103,7 @@ def randomize_command(
     version: int | None,
     delimiter: str | None,
     encoding: str | None,
+    jobs: int,
     overwrite: bool,
     quiet: bool,
 ) -> None:
@@ -109,9 +117,10 @@ def randomize_command(
     Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
     do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
     """
+    if jobs > 1 and (is_stream(table) or table.is_file()):
+        raise InputError(f"--jobs: {table} is one file; --jobs writes the parts of a folder")
     require_rewritten(table, output, overwrite=overwrite)
-    # Arrow's own pools keep much of what is freed: measured by benchmarks/memory.py.
-    pa.set_memory_pool(pa.system_memory_pool())
+    use_small_pool()
     key = _key(key_file, id_column, context, version)
     try:
         data = read_artifact(artifact)
@@ -119,8 +128,18 @@ def randomize_command(
         decoded = held(check_bytes(data, budget=OWN_FILES).require())
         certificate = decoded.certificate
         columns = _columns(given, certificate)
-        context = None if key is None else context or add_as or key_of(columns)
-        randomizer = Randomizer(data, str(artifact), key=key, context=context)
+        stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
+        there = renamed(stated, group_columns)
+        drawing = Drawing(
+            data,
+            str(artifact),
+            dict(zip(columns, certificate.label_columns, strict=True)),
+            {column.name: here.name for column, here in zip(stated, there, strict=True)},
+            key,
+            None if key is None else context or add_as or key_of(columns),
+            version or 0,
+        )
+        randomize = drawing.open()
     except VerificationError as error:
         complain(f"{artifact}: does not verify: {error}")
         raise SystemExit(1) from error
@@ -129,8 +148,6 @@ def randomize_command(
         raise SystemExit(1) from error
     except MissingExtraError as error:
         raise InputError(str(error)) from None
-    stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
-    there = renamed(stated, group_columns)
     reader = open_table(
         table,
         columns,
@@ -147,15 +164,6 @@ def randomize_command(
     # A keyed run gives the same file each time: it notes no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
-    fresh: Randomize = randomizer
-    if len(columns) > 1:
-        fresh = partial(
-            _of_columns, fresh, dict(zip(columns, certificate.label_columns, strict=True))
-        )
-    randomize = fresh if key is None else partial(fresh, version=version or 0)
-    if stated:
-        names = {here.name: column.name for here, column in zip(stated, there, strict=True)}
-        randomize = partial(_of_groups, randomize, names)
     with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
         try:
             rows = rewrite_table(
@@ -167,6 +175,7 @@ def randomize_command(
                 whole=has_whole_outputs(decoded),
                 provenance=Provenance(decoded.sha256, epsilon, now),
                 delimiter=delimiter,
+                workers=Workers(jobs, drawing.open) if jobs > 1 else None,
                 progress=progress,
                 found=partial(_say_left, keyed=key is not None),
             )
@@ -184,8 +193,9 @@ def randomize_command(
             )
         if key is not None:
             tell(
-                f"{output}: key {key.fingerprint}, context {context!r}, version {version or 0}: "
-                "repeating this gives the same file and spends nothing more"
+                f"{output}: key {key.fingerprint}, context {drawing.context!r}, "
+                f"version {drawing.version}: repeating this gives the same file and spends "
+                "nothing more"
             )
         if add_as is not None:
             tell(f"{output}: still holds the true labels in {', '.join(map(repr, columns))}")
@@ -212,22 +222,6 @@ def _other_columns(
                 f"{artifact}: was compiled for the column {stated!r}, and randomizes {column!r}: "
                 "is it the artifact of this label?"
             )
-
-
-def _of_columns(randomize: Randomize, names: dict[str, str], labels: Any, **others: Any) -> Any:
-    """Private columns of a joint label, where the table's may have names of their own."""
-    drawn = randomize({name: labels[column] for column, name in names.items()}, **others)
-    if not isinstance(drawn, dict):
-        return drawn
-    return {column: drawn[name] for column, name in names.items()}
-
-
-def _of_groups(
-    randomize: Randomize, names: dict[str, str], labels: Any, columns: Any, **others: Any
-) -> Any:
-    """Private labels, where the table's columns of groups may have names of their own."""
-    groups = {name: columns[column] for name, column in names.items()}
-    return randomize(labels, columns=groups, **others)
 
 
 def _say_left(left: Path, *, keyed: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,20 +22,45 @@ def read_ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 @contextmanager
-def write_behind(write: Callable[[T], None]) -> Iterator[Callable[[T], None]]:
+def write_behind(
+    write: Callable[[T], None], size: Callable[[T], int], room: int
+) -> Iterator[Callable[[T], None]]:
     """A function that hands an item to ``write`` on another thread, one at a time and in order.
 
-    An error of one call is raised by the next, or at the end of the ``with`` block.
+    Items wait for that thread until their sizes are more than ``room`` together. An error of one
+    call is raised by a later one, or at the end of the ``with`` block; then nothing more is
+    written.
     """
+    failed = False
+
+    def write_unless_failed(item: T) -> None:
+        nonlocal failed
+        if failed:
+            return
+        try:
+            write(item)
+        except BaseException:
+            failed = True
+            raise
+
     with ThreadPoolExecutor(1) as thread:
-        pending: Future[None] | None = None
+        waiting: deque[tuple[int, Future[None]]] = deque()
+        taken = 0
 
         def put(item: T) -> None:
-            nonlocal pending
-            if pending is not None:
-                pending.result()
-            pending = thread.submit(write, item)
+            nonlocal taken
+            own = size(item)
+            while waiting and (taken + own > room or waiting[0][1].done()):
+                before, future = waiting.popleft()
+                future.result()
+                taken -= before
+            waiting.append((own, thread.submit(write_unless_failed, item)))
+            taken += own
 
-        yield put
-        if pending is not None:
-            pending.result()
+        try:
+            yield put
+            for _, future in waiting:
+                future.result()
+        except BaseException:
+            failed = True
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,6 +183,8 @@ def _as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _text(values: pa.Array) -> pa.Array:
+    with contextlib.suppress(pa.ArrowInvalid):
+        return values.cast(pa.string())
     encoded = values.dictionary_encode()  # few cells differ, mostly: each is decoded once
     cells = [cell.decode(errors="replace") for cell in encoded.dictionary.to_pylist()]
     return pa.array(cells, pa.string()).take(encoded.indices)

@@ -47,13 +47,18 @@ class RowForm:
         stand before that.
         """
         cells = np.frombuffer(data, dtype=np.uint8)
+        if b'"' not in data and b"\r" not in data:
+            return data.rfind(b"\n") + 1, int(np.count_nonzero(cells == ord("\n")))
         quotes = np.flatnonzero(cells == ord('"'))
         if not self._are_usual(cells, quotes):
             end = rows = 0
             while row := self._row.match(data, end):
                 end, rows = row.end(), rows + 1
             return end, rows
-        lines = np.flatnonzero((cells == ord("\n")) | (cells == ord("\r")))
+        ends = cells == ord("\n")
+        if b"\r" in data:
+            ends |= cells == ord("\r")
+        lines = np.flatnonzero(ends)
         outside = lines[np.searchsorted(quotes, lines) % 2 == 0]
         if len(outside) and outside[-1] == len(data) - 1 and data.endswith(b"\r"):
             outside = outside[:-1]  # its LF may follow

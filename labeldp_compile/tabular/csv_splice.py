@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp_compile.tabular.csv_lengths import places_of
 from labeldp_compile.tabular.csv_rows import RowForm
 
 
@@ -19,26 +20,34 @@ def spliced(
     places: Sequence[int],
     private: Sequence[pa.Array],
     dropped: Sequence[int] = (),
+    parsed: pa.RecordBatch | None = None,
 ) -> list[memoryview]:
     """The block with private columns [n], in pieces.
 
-    They stand in the cells of the columns ``places``, one each, or (none) behind the last one of
-    ``columns``. Cells of ``dropped`` columns, of which there are none without places, go with a
-    delimiter. Raises ValueError unless the block has n rows of so many cells.
+    ``parsed`` are all cells of the block, if they are known. Private labels stand in the cells of
+    the columns ``places``, one each, or (none) behind the last one of ``columns``. Cells of
+    ``dropped`` columns, of which there are none without places, go with a delimiter. Raises
+    ValueError unless the block has n rows of so many cells.
     """
+    if not places:
+        block = _as_utf8(block)
+    known = None if parsed is None else places_of(block, parsed, rows.delimiter)
+
+    def spans_of(place: int) -> NDArray[np.int64]:
+        if known is None:
+            return rows.spans(block, columns, place)
+        return known[:, place : place + 2] - (0, 1)
+
     if places:
         nothing = pa.repeat(pa.scalar(b"", pa.large_binary()), len(private[0]))
         drawn = {place: _cells(y, rows) for place, y in zip(places, private, strict=True)}
         edited = sorted({**drawn, **dict.fromkeys(dropped, nothing)}.items())
         first = min(set(range(columns)) - {*dropped})
-        spans = np.hstack(
-            [_span(rows, block, columns, place, dropped, first) for place, _ in edited]
-        )
+        spans = np.hstack([_span(spans_of(place), place, dropped, first) for place, _ in edited])
         cells = [column for _, column in edited]
     else:
-        block = _as_utf8(block)
         cells = [_cells(column, rows) for column in private]
-        spans = rows.spans(block, columns, columns - 1)
+        spans = spans_of(columns - 1)
         spans[:, 0] = spans[:, 1]
         delimiter = pa.scalar(rows.delimiter, pa.large_binary())
         added = [_joined(delimiter, column) for column in cells]
@@ -57,11 +66,10 @@ def spliced(
 
 
 def _span(
-    rows: RowForm, block: bytes, columns: int, place: int, dropped: Sequence[int], first: int
+    spans: NDArray[np.int64], place: int, dropped: Sequence[int], first: int
 ) -> NDArray[np.int64]:
     """[n, 2] the bytes of a column that are replaced: of a dropped one with the delimiter before
     it, or behind it if it stands before the ``first`` that is kept."""
-    spans = rows.spans(block, columns, place)
     if place in dropped:
         spans += (0, 1) if place < first else (-1, 0)
     return spans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
@@ -22,6 +23,8 @@ _CODECS = {
     "ZSTD": "ZSTD",
 }
 _DICTIONARIES = {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
+_WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes of a value without encoding
+_LARGE = 1 << 20  # bytes of a chunk: in smaller ones a dictionary may be larger than the values
 _ENCODINGS = {
     "BYTE_STREAM_SPLIT",
     "DELTA_BINARY_PACKED",
@@ -35,8 +38,9 @@ class ParquetSink:
 
     ``like`` is the metadata of the input (None: no Parquet): row groups end where its row groups
     end, and also where they have taken ``GROUP_BYTES`` in memory; leaf columns get the codec and
-    the encoding that those of the input at the same place have in its first row group. Levels of
-    compression are not known from a file: they are those that pyarrow chooses.
+    the encoding that those of the input at the same place have in its first row group, but for a
+    dictionary that its writer gave up. Levels of compression are not known from a file: they are
+    those that pyarrow chooses.
 
     ``drawn`` are the columns that have no counterpart, or another one, in the input.
     """
@@ -75,6 +79,12 @@ class ParquetSink:
             self._write_group()
         self._writer.close()
 
+    def abandon(self) -> None:
+        """Forget what is not written; pyarrow would write the end of the file when it can."""
+        with contextlib.suppress(Exception):  # the disk may be full
+            self._writer.close()
+        self._writer.is_open = False
+
     def _write_group(self) -> None:
         table = pa.Table.from_batches(self._pending)
         self._pending, self._bytes = [], 0
@@ -108,7 +118,7 @@ def _options(schema: pa.Schema, like: pq.FileMetaData, drawn: Collection[str]) -
         place = min(i, len(chunks) - 1)
         codecs[column.path] = _CODECS.get(chunks[place].compression, "SNAPPY")
         used = set(chunks[place].encodings)
-        if column.path in drawn or used & _DICTIONARIES:
+        if column.path in drawn or (used & _DICTIONARIES and not _gave_up(chunks[place])):
             dictionaries.append(column.path)
         elif used & _ENCODINGS and column.physical_type == theirs[place].physical_type:
             encodings[column.path] = max(used & _ENCODINGS)
@@ -120,8 +130,18 @@ def _options(schema: pa.Schema, like: pq.FileMetaData, drawn: Collection[str]) -
     return options
 
 
+def _gave_up(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a column of numbers began with a dictionary, and is no smaller for it.
+
+    A dictionary that has become too large is followed by values without one: to fill another one
+    would cost more than all else that is done to such a column.
+    """
+    plain = _WIDTHS.get(chunk.physical_type, 0) * chunk.num_values
+    return bool(plain > _LARGE and chunk.total_uncompressed_size >= plain)
+
+
 def _empty(schema: pa.Schema, **options: Any) -> pq.FileMetaData:
     """The metadata of a file without rows."""
     file = io.BytesIO()
-    pq.write_table(pa.Table.from_batches([], schema), file, **options)  # no pandas
+    pq.write_table(pa.Table.from_batches([], schema), file, **options)
     return pq.read_metadata(file)

@@ -29,14 +29,14 @@ from labeldp_compile.tabular.csv_file import (
 )
 from labeldp_compile.tabular.formats import is_stream, require_format
 from labeldp_compile.tabular.group_columns import group_arrays
-from labeldp_compile.tabular.label_column import check_type, label_array
+from labeldp_compile.tabular.label_column import check_type, label_array, plain_numbers
 from labeldp_compile.tabular.parts import parts_of
 from labeldp_compile.tabular.provenance import require_artifact, require_true
 from labeldp_compile.tabular.text_stream import ReadTwiceError, WideTextError
 from labeldp_compile.text_form import PLAIN, TextForm, shown
 
 BATCH_BYTES = 1 << 25
-BATCH_ROWS = (1 << 13, 1 << 20)  # least and most
+BATCH_ROWS = (1 << 13, 1 << 17)  # least and most: few enough to stay in a core's cache
 _PARQUET_BUFFER = (1 << 14, 1 << 20)  # least and most bytes of a column that are read at a time
 # All that is said: the message of Arrow may quote a label.
 _DAMAGED = "is damaged, and cannot be read to the end"
@@ -149,6 +149,8 @@ class TableReader:
         column = batch.column(self.id_column)
         if self.csv is not None:
             column = empty_is_null(column)
+        elif pa.types.is_integer(column.type) and not column.null_count:
+            column = plain_numbers(column)
         try:
             return read_ids(column)
         except IdError as error:

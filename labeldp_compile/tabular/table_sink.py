@@ -62,6 +62,10 @@ class TableSink:
         if self._packed is not None:
             self._packed.close()
 
+    def abandon(self) -> None:
+        """Let go of the file, which is not going to be whole; to be called while it is open."""
+        self._sink.abandon()
+
 
 class _Text:
     """The text of the rows."""
@@ -84,15 +88,20 @@ class _Text:
         file.write(ended(header))
 
     def write(self, rows: Rows) -> None:
-        block, _, private = rows
+        block, cells, private = rows
         try:
-            pieces = spliced(block, self._form, self._columns, self._places, private, self._dropped)
+            pieces = spliced(
+                block, self._form, self._columns, self._places, private, self._dropped, cells
+            )
         except ValueError:
             raise refused(self._path, "is damaged: a quote is not closed") from None
         for piece in pieces:
             self._file.write(piece)
 
     def finish(self) -> None:
+        pass
+
+    def abandon(self) -> None:
         pass
 
 
@@ -128,6 +137,10 @@ class _Columns:
             self._writer.close()
         else:
             self._writer.finish()
+
+    def abandon(self) -> None:
+        if isinstance(self._writer, ParquetSink):
+            self._writer.abandon()
 
     def _with_private(self, batch: pa.RecordBatch, values: list[pa.Array]) -> pa.RecordBatch:
         placement, names = self._placement, batch.schema.names

@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import stat
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
 
-import numpy as np
-import pyarrow as pa
 from labeldp_runtime import DuplicateIdError
-from labeldp_runtime.columns.arrow import of_numbers
 from labeldp_runtime.duplicates import UniqueIds
 from labeldp_runtime.whole_file import Found, say_removed
-from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.tabular.background import read_ahead, write_behind
-from labeldp_compile.tabular.formats import Format, is_stream
+from labeldp_compile.tabular.formats import is_stream
+from labeldp_compile.tabular.one_file import Listener, Private, Randomize, write_file
+from labeldp_compile.tabular.part_processes import Workers, write_parts
 from labeldp_compile.tabular.placement import Placement
-from labeldp_compile.tabular.provenance import Provenance, read_note
+from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import TableReader
-from labeldp_compile.tabular.table_sink import TableSink, check_format, output_format
+from labeldp_compile.tabular.table_sink import check_format, output_format
 from labeldp_compile.whole_file import (
     folder_when_whole,
-    replaced_when_whole,
     require_another_file,
     require_folder,
     require_output,
 )
-
-_OWNER_ONLY = 0o600
-Randomize = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class _Private:
-    """The private columns: the arguments of ``rewrite_table``."""
-
-    randomize: Randomize
-    placement: Placement
-    whole: Sequence[bool]
-    provenance: Provenance | None
-    delimiter: str | None
 
 
 def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
@@ -78,6 +55,7 @@ def rewrite_table(
     whole: bool | Sequence[bool] = False,
     provenance: Provenance | None = None,
     delimiter: str | None = None,
+    workers: Workers | None = None,
     progress: Callable[[int], None] = lambda rows: None,
     found: Found = say_removed,
 ) -> int:
@@ -90,7 +68,8 @@ def rewrite_table(
     ``provenance`` is what a Parquet file notes of the columns. ``delimiter`` is that of CSV whose
     name says no other (None: a comma).
 
-    A folder of parts becomes a folder of as many, under the same names. ``output`` may be ``-``:
+    A folder of parts becomes a folder of as many, under the same names, written by ``workers`` if
+    there are any: processes, which randomize instead of ``randomize``. ``output`` may be ``-``:
     CSV on standard output, where what is written cannot be taken back.
 
     ``progress`` is called with the number of rows of each batch, ``found`` with the name of what a
@@ -104,137 +83,47 @@ def rewrite_table(
     """
     placement = Placement.of(table.label_columns, add_as, one_answer=one_answer)
     each = [whole] * len(placement.names) if isinstance(whole, bool) else whole
-    private = _Private(randomize, placement, each, provenance, delimiter)
+    private = Private(randomize, placement, each, provenance, delimiter)
     for file in table.files:
         placement.require_free(file)
         check_format(file, output / file.path.name if table.parts else output, placement)
-    writing = _Writing(table, private, progress)
-    if table.parts:
+    seen = _Seen(table, progress)
+    try:
+        if not table.parts:
+            listener = Listener(seen.add_rows, seen.unique.add, seen.refuse_duplicates)
+            write_file(table, output, output_format(output), private, listener, found)
+            return seen.rows
+        listener = Listener(seen.add_rows, seen.unique.add)
         most = stat.S_IMODE(table.path.stat().st_mode)
         with folder_when_whole(output, most=most, found=found) as folder:
-            for part in table.parts:
-                with _opened(part, folder / part.path.name, private, found) as out:
-                    writing.write(part, out, output_format(part.path))
-            writing.refuse_duplicates()
-    else:
-        with _opened(table, output, private, found) as out:
-            writing.write(table, out, output_format(output))
-            writing.refuse_duplicates()
-    return writing.rows
+            if workers is not None:
+                write_parts(table.parts, folder, private, workers, listener)
+            else:
+                for part in table.parts:
+                    form, place = output_format(part.path), folder / part.path.name
+                    write_file(part, place, form, private, listener, found)
+            seen.refuse_duplicates()
+    except DuplicateIdError:
+        seen.refuse_duplicates()  # names the rows of the table, not those of a batch
+        raise
+    return seen.rows
 
 
-class _Writing:
-    """Randomizes the files of one table one after another."""
+class _Seen:
+    """The rows of a table so far, and their ids."""
 
-    def __init__(
-        self, table: TableReader, private: _Private, progress: Callable[[int], None]
-    ) -> None:
-        self._table, self._private, self._progress = table, private, progress
-        self._unique = UniqueIds()
+    def __init__(self, table: TableReader, progress: Callable[[int], None]) -> None:
+        self._table, self._progress = table, progress
+        self.unique = UniqueIds()
         self.rows = 0
 
-    def write(self, file: TableReader, output: BinaryIO, form: Format) -> None:
-        """One file of the table, whole."""
-        private = self._private
-        sink = TableSink(
-            output, form, file, private.placement, _notes(file, private), private.delimiter
-        )
-        with write_behind(sink.write) as write:
-            for block, batch in read_ahead(_at_least_one(file)):
-                drawn = self._randomized(file, batch)
-                values = [
-                    _arrow_array(y, whole=whole)
-                    for y, whole in zip(drawn, private.whole, strict=True)
-                ]
-                write((block, batch, values))
-                self.rows += len(batch)
-                self._progress(len(batch))
-        sink.finish()
-
-    def _randomized(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:
-        """The private columns [n] of one batch."""
-        columns = dict(zip(file.label_columns, file.labels_of(batch), strict=True))
-        drawn = self._drawn(columns if len(columns) > 1 else columns[file.column], file, batch)
-        return [drawn[name] for name in columns] if isinstance(drawn, dict) else [drawn]
-
-    def _drawn(self, labels: Any, file: TableReader, batch: pa.RecordBatch) -> Any:
-        groups = {"columns": file.groups_of(batch)} if file.group_columns else {}
-        if file.id_column is None:
-            return self._private.randomize(labels, **groups)
-        ids = file.ids_of(batch)
-        self._unique.add(ids)
-        try:
-            return self._private.randomize(labels, ids=ids, **groups)
-        except DuplicateIdError:
-            self.refuse_duplicates()  # names the rows of the table, not those of the batch
-            raise
+    def add_rows(self, rows: int) -> None:
+        self.rows += rows
+        self._progress(rows)
 
     def refuse_duplicates(self) -> None:
         """Raise DataError if an id was seen twice."""
         try:
-            self._unique.check(self._table.ids)
+            self.unique.check(self._table.ids)
         except DuplicateIdError as error:
             raise refused(self._table.path, f"{self._table.id_column!r}: {error}") from None
-
-
-def _notes(file: TableReader, private: _Private) -> dict[str, Provenance]:
-    """What a Parquet file says of its private columns: the new one, and those that it had."""
-    notes = {} if private.provenance is None else read_note(file.path, file.metadata)
-    known = {name: entry for name, entry in notes.items() if name in file.schema.names}
-    for name in private.placement.dropped:
-        known.pop(name, None)
-    if private.provenance is not None:
-        known.update(dict.fromkeys(private.placement.names, private.provenance))
-    return known
-
-
-@contextmanager
-def _opened(
-    table: TableReader, output: Path, private: _Private, found: Found
-) -> Iterator[BinaryIO]:
-    """Where the output goes: a file that is whole or not there, or standard output."""
-    if is_stream(output):
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    most = _most_mode(table, output, keeps_labels=private.placement.keeps_labels)
-    with replaced_when_whole(output, most=most, found=found) as file:
-        yield file
-
-
-def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:
-    """What the output's mode may be: a copy is no more readable than the original.
-
-    Only the mode of an output that is replaced may be wider, for its owner chose that; but not if
-    the output holds true labels. Standard input has the mode of the file that it is; a pipe is its
-    owner's alone.
-    """
-    if output.exists() and not keeps_labels:
-        return 0o7777
-    if is_stream(table.path):
-        try:
-            return stat.S_IMODE(os.fstat(sys.stdin.buffer.fileno()).st_mode)
-        except OSError:  # no file at all
-            return _OWNER_ONLY
-    return stat.S_IMODE(table.path.stat().st_mode)
-
-
-def _at_least_one(table: TableReader) -> Iterator[tuple[bytes, pa.RecordBatch]]:
-    """Text (of CSV) and batches, or a batch without rows, so that an empty table keeps columns."""
-    empty = True
-    parts = ((b"", batch) for batch in table.batches()) if table.csv is None else table.blocks()
-    for part in parts:
-        empty = False
-        yield part
-    if empty:
-        yield b"", pa.RecordBatch.from_pylist([], schema=table.schema)
-
-
-def _arrow_array(private: NDArray[Any], *, whole: bool) -> pa.Array:
-    if private.dtype not in (np.float64, np.int64):
-        return pa.array(private, type=pa.string())
-    if whole and private.dtype == np.float64:
-        integers = private.astype(np.int64)
-        assert np.array_equal(integers, private)
-        return of_numbers(integers)
-    return of_numbers(private)

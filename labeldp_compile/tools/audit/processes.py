@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.children import uninterrupted
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit.target import Draw, Target
 
@@ -57,24 +54,10 @@ def _start(
     with warnings.catch_warnings():
         # Python warns of forks beside threads: whether that goes well is what is tried here.
         warnings.simplefilter("ignore", DeprecationWarning)
-        with _uninterrupted():
+        with uninterrupted():
             child.start()
     sending.close()
     return child, receiving
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Processes that are made here leave ^C, which the terminal sends to all, to this one."""
-    if sys.platform == "win32":
-        yield
-        return
-    resource_tracker.ensure_running()  # it would let ^C through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _answer_of(child: Any, receiving: Connection) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+from labeldp_runtime.columns.arrow import of_numbers
 from labeldp_runtime.ids import Ids
 from labeldp_runtime.whole_file import Found
 from numpy.typing import NDArray

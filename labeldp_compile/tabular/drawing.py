@@ -57,5 +57,5 @@ def _of_groups(
     randomize: Randomize, names: dict[str, str], labels: Any, columns: Any, **others: Any
 ) -> Any:
     """Private labels, where the table's columns of groups may have names of their own."""
-    groups = {name: columns[column] for column, name in names.items()}
+    groups = {name: columns[column] for name, column in names.items()}
     return randomize(labels, columns=groups, **others)

@@ -27,7 +27,7 @@ from labeldp_compile.tabular.table_sink import Rows, TableSink
 from labeldp_compile.whole_file import replaced_when_whole
 
 _OWNER_ONLY = 0o600
-_WAITING_BYTES = 1 << 26  # of rows that are drawn, and wait to be written
+WAITING_BYTES = 1 << 26  # of rows that are drawn, and wait to be written
 _KEYED_ROWS = 1 << 15  # whose ids are looked through in a core's cache
 Randomize = Callable[..., Any]
 _Arrays = dict[str, NDArray[Any]]
@@ -83,7 +83,7 @@ def write_file(
 
 
 def _write_rows(file: TableReader, sink: TableSink, private: Private, listener: Listener) -> None:
-    with write_behind(sink.write, _size, _WAITING_BYTES) as write:
+    with write_behind(sink.write, _size, WAITING_BYTES) as write:
         for block, batch in read_ahead(_at_least_one(file)):
             drawn = _randomized(file, batch, private.randomize, listener)
             values = [_arrow(y, whole=w) for y, w in zip(drawn, private.whole, strict=True)]

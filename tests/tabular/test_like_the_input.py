@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.tabular import open_table, parquet_sink, reader, rewrite_table
+from labeldp_compile.tabular import one_file, open_table, parquet_sink, reader, rewrite_table
 
 DOMAIN = IntegerDomain(0, 9)
 CODECS = ["snappy", "zstd", "gzip", "brotli", "lz4", "none"]
@@ -210,6 +210,7 @@ def peak(source, output, batches):
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
     """A file of which all that was read is kept would take 20 MB more for a million rows more."""
     monkeypatch.setattr(reader, "BATCH_ROWS", (20_000, 20_000))
+    monkeypatch.setattr(one_file, "WAITING_BYTES", 1 << 20)
     peaks = []
     for rows in (500_000, 2_500_000):
         source, output = tmp_path / f"{rows}.parquet", tmp_path / "out.parquet"

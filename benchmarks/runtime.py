@@ -5,21 +5,14 @@ is compared runs in turns, and a ratio is the median of those of all rounds, wit
 ``--cpu`` counts the processor's time instead of the clock's, for a machine that is shared. numpy's
 line draws with PCG64, which is not secure, and searches cumulative counts: it is here for scale.
 OpenDP and diffprivlib draw one label a call; diffprivlib is left out where it cannot be imported.
-``--file`` adds ``labeldp randomize`` on a Parquet file of 20 million rows, beside pyarrow reading
-and rewriting the same file (about a minute, and 1 GB of disk).
 """
 
 import argparse
 import json
-import resource
 import ssl
 import statistics
-import subprocess
-import sys
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -27,7 +20,6 @@ import opendp.prelude as dp
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 from labeldp_runtime import Randomizer
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.self_test import open_session
@@ -75,7 +67,6 @@ mechanism: {{kind: randomized_response}}
 """
 BATCH, RUNS, FEW = 65_536, 101, 2_000
 CATEGORIES, TEXT_RUNS, WORD_RUNS = 52, 21, 9
-FILE_ROWS, FILE_RUNS = 20_000_000, 5
 
 
 CLOCK = {"now": time.perf_counter}
@@ -300,45 +291,8 @@ def threads(generator):
     print(f"\nTwo threads: {statistics.median(ratios):.2f} times one ({low:.2f}–{high:.2f}).")
 
 
-def file(generator):
-    """``labeldp randomize`` and pyarrow's own copy, alternating."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder, "in.parquet"), Path(folder, "out.parquet")
-        artifact = build("randomized_response", 52, 1).write(Path(folder))
-        columns = {
-            "y": generator.integers(0, 52, FILE_ROWS, dtype=np.int16),
-            "x": generator.normal(size=FILE_ROWS).astype(np.float32),
-            "id": generator.integers(0, 2**62, FILE_ROWS),
-        }
-        pq.write_table(pa.table(columns), source)
-        copy = (
-            "import pyarrow.parquet as pq, sys\n"
-            "f = pq.ParquetFile(sys.argv[1])\n"
-            "with pq.ParquetWriter(sys.argv[2], f.schema_arrow) as w:\n"
-            "    for b in f.iter_batches(1 << 20): w.write_batch(b)"
-        )
-        plain = [sys.executable, "-c", copy, source, target]
-        ours = [sys.executable, "-c", "from labeldp_compile.cli import main; main()", "randomize"]
-        ours += [artifact, source, "-o", target, "--quiet", "--overwrite"]
-        times = {"copy": [], "randomize": []}
-        for _ in range(FILE_RUNS):
-            for name, command in (("copy", plain), ("randomize", ours)):
-                start = time.perf_counter()
-                subprocess.run(command, check=True)
-                times[name].append(time.perf_counter() - start)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-        ratios = sorted(a / b for a, b in zip(times["randomize"], times["copy"], strict=True))
-        print(
-            f"\n`labeldp randomize` on {FILE_ROWS:,} rows: "
-            f"{statistics.median(times['randomize']):.2f} s; reading and rewriting with pyarrow: "
-            f"{statistics.median(times['copy']):.2f} s; ratio {statistics.median(ratios):.2f} "
-            f"({ratios[0]:.2f}–{ratios[-1]:.2f}); largest process {peak:.2f} GiB."
-        )
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--file", action="store_true")
     parser.add_argument("--cpu", action="store_true", help="count the processor's time")
     arguments = parser.parse_args()
     if arguments.cpu:
@@ -351,8 +305,6 @@ def main():
     words_in_threads()
     others(generator)
     threads(generator)
-    if arguments.file:
-        file(generator)
 
 
 if __name__ == "__main__":

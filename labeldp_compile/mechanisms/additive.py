@@ -40,7 +40,7 @@ class AdditiveNoise(Mechanism):
         description="realise the noise on a lattice at least this fine (default: one step a label)",
     )
     form: ClassVar[Literal["window", "additive", "table"]] = "additive"
-    seconds_a_label = 1e-4
+    seconds_a_label = 5e-5
     needs_order = True
     answers = "anywhere"
     rehearsed_whole = True

@@ -17,7 +17,7 @@ class DebiasedRR(RandomizedResponse):
     """Randomized response whose outputs are moved apart to be unbiased (Definition 23)."""
 
     kind: Literal["debiased_rr"]  # type: ignore[assignment]  # another name
-    seconds_a_label = 3e-4
+    seconds_a_label = 3e-5
     needs_order = True
     joins = False
     answers = "anywhere"

@@ -42,7 +42,7 @@ class Mechanism(Strict, ABC):
     kind: str
     form: ClassVar[Literal["window", "additive", "table"]] = "window"
     method: ClassVar[str] = "closed form"
-    seconds_a_label: ClassVar[float] = 2e-4
+    seconds_a_label: ClassVar[float] = 2e-5
     needs_order: ClassVar[bool] = False
     joins: ClassVar[bool] = False
     answers: ClassVar[Literal["labels", "positive", "anywhere", "sets"]] = "labels"

@@ -125,7 +125,7 @@ class OptimalUnbiased(Mechanism):
     )
     bias: BiasSpec | None = None
     method = "interior-point method on the outputs, refined to the exact optimum"
-    seconds_a_label = 8e-4
+    seconds_a_label = 1e-4
     needs_order = True
     answers = "positive"
     may_keep = False
@@ -236,9 +236,7 @@ class OptimalUnbiased(Mechanism):
         """The cone program, or the linear one."""
         if self.outputs != "exact":
             return 5e-8 * labels**2 * self.outputs.count**2
-        if self.bias is not None:
-            return (1e-4 if self.bias.max else 5e-6) * labels**2
-        return 5e-7 * labels**2
+        return (5e-4 if self.bias is None else 1e-3) * labels
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Duals with slopes; with a budget, biases too."""

@@ -24,6 +24,7 @@ from labeldp_compile.mechanisms.tables import (
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 
+_SLOW_DUALS = 10.0  # seconds
 _WIDE_BINS_EPSILON = 4.0  # from here on the duals may take an interior-point method
 
 
@@ -70,7 +71,8 @@ class RRonBins(Mechanism):
     def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
         """The duals, at a large ε."""
         certified = loss != "poisson" and labels <= MAX_CERTIFIED_LABELS
-        return 0.02 * labels if certified and epsilon >= _WIDE_BINS_EPSILON else 0.0
+        is_slow = certified and epsilon >= _WIDE_BINS_EPSILON
+        return min(0.02 * labels, _SLOW_DUALS) if is_slow else 0.0
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Duals, but of the Poisson loss."""

@@ -108,9 +108,9 @@ def test_no_label_is_read(place, monkeypatch):
 
 
 def test_a_csv_file_is_not_even_opened(place, monkeypatch):
-    from labeldp_compile.planning import budget
+    from labeldp_compile.tabular import reader
 
-    monkeypatch.setattr(budget, "open_table", None)
+    monkeypatch.setattr(reader, "open_table", None)
     assert labeldp("plan", spec_in(place, CSV_WITH_ROWS)).exit_code == 0
     assert labeldp("plan", spec_in(place, CSV, GIVEN)).exit_code == 0
 

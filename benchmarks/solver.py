@@ -88,7 +88,7 @@ def repeated(name, k, epsilon, runs):
 def many(runs=5):
     """Time against the number of labels, and its exponent."""
     print(f"Up to a gap of {MANY_GAP:g}: processor seconds, medians of {runs} and ranges;")
-    print("for 100,000 labels of 3\n")
+    print("from 20,000 labels on of 3\n")
     head = " | ".join(f"k = {k:,}" for k in MANY)
     print(f"| prior | ε | {head} | exponent | gap, outputs, MiB at the last |")
     print(f"|---|---:|{'---:|' * len(MANY)}---:|---|")
@@ -98,7 +98,7 @@ def many(runs=5):
             cells, medians = [], []
             for k in MANY:
                 with ProcessPoolExecutor(1, fresh) as pool:
-                    turns = runs if k < MANY[-1] else 3
+                    turns = runs if k < MANY[-2] else 3
                     job = pool.submit(repeated, name, k, epsilon, turns)
                     times, gap, outputs, most = job.result()
                 medians.append(median(times))

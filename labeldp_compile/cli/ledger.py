@@ -49,14 +49,15 @@ def ledger_command() -> None:
     """Keep the budget of data sets: a private prior is paid before a label is read.
 
     A spec names its ledger (privacy: {ledger: FILE}). FILE belongs to its owner alone, who may set
-    budgets; whatever is done stays in a chain of hashes.
+    budgets; whatever is done stays in a chain of hashes. Compilers on several hosts share one in a
+    PostgreSQL database: FILE is its URL, postgresql://…
     """
 
 
 @ledger_command.command("init", epilog="\b\nExample:\n  labeldp ledger init budget.ledger")
 @_FILE
 def init_command(file: str) -> None:
-    """Make an empty ledger, FILE, of mode 0600."""
+    """Make an empty ledger: FILE, of mode 0600, or tables in the database of a URL."""
     create_ledger(file)
     name = place_name(file)
     tell(f"{name}: an empty ledger; say what may be spent with: labeldp ledger set-budget")

@@ -44,7 +44,8 @@ def coarsen(problem: Problem) -> Level:
     between = np.divide(p[left] * p[left + 1], mass, out=np.zeros_like(mass), where=mass > 0)
     spread = between * (y[left + 1] - y[left]) ** 2
     opens = np.ones(problem.k, np.bool_)
-    opens[left[spread <= _COSTLY * spread.mean()] + 1] = False
+    # Not all pairs can be that much above their mean: every level is coarser than the one before.
+    opens[left[~(spread > _COSTLY * spread.mean())] + 1] = False
     group = np.cumsum(opens) - 1
     prior = np.bincount(group, p).astype(np.float64)
     at = np.bincount(group, p * y)

@@ -85,7 +85,7 @@ def repeated(name, k, epsilon, runs):
     return times, found.gap, len(found.values), most
 
 
-def many(runs=5):
+def many(epsilons, runs=5):
     """Time against the number of labels, and its exponent."""
     print(f"Up to a gap of {MANY_GAP:g}: processor seconds, medians of {runs} and ranges;")
     print("from 20,000 labels on of 3\n")
@@ -94,7 +94,7 @@ def many(runs=5):
     print(f"|---|---:|{'---:|' * len(MANY)}---:|---|")
     fresh = multiprocessing.get_context("spawn")
     for name in smooth_priors(10):
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             cells, medians = [], []
             for k in MANY:
                 with ProcessPoolExecutor(1, fresh) as pool:
@@ -263,9 +263,10 @@ def main():
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--programs", action="store_true")
     parser.add_argument("--many", action="store_true")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS, help="of --many")
     arguments = parser.parse_args()
     if arguments.many:
-        many()
+        many(arguments.epsilons)
         return
     if arguments.programs:
         programs()

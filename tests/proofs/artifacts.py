@@ -16,9 +16,13 @@ def decoded(data):
     return report.decoded or report.grouped
 
 
+def old_path(name):
+    """The oldest file of that name."""
+    return next(path for path in OLD if path.stem == name)
+
+
 def old_file(name):
-    (path,) = (path for path in OLD if path.stem == name)
-    return decoded(path.read_bytes())
+    return decoded(old_path(name).read_bytes())
 
 
 def proof_of_file(data):

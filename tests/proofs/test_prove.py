@@ -18,6 +18,7 @@ from tests.proofs.artifacts import (
     checked,
     decoded,
     old_file,
+    old_path,
     proof_of_file,
     short_proof,
 )
@@ -104,7 +105,7 @@ def test_a_smaller_ratio_is_refused_by_a_hair(theory):
 
 def draws(name, count=40):
     """What Coq's draw must answer: that of the decoded file, for words at its thresholds."""
-    path = next(p for p in OLD if p.stem == name)
+    path = old_path(name)
     found = old_file(name)
     form = read_form(found.certificate.form, read_model(path.read_bytes()), found.domain)
     rows, words = form.critical_words()
@@ -136,7 +137,7 @@ def test_the_draw_that_is_proved_is_that_of_the_file(theory, wrong):
     proofs, more = [], []
     for name, draw in terms_of.items():
         found, listed = draws(name)
-        path = next(p for p in OLD if p.stem == name)
+        path = old_path(name)
         answer = "snd p + 1" if wrong else "snd p"
         more.append(
             f"Goal forallb (fun p => {draw} (fst (fst p)) (snd (fst p)) =? {answer})\n"

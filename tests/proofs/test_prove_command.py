@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from tests.proofs.artifacts import OLD
+from tests.proofs.artifacts import old_path
 
-(ARTIFACT,) = (path for path in OLD if path.stem == "rr-with-prior-text")
+ARTIFACT = old_path("rr-with-prior-text")
 
 
 def prove(*arguments):

@@ -62,7 +62,7 @@ class _Solution:
 
     def scaled(self, unit: float, low: float) -> tuple[ExtraLine, Floats, Floats, Floats]:
         """The same in other units."""
-        line = _scaled(self.line, unit, low)
+        line = extra_line(self.line.values / unit, self.line.weights, low)
         return line, self.means / unit, self.alpha / unit**2, self.beta / unit
 
 
@@ -103,25 +103,27 @@ def descend(
         search.offer(line, means, alpha, beta)
         if search.gap <= tolerance:
             return search.found(unit)
-    _finish(search, unit, solution, accuracy)
+    _finish(problem, search, unit, solution, accuracy)
     return search.found(unit)
 
 
-def _finish(search: Search, unit: float, solution: _Solution, accuracy: float) -> None:
+def _finish(
+    problem: Problem, search: Search, unit: float, solution: _Solution, accuracy: float
+) -> None:
     """On all labels: price and add, until the gap is certified or nothing more helps."""
-    problem, missing = search.problem, no_intervals()
+    further = no_intervals()
     for turn in range(_PRICINGS + 1):
         line, means, alpha, beta = solution.scaled(unit, problem.low)
         active = window_columns(line, place_windows(line, means), problem.low)
         search.offer_columns(active, means, alpha, beta)
+        if search.gap <= search.tolerance:
+            return
         new = search.missing(alpha, beta)
-        if search.gap <= search.tolerance or not len(new) or turn == _PRICINGS:
+        if turn == _PRICINGS or not len(new):
             break
-        missing = join(problem.k, missing, neighbourhood(new, problem.k, _RADIUS))
-        plain = problem.scaled(1.0 / unit)
-        solution = _solved(plain, solution, missing, accuracy, search.progress)
-    if search.gap > search.tolerance:
-        search.finish(active, alpha, beta)
+        further = join(problem.k, further, neighbourhood(new, problem.k, _RADIUS))
+        solution = _solved(problem, solution, further, accuracy, search.progress)
+    search.finish(active, alpha, beta)
 
 
 def _moved(coarse: Level, fine: Problem, solution: _Solution) -> _Solution:
@@ -138,22 +140,18 @@ def _unit(problem: Problem, line: ExtraLine, means: Floats) -> float:
     return float(np.sqrt(2.0 * (loss + problem.penalty(means))))
 
 
-def _scaled(line: ExtraLine, unit: float, low: float) -> ExtraLine:
-    return extra_line(line.values / unit, line.weights, low)
-
-
 def _solved(
     fine: Problem, guess: _Solution, further: Intervals, accuracy: float, progress: Progress
 ) -> _Solution:
     """A level from a guess, over the intervals near its path and further ones."""
     k, low = fine.k, fine.low
     unit = _unit(fine, guess.line, guess.means)
-    problem, line = fine.scaled(unit), _scaled(guess.line, unit, low)
-    path = window_columns(line, place_windows(line, guess.means / unit), low)
+    problem = fine.scaled(unit)
+    line, means, alpha, beta = guess.scaled(unit, low)
+    path = window_columns(line, place_windows(line, means), low)
     near = join(k, neighbourhood(path.intervals, k, _RADIUS), further)
     weights = np.zeros(len(near))
     weights[_positions(near, path.intervals, k)] = path.weights
-    alpha, beta = guess.alpha / unit**2, guess.beta / unit
     found = solve_near(problem, near, weights, alpha, beta, accuracy)
     if found is not None:
         progress(f"level of {k} labels: {len(near)} intervals, {found.steps} steps")

@@ -28,7 +28,7 @@ class NewtonMatrix:
     """Positive definite systems of one sparsity pattern; the order of elimination is kept."""
 
     def __init__(self, operator: sparse.csr_matrix) -> None:
-        """``operator`` [m, k] maps prefix unknowns to columns, as in `quadratics`."""
+        """``operator`` [m, k] maps prefix unknowns to columns or labels; at most 3 a row."""
         m, k = operator.shape
         self._size = 2 * k
         # At most three entries a row; absent ones are zeros on the diagonal.

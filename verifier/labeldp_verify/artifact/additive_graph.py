@@ -13,11 +13,9 @@ from __future__ import annotations
 from labeldp_verify.artifact.alias_table import (
     add_alias_sample,
     add_word_bits,
-    alias_entries,
-    column_bits,
 )
-from labeldp_verify.artifact.graph import DOUBLE, INT64, UINT64, Graph
-from labeldp_verify.artifact.randomizer_graph import require_small_period
+from labeldp_verify.artifact.graph import DOUBLE, INT64, Graph
+from labeldp_verify.artifact.randomizer_graph import add_block
 from labeldp_verify.forms import AdditiveRandomizer
 
 
@@ -26,14 +24,7 @@ def add_additive(
 ) -> None:
     """Add the nodes from a row [N] (float64) and words [N] (uint64) to ``private_label``."""
     r, B = randomizer, randomizer.word_bits
-    require_small_period(r)
-    blocks = graph.vector("block_entries", UINT64, alias_entries(r.blocks, B))
-    high = add_word_bits(graph, "block", word, B)
-    block = add_alias_sample(graph, "block", high, blocks, column_bits(len(r.blocks)))
-
-    bits = column_bits(r.period)
-    entries = [entry for shape in r.shapes for entry in alias_entries(shape, B)]
-    shapes = graph.vector("shape_entries", UINT64, entries)
+    block, shapes, bits = add_block(graph, word, r)
     # By the block, the shape of its side of zero: half of the blocks lie on each.
     starts = [0] * (r.reach + 1) + [1 << bits] * (r.reach + 1)
     by_block = graph.vector("shape_starts", INT64, starts)

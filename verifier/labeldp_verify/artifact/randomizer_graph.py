@@ -161,19 +161,26 @@ def require_small_period(randomizer: AdditiveRandomizer) -> None:
         )
 
 
-def add_additive_with_where(
-    graph: Graph, row: str, word: str, second_word: str, randomizer: AdditiveRandomizer
-) -> None:
-    """Add the nodes from a row index [N] (int64) and words [N] (uint64) to ``private_label``."""
+def add_block(graph: Graph, word: str, randomizer: AdditiveRandomizer) -> tuple[str, str, int]:
+    """Add the draw of a block of the noise, and the tables of the shapes inside blocks.
+
+    Returns the block [N] (int64), the tables and the bits of a column of theirs.
+    """
     r, B = randomizer, randomizer.word_bits
     require_small_period(r)
     blocks = graph.vector("block_entries", UINT64, alias_entries(r.blocks, B))
     high = add_word_bits(graph, "block", word, B)
     block = add_alias_sample(graph, "block", high, blocks, column_bits(len(r.blocks)))
-
-    bits = column_bits(r.period)
     entries = [entry for shape in r.shapes for entry in alias_entries(shape, B)]
-    shapes = graph.vector("shape_entries", UINT64, entries)
+    return block, graph.vector("shape_entries", UINT64, entries), column_bits(r.period)
+
+
+def add_additive_with_where(
+    graph: Graph, row: str, word: str, second_word: str, randomizer: AdditiveRandomizer
+) -> None:
+    """Add the nodes from a row index [N] (int64) and words [N] (uint64) to ``private_label``."""
+    r, B = randomizer, randomizer.word_bits
+    block, shapes, bits = add_block(graph, word, r)
     zero_block = graph.scalar("zero_block", INT64, r.reach + 1)
     from_zero = graph.node("GreaterOrEqual", [block, zero_block], "from_zero")
     starts = [graph.scalar(f"shape_start_{side}", INT64, side << bits) for side in (0, 1)]

@@ -22,7 +22,7 @@ from scipy.stats import beta
 sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
 
 from labeldp_trainer.config import OneRelease
-from labeldp_trainer.one_release.draw import noisy
+from labeldp_trainer.discrete_gaussian.draw import noisy
 from labeldp_trainer.one_release.make import Rows, drawn, planned
 
 SURE = 1e-10

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.methods.cluster_features import k_means
+from labeldp_trainer.k_means import k_means
 from training_studies.tables import TASKS, prepare
 
 from labeldp_compile.errors import InputError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from labeldp_trainer import DataError
-from labeldp_trainer.methods.cluster_features import k_means, principal_components
+from labeldp_trainer.k_means import k_means, principal_components
 
 from labeldp_compile import grouped
 from labeldp_compile.prior import discrete_laplace

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from labeldp_trainer.discrete_gaussian.delta import delta, rounding_distance
 from labeldp_trainer.one_release import lattice, targets
-from labeldp_trainer.one_release.gaussian import delta, rounding_distance
 from labeldp_trainer.one_release.lattice import (
     Weights,
     class_sums,

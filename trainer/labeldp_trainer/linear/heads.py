@@ -20,6 +20,8 @@ LEAST_PENALTY, PENALTY_OF_NOISE, MOST_PENALTY = 0.02, 2.5, 1e3
 """Fixed by looking at the first 50,000 training rows of Fashion-MNIST and at no test row."""
 _ITERATIONS = 200
 _LARGEST_EXPONENT = 30.0
+_UNSURE = 3e-3
+"""Of the way from the mean to the largest score: so near noise may take an agreement, no nearer."""
 _MOST_OUTPUTS = 1 << 22  # of a model, at a time
 _MOST_SCORES = 1 << 23
 _Slope = tuple[Float[Array, ""], Float[Array, "d k"]]
@@ -127,12 +129,15 @@ def temperature(
 ) -> float:
     """β for logits β·xW: the maximum of β·agreement − Σ w·log Σ exp(β·xW).
 
-    ``agreement`` is ⟨W, S⟩ = Σ w·(xW)[y]; the maximum lies between 10⁻² and 10⁴. Of very many
-    outputs, every so many rows stand for all: one number needs no more.
+    ``agreement`` is ⟨W, S⟩ = Σ w·(xW)[y]; the maximum lies between 10⁻² and 10⁴. Where classes lie
+    far apart, noise may bring it to what only certainty has, or above. Of very many outputs, every
+    so many rows stand for all: one number needs no more.
     """
     step = -(-len(used) * weights.shape[1] // _MOST_SCORES)
     scores = (used[::step] @ weights).astype(np.float32)
     share = factors[::step] * np.float32(factors.sum() / factors[::step].sum())
+    most, mean = (float((share * each).sum()) for each in (scores.max(axis=1), scores.mean(axis=1)))
+    agreement = min(agreement, most - _UNSURE * (most - mean))
 
     def slope(beta: float) -> float:
         o = beta * scores.astype(np.float64)

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from labeldp_trainer.config import OneRelease
+from labeldp_trainer.discrete_gaussian.delta import least_sigma
+from labeldp_trainer.discrete_gaussian.draw import noisy, with_float
 from labeldp_trainer.one_release.design import CLASSES, NUMBERS, design
-from labeldp_trainer.one_release.draw import noisy, with_float
-from labeldp_trainer.one_release.gaussian import least_sigma
 from labeldp_trainer.one_release.lattice import (
     STEPS,
     UNIT,

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
+from labeldp_trainer.discrete_gaussian.delta import delta
 from labeldp_trainer.errors import TrainerError
-from labeldp_trainer.one_release.gaussian import delta
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
 
 FILE = "release.npz"

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from labeldp_trainer.one_release.draw import noisy, with_float
+from labeldp_trainer.discrete_gaussian.draw import noisy, with_float
 from scipy.stats import chi2
 
 from benchmarks.one_release_audit import cases, proved

@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from labeldp_trainer.one_release.gaussian import (
+from labeldp_trainer.discrete_gaussian.delta import (
     LEAST_SIGMA,
     continuous_delta,
     delta,

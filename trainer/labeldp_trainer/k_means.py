@@ -1,0 +1,52 @@
+"""Clusters of points, and the few directions in which they differ most: no label enters."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.vq import kmeans2
+
+_ITERATIONS = 30
+Floats = NDArray[np.float64]
+
+
+def k_means(points: Floats, clusters: int, seed: int) -> NDArray[np.int64]:
+    """[n] the cluster 0 … k − 1 of each of the points [n, d]; clusters may be empty; k ≤ n.
+
+    Lloyd's algorithm from the centres of k-means++ (Arthur and Vassilvitskii 2007).
+    """
+    centres = _spread(points, clusters, np.random.default_rng(seed))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="One of the clusters is empty")
+        _, nearest = kmeans2(points, centres, iter=_ITERATIONS, minit="matrix")
+    return np.asarray(nearest, np.int64)
+
+
+def principal_components(points: Floats, components: int) -> Floats:
+    """[n, min(d, components)] points [n, d] along the directions of largest variance.
+
+    Unchanged if there are no more dimensions than that.
+    """
+    if points.shape[1] <= components:
+        return points
+    centred = points - points.mean(axis=0)[None, :]
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    projected: Floats = centred @ directions[:, ::-1][:, :components]
+    return projected
+
+
+def _spread(points: Floats, clusters: int, random: np.random.Generator) -> Floats:
+    """Points as centres, each drawn in proportion to its squared distance from those before it."""
+    chosen = [int(random.integers(len(points)))]
+    distances = np.full(len(points), np.inf)
+    while len(chosen) < clusters:
+        step = points - points[chosen[-1]][None, :]
+        distances = np.minimum(distances, np.einsum("nd,nd->n", step, step))
+        total = distances.sum()
+        # Fewer different points than centres: the rest may lie anywhere, their clusters are empty.
+        weights = distances / total if total > 0 else None
+        chosen.append(int(random.choice(len(points), p=weights)))
+    centres: Floats = points[chosen]
+    return centres

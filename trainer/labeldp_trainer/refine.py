@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32
 
-from labeldp_trainer.augment import Augment, augmentation
+from labeldp_trainer.augment import Augmentations, augmentation
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.data import Dataset, Part, load_unlabelled
 from labeldp_trainer.evaluation import predict
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods import Method, Setting, Statement
-from labeldp_trainer.methods.minibatch import minibatch_method
+from labeldp_trainer.methods.minibatch import Also, minibatch_method
 from labeldp_trainer.models import Model, Params, build_model, fresh_params
 from labeldp_trainer.representation import Representation, vectors_of_part
 from labeldp_trainer.representation.kind import Steps
@@ -49,7 +49,7 @@ class Refinement:
         dataset: with the features of all rows to learn from, and no label, as its training part.
         model: the network.
         loss: with its task.
-        augment: images that are to look the same.
+        augment: images that are to look the same; None of what is no image.
     """
 
     final: LoadedConfig
@@ -58,7 +58,7 @@ class Refinement:
     dataset: Dataset
     model: Model
     loss: Loss
-    augment: Augment | None
+    augment: Augmentations | None
 
     def setting(self, devices: Devices) -> Setting:
         """What the network is trained with."""
@@ -87,7 +87,29 @@ class Refinement:
             targets = self.loss.predictions(jnp.asarray(outputs))
         else:
             targets = jax.nn.softmax(jnp.asarray(outputs), axis=-1)
-        return minibatch_method(setting, np.asarray(targets), statement, augment=self.augment)
+        weak = None if self.augment is None else self.augment.weak
+        also = self._consistency()
+        return minibatch_method(setting, np.asarray(targets), statement, augment=weak, also=also)
+
+    def _consistency(self) -> Also | None:
+        """FixMatch (Sohn et al. 2020): of images whose class the network is sure of, the loss of
+        that class on strongly changed ones.
+        """
+        refine, augment, model = self.final.config.refine, self.augment, self.model
+        sure = None if refine is None else refine.sure
+        if sure is None or augment is None:
+            return None
+
+        def also(params: Params, key: jax.Array, images: Any) -> jax.Array:
+            weak_key, strong_key, model_key = jax.random.split(key, 3)
+            weak = images if augment.weak is None else augment.weak(weak_key, images)
+            seen = jax.nn.softmax(jax.lax.stop_gradient(model.apply(params, weak, model_key)))
+            counts = seen.max(axis=1) >= jnp.float32(sure)
+            outputs = model.apply(params, augment.strong(strong_key, images), model_key)
+            losses = self.loss.per_example(outputs, jnp.argmax(seen, axis=1))
+            return jnp.where(counts, losses, 0).mean()
+
+        return also
 
     def start(self, outputs: Outputs, fitted: Params) -> Params:
         """Fresh parameters; numbers start with mean, deviation and ends of the fitted model's."""

@@ -5,6 +5,7 @@ from labeldp_trainer.config.load import LoadedConfig, json_schema, load_config, 
 from labeldp_trainer.config.method import Alibi, Clusters, LpMst, NoMethod, Privatized
 from labeldp_trainer.config.model import Config
 from labeldp_trainer.config.one_release import OneRelease
+from labeldp_trainer.config.pate import Pate
 
 __all__ = [
     "Alibi",
@@ -16,6 +17,7 @@ __all__ = [
     "LpMst",
     "NoMethod",
     "OneRelease",
+    "Pate",
     "Privatized",
     "json_schema",
     "load_config",

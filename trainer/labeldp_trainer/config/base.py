@@ -45,16 +45,25 @@ SMALLEST_DELTA = 1e-300
 LabelRange = tuple[Number, Number]
 
 
-class NoisySum(UserLevel):
-    """Part of every method that adds noise to sums over labels."""
+class Approximate(UserLevel):
+    """Part of every method that promises (ε, δ)."""
 
     delta: Annotated[Number, Field(gt=0, lt=1)]
-    label_range: LabelRange | None = Field(None, description="the ends of a regression's labels")
 
     @model_validator(mode="after")
     def _resolved(self) -> Self:
         if self.delta < SMALLEST_DELTA:
             raise ValueError(f"delta: the least that is resolved is {SMALLEST_DELTA:g}; raise it")
+        return self
+
+
+class NoisySum(Approximate):
+    """Part of every method that adds noise to sums over labels."""
+
+    label_range: LabelRange | None = Field(None, description="the ends of a regression's labels")
+
+    @model_validator(mode="after")
+    def _range(self) -> Self:
         if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
             raise ValueError("label_range: the first end must be less than the second")
         return self

@@ -15,6 +15,7 @@ from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.method import Privatized
 from labeldp_trainer.config.model import CLOSED_FORMS, Config, Refine
 from labeldp_trainer.config.one_release import HEADS, OneRelease
+from labeldp_trainer.config.pate import Pate
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
 
@@ -131,11 +132,19 @@ def _misfits(config: Config) -> Iterator[Misfit]:
 def _form_misfits(config: Config) -> Iterator[Misfit]:
     """Steps need model, optimizer and training; a closed form needs none of them."""
     given, method = config.model_fields_set, config.method
-    if isinstance(method, OneRelease):
+    if isinstance(method, OneRelease | Pate):
         for key in ("model", "optimizer", "training"):
             if key in given:
-                yield (key,), "method one_release fits a linear model in closed form: leave it out"
-        yield from _release_misfits(config, method)
+                yield (
+                    (key,),
+                    f"method {method.kind} fits a linear model in closed form: leave it out",
+                )
+        if isinstance(method, OneRelease):
+            yield from _release_misfits(config, method)
+        elif config.loss != "cross_entropy":
+            yield ("loss",), "method pate is for classes: it needs cross_entropy"
+        else:
+            yield from _class_misfits(config, method)
     elif not config.closed_form:
         for key in ("optimizer", "training"):
             if key not in given:
@@ -152,8 +161,10 @@ def _form_misfits(config: Config) -> Iterator[Misfit]:
 
 def _refine_misfits(config: Config, refine: Refine) -> Iterator[Misfit]:
     """Only predictions of a closed form are refined."""
+    if refine.sure is not None and config.loss != "cross_entropy":
+        yield ("refine", "sure"), "is for classes: it needs cross_entropy"
     if config.method.kind not in CLOSED_FORMS:
-        yield ("refine",), "refines what one_release, privatized or none fit: leave it out"
+        yield ("refine",), "refines what one_release, pate, privatized or none fit: leave it out"
     elif not config.closed_form:
         yield (
             ("refine",),
@@ -175,12 +186,7 @@ def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:
     if config.loss == "cross_entropy":
         if method.label_range is not None:
             yield key, "is for regression: the labels of cross_entropy are classes"
-        if config.data.class_list is None:
-            yield ("data", "classes"), "cross_entropy needs the classes: a list, or K"
-        elif method.default is not None and (
-            isinstance(method.default, float) or method.default not in config.data.class_list
-        ):
-            yield ("method", "default"), "is none of the classes"
+        yield from _class_misfits(config, method)
     elif method.label_range is None:
         yield key, "this key is missing: give the two ends of the labels, [low, high]"
     elif config.loss == "poisson" and method.label_range[0] < 0:
@@ -191,6 +197,15 @@ def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:
         method.label_range[0] <= method.default <= method.label_range[1]
     ):
         yield ("method", "default"), "lies outside label_range"
+
+
+def _class_misfits(config: Config, method: OneRelease | Pate) -> Iterator[Misfit]:
+    """Classes are needed before any label is seen, and what is none becomes one of them."""
+    default, classes = method.default, config.data.class_list
+    if classes is None:
+        yield ("data", "classes"), "cross_entropy needs the classes: a list, or K"
+    elif default is not None and (isinstance(default, float) or default not in classes):
+        yield ("method", "default"), "is none of the classes"
 
 
 def _label_misfits(config: Config) -> Iterator[Misfit]:

@@ -10,6 +10,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 from labeldp_trainer.config.base import Number, Strict, UserLevel
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.one_release import OneRelease
+from labeldp_trainer.config.pate import Pate
 
 Epsilon = Annotated[Number, Field(ge=1e-6, le=60)]
 Correction = Literal["none", "forward", "backward"]
@@ -157,6 +158,6 @@ class Privatized(UserLevel):
 
 
 MethodConfig = Annotated[
-    NoMethod | Privatized | OneRelease | LpMst | Alibi | Clusters | DpSgd | LabelDpPro,
+    NoMethod | Privatized | OneRelease | Pate | LpMst | Alibi | Clusters | DpSgd | LabelDpPro,
     Field(discriminator="kind"),
 ]

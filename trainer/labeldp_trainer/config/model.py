@@ -102,9 +102,14 @@ class Refine(Strict):
         None, ge=0, description="images are moved by up to so many pixels; default: 2"
     )
     flip: StrictBool = Field(False, description="a mirrored image shows the same thing")
+    sure: Annotated[Number, Field(gt=0, lt=1)] | None = Field(
+        None,
+        description="classes of images: one that the network gives at least this probability has "
+        "to be told from a strongly changed image, too (FixMatch)",
+    )
 
 
-CLOSED_FORMS = ("one_release", "privatized", "none")
+CLOSED_FORMS = ("one_release", "pate", "privatized", "none")
 _REPRESENTATIONS = {"table": "splines", "idx": "patches", "npz": "pca"}
 
 

@@ -10,6 +10,7 @@ from labeldp_trainer.methods.lp_mst import LpMstBuilder
 from labeldp_trainer.methods.method import Method, MethodBuilder, Setting, Solved
 from labeldp_trainer.methods.minibatch import NoneBuilder
 from labeldp_trainer.methods.one_release import OneReleaseBuilder
+from labeldp_trainer.methods.pate import PateBuilder
 from labeldp_trainer.methods.privatized import PrivatizedBuilder
 from labeldp_trainer.methods.statement import Statement
 
@@ -23,6 +24,7 @@ _BUILDERS: dict[str, Callable[[LoadedConfig], MethodBuilder]] = {
     "labeldp_pro": CentralBuilder,
     "none": NoneBuilder,
     "one_release": OneReleaseBuilder,
+    "pate": PateBuilder,
     "privatized": PrivatizedBuilder,
 }
 

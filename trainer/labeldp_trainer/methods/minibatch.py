@@ -21,6 +21,8 @@ from labeldp_trainer.models import Params
 PerExample = Callable[[jax.Array, jax.Array], jax.Array]
 Augment = Callable[[jax.Array, Any], Any]
 """(key, features of a batch) → others that should look the same to the model."""
+Also = Callable[[Params, jax.Array, Any], jax.Array]
+"""(params, key, features of a batch) → a loss that needs no targets."""
 
 
 def minibatch_method(
@@ -31,6 +33,7 @@ def minibatch_method(
     per_example: PerExample | None = None,
     mixup: float | None = None,
     augment: Augment | None = None,
+    also: Also | None = None,
     keep: dict[str, NDArray[Any]] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Method:
@@ -40,7 +43,7 @@ def minibatch_method(
     of the loss on outputs and targets of a batch. With ``mixup`` = α, features are
     x' = λx + (1 − λ)x₂ and the loss is that for both targets, weighed alike, with λ ~ Beta(α, α)
     for each batch (Zhang et al., *mixup*, 2018). ``augment`` changes the features of each batch
-    first.
+    first; ``also`` is added to the loss and sees them as they are.
     """
     model, devices = setting.model, setting.devices
     per_example = per_example or setting.loss.per_example
@@ -72,12 +75,15 @@ def minibatch_method(
     ) -> tuple[Params, Metrics]:
         del step
         x, y = jax.tree.map(lambda leaf: leaf[devices.split(rows)], arrays[:2])
-        y = _decoded(y, arrays[2])
+        y, clean = _decoded(y, arrays[2]), x
         if augment is not None:
             key, augment_key = jax.random.split(key)
             x = augment(augment_key, x)
         loss = batch_loss if mixup is None else mixed_loss
         value, estimate = jax.value_and_grad(loss)(params, key, x, y)
+        if also is not None:
+            more, slope = jax.value_and_grad(also)(params, jax.random.fold_in(key, 1), clean)
+            value, estimate = value + more, jax.tree.map(jnp.add, estimate, slope)
         return estimate, {"batch_loss": value}
 
     def training_loss(params: Params, arrays: Any) -> jax.Array:

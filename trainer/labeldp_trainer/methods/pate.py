@@ -1,0 +1,164 @@
+"""``method: {kind: pate}``: noisy votes of teachers, and a student that learns from them alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import LoadedConfig, Pate
+from labeldp_trainer.errors import RunFolderError
+from labeldp_trainer.linear.evidence import with_constant
+from labeldp_trainer.methods.closed_form import default_head, linear_params
+from labeldp_trainer.methods.method import Setting, Solved
+from labeldp_trainer.methods.one_release import public_rows
+from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.users import limited_to_users, needed_columns, user_adjacency
+from labeldp_trainer.models import Params
+from labeldp_trainer.one_release.design import CLASSES
+from labeldp_trainer.one_release.make import Rows
+from labeldp_trainer.one_release.targets import class_labels
+from labeldp_trainer.pate.queries import query_rows
+from labeldp_trainer.pate.release import VOTE, in_votes, squared_sensitivity
+from labeldp_trainer.pate.rule import Sizes, chosen
+from labeldp_trainer.pate.student import fitted_votes, probabilities
+from labeldp_trainer.pate.teachers import parts, votes
+from labeldp_trainer.randomize import exact
+
+VOTES, QUERIES, TEACHERS, SCALE = "noisy_votes", "voted_rows", "teachers", "noise_scale"
+
+
+class PateBuilder:
+    """Builds the method from a config whose method is ``pate``."""
+
+    def __init__(self, loaded: LoadedConfig) -> None:
+        """Keep the config."""
+        method = loaded.config.method
+        assert isinstance(method, Pate)
+        self._loaded, self._method = loaded, method
+        self.columns: tuple[str, ...] = needed_columns(loaded)
+        self.classes: tuple[int | str, ...] | None = None
+
+    def build(self, setting: Setting) -> Solved:
+        """Let the teachers vote, or take the votes that are stored. Raises InputError."""
+        method, classes = self._method, setting.loss.task.classes
+        assert classes is not None
+        setting = limited_to_users(setting)
+        rows = public_rows(setting)
+        sizes = self._sizes(rows, len(classes))
+        points = _points(rows)
+        asked = query_rows(points, sizes.noise.queries, method.seed)
+        plan = {
+            QUERIES: asked,
+            TEACHERS: np.array(sizes.teachers),
+            SCALE: np.array(sizes.noise.sigma),
+        }
+        if setting.stored is None:
+            labels = setting.dataset.train.columns[self.columns[0]]
+            true = class_labels(labels, classes, method.default)
+            teacher = parts(_units(rows), sizes.teachers, method.seed)
+            if rows.owners is not None:
+                teacher = teacher[rows.owners]
+            counts = votes(points, true, teacher, points[asked], len(classes))
+            kept = {VOTES: sizes.noise.add(counts), **plan}
+        else:
+            kept = self._stored(setting.stored, plan)
+
+        def solve() -> Params:
+            voted = probabilities(in_votes(kept[VOTES]), sizes.noise.deviation, sizes.teachers)
+            found = fitted_votes(
+                rows.vectors,
+                rows.spectrum,
+                points,
+                asked,
+                voted,
+                method.student,
+                default_head(self._loaded),
+                method.seed,
+            )
+            return linear_params(self._loaded, *found, None)
+
+        return Solved(solve=solve, statement=self._statement(setting, sizes), keep=kept)
+
+    def _sizes(self, rows: Rows, classes: int) -> Sizes:
+        method, units = self._method, _units(rows)
+        whose = "rows" if rows.owners is None else "users"
+        if method.teachers is not None and method.teachers > units:
+            reason = f"{method.teachers:,} are more than the {units:,} {whose}: each needs its own"
+            raise self._loaded.error(("method", "teachers"), reason)
+        n = len(rows.vectors)
+        if method.queries is not None and method.queries > n:
+            reason = f"{method.queries:,} are more than the {n:,} rows"
+            raise self._loaded.error(("method", "queries"), reason)
+        promise = exact(method.epsilon), exact(method.delta)
+        try:
+            return chosen(n, units, classes, *promise, method.teachers, method.queries)
+        except ValueError as error:
+            raise self._loaded.error(("method", "epsilon"), str(error)) from None
+
+    def _stored(
+        self, stored: Mapping[str, NDArray[Any]], plan: Mapping[str, NDArray[Any]]
+    ) -> dict[str, NDArray[Any]]:
+        """The votes of the same run before. Raises RunFolderError if they are on other rows."""
+        if any(not np.array_equal(stored[name], value) for name, value in plan.items()):
+            raise RunFolderError(f"{self._loaded.source}: the run was started with other votes")
+        return dict(stored)
+
+    def _statement(self, setting: Setting, sizes: Sizes) -> Statement:
+        method, noise = self._method, sizes.noise
+        most = method.max_examples_per_user
+        unit = "label" if most is None else "user"
+        proved = noise.proved_delta(exact(method.epsilon))
+        return Statement(
+            method="pate",
+            epsilon=method.epsilon,
+            delta=method.delta,
+            mechanism=(
+                f"{sizes.teachers:,} teachers, each fitted to the labels of rows of its own, gave "
+                f"{noise.queries:,} public rows a vote each; all {noise.queries:,} × "
+                f"{noise.classes:,} counts got discrete Gaussian noise of standard deviation "
+                f"{noise.deviation:.4g}, once; a {unit} changes one teacher, which moves the "
+                f"counts by at most √{2 * noise.queries:,}, however the votes fell (Theorem 17)"
+            ),
+            details={
+                "teachers": sizes.teachers,
+                "queries": noise.queries,
+                "steps_in_a_vote": VOTE,
+                "sigma": noise.sigma,
+                "squared_sensitivity": squared_sensitivity(noise.queries),
+                "coordinates": noise.queries * noise.classes,
+                "proved_delta": math.nextafter(float(proved), 1.0),
+                "unit": unit,
+                "max_examples_per_user": most,
+            },
+            released=(
+                "the noisy votes (kept.npz) and all that is computed from them and from features: "
+                "every fit",
+            ),
+            not_covered=() if setting.dataset.test is None else (TEST_LABELS,),
+            remarks=(
+                "Starting another run lets teachers vote again and spends (ε, δ) again; resuming "
+                "this one does not.",
+            ),
+            adjacency=ADJACENCY if most is None else user_adjacency(most),
+        )
+
+
+def _units(rows: Rows) -> int:
+    """Labels, or users."""
+    return len(rows.vectors) if rows.owners is None else int(rows.owners.max()) + 1
+
+
+def _points(rows: Rows) -> Float32[np.ndarray, "n d"]:
+    """The vectors in a metric in which a coefficient of any column is as large as of any other.
+
+    Their mean squared length is 1.
+    """
+    spectrum = with_constant(rows.spectrum, rows.vectors.shape[1])[1:]
+    points = rows.vectors * np.sqrt(spectrum**CLASSES.power)[None, :].astype(np.float32)
+    size = math.sqrt(float(np.square(points, dtype=np.float64).sum(axis=1).mean()))
+    return np.asarray(points / np.float32(max(size, 1e-30)), np.float32)

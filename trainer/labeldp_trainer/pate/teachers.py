@@ -1,0 +1,84 @@
+"""Teachers: ridge regressions to one-hot labels, each on rows of its own, and how they vote."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32, Int64
+
+PENALTIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+"""Those that a teacher chooses from, for each of its rows."""
+_NEGLIGIBLE = 1e-12
+_SURE = 1 - 1e-6
+
+
+def parts(units: int, teachers: int, seed: int) -> Int32[np.ndarray, " u"]:
+    """[u] the teacher of each of u units, at random, by turns: no label is looked at."""
+    found = np.empty(units, np.int32)
+    order = np.random.default_rng(seed).permutation(units)
+    found[order] = np.arange(units) % teachers
+    return found
+
+
+def votes(
+    points: Float32[np.ndarray, "n d"],
+    labels: Int32[np.ndarray, " n"],
+    teacher: Int32[np.ndarray, " n"],
+    asked: Float32[np.ndarray, "q d"],
+    classes: int,
+) -> Int64[np.ndarray, "q k"]:
+    """How many teachers answer each of q queries with each class.
+
+    ``teacher`` numbers the teacher of each row; one without rows votes for the first class.
+    A teacher's q answers are a function of its own rows and labels alone: one vote a query.
+    """
+    one_hot, order = np.eye(classes), np.argsort(teacher, kind="stable")
+    bounds = np.searchsorted(teacher[order], np.arange(teacher.max() + 2))
+    found, queries = np.zeros((len(asked), classes), np.int64), np.arange(len(asked))
+    for start, end in pairwise(bounds):
+        rows = order[start:end]
+        found[queries, answers(points[rows], one_hot[labels[rows]], asked)] += 1
+    return found
+
+
+def answers(
+    points: Float32[np.ndarray, "m d"],
+    targets: Float64[np.ndarray, "m k"],
+    asked: Float32[np.ndarray, "q d"],
+) -> Int64[np.ndarray, " q"]:
+    """The likeliest class of each query according to m rows, the first of equal ones.
+
+    Ridge regression to targets, the probabilities of k classes; the penalty is the one of least
+    squared error when each row is predicted from the others (leave one out), which has a closed
+    form.
+    """
+    if not len(points):
+        return np.zeros(len(asked), np.int64)
+    points = points.astype(np.float64)
+    base = targets.mean(axis=0)
+    squares, u = _left(points)
+    seen = u.T @ (targets - base)
+    least, chosen = np.inf, 0.0
+    for penalty in (share * len(points) for share in PENALTIES):
+        kept = squares / (squares + penalty)
+        own = np.minimum(np.square(u) @ kept, _SURE)  # what a row says of itself
+        left = (targets - base - u @ (kept[:, None] * seen)) / (1 - own)[:, None]
+        error = float(np.square(left).sum())
+        if error < least:
+            least, chosen = error, penalty
+    weights = points.T @ (u @ (seen / (squares + chosen)[:, None]))
+    return np.asarray(np.argmax(asked @ weights + base, axis=1), np.int64)
+
+
+def _left(
+    points: Float64[np.ndarray, "m d"],
+) -> tuple[Float64[np.ndarray, " r"], Float64[np.ndarray, "m r"]]:
+    """Squared singular values of the points, and their left singular vectors."""
+    m, d = points.shape
+    if m <= d:
+        squares, u = np.linalg.eigh(points @ points.T)
+        return np.maximum(squares, 0), u
+    squares, v = np.linalg.eigh(points.T @ points)
+    kept = squares > _NEGLIGIBLE * max(squares[-1], np.finfo(float).tiny)
+    return squares[kept], points @ v[:, kept] / np.sqrt(squares[kept])

@@ -19,6 +19,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
     Ints,
+    beside,
     join,
     neighbourhood,
     no_intervals,
@@ -149,7 +150,7 @@ def _solved(
     problem = fine.scaled(unit)
     line, means, alpha, beta = guess.scaled(unit, low)
     path = window_columns(line, place_windows(line, means), low)
-    near = join(k, neighbourhood(path.intervals, k, _RADIUS), further)
+    near = join(k, beside(path.intervals, k), further)
     weights = np.zeros(len(near))
     weights[_positions(near, path.intervals, k)] = path.weights
     found = solve_near(problem, near, weights, alpha, beta, accuracy)

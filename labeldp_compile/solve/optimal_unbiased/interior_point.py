@@ -89,7 +89,6 @@ class _Method:
         self._back = self._across.T.tocsr()
         self._gain = objective(problem)
         self._each = per_label(problem.k, problem.low)
-        self._matrix = NewtonMatrix(sparse.vstack([self._across, self._each], "csr"))
         self._x = np.concatenate([to_prefix(alpha, problem.low), to_prefix(beta, problem.low)])
         touch, _ = self._touch(self._x)
         centre = _GAP / weights.size
@@ -97,6 +96,8 @@ class _Method:
         self._slack = np.maximum(np.maximum(touch, slack), _LEAST_SLACK)
         self._weights = np.maximum(weights, centre / self._slack)
         self._barrier = bias_barrier(problem, self._each @ self._x[problem.k :], centre)
+        rows = [self._across, self._each] if self._barrier.curvature().size else [self._across]
+        self._matrix = NewtonMatrix(sparse.vstack(rows, "csr"))
 
     def _touch(self, x: Floats) -> tuple[Floats, Floats]:
         """[m] t_I(x) and the output values."""
@@ -152,11 +153,12 @@ class _Method:
         ratio = weights / slack
         missed = touch - slack
         across = ratio * values
-        none = np.zeros(k)
+        curvature = barrier.curvature()
+        none = np.zeros_like(curvature)
         solve = self._matrix.factored(
             np.concatenate([ratio, none]),
             np.concatenate([across, none]),
-            np.concatenate([across * values + weights / self._quad.mass, barrier.curvature()]),
+            np.concatenate([across * values + weights / self._quad.mass, curvature]),
         )
 
         def direction(target: Floats, aim: Floats) -> tuple[Floats, Floats, Floats]:

@@ -33,7 +33,8 @@ from labeldp_compile.solve.optimal_unbiased.windows import Columns
 _STEPS = 60
 _GAP = 1e-6  # of the start: what its slacks and weights are taken to be short of
 _LEAST_SLACK = 1e-9  # of the start, where the loss is about 1/2
-_STATIONARY = 1e-7  # residual of Σ g·S = 1 and Σ g·v·S = y
+_STATIONARY = 1e-7  # residual of Σ g·S = 1 and Σ g·v·S = y that is always small enough
+_RESIDUAL = 100.0  # of the same: times the gap asked for, as windows make up for it
 _STUCK = 1e-3  # steps shorter than this lead nowhere
 _PATIENCE = 3
 
@@ -110,6 +111,7 @@ class _Method:
 
     def run(self, tolerance: float) -> InteriorPoint | None:
         steps = stuck = 0
+        most = max(_STATIONARY, _RESIDUAL * tolerance)
         while True:
             touch, values = self._touch(self._x)
             gap = float(self._weights @ self._slack) + self._barrier.gap()
@@ -117,7 +119,7 @@ class _Method:
             unmet[self._problem.k :] += self._each.T @ self._barrier.slope()
             if not (np.isfinite(gap) and np.isfinite(unmet).all()):
                 return None
-            if gap <= tolerance and float(np.abs(unmet).max()) <= _STATIONARY:
+            if gap <= tolerance and float(np.abs(unmet).max()) <= most:
                 break
             if steps == _STEPS:
                 return None

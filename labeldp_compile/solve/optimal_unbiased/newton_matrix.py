@@ -30,6 +30,7 @@ class NewtonMatrix:
     def __init__(self, operator: sparse.csr_matrix) -> None:
         """``operator`` [m, k] maps prefix unknowns to columns or labels; at most 3 a row."""
         m, k = operator.shape
+        # Each row adds the products of its entries to cells of k x k: a linear map of the blocks.
         where, entry = np.zeros((m, 3), np.int64), np.zeros((m, 3))
         row = np.repeat(np.arange(m), np.diff(operator.indptr))
         slot = np.arange(operator.nnz) - operator.indptr[row]
@@ -42,7 +43,7 @@ class NewtonMatrix:
         self._sums = sparse.csr_matrix(
             (products[owner, left, right], (cell[k:], owner)), (cells.size, m)
         )
-        # Only the pattern decides the order, and the two unknowns of a label stay beside each other.
+        # The pattern alone decides the order; the two unknowns of a label stay together.
         i, j = cells // k, cells % k
         plain = sparse.csc_matrix((np.where(i == j, k, 1.0), (i, j)), (k, k))
         place = splu(plain, permc_spec="MMD_AT_PLUS_A", **_STATIC).perm_c.astype(np.int64)
@@ -81,7 +82,7 @@ class NewtonMatrix:
             right = root * right[self._unknowns]
             answer = factor.solve(right)
             answer += factor.solve(right - scaled @ answer)
-            split = np.empty_like(answer)
+            split = np.empty_like(right)
             split[self._unknowns] = root * answer
             return split
 

@@ -40,7 +40,7 @@ class Barrier(Protocol):
         ...
 
     def curvature(self) -> Floats:
-        """What Newton's matrix has for every β."""
+        """What Newton's matrix has for every β; empty where it has nothing."""
         ...
 
     def aim(self, centre: float, trust: float) -> Floats:
@@ -76,7 +76,7 @@ class _NoBarrier:
         return self._none
 
     def curvature(self) -> Floats:
-        return self._none
+        return self._none[:0]
 
     def aim(self, centre: float, trust: float) -> Floats:
         return self._none

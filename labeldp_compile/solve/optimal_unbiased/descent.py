@@ -19,6 +19,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
     Ints,
+    beside,
     join,
     neighbourhood,
     no_intervals,
@@ -43,10 +44,10 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
 
 COARSEST = 250
 """Labels up to which cone programs alone are as fast."""
-_RADIUS = 1  # of the neighbourhood of the predicted path, in labels
+_RADIUS = 1  # in labels, of the neighbourhood of a predicted path whose labels share windows
 _COLD_RADIUS = 2  # where a cone program starts from nothing
-_ACCURACY = 1e-3  # of a level, relative to the gap that is wanted
-_ROUGH = 1e-7  # of levels too coarse to be tried as solutions
+_ACCURACY = 1e-3  # of a level, relative to the gap above it, or on the last to the one wanted
+_ROUGH = 1e-7  # of a level at the least: the next one starts from it
 _PRICINGS = 2  # rounds of further intervals on the last level
 _TRIED = 500  # groups from which a level may be the solution of all labels
 
@@ -91,7 +92,9 @@ def descend(
     for place in range(len(levels) - 2, -1, -1):
         fine = levels[place].problem
         tried = fine.k >= _TRIED or place == 0
-        accuracy = _ACCURACY * tolerance if tried else _ROUGH
+        # A level narrows the gap a few times over; only the last one closes it.
+        ahead = tolerance if place == 0 else max(search.gap, tolerance)
+        accuracy = min(_ROUGH, _ACCURACY * ahead)
         guess = _moved(levels[place + 1], fine, solution)
         solution = _solved(fine, guess, no_intervals(), accuracy, progress)
         if not tried or place == 0:
@@ -149,7 +152,12 @@ def _solved(
     problem = fine.scaled(unit)
     line, means, alpha, beta = guess.scaled(unit, low)
     path = window_columns(line, place_windows(line, means), low)
-    near = join(k, neighbourhood(path.intervals, k, _RADIUS), further)
+    # Under a budget labels may share a window, and both its ends move at once.
+    if fine.bias.unbiased:
+        close = beside(path.intervals, k)
+    else:
+        close = neighbourhood(path.intervals, k, _RADIUS)
+    near = join(k, close, further)
     weights = np.zeros(len(near))
     weights[_positions(near, path.intervals, k)] = path.weights
     found = solve_near(problem, near, weights, alpha, beta, accuracy)

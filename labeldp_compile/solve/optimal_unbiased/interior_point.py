@@ -33,7 +33,8 @@ from labeldp_compile.solve.optimal_unbiased.windows import Columns
 _STEPS = 60
 _GAP = 1e-6  # of the start: what its slacks and weights are taken to be short of
 _LEAST_SLACK = 1e-9  # of the start, where the loss is about 1/2
-_STATIONARY = 1e-7  # residual of Σ g·S = 1 and Σ g·v·S = y
+_STATIONARY = 1e-7  # residual of Σ g·S = 1 and Σ g·v·S = y that is always small enough
+_RESIDUAL = 100.0  # of the same: times the gap asked for, as windows make up for it
 _STUCK = 1e-3  # steps shorter than this lead nowhere
 _PATIENCE = 3
 
@@ -89,7 +90,6 @@ class _Method:
         self._back = self._across.T.tocsr()
         self._gain = objective(problem)
         self._each = per_label(problem.k, problem.low)
-        self._matrix = NewtonMatrix(sparse.vstack([self._across, self._each], "csr"))
         self._x = np.concatenate([to_prefix(alpha, problem.low), to_prefix(beta, problem.low)])
         touch, _ = self._touch(self._x)
         centre = _GAP / weights.size
@@ -97,6 +97,8 @@ class _Method:
         self._slack = np.maximum(np.maximum(touch, slack), _LEAST_SLACK)
         self._weights = np.maximum(weights, centre / self._slack)
         self._barrier = bias_barrier(problem, self._each @ self._x[problem.k :], centre)
+        rows = [self._across, self._each] if self._barrier.curvature().size else [self._across]
+        self._matrix = NewtonMatrix(sparse.vstack(rows, "csr"))
 
     def _touch(self, x: Floats) -> tuple[Floats, Floats]:
         """[m] t_I(x) and the output values."""
@@ -109,6 +111,7 @@ class _Method:
 
     def run(self, tolerance: float) -> InteriorPoint | None:
         steps = stuck = 0
+        most = max(_STATIONARY, _RESIDUAL * tolerance)
         while True:
             touch, values = self._touch(self._x)
             gap = float(self._weights @ self._slack) + self._barrier.gap()
@@ -116,7 +119,7 @@ class _Method:
             unmet[self._problem.k :] += self._each.T @ self._barrier.slope()
             if not (np.isfinite(gap) and np.isfinite(unmet).all()):
                 return None
-            if gap <= tolerance and float(np.abs(unmet).max()) <= _STATIONARY:
+            if gap <= tolerance and float(np.abs(unmet).max()) <= most:
                 break
             if steps == _STEPS:
                 return None
@@ -152,11 +155,12 @@ class _Method:
         ratio = weights / slack
         missed = touch - slack
         across = ratio * values
-        none = np.zeros(k)
+        curvature = barrier.curvature()
+        none = np.zeros_like(curvature)
         solve = self._matrix.factored(
             np.concatenate([ratio, none]),
             np.concatenate([across, none]),
-            np.concatenate([across * values + weights / self._quad.mass, barrier.curvature()]),
+            np.concatenate([across * values + weights / self._quad.mass, curvature]),
         )
 
         def direction(target: Floats, aim: Floats) -> tuple[Floats, Floats, Floats]:

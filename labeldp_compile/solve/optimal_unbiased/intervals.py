@@ -89,6 +89,13 @@ def neighbourhood(intervals: Intervals, k: int, radius: int) -> Intervals:
     return unique_intervals(first.ravel(), last.ravel(), k)
 
 
+def beside(intervals: Intervals, k: int) -> Intervals:
+    """Return the given intervals and those of which one end is one label further or less far."""
+    first = intervals.first[:, None] + np.array([0, -1, 1, 0, 0])
+    last = intervals.last[:, None] + np.array([0, 0, 0, -1, 1])
+    return unique_intervals(first.ravel(), last.ravel(), k)
+
+
 @dataclass(frozen=True, eq=False)
 class Runs:
     """Subsets of labels that are not one interval, each as its runs of neighbouring labels.

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import SuperLU, splu
+from scipy.sparse.linalg import splu
 
-from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats
 
 # The matrix is positive definite, but for rounding: pivots are taken from the diagonal.
 _STATIC = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
@@ -30,24 +30,35 @@ class NewtonMatrix:
     def __init__(self, operator: sparse.csr_matrix) -> None:
         """``operator`` [m, k] maps prefix unknowns to columns or labels; at most 3 a row."""
         m, k = operator.shape
-        self._size = 2 * k
-        # At most three entries a row; absent ones are zeros on the diagonal.
-        where = np.zeros((m, 3), np.int64)
-        entry = np.zeros((m, 3))
-        slot = np.arange(operator.nnz) - np.repeat(operator.indptr[:-1], np.diff(operator.indptr))
+        # Each row adds the products of its entries to cells of k x k: a linear map of the blocks.
+        where, entry = np.zeros((m, 3), np.int64), np.zeros((m, 3))
         row = np.repeat(np.arange(m), np.diff(operator.indptr))
+        slot = np.arange(operator.nnz) - operator.indptr[row]
         where[row, slot], entry[row, slot] = operator.indices, operator.data
-        self._pairs = (entry[:, :, None] * entry[:, None, :]).reshape(m, 9)
-        cell = (where[:, :, None] * k + where[:, None, :]).reshape(m, 9)
-        cells, self._cell = np.unique(cell, return_inverse=True)
-        self._cell = self._cell.reshape(m, 9)
-        self._cells = cells.size
+        products = entry[:, :, None] * entry[:, None, :]
+        owner, left, right = np.nonzero(products)
+        touched = where[owner, left] * k + where[owner, right]
+        diagonal = np.arange(k) * (k + 1)
+        cells, cell = np.unique(np.concatenate([diagonal, touched]), return_inverse=True)
+        self._sums = sparse.csr_matrix(
+            (products[owner, left, right], (cell[k:], owner)), (cells.size, m)
+        )
+        # The pattern alone decides the order; the two unknowns of a label stay together.
         i, j = cells // k, cells % k
-        # Unknowns in pairs, the two of one label beside each other.
-        self._rows = np.concatenate([2 * i, 2 * i, 2 * i + 1, 2 * i + 1])
-        self._cols = np.concatenate([2 * j, 2 * j + 1, 2 * j, 2 * j + 1])
-        self._together = np.arange(2 * k).reshape(2, k).T.ravel()
-        self._order: Ints | None = None
+        plain = sparse.csc_matrix((np.where(i == j, k, 1.0), (i, j)), (k, k))
+        place = splu(plain, permc_spec="MMD_AT_PLUS_A", **_STATIC).perm_c.astype(np.int64)
+        self._unknowns = (np.argsort(place)[:, None] + [0, k]).ravel()
+        rows, cols, entries = np.broadcast_arrays(
+            2 * place[i, None, None] + [[0], [1]],
+            2 * place[j, None, None] + [[0, 1]],
+            3 * np.arange(cells.size)[:, None, None] + [[0, 1], [1, 2]],
+        )
+        self._entries = sparse.coo_matrix(
+            (entries.ravel(), (rows.ravel(), cols.ravel())), (2 * k, 2 * k)
+        ).tocsc()
+        self._entries.sort_indices()
+        self._cols = np.repeat(np.arange(2 * k), np.diff(self._entries.indptr))
+        self._diagonal = np.flatnonzero(self._entries.indices == self._cols)
 
     def factored(self, a: Floats, c: Floats, b: Floats) -> Callable[[Floats], Floats]:
         """Factor the matrix with blocks (a, c; c, b) [m] each.
@@ -58,38 +69,25 @@ class NewtonMatrix:
         Raises:
             RuntimeError: it is singular.
         """
-        blocks = [
-            np.bincount(self._cell.ravel(), (self._pairs * part[:, None]).ravel(), self._cells)
-            for part in (a, c, b)
-        ]
-        values = np.concatenate([blocks[0], blocks[1], blocks[1], blocks[2]])
-        matrix = sparse.coo_matrix((values, (self._rows, self._cols)), (self._size, self._size))
-        matrix = matrix.tocsr()
-        diagonal = matrix.diagonal()
+        values = (self._sums @ np.stack([a, c, b], axis=1)).ravel()[self._entries.data]
+        diagonal = values[self._diagonal]
         root = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        scale = sparse.diags(root)
-        scaled = (scale @ matrix @ scale + _RIDGE * sparse.identity(self._size)).tocsr()
-        factor, order = self._factor(scaled)
-        together = self._together
-
-        def once(right: Floats) -> Floats:
-            answer = np.empty_like(right)
-            answer[order] = factor.solve((root * right)[order])
-            return np.asarray(root * answer)
+        values *= root[self._entries.indices] * root[self._cols]
+        scaled = self._matrix(values)
+        ridged = values.copy()
+        ridged[self._diagonal] += _RIDGE
+        factor = splu(self._matrix(ridged), permc_spec="NATURAL", **_STATIC)
 
         def solve(right: Floats) -> Floats:
-            right = right[together]
-            answer = once(right)
-            answer += once(right - matrix @ answer)
-            split = np.empty_like(answer)
-            split[together] = answer
+            right = root * right[self._unknowns]
+            answer = factor.solve(right)
+            answer += factor.solve(right - scaled @ answer)
+            split = np.empty_like(right)
+            split[self._unknowns] = root * answer
             return split
 
         return solve
 
-    def _factor(self, scaled: sparse.csr_matrix) -> tuple[SuperLU, Ints]:
-        if self._order is None:
-            first = splu(scaled.tocsc(), permc_spec="MMD_AT_PLUS_A", **_STATIC)
-            self._order = np.argsort(first.perm_c).astype(np.int64)
-        order = self._order
-        return splu(scaled[order][:, order].tocsc(), permc_spec="NATURAL", **_STATIC), order
+    def _matrix(self, values: Floats) -> sparse.csc_matrix:
+        pattern = self._entries
+        return sparse.csc_matrix((values, pattern.indices, pattern.indptr), pattern.shape)

@@ -8,7 +8,7 @@ from labeldp_compile.solve.optimal_unbiased import descent as descent_module
 from labeldp_compile.solve.optimal_unbiased import refine as refine_module
 from labeldp_compile.solve.optimal_unbiased import solve_optimal_unbiased
 from labeldp_compile.solve.optimal_unbiased.interior_point import solve_near
-from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, neighbourhood
+from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, beside
 from labeldp_compile.solve.optimal_unbiased.levels import coarsen, moved_along
 from labeldp_compile.solve.optimal_unbiased.newton_matrix import NewtonMatrix
 from labeldp_compile.solve.optimal_unbiased.pricing import price
@@ -160,14 +160,14 @@ def test_a_level_whose_interior_point_fails_goes_to_the_cone_program(monkeypatch
 
 
 def test_neighbours_of_the_predicted_path_hold_the_next_optimum():
-    """What the interior point relies on: radius one is enough."""
+    """What the interior point relies on: one end by one label is enough."""
     problem = problem_of("uniform", 401, 1.0)
     level = coarsen(problem)
     best = solve_optimal_unbiased(level.problem.labels, level.problem.prior, 1.0, tolerance=1e-11)
     low = problem.low
     line = extra_line(best.values, best.weights / low, low)
     path = window_columns(line, place_windows(line, problem.labels), low).intervals
-    near = neighbourhood(path, 401, 1)
+    near = beside(path, 401)
     fine = solve_optimal_unbiased(problem.labels, problem.prior, 1.0, tolerance=1e-11)
     line = extra_line(fine.values, fine.weights / low, low)
     used = window_columns(line, fine.starts, low)

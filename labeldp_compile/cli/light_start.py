@@ -10,7 +10,7 @@ from types import ModuleType
 
 # scipy says ``from numpy import *``, which loads numpy's tests and its compiler of Fortran, too:
 # half of what scipy.sparse takes.
-_UNUSED = ("ctypeslib", "f2py", "polynomial", "testing")
+_UNUSED = ("char", "ctypeslib", "f2py", "polynomial", "testing")
 
 
 def loaded(name: str) -> ModuleType:

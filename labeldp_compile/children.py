@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from types import ModuleType
 
 
@@ -30,6 +29,8 @@ def uninterrupted() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
+    from multiprocessing import resource_tracker  # noqa: PLC0415  # for those who start one
+
     resource_tracker.ensure_running()  # it would let ^C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

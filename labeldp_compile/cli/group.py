@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 from labeldp_compile.cli import _COMMANDS
 from labeldp_compile.cli.errors import explained, printable_usage_errors
+from labeldp_compile.cli.light_start import loaded
 
 
 class _Commands(click.Group):
@@ -35,7 +35,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         if cmd_name not in self.commands:
-            module = importlib.import_module(f"labeldp_compile.cli.{cmd_name}")
+            module = loaded(f"labeldp_compile.cli.{cmd_name}")
             self.add_command(explained(getattr(module, f"{cmd_name}_command")), cmd_name)
         return self.commands[cmd_name]
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
-from labeldp_compile.tabular.group_columns import ONLY
-
 
 def _parse(
     ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, str]:
+    if not given:
+        return {}
+    from labeldp_compile.tabular.group_columns import ONLY  # noqa: PLC0415  # pyarrow
+
     found = {}
     for text in given:
         name, equals, column = text.partition("=")

@@ -39,11 +39,6 @@ from labeldp_compile.tools.inspection import (
 )
 from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE
-from labeldp_compile.tools.inspection.set_table import (
-    require_sets,
-    require_table_name,
-    write_sets,
-)
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 TABLE_LABELS, TABLE_OUTPUTS = 12, 8
@@ -89,7 +84,9 @@ def inspect_command(
     for each group, all of them are listed, and --group shows one.
     """
     if table is not None:
-        require_table_name(table)
+        from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow
+
+        set_table.require_table_name(table)
         require_output(table, overwrite=overwrite)
     try:
         found = decode_any(file, budget)
@@ -111,9 +108,9 @@ def inspect_command(
     named = readable(decoded)
     labels = find_labels(named.domain, asked)
     if table is not None:
-        require_sets(decoded, file)
+        set_table.require_sets(decoded, file)
         with replaced_when_whole(table) as part:
-            rows = write_sets(decoded, table, part)
+            rows = set_table.write_sets(decoded, table, part)
         tell(f"{table}: {rows:,} rows, one for each label in each set")
     if as_json:
         document = inspection_json(named, labels)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import click
-from labeldp_verify import Budget, Report
+from labeldp_verify import Budget, Report, SpecCheck, check_file, read_artifact
 from labeldp_verify.attestation import attestation
 from labeldp_verify.budget import enforced, naming
 from labeldp_verify.command import limits_of, verify_files
@@ -20,7 +20,6 @@ from labeldp_compile.cli.file_options import (
 )
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.clock import now
-from labeldp_compile.spec_match import check_file
 from labeldp_compile.whole_file import (
     replaced_when_whole,
     require_another_file,
@@ -103,7 +102,8 @@ def verify_command(
     def verify(file: Path) -> Report:
         signed = signed_of(file, public_key, signature)
         with naming(file), enforced(budget):
-            report = check_file(file, spec, signed, budget, limits)
+            agreement = None if spec is None else _agreement_with(spec)
+            report = check_file(file, agreement, signed, budget, limits)
         if attest is not None and report.ok:
             stated = attestation(report, file.name, time, limits=limits, signed=signed)
             document = stated
@@ -125,3 +125,9 @@ def verify_command(
             complain=complain,
         )
     )
+
+
+def _agreement_with(spec: Path) -> SpecCheck:
+    from labeldp_compile.spec_match import spec_check  # noqa: PLC0415  # YAML
+
+    return spec_check(read_artifact(spec))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp_compile.ledger.sqlite_store import SqliteStore
 from labeldp_compile.ledger_url import Url, is_url
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ def open_store(where: Path | str) -> Store:
         from labeldp_compile.ledger.postgres_store import PostgresStore  # noqa: PLC0415
 
         return PostgresStore(Url.parse(where))
+    from labeldp_compile.ledger.sqlite_store import SqliteStore  # noqa: PLC0415
+
     return SqliteStore(Path(where))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from labeldp_runtime.entropy import random_words
 from labeldp_verify.artifact import write_group_model, write_index_model
 from labeldp_verify.artifact.group_graph import group_inputs
 from labeldp_verify.artifact.joint_graph import label_inputs
@@ -82,6 +81,8 @@ def count_groups(
 
 def label_indexes(domain: Domain) -> Callable[[Sequence[NDArray[Any]]], NDArray[np.int64]]:
     """From label columns [n] to their rows in the domain [n], by the artifact's own graph."""
+    from labeldp_runtime.entropy import random_words  # noqa: PLC0415  # loads OpenSSL
+
     session = _session(write_index_model(domain))
     words, inputs = domain.words_per_label, label_inputs(domain)
 

@@ -6,6 +6,7 @@ label that raised, or that changed how another is read, would be disclosed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence, Set
 from typing import Any
 
@@ -48,7 +49,7 @@ def as_label_array(values: Any, element_type: str, missing: Missing) -> NDArray[
         raise LabelError(f"expected numbers as labels, got {array.dtype}")
     else:
         labels = _numbers(array, element_type, missing)
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked(values):
         return with_missing(labels, np.ma.getmaskarray(values), missing)
     return labels
 
@@ -72,6 +73,11 @@ def from_objects(values: Collection[Any], element_type: str, missing: Missing) -
     if element_type == "float64":
         return np.fromiter(map(elements.float64_or(float(missing)), values), np.float64)
     return np.fromiter(map(elements.int64_or(int(missing)), values), np.int64)
+
+
+def is_masked(values: Any) -> bool:
+    """Whether it is a masked array: not before somebody has loaded numpy.ma, which takes 20 ms."""
+    return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
 
 
 def declared(values: Any) -> NDArray[Any] | None:

@@ -85,6 +85,24 @@ def test_nothing_loads_a_solver_that_it_does_not_use():
     assert heavy_modules(["plan", spec], candidates=solvers) == [[]]
 
 
+AFTERWARDS = """
+import gc, sys
+import numpy
+from labeldp_compile.cli.group import main
+main.get_command(None, "verify")
+assert gc.isenabled()
+assert "numpy.f2py.f2py2e" not in sys.modules
+numpy.testing.assert_array_equal(numpy.polynomial.Polynomial([1, 2])(3), 7)
+import numpy.f2py
+from numpy.f2py import f2py2e
+assert numpy.f2py.run_main is f2py2e.run_main
+"""
+
+
+def test_what_a_command_left_for_later_is_there_when_it_is_asked_for():
+    subprocess.run([sys.executable, "-c", AFTERWARDS], check=True)
+
+
 UNBIASED = """
 version: 1
 name: weeks
@@ -103,15 +121,21 @@ def test_each_command_loads_what_it_uses_and_nothing_else(tmp_path):
         *("onnxruntime", "scipy", "scipy.optimize", "highspy", "clarabel", "pyarrow"),
         "pandas",
     ]
-    heavy += [*("pyarrow.compute", "cryptography", "pydantic", "opendp", "mpmath")]
+    heavy += [*("pyarrow.compute", "cryptography", "pydantic", "opendp", "mpmath", "yaml")]
+    heavy += [*("onnx", "email", "sqlite3", "ssl", "multiprocessing", "unittest")]
+    # Of numpy, what scipy asks for and never uses.
+    heavy += ["numpy.f2py.f2py2e", "numpy.testing._private", "numpy.polynomial.polynomial"]
     artifact = tmp_path / "weeks.onnx"
     output = ("-o", tmp_path / "private.parquet")
-    solver = ["clarabel", "onnxruntime", "pydantic", "scipy"]
+    solver = ["clarabel", "email", "onnxruntime", "pydantic", "scipy", "yaml"]
     commands = {
         ("plan", tmp_path / "weeks.yaml"): solver,
         ("compile", tmp_path / "weeks.yaml", "-o", tmp_path): solver,
         ("verify", artifact): ["onnxruntime"],
-        ("randomize", artifact, tmp_path / "weeks.parquet", *output): ["onnxruntime", "pyarrow"],
+        ("inspect", artifact): ["onnxruntime"],
+        ("randomize", artifact, tmp_path / "weeks.parquet", *output): [
+            *("multiprocessing", "onnxruntime", "pyarrow", "ssl")
+        ],
     }
     for command, expected in commands.items():
         assert heavy_modules(command, candidates=heavy) == [expected], command

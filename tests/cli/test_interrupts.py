@@ -40,7 +40,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 MOMENTS = {
     "plan": (":", "import:'click'", "import:'pydantic'", "open:spec.yaml"),
-    "verify": ("import:'onnx'", "open:a.onnx"),
+    "verify": ("import:'google.protobuf'", "open:a.onnx"),
     "labeldp-verify": (":", "import:'onnxruntime'", "open:a.onnx"),
     "train": ("import:'labeldp_trainer.config'", "open:train.yaml"),
     "labeldp_trainer": (":", "open:train.yaml"),

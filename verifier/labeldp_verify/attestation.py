@@ -8,7 +8,6 @@ declares. What is declared stands beside, in a field of our own, under that word
 from __future__ import annotations
 
 from fractions import Fraction
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from labeldp_verify.certificate import Certificate, FieldLists
@@ -41,6 +40,8 @@ def attestation(
         limits: that the verification had.
         signed: the signature that the verification had.
     """
+    from importlib.metadata import version  # noqa: PLC0415  # for those who attest
+
     from labeldp_verify.bundle import STATEMENT_TYPE  # noqa: PLC0415  # cryptography
 
     certificate = report.require().certificate

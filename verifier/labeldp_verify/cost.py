@@ -12,8 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import onnx
-
+from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.budget import affordable, charge
 from labeldp_verify.certificate import Certificate
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer
@@ -91,7 +90,7 @@ def seconds_a_label(loss: str, kind: str, *, duals: bool, windows: bool) -> floa
     return each + (_DUAL.get(loss, 0) if duals else 0)
 
 
-def charge_tables(model: onnx.ModelProto, form: str) -> None:
+def charge_tables(model: ModelProto, form: str) -> None:
     """The constants of the graph, read entry by entry and written again."""
     numbers = texts = segments = 0
     for tensor in model.graph.initializer:

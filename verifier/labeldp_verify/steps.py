@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from labeldp_verify.analysis import TooMuchWorkError
 from labeldp_verify.artifact import tables_digest
+from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.budget import (
     DEFAULT_BUDGET,
     Budget,
@@ -72,8 +73,6 @@ from labeldp_verify.table_claims import TableClaims
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 if TYPE_CHECKING:  # cryptography is loaded for those who bring a key
-    import onnx
-
     from labeldp_verify.signature import Signed
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -183,7 +182,7 @@ def _report(verification: _Verification) -> Report:
 class _Verification:
     """The state that the steps hand on: file → model → certificate, domain, tables."""
 
-    model: onnx.ModelProto
+    model: ModelProto
     certificate: Certificate
     domain: Domain
     form: FileForm

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
-from labeldp_runtime.labels import declared
+from labeldp_runtime.labels import declared, is_masked
 
 WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
 # The order of a dict is that of its insertions, whatever the seed of the hashes.
@@ -40,7 +40,7 @@ def integers(values: Any, missing: int) -> NDArray[np.int64]:
         found = array.astype(np.int64)
     else:
         raise LabelError(f"expected integers as labels, got {array.dtype}")
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked(values):
         found[np.ma.getmaskarray(values)] = missing
     return found
 
@@ -73,7 +73,7 @@ def ids(values: Any) -> Ids:
     Raises IdError for containers without an order, such as sets: which id would name which label
     could change from one process to the next.
     """
-    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+    if is_masked(values) and np.ma.getmaskarray(values).any():
         raise null_id()
     if not hasattr(values, "__array__"):
         if isinstance(values, _ONE_VALUE) or not isinstance(values, _ORDERED):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import onnx
-
+from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
 from labeldp_verify.certificate import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile
@@ -33,7 +32,7 @@ __all__ = [
     "read_sets",
 ]
 
-_FORMS: dict[str, Callable[[onnx.ModelProto, Domain], FileForm]] = {
+_FORMS: dict[str, Callable[[ModelProto, Domain], FileForm]] = {
     "additive": AdditiveFile.read,
     "table": TableFile.read,
     "window": WindowFile.read,
@@ -42,7 +41,7 @@ _FORMS: dict[str, Callable[[onnx.ModelProto, Domain], FileForm]] = {
 
 def read_form(
     name: str,
-    model: onnx.ModelProto,
+    model: ModelProto,
     domain: Domain,
     groups: Groups | None = None,
     sets: Sets | None = None,

@@ -14,10 +14,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact.graph import INT64
+from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.artifact.randomizer_graph import MAX_PERIOD
 from labeldp_verify.decode.alias_layout import (
     Entries,
@@ -49,7 +49,7 @@ class AdditiveFile(FileForm):
         self.shape_tables = shape_tables
 
     @classmethod
-    def read(cls, model: onnx.ModelProto, domain: Domain) -> AdditiveFile:
+    def read(cls, model: ModelProto, domain: Domain) -> AdditiveFile:
         """Decode the constants of the graph."""
         return cls(*read_additive(model, domain))
 
@@ -72,9 +72,7 @@ class AdditiveFile(FileForm):
         return point.astype(np.float64) * r.unit + r.origin
 
 
-def read_additive(
-    model: onnx.ModelProto, domain: Domain
-) -> tuple[AdditiveRandomizer, Entries, Entries]:
+def read_additive(model: ModelProto, domain: Domain) -> tuple[AdditiveRandomizer, Entries, Entries]:
     """The randomizer, and the entries [1, 2^c] of its blocks and [2, 2^c] of its shapes."""
     demand(not isinstance(domain, CategoricalDomain), "noise is added to numbers, not categories")
     assert not isinstance(domain, CategoricalDomain)

@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact import (
@@ -24,6 +23,7 @@ from labeldp_verify.artifact import (
     write_model,
 )
 from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64, is_taken_for, vanishes
+from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.budget import TooLargeError
 from labeldp_verify.certificate import Certificate, ShapeError
 from labeldp_verify.cost import charge_fields, charge_json
@@ -57,11 +57,11 @@ class DecodeError(Exception):
     """The file does not have the form of an artifact; the message says where."""
 
 
-def read_model(data: bytes) -> onnx.ModelProto:
+def read_model(data: bytes) -> ModelProto:
     """Parse the protobuf."""
     try:
         charge_fields(data)
-        model = onnx.ModelProto()
+        model = ModelProto()
         model.ParseFromString(data)
     except TooLargeError:
         raise
@@ -74,7 +74,7 @@ def read_model(data: bytes) -> onnx.ModelProto:
     return model
 
 
-def read_certificate(model: onnx.ModelProto) -> Certificate:
+def read_certificate(model: ModelProto) -> Certificate:
     """The certificate: canonical JSON under the expected metadata keys, in a known format."""
     count = len(model.metadata_props)
     if count != len(METADATA_KEYS) or {p.key for p in model.metadata_props} != set(METADATA_KEYS):
@@ -161,7 +161,7 @@ def _read_joint(stated: dict[str, Any]) -> JointDomain:
     return JointDomain.of(parts)
 
 
-def refuse_vanishing_nodes(model: onnx.ModelProto) -> None:
+def refuse_vanishing_nodes(model: ModelProto) -> None:
     """DecodeError if onnxruntime would leave out a node that is needed (see ``graph.py``)."""
     doubles = {
         tensor.name: struct.unpack("<d", tensor.raw_data)[0]
@@ -181,7 +181,7 @@ def refuse_vanishing_nodes(model: onnx.ModelProto) -> None:
 class Constants:
     """The graph's constants by name, each with the exact type and rank expected."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: ModelProto) -> None:
         """The initializers of the model's graph."""
         self._by_name = {tensor.name: tensor for tensor in model.graph.initializer}
 

@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact import BucketGrid, write_model
 from labeldp_verify.artifact.graph import INT64, UINT64
+from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.certificate import GroupsClaims
 from labeldp_verify.decode.file import (
     MAX_PAIRS,
@@ -82,7 +82,7 @@ class GroupedFile(FileForm):
         return self.randomizer.groups
 
     @classmethod
-    def read(cls, model: onnx.ModelProto, domain: Domain, groups: Groups) -> GroupedFile:
+    def read(cls, model: ModelProto, domain: Domain, groups: Groups) -> GroupedFile:
         """Decode the constants of the graph."""
         return cls(*read_grouped(model, domain, groups))
 
@@ -120,7 +120,7 @@ class GroupedFile(FileForm):
 
 
 def read_grouped(
-    model: onnx.ModelProto, domain: Domain, groups: Groups
+    model: ModelProto, domain: Domain, groups: Groups
 ) -> tuple[GroupedWindows, BucketGrid]:
     """The tables that the graph's constants describe, and how their lookup grid is laid out."""
     constants = Constants(model)

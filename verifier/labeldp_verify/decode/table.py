@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact.alias_table import column_bits
+from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
 from labeldp_verify.decode.alias_layout import (
     Entries,
@@ -46,7 +46,7 @@ class TableFile(FileForm):
         self.entries = entries
 
     @classmethod
-    def read(cls, model: onnx.ModelProto, domain: Domain, sets: Sets | None = None) -> TableFile:
+    def read(cls, model: ModelProto, domain: Domain, sets: Sets | None = None) -> TableFile:
         """Decode the constants of the graph."""
         return cls(*read_table(model, domain, sets))
 
@@ -63,7 +63,7 @@ class TableFile(FileForm):
 
 
 def read_table(
-    model: onnx.ModelProto, domain: Domain, sets: Sets | None = None
+    model: ModelProto, domain: Domain, sets: Sets | None = None
 ) -> tuple[TableRandomizer, Entries]:
     """The randomizer that the graph's tables describe, and their entries [k, 2^c].
 

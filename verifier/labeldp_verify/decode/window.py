@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from labeldp_verify.artifact import BucketGrid, write_model
 from labeldp_verify.artifact.graph import INT64, UINT64
+from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.decode.file import (
     MAX_PAIRS,
     Constants,
@@ -42,7 +42,7 @@ class WindowFile(FileForm):
         self.grid = grid
 
     @classmethod
-    def read(cls, model: onnx.ModelProto, domain: Domain) -> WindowFile:
+    def read(cls, model: ModelProto, domain: Domain) -> WindowFile:
         """Decode the constants of the graph."""
         return cls(*read_window(model, domain))
 
@@ -64,7 +64,7 @@ class WindowFile(FileForm):
         return write_model(domain, self.randomizer, certificate, self.grid)
 
 
-def read_window(model: onnx.ModelProto, domain: Domain) -> tuple[WindowRandomizer, BucketGrid]:
+def read_window(model: ModelProto, domain: Domain) -> tuple[WindowRandomizer, BucketGrid]:
     """The randomizer that the graph's tables describe, and how its lookup grid is laid out."""
     constants = Constants(model)
     (word_shift,) = constants.integers("word_shift", UINT64, 0)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.augment import flipped, shifted
+from labeldp_trainer.augment import cut, flipped, shifted
 from labeldp_trainer.methods import one_release
 from labeldp_trainer.methods.minibatch import STATEMENT
 from labeldp_trainer.one_release import make
@@ -213,6 +213,32 @@ def test_counts_and_private_labels(place, tmp_path):
         assert f"{SENTENCE}; it saw no label" in document(tmp_path / name, "privacy")["statement"]
 
 
+def test_a_square_is_cut_out_of_each_image():
+    images = np.random.default_rng(0).random((64, 8, 12, 2)).astype(np.float32)
+    found = np.asarray(cut(jax.random.key(0), images))
+    changed = (found != images).any(axis=3)
+    sizes = changed.sum(axis=(1, 2))
+    assert sizes.min() >= 4 and sizes.max() == 9  # 3 × 3, less at an edge
+    for before, after, where in zip(images, found, changed, strict=True):
+        assert np.allclose(after[where], before.mean(axis=(0, 1)), atol=1e-6)
+    assert len({where.tobytes() for where in changed}) > 30
+
+
+def test_consistency_counts_images_that_the_network_is_sure_of(tmp_path):
+    """FixMatch: with a bound that no probability reaches, nothing is added."""
+    write_images(tmp_path)
+    losses, text = {}, IMAGES.replace("epochs: 4", "epochs: 2")
+    never, often = "  sure: 0.9999999\n", "  sure: 0.4\n"
+    for name, line in (("without", ""), ("never", never), ("often", often)):
+        release = tmp_path / "without" / "release.npz" if line else None
+        config = parse_config(text + line, directory=tmp_path)
+        train(config, tmp_path / name, release=release)
+        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        losses[name] = [json.loads(each)["batch_loss"] for each in lines]
+    assert losses["never"] == pytest.approx(losses["without"], rel=1e-4)
+    assert losses["often"][0] > losses["without"][0]
+
+
 def test_kill_and_resume(place, tmp_path, monkeypatch):
     for name in ("train.parquet", "test.parquet"):
         shutil.copy(place / name, tmp_path)
@@ -250,6 +276,15 @@ WRONG = {
     "no model": (given(IMAGES, "  model: {kind: cnn, variant: mnist}\n", ""), "refine.model"),
     "a batch": (given(IMAGES, "40", "201"), ":10: refine.training.batch_size: 201 is larger"),
     "shifts of rows": (TABLE + "  shift: 1\n", "refine.shift: is for images"),
+    "consistency of rows": (TABLE + "  sure: 0.9\n", "refine.sure: is for classes"),
+    "consistency of no images": (
+        given(TABLE, "loss: squared", "loss: cross_entropy")
+        .replace("label: y", "label: y\n  classes: 10")
+        .replace(", label_range: [1, 8]", "")
+        + "  sure: 0.9\n",
+        "refine.sure: is for images",
+    ),
+    "a probability of 1": (IMAGES + "  sure: 1\n", "refine.sure"),
     "mirrored rows": (TABLE + "  flip: true\n", "refine.flip: is for images"),
     "a shift of all": (given(IMAGES, "shift: 1", "shift: 8"), ":11: refine.shift"),
     "a shift back": (given(IMAGES, "shift: 1", "shift: -1"), ":11: refine.shift"),

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 from labeldp_runtime.columns.arrow import of_numbers
-from labeldp_runtime.ids import Ids
+from labeldp_runtime.ids import CheckedIds, Ids
 from labeldp_runtime.whole_file import Found
 from numpy.typing import NDArray
 
@@ -22,13 +22,12 @@ from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance, read_note
-from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.tabular.reader import TableReader, no_rows
 from labeldp_compile.tabular.table_sink import Rows, TableSink
 from labeldp_compile.whole_file import replaced_when_whole
 
 _OWNER_ONLY = 0o600
 WAITING_BYTES = 1 << 26  # of rows that are drawn, and wait to be written
-_KEYED_ROWS = 1 << 15  # whose ids are looked through in a core's cache
 Randomize = Callable[..., Any]
 _Arrays = dict[str, NDArray[Any]]
 
@@ -52,11 +51,14 @@ class Listener:
         rows: called with the number of rows of each batch.
         ids: called with the ids of each batch before it is randomized, if there are any.
         end: called before the file gets its name: what it raises keeps the file from it.
+        keeps_back: whether ids that come twice keep the file from its name, and so need not be
+            found before their labels are drawn.
     """
 
     rows: Callable[[int], None] = lambda rows: None
     ids: Callable[[Ids], None] = lambda ids: None
     end: Callable[[], None] = lambda: None
+    keeps_back: bool = True
 
 
 def write_file(
@@ -102,12 +104,8 @@ def _randomized(
         return _columns_of(_drawn(randomize, labels, groups), labels)
     ids = file.ids_of(batch)
     listener.ids(ids)
-    parts = []
-    for start in range(0, max(len(ids), 1), _KEYED_ROWS):
-        here = slice(start, start + _KEYED_ROWS)
-        some, others = ({n: c[here] for n, c in part.items()} for part in (labels, groups))
-        parts.append(_columns_of(_drawn(randomize, some, others, ids=ids[here]), labels))
-    return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+    given = CheckedIds(ids) if listener.keeps_back else ids
+    return _columns_of(_drawn(randomize, labels, groups, ids=given), labels)
 
 
 def _drawn(randomize: Randomize, labels: _Arrays, groups: _Arrays, **ids: Any) -> Any:
@@ -169,7 +167,7 @@ def _at_least_one(table: TableReader) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         empty = False
         yield part
     if empty:
-        yield b"", pa.RecordBatch.from_pylist([], schema=table.schema)
+        yield b"", no_rows(table.schema)
 
 
 def _size(rows: Rows) -> int:

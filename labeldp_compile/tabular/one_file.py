@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,14 @@ def write_file(
         except BaseException:
             sink.abandon()
             raise
-        listener.end()
+        if file.id_column is None or is_stream(output):
+            listener.end()
+            return
+        out.flush()
+        with ThreadPoolExecutor(1) as disk:  # which is slow, while ids are compared
+            synced = disk.submit(os.fsync, out.fileno())
+            listener.end()
+            synced.result()
 
 
 def _write_rows(file: TableReader, sink: TableSink, private: Private, listener: Listener) -> None:

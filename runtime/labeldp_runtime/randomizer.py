@@ -31,7 +31,7 @@ from labeldp_runtime.policy import Policy
 from labeldp_runtime.printable import one_line
 from labeldp_runtime.sets import Sets
 
-CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
+CHUNK = 1 << 16  # labels a run: with fewer the calls cost, with more the tensors leave the cache
 _Words = Callable[[int, int], NDArray[np.uint64]]
 
 

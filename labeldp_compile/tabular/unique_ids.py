@@ -1,9 +1,9 @@
 """Find ids that stand in a table twice, exactly, in memory that does not grow with the table.
 
 Only a digest of 64 bits is kept for each row. Digests are gathered into runs, which are sorted; all
-but a few runs go to a file without a name. In the end ranges of digests are taken from all runs,
-and compared. If no digest occurs twice, no id does. If one does, the ids are read again to see
-whether it is an accident (which it is once in 2^64 pairs) or not.
+but the last go to a file without a name. In the end ranges of digests are taken from all runs, and
+compared. If no digest occurs twice, no id does. If one does, the ids are read again to see whether
+it is an accident (which it is once in 2^64 pairs) or not.
 
 The file stands in the folder of the output, may be read by its owner only, and has no name, so
 that it goes with the process, however that ends. It holds no label and no row's place: of integers
@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from labeldp_runtime.duplicates import SUSPECTS, increasing, refuse_pairs, repeated
+from labeldp_runtime.duplicates import SUSPECTS, increasing, refuse_pairs
 from labeldp_runtime.ids import Ids
 from numpy.typing import NDArray
 
-_RUN_ROWS = 1 << 22  # that are sorted at once
-_KEPT_RUNS = 3  # in memory, beside the one that is filled
+_RUN_ROWS = 5 << 22  # 160 MiB: many tables are one run
 _BLOCK_ROWS = 1 << 10  # from one entry of a run's index to the next
 _RANGE_BLOCKS = 1 << 10  # that are compared at once
 _THREADS = 2
@@ -81,7 +80,7 @@ class UniqueIds:
         digests = ids.digests()
         while len(digests):
             if self._count == len(self._last):
-                self._end_run(keep=self._folder is None or len(self._runs) < _KEPT_RUNS)
+                self._end_run(keep=self._folder is None)
             part = digests[: len(self._last) - self._count]
             self._last[self._count : self._count + len(part)] = part
             self._count += len(part)
@@ -112,9 +111,7 @@ class UniqueIds:
 
     def _end_run(self, *, keep: bool) -> None:
         """Sort the digests, and write them to the file unless they are kept."""
-        digests = self._last[: self._count]
-        if not increasing(digests):
-            digests.sort()
+        digests = self._sorted()
         distinct = increasing(digests)
         if not distinct:
             third = digests[2:] == digests[:-2]
@@ -136,9 +133,7 @@ class UniqueIds:
     def _repeated(self) -> Iterator[_Digests]:
         """Digests that were added twice, in parts of increasing ones, each once or twice."""
         if not self._runs:
-            digests = self._last[: self._count]
-            if not increasing(digests):
-                yield repeated(digests)
+            yield _neighbours(self._sorted())
             return
         if self._count:
             self._end_run(keep=True)
@@ -164,4 +159,19 @@ class UniqueIds:
             run.copy(a, digests[filled : filled + b - a])
             filled += b - a
         digests.sort(kind="stable")  # which merges what is sorted in parts
-        return np.unique(digests[1:][digests[1:] == digests[:-1]])
+        return _neighbours(digests)
+
+    def _sorted(self) -> _Digests:
+        """The digests of the last run, in order; both of two threads sort a half."""
+        digests = self._last[: self._count]
+        if not increasing(digests):
+            middle = len(digests) // 2
+            digests.partition(middle)
+            with ThreadPoolExecutor(_THREADS) as pool:
+                list(pool.map(np.ndarray.sort, (digests[:middle], digests[middle:])))
+        return digests
+
+
+def _neighbours(digests: _Digests) -> _Digests:
+    """Sorted digests that stand there twice, each once."""
+    return np.unique(digests[1:][digests[1:] == digests[:-1]])

@@ -18,7 +18,7 @@ from labeldp_compile.tabular import unique_ids
 from labeldp_compile.tabular.unique_ids import UniqueIds
 from tests.runtime.test_ids import agrees, columns_with_repeats
 
-SIZES = {"_RUN_ROWS": 5, "_KEPT_RUNS": 1, "_BLOCK_ROWS": 2, "_RANGE_BLOCKS": 2}
+SIZES = {"_RUN_ROWS": 5, "_BLOCK_ROWS": 2, "_RANGE_BLOCKS": 2}
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from labeldp_compile.tabular.table_sink import Rows, TableSink
 from labeldp_compile.whole_file import replaced_when_whole
 
 _OWNER_ONLY = 0o600
-WAITING_BYTES = 1 << 26  # of rows that are drawn, and wait to be written
+WAITING_BYTES = 1 << 25  # of rows that are drawn, and wait to be written
 Randomize = Callable[..., Any]
 _Arrays = dict[str, NDArray[Any]]
 

@@ -13,6 +13,7 @@ holds, too. It takes 8 bytes a row.
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections import deque
@@ -61,7 +62,9 @@ class _Run:
             target[:] = self.held[first : first + len(target)]
         else:
             assert self.file is not None
-            os.preadv(self.file.fileno(), [target.data], self.place + 8 * first)
+            place = self.place + 8 * first
+            if os.preadv(self.file.fileno(), [target.data], place) != target.nbytes:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 class UniqueIds:
@@ -162,7 +165,7 @@ class UniqueIds:
         return _neighbours(digests)
 
     def _sorted(self) -> _Digests:
-        """The digests of the last run, in order; both of two threads sort a half."""
+        """The digests of the last run, in order; two threads sort a half each."""
         digests = self._last[: self._count]
         if not increasing(digests):
             middle = len(digests) // 2

@@ -15,6 +15,7 @@ from labeldp_runtime.errors import DuplicateIdError
 from labeldp_runtime.ids import Ids
 
 _TABLE_ROWS = 1 << 21
+_PART_ROWS = 1 << 17  # that are compared at once
 _ROUNDS = 16
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 SUSPECTS = 1024  # digests that are looked at in one reading of the ids
@@ -31,7 +32,9 @@ def refuse_duplicates(ids: Ids) -> None:
 
 def increasing(digests: NDArray[np.uint64]) -> bool:
     """True if the ids are increasing numbers, as they often are: then nothing is sorted."""
-    return bool((digests[1:] > digests[:-1]).all())
+    before, after = digests[:-1], digests[1:]
+    parts = (slice(start, start + _PART_ROWS) for start in range(0, len(before), _PART_ROWS))
+    return all((after[part] > before[part]).all() for part in parts)
 
 
 def repeated(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -131,14 +131,36 @@ def duckdb_jobs(folder, source, fresh, keyed):
     register(connection, "keyed", keyed, id_type="BIGINT")
     connection.execute("SET threads = 2")
 
+    # As ``register`` makes functions.
+    options = {"type": "arrow", "null_handling": "special", "side_effects": True}
+    connection.create_function("same", lambda y: y, ["DOUBLE"], "DOUBLE", **options)
+    target = folder / "duck.parquet"
+
     def job(expression):
         query = f"SELECT id, {expression} AS y FROM '{source}'"
-        return lambda: connection.execute(f"COPY ({query}) TO '{folder / 'duck.parquet'}'")
+        return lambda: connection.execute(f"COPY ({query}) TO '{target}'")
+
+    def stream(draw):
+        def run():
+            relation = connection.cursor().sql(f"SELECT id, y FROM '{source}'")
+            rows = relation.to_arrow_reader(1 << 17)
+            schema = rows.schema.set(1, pa.field("y", pa.float64()))
+            drawn = (batch.set_column(1, schema.field(1), draw(batch)) for batch in rows)
+            connection.register("drawn", pa.RecordBatchReader.from_batches(schema, drawn))
+            connection.execute(f"COPY drawn TO '{target}'")
+
+        return run
 
     return {
         "DuckDB, read and write": job("y"),
+        "DuckDB, identity in a function": job("same(y)"),
         "DuckDB, randomize": job("fresh(y)"),
         "DuckDB, randomize with a key": job("keyed(y, id)"),
+        "DuckDB, identity in a stream": stream(lambda batch: batch["y"].cast(pa.float64())),
+        "DuckDB, randomize in a stream": stream(lambda batch: fresh(batch["y"])),
+        "DuckDB, randomize in a stream with a key": stream(
+            lambda batch: keyed(batch["y"], ids=batch["id"])
+        ),
     }
 
 

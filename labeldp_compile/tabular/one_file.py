@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 from labeldp_runtime.columns.arrow import of_numbers
-from labeldp_runtime.ids import Ids
+from labeldp_runtime.ids import CheckedIds, Ids
 from labeldp_runtime.whole_file import Found
 from numpy.typing import NDArray
 
@@ -22,13 +23,12 @@ from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance, read_note
-from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.tabular.reader import TableReader, no_rows
 from labeldp_compile.tabular.table_sink import Rows, TableSink
 from labeldp_compile.whole_file import replaced_when_whole
 
 _OWNER_ONLY = 0o600
-WAITING_BYTES = 1 << 26  # of rows that are drawn, and wait to be written
-_KEYED_ROWS = 1 << 15  # whose ids are looked through in a core's cache
+WAITING_BYTES = 1 << 25  # of rows that are drawn, and wait to be written
 Randomize = Callable[..., Any]
 _Arrays = dict[str, NDArray[Any]]
 
@@ -52,11 +52,14 @@ class Listener:
         rows: called with the number of rows of each batch.
         ids: called with the ids of each batch before it is randomized, if there are any.
         end: called before the file gets its name: what it raises keeps the file from it.
+        keeps_back: whether ids that come twice keep the file from its name, and so need not be
+            found before their labels are drawn.
     """
 
     rows: Callable[[int], None] = lambda rows: None
     ids: Callable[[Ids], None] = lambda ids: None
     end: Callable[[], None] = lambda: None
+    keeps_back: bool = True
 
 
 def write_file(
@@ -79,7 +82,14 @@ def write_file(
         except BaseException:
             sink.abandon()
             raise
-        listener.end()
+        if file.id_column is None or is_stream(output):
+            listener.end()
+            return
+        out.flush()
+        with ThreadPoolExecutor(1) as disk:  # which is slow, while ids are compared
+            synced = disk.submit(os.fsync, out.fileno())
+            listener.end()
+            synced.result()
 
 
 def _write_rows(file: TableReader, sink: TableSink, private: Private, listener: Listener) -> None:
@@ -102,12 +112,8 @@ def _randomized(
         return _columns_of(_drawn(randomize, labels, groups), labels)
     ids = file.ids_of(batch)
     listener.ids(ids)
-    parts = []
-    for start in range(0, max(len(ids), 1), _KEYED_ROWS):
-        here = slice(start, start + _KEYED_ROWS)
-        some, others = ({n: c[here] for n, c in part.items()} for part in (labels, groups))
-        parts.append(_columns_of(_drawn(randomize, some, others, ids=ids[here]), labels))
-    return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+    given = CheckedIds(ids) if listener.keeps_back else ids
+    return _columns_of(_drawn(randomize, labels, groups, ids=given), labels)
 
 
 def _drawn(randomize: Randomize, labels: _Arrays, groups: _Arrays, **ids: Any) -> Any:
@@ -169,7 +175,7 @@ def _at_least_one(table: TableReader) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         empty = False
         yield part
     if empty:
-        yield b"", pa.RecordBatch.from_pylist([], schema=table.schema)
+        yield b"", no_rows(table.schema)
 
 
 def _size(rows: Rows) -> int:

@@ -269,7 +269,7 @@ def _open_file(
     opened = replace(table, schema=schema, rows=rows, csv=csv, metadata=every.metadata)
     # Refuses the type, if it is wrong.
     if table.id_column is not None or table.group_columns:
-        empty = pa.RecordBatch.from_pylist([], schema=every)
+        empty = no_rows(every)
         opened.groups_of(empty)
         if table.id_column is not None:
             opened.ids_of(empty)
@@ -371,6 +371,11 @@ def csv_blocks(
         raise refused(csv.path, f"{_DAMAGED}: {reason}") from None
     except LongRowError:
         raise refused(csv.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
+
+
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows; ``from_pylist`` imports pandas, where there is one."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:

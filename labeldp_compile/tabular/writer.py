@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from labeldp_runtime import DuplicateIdError
-from labeldp_runtime.duplicates import UniqueIds
 from labeldp_runtime.whole_file import Found, say_removed
 
-from labeldp_compile.errors import InputError, refused
+from labeldp_compile.errors import DataError, InputError, refused
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.one_file import Listener, Private, Randomize, write_file
 from labeldp_compile.tabular.part_processes import Workers, write_parts
@@ -18,6 +18,7 @@ from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import TableReader
 from labeldp_compile.tabular.table_sink import check_format, output_format
+from labeldp_compile.tabular.unique_ids import UniqueIds
 from labeldp_compile.whole_file import (
     folder_when_whole,
     require_another_file,
@@ -79,7 +80,7 @@ def rewrite_table(
     ``randomize`` takes labels [n], and ``ids=`` too if the table has an id column, ``columns=`` if
     it has columns of groups; of a joint label columns [n] by their names, and gives such back (or
     one answer [n]). Raises DataError if an id is null or stands in the table twice: finding that
-    out needs 8 bytes a row.
+    out needs 8 bytes a row of the disk on which ``output`` is, or of memory for standard output.
     """
     placement = Placement.of(table.label_columns, add_as, one_answer=one_answer)
     each = [whole] * len(placement.names) if isinstance(whole, bool) else whole
@@ -87,35 +88,50 @@ def rewrite_table(
     for file in table.files:
         placement.require_free(file)
         check_format(file, output / file.path.name if table.parts else output, placement)
-    seen = _Seen(table, progress)
-    try:
-        if not table.parts:
-            listener = Listener(seen.add_rows, seen.unique.add, seen.refuse_duplicates)
-            write_file(table, output, output_format(output), private, listener, found)
-            return seen.rows
-        listener = Listener(seen.add_rows, seen.unique.add)
-        most = stat.S_IMODE(table.path.stat().st_mode)
-        with folder_when_whole(output, most=most, found=found) as folder:
-            if workers is not None:
-                write_parts(table.parts, folder, private, workers, listener)
-            else:
-                for part in table.parts:
-                    form, place = output_format(part.path), folder / part.path.name
-                    write_file(part, place, form, private, listener, found)
-            seen.refuse_duplicates()
-    except DuplicateIdError:
-        seen.refuse_duplicates()  # names the rows of the table, not those of a batch
-        raise
+    with closing(UniqueIds(None if is_stream(output) else output.parent)) as unique:
+        seen = _Seen(table, unique, progress)
+        try:
+            _rewrite(table, output, private, seen, workers, found)
+        except (DataError, DuplicateIdError):
+            seen.refuse_duplicates()  # which came first; and names the rows of the table
+            raise
     return seen.rows
+
+
+def _rewrite(
+    table: TableReader,
+    output: Path,
+    private: Private,
+    seen: _Seen,
+    workers: Workers | None,
+    found: Found,
+) -> None:
+    if not table.parts:
+        listener = Listener(
+            seen.add_rows, seen.unique.add, seen.refuse_duplicates, not is_stream(output)
+        )
+        write_file(table, output, output_format(output), private, listener, found)
+        return
+    listener = Listener(seen.add_rows, seen.unique.add)
+    most = stat.S_IMODE(table.path.stat().st_mode)
+    with folder_when_whole(output, most=most, found=found) as folder:
+        if workers is not None:
+            write_parts(table.parts, folder, private, workers, listener)
+        else:
+            for part in table.parts:
+                form, place = output_format(part.path), folder / part.path.name
+                write_file(part, place, form, private, listener, found)
+        seen.refuse_duplicates()
 
 
 class _Seen:
     """The rows of a table so far, and their ids."""
 
-    def __init__(self, table: TableReader, progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, table: TableReader, unique: UniqueIds, progress: Callable[[int], None]
+    ) -> None:
         self._table, self._progress = table, progress
-        self.unique = UniqueIds()
-        self.rows = 0
+        self.unique, self.rows = unique, 0
 
     def add_rows(self, rows: int) -> None:
         self.rows += rows

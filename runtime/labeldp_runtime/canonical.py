@@ -60,11 +60,14 @@ def places(domain: dict[str, Any]) -> Canonical:
 def _confined(labels: NDArray[Any], domain: dict[str, Any], default: Any) -> NDArray[Any]:
     """Labels inside [min, max]; NaN fails every comparison, as in the graph."""
     low, high = (labels.dtype.type(domain[end]) for end in ("min", "max"))
+    if default is None and labels.dtype.kind == "i":  # the same, several times as fast
+        inside: NDArray[Any] = np.minimum(np.maximum(labels, low), high)
+        return inside
     if default is None:
         raised = np.where(labels >= low, labels, low)
         return np.where(raised <= high, raised, high)
-    inside = (labels >= low) & (labels <= high)
-    return np.where(inside, labels, labels.dtype.type(default))
+    fits = (labels >= low) & (labels <= high)
+    return np.where(fits, labels, labels.dtype.type(default))
 
 
 def _nearest_points(domain: dict[str, Any], default: Any) -> Canonical:

@@ -1,12 +1,12 @@
-"""Find ids that stand in an input twice, exactly, for 8 to 9 bytes a row.
+"""Find ids that stand in a column twice, exactly.
 
-Only a digest of 64 bits is kept for each row. If no digest occurs twice, no id does. If one does,
-the ids are read again to see whether it is an accident (which it is once in 2^64 pairs) or not.
+Only a digest of 64 bits of each id is compared. If no digest occurs twice, no id does. If one does,
+the ids themselves say whether it is an accident (which it is once in 2^64 pairs) or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,60 +15,30 @@ from labeldp_runtime.errors import DuplicateIdError
 from labeldp_runtime.ids import Ids
 
 _TABLE_ROWS = 1 << 21
+_PART_ROWS = 1 << 17  # that are compared at once
 _ROUNDS = 16
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-_SUSPECTS = 1024  # digests that are looked at in one reading of the ids
-
-
-class UniqueIds:
-    """Collects the ids of an input part by part; ``check`` refuses it if one stands there twice."""
-
-    def __init__(self) -> None:
-        """No ids so far."""
-        self._digests = np.empty(0, dtype=np.uint64)
-        self._count = 0
-
-    def add(self, ids: Ids) -> None:
-        """Take the next ids; those of all parts must be of one type."""
-        count = self._count + len(ids)
-        if count > len(self._digests):
-            # In steps of an eighth: large arrays grow in place, so the eighth is all that is lost.
-            room = max(count, len(self._digests) * 9 // 8)
-            self._digests.resize(room, refcheck=False)
-        self._digests[self._count : count] = ids.digests()
-        self._count = count
-
-    def check(self, read_again: Callable[[], Iterable[Ids]]) -> None:
-        """Raise DuplicateIdError if an id was added twice; forgets the ids.
-
-        ``read_again`` yields the same ids in the same order; it is called only if two digests are
-        equal.
-        """
-        digests = self._digests[: self._count]
-        self._digests, self._count = np.empty(0, dtype=np.uint64), 0
-        if _increasing(digests):
-            return
-        suspects = _repeated(digests)
-        del digests
-        for start in range(0, len(suspects), _SUSPECTS):
-            _refuse_pairs(suspects[start : start + _SUSPECTS], read_again())
+SUSPECTS = 1024  # digests that are looked at in one reading of the ids
 
 
 def refuse_duplicates(ids: Ids) -> None:
     """Raise DuplicateIdError if an id stands in this column twice."""
-    if len(ids) > 1:
-        unique = UniqueIds()
-        unique.add(ids)
-        unique.check(lambda: [ids])
+    digests = ids.digests()
+    if len(ids) > 1 and not increasing(digests):
+        suspects = repeated(digests)
+        for start in range(0, len(suspects), SUSPECTS):
+            refuse_pairs(suspects[start : start + SUSPECTS], [ids])
 
 
-def _increasing(digests: NDArray[np.uint64]) -> bool:
+def increasing(digests: NDArray[np.uint64]) -> bool:
     """True if the ids are increasing numbers, as they often are: then nothing is sorted."""
-    return bool((digests[1:] > digests[:-1]).all())
+    before, after = digests[:-1], digests[1:]
+    parts = (slice(start, start + _PART_ROWS) for start in range(0, len(before), _PART_ROWS))
+    return all((after[part] > before[part]).all() for part in parts)
 
 
-def _repeated(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Digests that stand in the array twice, each once; the array's order is lost.
+def repeated(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Digests that stand in the array twice, each once.
 
     Up to ``_TABLE_ROWS`` rows a hash table in the cache is several times as fast as sorting. Rows
     of one slot compete for it: each loser is compared with the winner, and the losers try again.
@@ -93,11 +63,12 @@ def _repeated(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _repeated_by_sorting(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    digests.sort()
+    digests = np.sort(digests)
     return np.unique(digests[1:][digests[1:] == digests[:-1]])
 
 
-def _refuse_pairs(suspects: NDArray[np.uint64], parts: Iterable[Ids]) -> None:
+def refuse_pairs(suspects: NDArray[np.uint64], parts: Iterable[Ids]) -> None:
+    """Raise DuplicateIdError if an id with one of these digests [m], increasing, comes twice."""
     first_rows: dict[int | bytes, int] = {}
     before = 0
     for ids in parts:

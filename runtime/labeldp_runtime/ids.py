@@ -118,6 +118,13 @@ class ByteIds:
 Ids = IntegerIds | ByteIds
 
 
+@dataclass(frozen=True)
+class CheckedIds:
+    """Ids of a call whose caller looks for repeated ones itself, in more rows than the call's."""
+
+    ids: Ids
+
+
 class Pieces:
     """The ids of a column cut into pieces of 8 bytes, longest ids first.
 

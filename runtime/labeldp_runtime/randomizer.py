@@ -21,7 +21,7 @@ from labeldp_runtime.errors import (
     UnsupportedFormatError,
 )
 from labeldp_runtime.feed import Feed, rows
-from labeldp_runtime.ids import Ids
+from labeldp_runtime.ids import CheckedIds, Ids
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
 from labeldp_runtime.kinds import Column, ColumnLike, Columns, Frame, Json, Labels, Private
@@ -31,7 +31,7 @@ from labeldp_runtime.policy import Policy
 from labeldp_runtime.printable import one_line
 from labeldp_runtime.sets import Sets
 
-CHUNK = 1 << 15  # labels a run: the tensors of one chunk stay in a core's cache
+CHUNK = 1 << 16  # labels a run: with fewer the calls cost, with more the tensors leave the cache
 _Words = Callable[[int, int], NDArray[np.uint64]]
 
 
@@ -379,10 +379,12 @@ class Randomizer:
             raise IdError(
                 "this randomizer has a key: give ids=…, or load it without a key for fresh words"
             )
-        version, ids = check_version(version), read_ids(values)
+        version = check_version(version)
+        ids = values.ids if isinstance(values, CheckedIds) else read_ids(values)
         if len(ids) != count:
             raise IdError(f"expected one id a label, got {len(ids)} for {count} labels")
-        refuse_duplicates(ids)
+        if not isinstance(values, CheckedIds):
+            refuse_duplicates(ids)
 
         def words(start: int, stop: int) -> NDArray[np.uint64]:
             part: Ids = ids[start:stop]

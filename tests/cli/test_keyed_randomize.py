@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Key, Randomizer
 
+from labeldp_compile.tabular import unique_ids
 from tests.cli.test_cli import labeldp
 from tests.helpers import INTEGER_SPEC, compile_text
 
@@ -132,7 +133,10 @@ def test_unusable_ids_write_nothing(place, id_column, message):
 
 @pytest.mark.parametrize("rows", [(3, 9), (10, N - 1), (N - 2, N - 1)])
 @pytest.mark.parametrize("id_column", ["number", "name"])
-def test_duplicates_are_found_over_the_whole_input(place, rows, id_column):
+@pytest.mark.parametrize("run_rows", [None, N // 7])
+def test_duplicates_are_found_over_the_whole_input(place, monkeypatch, rows, id_column, run_rows):
+    if run_rows is not None:  # so that digests are written to a file
+        monkeypatch.setattr(unique_ids, "_RUN_ROWS", run_rows)
     table = pq.read_table(place / "t.parquet")
     ids = table[id_column].to_pylist()
     ids[rows[1]] = ids[rows[0]]

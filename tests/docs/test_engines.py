@@ -5,11 +5,13 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
-from labeldp_runtime import Randomizer
+from labeldp_runtime import Key, Randomizer
 
 from labeldp_compile.spec import parse_spec
 from tests import set_files
+from tests.engines.helpers import RESPONSE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
 SPEC = """
@@ -70,6 +72,28 @@ def test_sets_are_joined_with_their_members():
             assert sorted(members) == sorted(randomizer.members(number))
         (rows,) = connection.execute("SELECT count(*) FROM sets").fetchone()
         assert rows == randomizer.membership.sum()
+
+
+def test_a_stream_of_duckdb_is_drawn_once():
+    duckdb, pa = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow")
+    (block,) = re.findall(
+        r"^```python\n(import pyarrow as pa\n\nrows = .*?)^```$", PAGE, re.M | re.S
+    )
+    keyed = Randomizer(RESPONSE.model, key=Key(bytes(range(32))), context="n")
+    labels, ids = np.arange(300_000) % 10, np.arange(300_000)
+    with duckdb.connect() as connection:
+        visits = pa.table({"visit_id": ids, "n": labels, "x": labels})
+        connection.register("given", visits)
+        connection.execute("CREATE TABLE visits AS FROM given")
+        code = block.replace(
+            "COPY drawn TO 'private.parquet'", "CREATE TABLE private AS FROM drawn"
+        )
+        exec(code, {"connection": connection, "randomizer": keyed})
+        found = connection.execute("FROM private ORDER BY visit_id").fetchnumpy()
+        assert list(found) == ["visit_id", "n", "x"] and np.array_equal(found["x"], labels)
+        assert np.array_equal(found["n"], keyed(labels, ids=ids))
+        with pytest.raises(duckdb.Error, match="consumed"):
+            connection.execute("FROM drawn").fetchall()
 
 
 def test_the_prior_is_a_valid_one():

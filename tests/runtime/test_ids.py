@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from labeldp_runtime import DuplicateIdError, IdError
 from labeldp_runtime import duplicates as duplicates_module
 from labeldp_runtime.columns import read_ids
-from labeldp_runtime.duplicates import UniqueIds, refuse_duplicates
+from labeldp_runtime.duplicates import refuse_duplicates
 from labeldp_runtime.ids import MAX_ID_BYTES, ByteIds
 
 from tests.helpers import INTEGER_SPEC, compile_text
@@ -316,19 +316,6 @@ def test_duplicates_are_found_exactly(column):
     agrees(column, lambda values: refuse_duplicates(read_ids(values)))
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(columns_with_repeats, st.integers(1, 7))
-def test_duplicates_in_parts_are_found_exactly(column, size):
-    def check(values):
-        parts = [read_ids(values[i : i + size]) for i in range(0, len(values), size)]
-        unique = UniqueIds()
-        for part in parts:
-            unique.add(part)
-        unique.check(lambda: parts)
-
-    agrees(column, check)
-
-
 @pytest.mark.parametrize("bits", [0, 3])
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(column=columns_with_repeats)
@@ -337,7 +324,7 @@ def test_digests_that_collide_are_not_taken_for_duplicates(bits, column):
     plain = ByteIds.digests
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ByteIds, "digests", lambda ids: plain(ids) & keep)
-        patch.setattr(duplicates_module, "_SUSPECTS", 2)
+        patch.setattr(duplicates_module, "SUSPECTS", 2)
         agrees(column, lambda values: refuse_duplicates(read_ids(values)))
 
 
@@ -351,7 +338,7 @@ def test_tables_and_sorting_find_the_same(monkeypatch, rows):
         repeated = generator.choice(np.unique(digests), 50, replace=False)
         mixed = generator.permutation(np.concatenate([digests, repeated]))
         numbers, counts = np.unique(mixed, return_counts=True)
-        found = duplicates_module._repeated(mixed)
+        found = duplicates_module.repeated(mixed)
         assert found.tolist() == numbers[counts > 1].tolist()
 
 

@@ -18,6 +18,7 @@ from labeldp_runtime import (
     MissingExtraError,
     Randomizer,
 )
+from labeldp_runtime.ids import CheckedIds, IntegerIds
 from labeldp_runtime.randomizer import CHUNK
 
 from tests.helpers import INTEGER_SPEC, compile_text, plain_counts
@@ -83,6 +84,19 @@ def test_more_rows_than_a_chunk():
     whole = keyed()(labels, ids=ids)
     tail = slice(CHUNK - 3, n)
     assert np.array_equal(keyed()(labels[tail], ids=ids[tail]), whole[tail])
+
+
+def test_ids_that_the_caller_looks_through_give_the_same_and_are_not_refused():
+    randomizer, labels = keyed(), LABELS["integer"]
+    ids = np.arange(600)
+    expected = randomizer(labels, ids=ids)
+    assert np.array_equal(randomizer(labels, ids=CheckedIds(IntegerIds(ids))), expected)
+    twice = CheckedIds(IntegerIds(np.append(ids[:-1], 0)))
+    assert np.array_equal(randomizer(labels, ids=twice)[:-1], expected[:-1])
+    with pytest.raises(DuplicateIdError):
+        randomizer(labels, ids=twice.ids)
+    with pytest.raises(IdError, match="one id a label"):
+        randomizer(labels[:-1], ids=twice)
 
 
 def test_another_key_context_version_or_artifact_gives_other_noise():

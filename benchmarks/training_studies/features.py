@@ -5,8 +5,8 @@
 The tasks: ``fashion-mnist`` and ``mnist`` (test accuracy in percent; patches), ``weeks``,
 ``hours``, ``visits`` and ``house`` (test MSE; splines). Every run is the command ``labeldp train``
 in a process of its own. A seed draws a representation, and each run draws noise or private labels
-of its own. Of ``one release``, ``private labels`` and ``no privacy`` no setting is chosen: the
-table is of the defaults. The others train a linear model on the same representation (``--epochs``,
+of its own. Of ``one release``, ``PATE`` (classes), ``private labels`` and ``no privacy`` no setting
+is chosen: the table is of the defaults. The others train a linear model on the same representation (``--epochs``,
 ``--batch``), each at the best of its learning rates for the first seed, a choice made on test
 labels.
 
@@ -36,7 +36,7 @@ from labeldp_compile.pipeline import compile_spec
 TITLES = {"fashion-mnist": "Fashion-MNIST", "mnist": "MNIST"}
 IMAGES = tuple(TITLES)
 DELTA = "1e-5"
-RELEASE, PRIVATE, NONE = "one release", "private labels", "no privacy"
+RELEASE, PATE, PRIVATE, NONE = "one release", "PATE", "private labels", "no privacy"
 GRADIENTS = (
     "DP-SGD",
     "label-free clipping",
@@ -49,6 +49,7 @@ QUIET = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
 CENTRAL_RATES, LABEL_RATES = (0.5, 2.0, 8.0), (0.1, 0.5, 2.0)
 COLOURS = {
     RELEASE: "#1f77b4",
+    PATE: "#e377c2",
     NONE: "grey",
     PRIVATE: "#ff7f0e",
     "DP-SGD": "#2ca02c",
@@ -212,6 +213,8 @@ class Runs:
             method = "{kind: none}"
         elif cell.method == RELEASE:
             method = f"{{kind: one_release, epsilon: {cell.epsilon}, {self.task.release}}}"
+        elif cell.method == PATE:
+            method = f"{{kind: pate, epsilon: {cell.epsilon}, delta: {DELTA}, seed: {seed}}}"
         elif cell.method == PRIVATE:
             data = data.replace(", classes: 10", "")
             method = f"{{kind: privatized, artifact: {self._artifact(cell.epsilon)}}}"
@@ -258,12 +261,13 @@ def study(name, arguments, directory):
                 all_runs += lines
                 table[method, epsilon] = [line[runs.kind.metric] for line in lines]
                 continue
+            if name not in IMAGES and method in (*GRADIENTS, PATE):
+                continue
             if method in GRADIENTS:
-                if name not in IMAGES:
-                    continue
                 one, count = runs.best_rate(method, epsilon), range(min(arguments.seeds, 3))
             else:
-                one, count = Cell(method, None if method == NONE else epsilon), seeds
+                one = Cell(method, None if method == NONE else epsilon)
+                count = range(min(arguments.seeds, 3)) if method == PATE else seeds
             lines = [runs.run(one, seed) for seed in count]
             all_runs += lines
             table[method, epsilon] = [line[runs.kind.metric] for line in lines]
@@ -279,7 +283,7 @@ def _print(name, runs, table, lines, arguments, epsilons):
     plain = [line for line in lines if line["method"] not in GRADIENTS]
     seconds = median(line["seconds"] for line in plain or lines)
     memory = max(line["gib"] for line in lines)
-    many = f"{arguments.seeds} seeds (of gradients: {min(arguments.seeds, 3)})"
+    many = f"{arguments.seeds} seeds (of gradients and PATE: {min(arguments.seeds, 3)})"
     if arguments.show:
         many = "the seeds whose number stands in brackets"
     print(
@@ -357,7 +361,7 @@ def main(given=None):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     known = (*IMAGES, *TASKS)
-    methods = (NONE, RELEASE, PRIVATE, *GRADIENTS)
+    methods = (NONE, RELEASE, PATE, PRIVATE, *GRADIENTS)
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(known)}; default: all")
     parser.add_argument("--data", type=Path, default=os.environ.get("LABELDP_DATA"))
     parser.add_argument("--rows", type=int, help="of tables: a random subset of so many rows")

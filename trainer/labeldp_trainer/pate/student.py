@@ -77,7 +77,7 @@ def propagated(
     """The likeliest class of each point, of which the first q were voted on.
 
     F ← α·S·F + (1 − α)·Y with S the normalised graph of nearest neighbours (learning with local and
-    global consistency, Zhou et al. 2004). Y is divided by the root of what all votes give a class,
+    global consistency, Zhou et al. 2003). Y is divided by the root of what all votes give a class,
     so that a frequent one does not spread over the rows of a rare one.
     """
     graph = neighbours(principal_components(points, _COMPONENTS))

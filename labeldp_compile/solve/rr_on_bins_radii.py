@@ -82,8 +82,8 @@ def radii_of_rr_on_bins(
     above = np.minimum(np.searchsorted(everywhere, found.places), labels.size - 1)
     knots = np.union1d(above, [0, *np.maximum(above - 1, 0).tolist(), labels.size - 1])
     radii = np.interp(everywhere[knots], found.places, found.radii)
-    expected = _Problem(scaled, p, epsilon, loss)
-    radii, bound = expected.shrunk(everywhere[knots], radii)
+    # In a file the lines are lines in the number of the label.
+    radii, bound = _Problem(scaled, p, epsilon, loss).shrunk(held, knots, radii)
     size = unit**2 if loss == "squared" else unit
     return Radii(knots, radii * unit, bound * size) if bound > 0.0 else None
 
@@ -148,10 +148,15 @@ class _Problem:
         least = (before <= 0.0) & (slope >= 0.0)
         return value[least], places[least], alpha.sum() + growth * price[least]
 
-    def shrunk(self, places: Floats, radii: Floats) -> tuple[Floats, float]:
-        """Radii at places, made smaller until F ≥ 0 up to rounding, and Σα then."""
+    def shrunk(
+        self, at: Floats | Ints, places: Floats | Ints, radii: Floats
+    ) -> tuple[Floats, float]:
+        """Radii at places, made smaller until F ≥ 0 up to rounding, and Σα then.
+
+        ``at`` [k] is where the labels lie among the places.
+        """
         for _ in range(_SHRINKS):
-            value, _, price = self.minima(np.interp(self.y, places, radii))
+            value, _, price = self.minima(np.interp(at, places, radii))
             # F falls by a share of the price where α grows by that share: Newton's step.
             share = float(np.max(-value / price, initial=0.0)) if price.all() else 1.0
             share = min(max(share, 0.0), 1.0)
@@ -160,7 +165,7 @@ class _Problem:
                 break
         else:
             radii = np.zeros_like(radii)
-        return radii, float(self.p @ self.loss_at(np.interp(self.y, places, radii)))
+        return radii, float(self.p @ self.loss_at(np.interp(at, places, radii)))
 
 
 class _Search:
@@ -249,7 +254,7 @@ class _Search:
         return _Line(places, np.sqrt(2.0 * np.interp(places, self._nodes, height)))
 
     def _try(self, line: _Line) -> None:
-        radii, bound = self._problem.shrunk(line.places, line.radii)
+        radii, bound = self._problem.shrunk(self._problem.y, line.places, line.radii)
         if bound > self._bound:
             self._best, self._bound = _Line(line.places, radii), bound
 

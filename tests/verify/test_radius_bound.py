@@ -1,7 +1,8 @@
-"""Radii in the place of dual values: what they stand for, and that they prove no more than holds."""
+"""Radii in the place of dual values: what they stand for, and that they prove what holds only."""
 
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def least_of_f(loss, labels, weights, growth, radii):
     turns = {y + side * r for y, r in zip(labels, radii, strict=True) for side in (-1, 0, 1)}
     points = sorted(turns)
     if loss == "squared":
-        for left, right in zip(points, points[1:], strict=False):
+        for left, right in pairwise(sorted(turns)):
             middle = (left + right) / 2
             factors = [
                 w * (1 + growth * (abs(middle - y) < r))
@@ -146,5 +147,5 @@ def test_the_bound_refuses_what_it_does_not_speak_of():
         ([1, 1], Fraction(1, 2), "squared"),
         ([1, 1, 1], Fraction(2), "squared"),
     ):
-        with pytest.raises(ValueError, match="bound|weights"):
+        with pytest.raises(ValueError, match=r"bound|weights"):
             radius_bound(two, weights, growth, two, loss)

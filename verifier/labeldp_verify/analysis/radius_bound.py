@@ -120,17 +120,32 @@ def _squared_is_feasible(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool
 def _absolute_is_feasible(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool:
     """With h = w·(|v − y| − r): F at every label, from how often its slope changed before."""
     one, extra = growth.denominator, growth.numerator
+    total, whole_moment, heights = int(w.sum()), int((w * y).sum()), int((w * r).sum())
     places = np.concatenate([_short(y - r), _short(y), _short(y + r)])
-    order = np.argsort(places, kind="stable")
-    mine = np.flatnonzero((order >= len(y)) & (order < 2 * len(y)))
-    places = places[order]
-    short = _short(w)
-    bends: NDArray[np.int64] | Whole = np.concatenate([-short, 2 * short, -short])[order]
-    turns = _short(_long(bends) * places)
-    slope, fall, mass, moment = map(np.cumsum, (bends, turns, short, _short(w * y)))
-    inner = _long(slope[mine]) * y - _long(fall[mine])  # Σ min(h, 0) at the labels
-    outer = (2 * _long(mass) - int(mass[-1])) * y - 2 * _long(moment) + int(moment[-1])
-    return bool(np.all(one * (outer - int((w * r).sum())) + extra * inner >= 0))
+    order, short = np.argsort(places, kind="stable"), _short(w)
+    slope = fall = mass = moment = 0  # before a block
+    for first in range(0, len(order), _BLOCK):
+        chosen = order[first : first + _BLOCK]
+        side, label = np.divmod(chosen, len(y))
+        is_label = side == 1
+        at, weight = _long(places[chosen]), short[label]
+        bends = np.where(is_label, 2 * weight, -weight)
+        turns, mine = _long(bends) * at, np.where(is_label, weight, 0)
+        slopes, falls, masses, moments = (
+            before + _long(np.cumsum(term))
+            for before, term in (
+                (slope, bends),
+                (fall, turns),
+                (mass, mine),
+                (moment, _long(mine) * at),
+            )
+        )
+        inner = slopes * at - falls  # Σ min(h, 0)
+        outer = (2 * masses - total) * at - 2 * moments + (whole_moment - heights)
+        if not np.all((one * outer + extra * inner)[is_label] >= 0):
+            return False
+        slope, fall, mass, moment = slopes[-1], falls[-1], masses[-1], moments[-1]
+    return True
 
 
 def _short(numbers: Whole) -> NDArray[np.int64] | Whole:

@@ -32,9 +32,9 @@ _LONG_WINDOW_LABEL = 60e-6  # where outputs have many digits, and their squares 
 _REAL_LABEL = 16e-6  # more
 _TABLE = 4e-3  # of a table, however few labels there are
 _DUAL = {"squared": 60e-6, "absolute": 20e-6, "zero_one": 10e-6}
-# More, where radii prove the bound: with a million labels 3 to 4 s of 8, of which the other estimates
-# charge 17 already.
-_RADIUS, _RADIUS_BYTES = 1.5e-6, 250.0
+# More, where radii prove the bound: 3 to 4 s of the 8 that a million labels take, for which the
+# other estimates charge 17 already. Long numbers are multiplied.
+_RADIUS, _RADIUS_BYTES, _LONG_RADIUS = 1.5e-6, 250.0, 30e-6
 # Of the entries of constants, by form: segments are fractions, most others are integers.
 _ENTRY = {"window": 2.5e-6, "grouped_window": 2.5e-6, "table": 3e-6, "additive": 5e-6}
 _SEGMENT = 20e-6
@@ -155,7 +155,7 @@ def charge_radii(labels: ExactNumbers, unit: Fraction, weights: Sequence[int]) -
     bits = shared.bit_length() + math.ceil(largest).bit_length() + max(weights).bit_length()
     charge(
         f"radii for {len(labels):,} labels, in numbers of {2 * bits:,} bits",
-        seconds=len(labels) * _RADIUS * (_longer(2 * bits) - 1),
+        seconds=len(labels) * _LONG_RADIUS * (_longer(2 * bits) - 1),
         bytes=len(labels) * 2 * bits,
     )
 

@@ -25,7 +25,7 @@ from labeldp_compile.assembly import Artifact, problem_of, provenance_of, requir
 from labeldp_compile.certificate import TableProvenance, build_grouped_certificate
 from labeldp_compile.children import no_main
 from labeldp_compile.errors import InputError
-from labeldp_compile.mechanisms.problem import Solved
+from labeldp_compile.mechanisms.problem import DualBound, Solved
 from labeldp_compile.prior.group_priors import GroupedPrior
 from labeldp_compile.spec import Spec
 
@@ -66,7 +66,7 @@ def assemble_groups(
         found, randomizer, grid = _fitting(solve, priors.groups, weights, entries, progress)
         proved = is_proved(spec, len(weights))
         tables = [
-            TableProvenance(one.size, one.statement, solved.bound if proved else None)
+            TableProvenance(one.size, one.statement, _listed(solved) if proved else None)
             for one, solved in zip(priors.tables, found, strict=True)
         ]
         certificate = build_grouped_certificate(
@@ -81,6 +81,11 @@ def assemble_groups(
         raise InputError(f"{spec.name}: {error}") from error
     require_verified(spec, model, insecure)
     return Artifact(spec.name, model, certificate, randomizer, goal=spec.goal)
+
+
+def _listed(solved: Solved) -> DualBound | None:
+    """Dual values, one a label: format 1.1 has no other proof."""
+    return solved.bound if isinstance(solved.bound, DualBound) else None
 
 
 def require_room(spec: Spec, tables: int, rows: int) -> int:

@@ -184,8 +184,10 @@ def _proved(certificate: Certificate) -> list[str]:
         lines.append(f"  certified gap    {noise.gap:<12.2g} for uniform classes")
     if (utility.certified_gap or 0) > WIDE_GAP:
         lines.append("  note: at this ε and prior the solver proved no closer bound; privacy holds")
-    if mechanism_class(certificate.mechanism).certified_labels == math.inf and (
-        utility.loss_lower_bound is None
+    if (
+        mechanism_class(certificate.mechanism).certified_labels == math.inf
+        and utility.loss != "poisson"
+        and utility.loss_lower_bound is None
     ):
         lines.append("  note: no bound could be proved for this loss, ε and domain; privacy holds")
     if certificate.insecure:

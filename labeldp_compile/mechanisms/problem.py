@@ -58,6 +58,17 @@ class DualBound:
 
 
 @dataclass(frozen=True)
+class RadiusBound:
+    """Radii [n] of some labels, the knots [n]: a bound on the loss of every ε-DP randomizer.
+
+    They stand for the dual values of very many labels (``analysis/radius_bound.py``).
+    """
+
+    knots: Sequence[int]
+    radii: Sequence[float]
+
+
+@dataclass(frozen=True)
 class Solved:
     """A randomizer in exact integers, and what proves how much better one could be.
 
@@ -66,5 +77,5 @@ class Solved:
     """
 
     randomizer: Randomizer
-    bound: DualBound | None = None
+    bound: DualBound | RadiusBound | None = None
     classes: bool = False

@@ -10,10 +10,11 @@ from typing import Literal
 import numpy as np
 from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
+from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
 from labeldp_compile.mechanisms.prior_use import ANSWERS_THE_LIKELY, PriorUse
-from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
+from labeldp_compile.mechanisms.problem import DualBound, Problem, RadiusBound, Solved
 from labeldp_compile.mechanisms.tables import (
     GRID_OF_RESPONSE,
     MAX_CERTIFIED_LABELS,
@@ -22,7 +23,7 @@ from labeldp_compile.mechanisms.tables import (
     response_layout,
 )
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
+from labeldp_compile.solve.rr_on_bins import BinsSolution, solve_rr_on_bins
 
 _SLOW_DUALS = 10.0  # seconds
 _WIDE_BINS_EPSILON = 4.0  # from here on the duals may take an interior-point method
@@ -36,7 +37,7 @@ class RRonBins(Mechanism):
     needs_order = True
     answers = "positive"
     may_keep = False
-    certified_labels = MAX_CERTIFIED_LABELS
+    certified_labels = math.inf
 
     @property
     def prior_use(self) -> PriorUse:
@@ -91,14 +92,30 @@ def build_bins(problem: Problem) -> Solved:
     values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
     bins = np.searchsorted(solution.starts, np.arange(domain.size), side="right") - 1
     randomizer = _small(problem, values, bins.tolist())
-    if loss == "poisson" or domain.size > MAX_CERTIFIED_LABELS:
+    if loss == "poisson":
         return Solved(randomizer)
+    if domain.size > MAX_CERTIFIED_LABELS:
+        return Solved(randomizer, _few_numbers(labels, prior, problem.epsilon, loss, solution))
     # SciPy takes a third of a second to import: only those who want the proof wait for it.
     from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins  # noqa: PLC0415
 
     alpha = dual_of_rr_on_bins(labels, prior, float(problem.epsilon), loss, solution)
     # Without slopes the bound speaks of every ε-DP randomizer, biased or not.
     return Solved(randomizer, DualBound(alpha.tolist(), [0.0] * len(labels), BiasRule("any")))
+
+
+def _few_numbers(
+    labels: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    epsilon: Fraction,
+    loss: Literal["squared", "absolute"],
+    solution: BinsSolution,
+) -> RadiusBound | None:
+    """A bound for more labels than a file could hold dual values of."""
+    from labeldp_compile.solve.rr_on_bins_radii import radii_of_rr_on_bins  # noqa: PLC0415
+
+    found = radii_of_rr_on_bins(labels, prior, float(epsilon), loss, solution)
+    return None if found is None else RadiusBound(found.knots.tolist(), found.radii.tolist())
 
 
 def rehearse_bins(problem: Problem) -> Solved:

@@ -17,6 +17,7 @@ from labeldp_verify.certificate import (
     JointColumnClaims,
     Optimality,
     PrivatePriorClaims,
+    RadiusOptimality,
     TableClaims,
 )
 
@@ -97,3 +98,4 @@ def test_every_constant_field_and_metadata_key_is_on_the_page():
         for name in inner:
             assert name in named or f"{section}.{name}" in named, (section, name)
     assert {*get_type_hints(Optimality), *get_type_hints(PrivatePriorClaims)} <= named
+    assert {*get_type_hints(RadiusOptimality)} <= named

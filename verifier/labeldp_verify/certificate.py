@@ -148,6 +148,20 @@ class Optimality:
 
 
 @dataclass(frozen=True)
+class RadiusOptimality:
+    """Radii that prove the lower bound in the place of dual values (``analysis/radius_bound.py``).
+
+    ``knots`` [n] are numbers of labels, ``radii`` [n] whole multiples of ``unit``, which is "p/q".
+    """
+
+    over: str
+    amount: str
+    unit: str
+    knots: list[Any]
+    radii: list[Any]
+
+
+@dataclass(frozen=True)
 class PriorClaims:
     """A prior that is uniform or public: integer weights [k] in proportion to it."""
 
@@ -352,7 +366,7 @@ class Certificate:
     label: LabelClaims
     privacy: PrivacyClaims
     utility: UtilityClaims
-    optimality: Optimality | None
+    optimality: Optimality | RadiusOptimality | None
     prior: PriorClaims | PrivatePriorClaims
     exact: ExactClaims
     digests: Digests
@@ -480,6 +494,9 @@ def _field(hint: Any, value: Any, where: str) -> Any:
     """A field of an annotated type; texts of a ``Literal`` are checked where they are used."""
     if hint == PriorClaims | PrivatePriorClaims:
         return read_prior(value, where)
+    if hint == Optimality | RadiusOptimality | None:
+        radii = isinstance(value, dict) and "radii" in value
+        hint = (RadiusOptimality if radii else Optimality) | None
     if isinstance(hint, types.UnionType):
         wanted, _ = get_args(hint)  # X | None
         return None if value is None else _field(wanted, value, where)

@@ -14,8 +14,9 @@ from typing import Any
 
 from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.budget import affordable, charge
-from labeldp_verify.certificate import Certificate
+from labeldp_verify.certificate import Certificate, RadiusOptimality
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.wire import count_fields
 
 WINDOWS = ("window", "grouped_window")  # forms
@@ -30,6 +31,9 @@ _LONG_WINDOW_LABEL = 60e-6  # where outputs have many digits, and their squares 
 _REAL_LABEL = 16e-6  # more
 _TABLE = 4e-3  # of a table, however few labels there are
 _DUAL = {"squared": 60e-6, "absolute": 20e-6, "zero_one": 10e-6}
+# More, where radii prove the bound: 3 to 4 s of the 8 that a million labels take, for which the
+# other estimates charge 17 already. Long numbers are multiplied.
+_RADIUS, _RADIUS_BYTES, _LONG_RADIUS = 1.5e-6, 250.0, 30e-6
 # Of the entries of constants, by form: segments are fractions, most others are integers.
 _ENTRY = {"window": 2.5e-6, "grouped_window": 2.5e-6, "table": 3e-6, "additive": 5e-6}
 _SEGMENT = 20e-6
@@ -67,7 +71,8 @@ def charge_labels(certificate: Certificate) -> None:
     tables = 1 if groups is None else len(groups.tables)
     k = claimed_labels(domain) * tables
     loss = certificate.utility.loss
-    duals = certificate.optimality is not None
+    radii = isinstance(certificate.optimality, RadiusOptimality)
+    duals = certificate.optimality is not None and not radii
     if groups is not None:
         duals = any(table.optimality is not None for table in groups.tables)
     windows = certificate.form in WINDOWS
@@ -76,6 +81,8 @@ def charge_labels(certificate: Certificate) -> None:
     bits = max(_bits(one.get(key)) for one in stated for key in ("min", "max"))
     what = f"{k:,} labels" if groups is None else f"{k:,} labels of {tables:,} groups"
     held = _WINDOW_LABEL_BYTES if windows else _LABEL_BYTES
+    if radii:
+        each, held = each + _RADIUS, held + _RADIUS_BYTES
     seconds = k * each * _longer(bits) + tables * _TABLE
     charge(what, seconds=seconds, bytes=k * (held + 2 * bits))
     if certificate.composition is not None:
@@ -137,6 +144,18 @@ def charge_duals(sides: Sequence[Sequence[Decimal]], weights: Sequence[int], los
         f"dual values for {labels:,} labels, in numbers of {bits:,} bits",
         seconds=labels * _DUAL.get(loss, 0) * (_longer(bits) - 1),
         bytes=labels * 2 * bits,
+    )
+
+
+def charge_radii(labels: ExactNumbers, unit: Fraction, weights: Sequence[int]) -> None:
+    """The lower bound, where labels, weights or the unit of its radii have many digits."""
+    shared = math.lcm(labels.unit, unit.denominator)
+    largest = max(abs(labels[0]), abs(labels[-1]), unit * 2**40)
+    bits = shared.bit_length() + math.ceil(largest).bit_length() + max(weights).bit_length()
+    charge(
+        f"radii for {len(labels):,} labels, in numbers of {2 * bits:,} bits",
+        seconds=len(labels) * _LONG_RADIUS * (_longer(2 * bits) - 1),
+        bytes=len(labels) * 2 * bits,
     )
 
 

@@ -16,11 +16,18 @@ from labeldp_verify.analysis.lower_bound import (
     dual_is_feasible,
     unbiased_tolerance,
 )
-from labeldp_verify.certificate import Certificate, Optimality, decimal, rational
-from labeldp_verify.cost import charge_duals
+from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
+from labeldp_verify.certificate import (
+    Certificate,
+    Optimality,
+    RadiusOptimality,
+    decimal,
+    rational,
+)
+from labeldp_verify.cost import charge_duals, charge_radii
 from labeldp_verify.forms import Domain
 from labeldp_verify.forms.exact_numbers import ExactNumbers
-from labeldp_verify.report import agree, demand
+from labeldp_verify.report import CheckFailedError, agree, demand
 
 BOUND_FIELDS = ("utility.loss_lower_bound", "utility.certified_gap", "exact.loss_lower_bound")
 OVER = {
@@ -52,21 +59,12 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
     demand(not classes or rule.kind == "any", "categories have no bias")
     labels = ExactNumbers.of([0] * domain.size if classes else domain.exact_labels())
     _demand_in_class(rule, labels, biases)
-    counts = {len(stated.alpha), len(stated.beta)}
-    demand(counts == {len(labels)}, "the dual values are not one a label")
-    alpha, beta = _read_duals(stated, weights, loss)
-    demand(
-        loss == "squared" or not any(beta.numerators), f"a bound on the {loss} loss has no slopes"
-    )
     upper = exp_bounds(rational(certificate.exact.epsilon_label))[1]
-    if loss == "absolute":
-        feasible = absolute_dual_is_feasible(labels, weights, upper, alpha)
-    elif loss == "zero_one":
-        feasible = zero_one_dual_is_feasible(weights, upper, alpha)
+    if isinstance(stated, RadiusOptimality):
+        demand(rule.kind == "any", "radii bound the loss of all randomizers alike")
+        bound, hair = _bound_of_radii(stated, labels, weights, upper, loss), Fraction(0)
     else:
-        feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
-    demand(feasible, "the dual values prove no lower bound")
-    bound = bound_value(labels, weights, alpha, beta, rule)
+        bound, hair = _bound_of_duals(stated, labels, weights, upper, loss, rule, biases)
     demand(bound >= 0, "the bound says nothing: no loss is negative")
     agree(certificate, "exact.loss_lower_bound", str(bound))
     agree(certificate, "utility.loss_lower_bound", float(bound))
@@ -75,17 +73,68 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
         square = Fraction(0) if biases is None else biases.mean_square(weights)
         objective = penalised(stated, objective, square)
     # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
-    hair = Fraction(0)
-    if biases is not None:
-        products = abs(beta.numerators * biases.numerators)
-        hair = ExactNumbers(products, beta.unit * biases.unit).total()
     demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
     gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
     agree(certificate, "utility.certified_gap", gap)
     return f"within {gap:.2g} (relatively) of the least possible {OVER[rule.kind]}"
 
 
-def penalised(stated: Optimality | None, loss: Fraction, mean_square: Fraction) -> Fraction:
+def _bound_of_radii(
+    stated: RadiusOptimality,
+    labels: ExactNumbers,
+    weights: Sequence[int],
+    upper: Fraction,
+    loss: str,
+) -> Fraction:
+    """The bound that radii prove."""
+    demand(loss in ("squared", "absolute"), f"radii prove no bound on the {loss} loss")
+    unit = rational(stated.unit)
+    demand(unit > 0, "the unit of the radii is not positive")
+    try:
+        steps = radii_of(stated.knots, stated.radii, len(labels))
+    except ValueError as error:
+        raise CheckFailedError(f"the radii are malformed: {error}") from None
+    charge_radii(labels, unit, weights)
+    radii = ExactNumbers(steps.astype(object) * unit.numerator, unit.denominator)
+    bound = radius_bound(labels, weights, upper, radii, loss)  # type: ignore[arg-type]  # checked
+    if bound is None:
+        raise CheckFailedError("the radii prove no lower bound")
+    return bound
+
+
+def _bound_of_duals(
+    stated: Optimality,
+    labels: ExactNumbers,
+    weights: Sequence[int],
+    upper: Fraction,
+    loss: str,
+    rule: BiasRule,
+    biases: ExactNumbers | None,
+) -> tuple[Fraction, Fraction]:
+    """The bound that dual values prove, and by how much a bias of its own may beat it."""
+    counts = {len(stated.alpha), len(stated.beta)}
+    demand(counts == {len(labels)}, "the dual values are not one a label")
+    alpha, beta = _read_duals(stated, weights, loss)
+    demand(
+        loss == "squared" or not any(beta.numerators), f"a bound on the {loss} loss has no slopes"
+    )
+    if loss == "absolute":
+        feasible = absolute_dual_is_feasible(labels, weights, upper, alpha)
+    elif loss == "zero_one":
+        feasible = zero_one_dual_is_feasible(weights, upper, alpha)
+    else:
+        feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
+    demand(feasible, "the dual values prove no lower bound")
+    hair = Fraction(0)
+    if biases is not None:
+        products = abs(beta.numerators * biases.numerators)
+        hair = ExactNumbers(products, beta.unit * biases.unit).total()
+    return bound_value(labels, weights, alpha, beta, rule), hair
+
+
+def penalised(
+    stated: Optimality | RadiusOptimality | None, loss: Fraction, mean_square: Fraction
+) -> Fraction:
     """What a bound over the stated class is a bound of: the loss, or loss plus penalty."""
     if stated is None or stated.over != "penalty":
         return loss

@@ -44,6 +44,7 @@ from labeldp_verify.forms import (
     JointDomain,
     Randomizer,
     TableRandomizer,
+    WindowRandomizer,
     sets_of,
 )
 from labeldp_verify.forms.window import Output
@@ -55,17 +56,27 @@ GROUPS_FORMAT_VERSION = "1.1"  # of files with groups, which 1.0 does not have
 SETS_FORMAT_VERSION = "1.2"  # of files whose certificate speaks of sets of classes
 JOINT_FORMAT_VERSION = "1.3"  # of files whose label has several columns
 FAST_FORMAT_VERSION = "1.4"  # of windows and additive noise whose graphs have no Where
+RADII_FORMAT_VERSION = "1.5"  # of windows whose lower bound is proved by radii
 FORMAT_VERSIONS = (
     FORMAT_VERSION,
     GROUPS_FORMAT_VERSION,
     SETS_FORMAT_VERSION,
     JOINT_FORMAT_VERSION,
     FAST_FORMAT_VERSION,
+    RADII_FORMAT_VERSION,
 )
 
 
-def format_versions(form: str, *, sets: bool = False, joint: bool = False) -> tuple[str, ...]:
-    """The formats that a file of a form can have, the one that is written now last."""
+def format_versions(
+    form: str, *, sets: bool = False, joint: bool = False, radii: bool = False
+) -> tuple[str, ...]:
+    """The formats that a file of a form can have, the one that is written now last.
+
+    None, if there is no such file: only windows of numbers have ``radii``.
+    """
+    if radii:
+        of_numbers = form == WindowRandomizer.form and not (sets or joint)
+        return (RADII_FORMAT_VERSION,) if of_numbers else ()
     if form == GroupedWindows.form:
         return (GROUPS_FORMAT_VERSION,)
     older = FORMAT_VERSION
@@ -74,9 +85,11 @@ def format_versions(form: str, *, sets: bool = False, joint: bool = False) -> tu
     return (older,) if form == TableRandomizer.form else (older, FAST_FORMAT_VERSION)
 
 
-def format_version(form: str, *, sets: bool = False, joint: bool = False) -> str:
+def format_version(
+    form: str, *, sets: bool = False, joint: bool = False, radii: bool = False
+) -> str:
     """The format that a file is written in."""
-    return format_versions(form, sets=sets, joint=joint)[-1]
+    return format_versions(form, sets=sets, joint=joint, radii=radii)[-1]
 
 
 def write_model(
@@ -96,11 +109,16 @@ def write_model(
     """
     graph = Graph(f"labeldp_{randomizer.form}")
     known = format_versions(
-        randomizer.form, sets="sets" in certificate, joint=isinstance(domain, JointDomain)
+        randomizer.form,
+        sets="sets" in certificate,
+        joint=isinstance(domain, JointDomain),
+        radii="radii" in (certificate.get("optimality") or {}),
     )
+    if not known:
+        raise ValueError("only windows of numbers have a bound from radii")
     stated = certificate.get("format_version")
     version = stated if stated in known else known[-1]
-    fast = version == FAST_FORMAT_VERSION
+    fast = version in (FAST_FORMAT_VERSION, RADII_FORMAT_VERSION)
     add_row: AddRow = add_label_to_index
     if fast:
         additive = isinstance(randomizer, AdditiveRandomizer)

@@ -25,7 +25,7 @@ from labeldp_verify.artifact import (
 from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64, is_taken_for, vanishes
 from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.budget import TooLargeError
-from labeldp_verify.certificate import Certificate, ShapeError
+from labeldp_verify.certificate import Certificate, RadiusOptimality, ShapeError
 from labeldp_verify.cost import charge_fields, charge_json
 from labeldp_verify.forms import (
     CategoricalDomain,
@@ -104,6 +104,7 @@ def read_certificate(model: ModelProto) -> Certificate:
             "grouped_window" if read.groups is not None else read.form,
             sets=read.sets is not None,
             joint=read.joint is not None,
+            radii=isinstance(read.optimality, RadiusOptimality),
         ),
         "its format is not that of its certificate",
     )

@@ -1,0 +1,99 @@
+"""RR-on-Bins of more labels than a file could hold dual values of: compiled, verified, altered."""
+
+import pytest
+from labeldp_verify import check_bytes
+
+from labeldp_compile.mechanisms import rr_on_bins
+from tests.helpers import INTEGER_SPEC, compile_text
+from tests.verify.test_mutations import rebuilt
+
+MANY = """
+version: 1
+name: many
+label: {{column: y, domain: {domain}}}
+loss: {loss}
+privacy: {{epsilon: {epsilon}}}
+prior: {{kind: uniform}}
+mechanism: {{kind: rr_on_bins}}
+"""
+INTEGERS = "{kind: integer, min: -3, max: 20000}"
+REALS = "{kind: real, min: -0.7, max: 1.9, points: 20001}"
+
+
+@pytest.mark.parametrize(
+    ("domain", "loss", "epsilon"),
+    [(INTEGERS, "squared", 4), (INTEGERS, "absolute", 1), (REALS, "absolute", 2)],
+)
+def test_more_than_20000_labels_come_with_a_bound(domain, loss, epsilon):
+    artifact = compile_text(MANY.format(domain=domain, loss=loss, epsilon=epsilon))
+    certificate = artifact.certificate
+    assert certificate.format_version == "1.5"
+    assert certificate.utility.certified_gap < 1e-3
+    assert len(certificate.optimality.radii) == len(certificate.optimality.knots) < 6000
+    report = check_bytes(artifact.model)
+    assert report.ok
+    assert any("of all ε-DP randomizers" in check.detail for check in report.checks)
+
+
+@pytest.fixture(params=["squared", "absolute"])
+def short(request, monkeypatch):
+    """A file of few labels whose bound is proved by radii."""
+    monkeypatch.setattr(rr_on_bins, "MAX_CERTIFIED_LABELS", 0)
+    return compile_text(INTEGER_SPEC.replace("squared", request.param)).model
+
+
+def test_a_file_of_few_labels_may_have_radii(short):
+    assert check_bytes(short).ok
+
+
+def test_up_to_20000_labels_there_are_dual_values_as_before():
+    certificate = compile_text(INTEGER_SPEC).certificate
+    assert certificate.format_version == "1.4" and len(certificate.optimality.alpha) == 10
+
+
+def altered(key, place, change):
+    def alter(certificate):
+        values = certificate["optimality"][key]
+        values[place] = change(values[place])
+
+    return alter
+
+
+HOSTILE = {
+    "a longer radius": (altered("radii", 3, lambda r: 2 * r + 10**6), "prove no lower bound"),
+    "a shorter radius": (altered("radii", 3, lambda r: r - 10**6), "is stated as"),
+    "a negative radius": (altered("radii", 3, lambda r: -1), "malformed"),
+    "an endless radius": (altered("radii", 3, lambda r: 10**4000), "malformed"),
+    "a radius of another type": (altered("radii", 0, float), "malformed"),
+    "knots that fall": (altered("knots", 3, lambda n: 0), "malformed"),
+    "a knot beyond the labels": (altered("knots", -1, lambda n: n + 1), "malformed"),
+    "a knot too many": (lambda c: c["optimality"]["knots"].append(10), "malformed"),
+    "no knots": (lambda c: c["optimality"].update(knots=[], radii=[]), "malformed"),
+    "no unit": (lambda c: c["optimality"].update(unit="0"), "not positive"),
+    "a unit below zero": (lambda c: c["optimality"].update(unit="-1/2"), "not positive"),
+    "a unit in words": (lambda c: c["optimality"].update(unit="one"), "optimality"),
+    "a unit that is a power": (lambda c: c["optimality"].update(unit="1e-3"), "optimality"),
+    "a class": (lambda c: c["optimality"].update(over="unbiased"), "this one is biased"),
+    "a wide class": (lambda c: c["optimality"].update(over="max", amount="99"), "alike"),
+    "an amount": (lambda c: c["optimality"].update(amount="1"), "no amount"),
+    "both proofs": (lambda c: c["optimality"].update(alpha=["0"] * 10), "another shape"),
+    "another bound": (lambda c: c["exact"].update(loss_lower_bound="1/1000"), "is stated as"),
+    "an older format": (lambda c: c.update(format_version="1.4"), "format"),
+    "the Poisson loss": (lambda c: c["utility"].update(loss="poisson"), ""),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_altered_radii_are_refused(short, name):
+    change, complaint = HOSTILE[name]
+    report = check_bytes(rebuilt(short, change))
+    assert not report.ok
+    assert complaint in report.checks[-1].detail or complaint in report.checks[-1].name
+
+
+def test_radii_of_the_newest_format_only(short):
+    def listed(certificate):
+        certificate["optimality"] = None
+
+    # A file that says 1.5 must have them.
+    assert not check_bytes(rebuilt(short, listed)).ok

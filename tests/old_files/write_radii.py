@@ -15,7 +15,7 @@ version: 1
 name: {loss}
 label: {{column: y, domain: {domain}, out_of_domain: clamp}}
 loss: {loss}
-privacy: {{epsilon: 2}}
+privacy: {{epsilon: 5}}
 prior: {{kind: uniform}}
 mechanism: {{kind: rr_on_bins}}
 """

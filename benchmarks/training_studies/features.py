@@ -6,9 +6,9 @@ The tasks: ``fashion-mnist`` and ``mnist`` (test accuracy in percent; patches), 
 ``hours``, ``visits`` and ``house`` (test MSE; splines). Every run is the command ``labeldp train``
 in a process of its own. A seed draws a representation, and each run draws noise or private labels
 of its own. Of ``one release``, ``PATE`` (classes), ``private labels`` and ``no privacy`` no setting
-is chosen: the table is of the defaults. The others train a linear model on the same representation (``--epochs``,
-``--batch``), each at the best of its learning rates for the first seed, a choice made on test
-labels.
+is chosen: the table is of the defaults. The others train a linear model on the same representation
+(``--epochs``, ``--batch``), each at the best of its learning rates for the first seed, a choice
+made on test labels.
 
 Every finished run is a line of ``--results``, and is not run again: interrupt and go on at will.
 ``--show`` runs nothing, and shows what is there with the number of seeds.

@@ -10,6 +10,8 @@ from types import ModuleType
 
 # scipy says ``from numpy import *``, which loads numpy's tests and its compiler of Fortran, too:
 # half of what scipy.sparse takes.
+_OTHERS = ("train", "predict", "export")
+"""Commands with threads of other packages, for which a lazy module is not safe to load."""
 _UNUSED = ("char", "ctypeslib", "f2py", "polynomial", "testing")
 
 
@@ -26,7 +28,8 @@ def loaded(name: str) -> ModuleType:
         if collects:
             gc.freeze()
             gc.enable()
-    _postpone_parts_of_numpy()
+    if name.rpartition(".")[2] not in _OTHERS:
+        _postpone_parts_of_numpy()
     return module
 
 

@@ -19,6 +19,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -52,8 +53,8 @@ class _Run:
 
     def between(self, low: int, high: int) -> tuple[int, int]:
         """The first row and the last but one of blocks with all digests from low to high."""
-        first = max(int(np.searchsorted(self.index, low, side="left")) - 1, 0)
-        last = int(np.searchsorted(self.index, high, side="right"))
+        first = max(int(np.searchsorted(self.index, np.uint64(low), side="left")) - 1, 0)
+        last = int(np.searchsorted(self.index, np.uint64(high), side="right"))
         return first * _BLOCK_ROWS, min(last * _BLOCK_ROWS, self.rows)
 
     def copy(self, first: int, target: _Digests) -> None:
@@ -110,7 +111,8 @@ class UniqueIds:
     def close(self) -> None:
         """Let go of the file."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # of a full disk, which was said before
+                self._file.close()
 
     def _end_run(self, *, keep: bool) -> None:
         """Sort the digests, and write them to the file unless they are kept."""

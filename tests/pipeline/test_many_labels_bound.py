@@ -5,7 +5,7 @@ from labeldp_verify import check_bytes
 
 from labeldp_compile.mechanisms import rr_on_bins
 from tests.helpers import INTEGER_SPEC, compile_text
-from tests.verify.test_mutations import rebuilt
+from tests.verify.test_mutations import CATEGORICAL_SPEC, rebuilt
 
 MANY = """
 version: 1
@@ -89,6 +89,27 @@ def test_altered_radii_are_refused(short, name):
     report = check_bytes(rebuilt(short, change))
     assert not report.ok
     assert complaint in report.checks[-1].detail or complaint in report.checks[-1].name
+
+
+def test_categories_have_no_radii():
+    """Whose labels are all at 0: only a bound of 0 could pass, which says nothing."""
+
+    def claim(certificate):
+        certificate["format_version"] = "1.5"
+        certificate["optimality"] = {
+            "over": "any",
+            "amount": "0",
+            "unit": "1",
+            "knots": [0, 2],
+            "radii": [0, 0],
+        }
+        certificate["utility"].update(loss="squared", loss_lower_bound=0.0, certified_gap=1.0)
+        certificate["exact"].update(loss_lower_bound="0")
+
+    _, values, rest = CATEGORICAL_SPEC.partition("values: ")
+    codes = CATEGORICAL_SPEC.replace(values + rest.partition("]")[0], "values: [1, 2, 3")
+    report = check_bytes(rebuilt(compile_text(codes).model, claim))
+    assert not report.ok and "radii speak of numbers" in report.checks[-1].detail
 
 
 def test_radii_of_the_newest_format_only(short):

@@ -62,6 +62,7 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
     upper = exp_bounds(rational(certificate.exact.epsilon_label))[1]
     if isinstance(stated, RadiusOptimality):
         demand(rule.kind == "any", "radii bound the loss of all randomizers alike")
+        demand(not classes, "radii speak of numbers")
         bound, hair = _bound_of_radii(stated, labels, weights, upper, loss), Fraction(0)
     else:
         bound, hair = _bound_of_duals(stated, labels, weights, upper, loss, rule, biases)

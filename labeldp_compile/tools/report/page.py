@@ -181,6 +181,8 @@ def _why_no_bound(certificate: Certificate) -> str:
     most = mechanism_class(mechanism).certified_labels if mechanism in KINDS else 0
     if not most:
         return f"the mechanism {mechanism} comes without a lower bound on the loss"
+    if certificate.groups is not None:
+        return "not every table by group has one"
     if certificate.labels > most:
         return f"beyond {most:,} labels the proof would outweigh the file"
     return "none could be proved for this loss, ε and domain"

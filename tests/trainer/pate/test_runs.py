@@ -148,18 +148,27 @@ def test_killed_behind_the_votes(place, monkeypatch):
     kept = (cut / "kept.npz").read_bytes()
     assert not (cut / "result.json").exists()
     monkeypatch.setattr(pate, "votes", None)
+    monkeypatch.setattr(pate, "query_rows", None)  # another processor might choose others
     monkeypatch.setattr(Noise, "add", None)
     labeldp("train", config, "-o", cut, "--resume", "--quiet")
     assert (cut / "kept.npz").read_bytes() == kept and (cut / "result.json").exists()
     labeldp("train", config, "-o", cut, "--resume", "--quiet")  # and no votes if it is finished
-    assert "run was started" in resumed_with_other_votes(config, cut)
-
-
-def resumed_with_other_votes(config, cut):
-    with np.load(cut / "kept.npz") as kept:
-        other = dict(kept)
-    np.savez(cut / "kept.npz", **{**other, "teachers": other["teachers"] + 1})
-    return labeldp("train", config, "-o", cut, "--resume", "--quiet", code=2)
+    with np.load(cut / "kept.npz") as arrays:
+        good = dict(arrays)
+    rows, votes = good["voted_rows"], good["noisy_votes"]
+    for damage in (
+        {"teachers": good["teachers"] + 1},
+        {"noise_scale": good["noise_scale"] - 1},
+        {"noisy_votes": votes[:-1]},
+        {"noisy_votes": votes * np.nan},
+        {"voted_rows": rows + 1500},
+        {"voted_rows": rows[::-1]},
+        {"voted_rows": rows - 1500},
+        {"more": rows},
+    ):
+        np.savez(cut / "kept.npz", **{**good, **damage})
+        said = labeldp("train", config, "-o", cut, "--resume", "--quiet", code=2)
+        assert said.count("labeldp: ") == 1 and "kept.npz holds no votes of this config" in said
 
 
 @pytest.mark.parametrize("labels", [[0], [7, -1], [0, 1, 2, 99]])
@@ -188,12 +197,13 @@ WRONG = {
         "epsilon: 4",
         "epsilon: 1, teachers: 10, queries: 40",
         "method.epsilon: is out of reach: the noise on each count has the standard deviation 33.4, "
-        "more than all 10 teachers",
+        "and there are 10 teachers to hear",
     ),
     "δ that no noise reaches": ("1e-5", "1e-200", "method.epsilon"),
     "no δ": (", delta: 1e-5", "", "method.delta"),
     "δ below floats": ("1e-5", "1e-310", "method"),
     "a strange default": ("1e-5", "1e-5, default: 9", "method.default"),
+    "too many classes": ("classes: 3", "classes: 1001", "data.classes"),
     "no classes": (", classes: 3", "", "data.classes"),
     "a regression": (", classes: 3}\nloss: cross_entropy", "}\nloss: squared", "loss"),
     "an unknown teacher": ("1e-5", "1e-5, teacher: oracle", "method.teacher"),

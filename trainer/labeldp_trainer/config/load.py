@@ -15,7 +15,7 @@ from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.method import Privatized
 from labeldp_trainer.config.model import CLOSED_FORMS, Config, Refine
 from labeldp_trainer.config.one_release import HEADS, OneRelease
-from labeldp_trainer.config.pate import Pate
+from labeldp_trainer.config.pate import MOST_CLASSES, Pate
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.errors import ConfigError
 
@@ -141,10 +141,8 @@ def _form_misfits(config: Config) -> Iterator[Misfit]:
                 )
         if isinstance(method, OneRelease):
             yield from _release_misfits(config, method)
-        elif config.loss != "cross_entropy":
-            yield ("loss",), "method pate is for classes: it needs cross_entropy"
         else:
-            yield from _class_misfits(config, method)
+            yield from _vote_misfits(config, method)
     elif not config.closed_form:
         for key in ("optimizer", "training"):
             if key not in given:
@@ -197,6 +195,16 @@ def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:
         method.label_range[0] <= method.default <= method.label_range[1]
     ):
         yield ("method", "default"), "lies outside label_range"
+
+
+def _vote_misfits(config: Config, method: Pate) -> Iterator[Misfit]:
+    if config.loss != "cross_entropy":
+        yield ("loss",), "method pate is for classes: it needs cross_entropy"
+    else:
+        yield from _class_misfits(config, method)
+    if len(config.data.class_list or ()) > MOST_CLASSES:
+        reason = f"method pate takes at most {MOST_CLASSES:,}: take one_release"
+        yield ("data", "classes"), reason
 
 
 def _class_misfits(config: Config, method: OneRelease | Pate) -> Iterator[Misfit]:

@@ -8,6 +8,9 @@ from pydantic import Field, StrictInt, StrictStr
 
 from labeldp_trainer.config.base import Approximate, Number
 
+MOST_CLASSES = 1_000
+"""Whose counts and probabilities of many rows are held at a time."""
+
 
 class Pate(Approximate):
     """Noisy votes of teachers on disjoint parts of the labels (Malek et al. 2021, on public
@@ -20,7 +23,7 @@ class Pate(Approximate):
         None, ge=1, description="T, each with rows of its own; default: by a rule"
     )
     queries: StrictInt | None = Field(
-        None, ge=1, le=20_000, description="Q rows that are voted on; default: by a rule"
+        None, ge=1, le=5_000, description="Q rows that are voted on; default: by a rule"
     )
     teacher: Literal["ridge"] = "ridge"
     student: Literal["ridge", "propagation"] = Field(

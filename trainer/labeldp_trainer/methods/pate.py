@@ -51,22 +51,22 @@ class PateBuilder:
         rows = public_rows(setting)
         sizes = self._sizes(rows, len(classes))
         points = _points(rows)
-        asked = query_rows(points, sizes.noise.queries, method.seed)
-        plan = {
-            QUERIES: asked,
-            TEACHERS: np.array(sizes.teachers),
-            SCALE: np.array(sizes.noise.sigma),
-        }
         if setting.stored is None:
+            asked = query_rows(points, sizes.noise.queries, method.seed)
             labels = setting.dataset.train.columns[self.columns[0]]
             true = class_labels(labels, classes, method.default)
             teacher = parts(_units(rows), sizes.teachers, method.seed)
             if rows.owners is not None:
                 teacher = teacher[rows.owners]
             counts = votes(points, true, teacher, points[asked], len(classes))
-            kept = {VOTES: sizes.noise.add(counts), **plan}
+            kept: dict[str, NDArray[Any]] = {
+                VOTES: sizes.noise.add(counts),
+                QUERIES: asked,
+                TEACHERS: np.array(sizes.teachers),
+                SCALE: np.array(sizes.noise.sigma),
+            }
         else:
-            kept = self._stored(setting.stored, plan)
+            kept = self._stored(setting.stored, sizes, len(points))
 
         def solve() -> Params:
             voted = probabilities(in_votes(kept[VOTES]), sizes.noise.deviation, sizes.teachers)
@@ -74,7 +74,7 @@ class PateBuilder:
                 rows.vectors,
                 rows.spectrum,
                 points,
-                asked,
+                kept[QUERIES],
                 voted,
                 method.student,
                 default_head(self._loaded),
@@ -86,7 +86,7 @@ class PateBuilder:
 
     def _sizes(self, rows: Rows, classes: int) -> Sizes:
         method, units = self._method, _units(rows)
-        whose = "rows" if rows.owners is None else "users"
+        whose = "labels" if rows.owners is None else "users"
         if method.teachers is not None and method.teachers > units:
             reason = f"{method.teachers:,} are more than the {units:,} {whose}: each needs its own"
             raise self._loaded.error(("method", "teachers"), reason)
@@ -96,16 +96,33 @@ class PateBuilder:
             raise self._loaded.error(("method", "queries"), reason)
         promise = exact(method.epsilon), exact(method.delta)
         try:
-            return chosen(n, units, classes, *promise, method.teachers, method.queries)
+            return chosen(n, units, classes, *promise, method.teachers, method.queries, whose)
         except ValueError as error:
             raise self._loaded.error(("method", "epsilon"), str(error)) from None
 
     def _stored(
-        self, stored: Mapping[str, NDArray[Any]], plan: Mapping[str, NDArray[Any]]
+        self, stored: Mapping[str, NDArray[Any]], sizes: Sizes, n: int
     ) -> dict[str, NDArray[Any]]:
-        """The votes of the same run before. Raises RunFolderError if they are on other rows."""
-        if any(not np.array_equal(stored[name], value) for name, value in plan.items()):
-            raise RunFolderError(f"{self._loaded.source}: the run was started with other votes")
+        """The votes of the same run before, on the rows that were chosen then: another processor
+        might choose others. Raises RunFolderError if they are damaged.
+        """
+        noise = sizes.noise
+        shapes = {VOTES: (noise.queries, noise.classes), QUERIES: (noise.queries,)}
+        shapes |= {TEACHERS: (), SCALE: ()}
+        whole = set(stored) == set(shapes) and all(
+            stored[name].shape == shape and stored[name].dtype == np.int64
+            for name, shape in shapes.items()
+        )
+        if not (
+            whole
+            and (int(stored[TEACHERS]), int(stored[SCALE])) == (sizes.teachers, noise.sigma)
+            and 0 <= stored[QUERIES].min() <= stored[QUERIES].max() < n
+            and (np.diff(stored[QUERIES]) > 0).all()
+        ):
+            raise RunFolderError(
+                f"{self._loaded.source}: the run's kept.npz holds no votes of this config: start "
+                "another run"
+            )
         return dict(stored)
 
     def _statement(self, setting: Setting, sizes: Sizes) -> Statement:

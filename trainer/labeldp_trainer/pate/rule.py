@@ -35,8 +35,9 @@ def chosen(
     delta: Fraction,
     teachers: int | None,
     queries: int | None,
+    unit: str = "labels",
 ) -> Sizes:
-    """What is given, and the rest by the rule. ``units`` are labels or users.
+    """What is given, and the rest by the rule. ``units`` are labels or users, as ``unit`` says.
 
     Raises ValueError if the noise hides what all teachers together say.
     """
@@ -53,15 +54,15 @@ def chosen(
         queries = min(int((teachers / heard) ** 2), most)
         if queries < min(classes, rows):
             raise ValueError(
-                f"is out of reach: with {teachers:,} teachers of {units:,} "
-                f"{'rows' if rows == units else 'users'} the noise drowns their votes on as many "
-                f"queries as there are classes ({classes:,}); raise it, or take one_release"
+                f"is out of reach: the noise drowns the votes of teachers, {teachers:,} at most "
+                f"for {units:,} {unit}, on as many queries as there are classes ({classes:,}); "
+                "raise it, or take one_release"
             )
     noise = Noise.least(queries, classes, epsilon, delta)
     if noise.deviation > teachers:
         raise ValueError(
             f"is out of reach: the noise on each count has the standard deviation "
-            f"{noise.deviation:,.3g}, more than all {teachers:,} teachers; raise it, ask fewer "
-            "queries, or take one_release"
+            f"{noise.deviation:,.3g}, and there are {teachers:,} teachers to hear; raise it, ask "
+            "fewer queries, or take one_release"
         )
     return Sizes(teachers, noise)

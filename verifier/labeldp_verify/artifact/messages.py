@@ -18,7 +18,7 @@ def _generated() -> Any:
     """The module that protoc wrote, or the package where that is kept in another place."""
     package = find_spec("onnx")  # which imports nothing
     folder = None if package is None else package.submodule_search_locations
-    spec = PathFinder.find_spec("onnx.onnx_ml_pb2", folder)
+    spec = None if folder is None else PathFinder.find_spec("onnx.onnx_ml_pb2", folder)
     if spec is None or spec.loader is None:
         import onnx  # noqa: PLC0415
 

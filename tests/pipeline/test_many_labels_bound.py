@@ -106,8 +106,7 @@ def test_categories_have_no_radii():
         certificate["utility"].update(loss="squared", loss_lower_bound=0.0, certified_gap=1.0)
         certificate["exact"].update(loss_lower_bound="0")
 
-    _, values, rest = CATEGORICAL_SPEC.partition("values: ")
-    codes = CATEGORICAL_SPEC.replace(values + rest.partition("]")[0], "values: [1, 2, 3")
+    codes = CATEGORICAL_SPEC.replace("red, green, blue", "1, 2, 3").replace("green", "2")
     report = check_bytes(rebuilt(compile_text(codes).model, claim))
     assert not report.ok and "radii speak of numbers" in report.checks[-1].detail
 

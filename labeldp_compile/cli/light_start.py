@@ -8,10 +8,10 @@ from importlib import import_module
 from importlib.util import LazyLoader, find_spec, module_from_spec
 from types import ModuleType
 
-# scipy says ``from numpy import *``, which loads numpy's tests and its compiler of Fortran, too:
-# half of what scipy.sparse takes.
 _OTHERS = ("train", "predict", "export")
 """Commands with threads of other packages, for which a lazy module is not safe to load."""
+# scipy says ``from numpy import *``, which loads numpy's tests and its compiler of Fortran, too:
+# half of what scipy.sparse takes.
 _UNUSED = ("char", "ctypeslib", "f2py", "polynomial", "testing")
 
 

@@ -25,14 +25,23 @@ train_command()
 """
 
 
-def kill_behind(lines, metrics, command, **options):
-    """Start a command, and kill it once the file of metrics has so many lines."""
+def kill_when(reached, command, **options):
+    """Start a command, and kill it once ``reached()`` holds."""
     process = subprocess.Popen(command, **options)
     started = time.monotonic()
     while process.poll() is None and time.monotonic() - started < PATIENCE:
-        if metrics.exists() and metrics.read_text().count("\n") >= lines:
+        if reached():
             break
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    assert metrics.read_text().count("\n") >= lines
+    assert reached()
+
+
+def kill_behind(lines, metrics, command, **options):
+    """Start a command, and kill it once the file of metrics has so many lines."""
+
+    def reached():
+        return metrics.exists() and metrics.read_text().count("\n") >= lines
+
+    kill_when(reached, command, **options)

@@ -10,7 +10,6 @@ import numpy as np
 import onnxruntime
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.augment import cut, flipped, shifted
 from labeldp_trainer.methods import one_release
@@ -18,7 +17,7 @@ from labeldp_trainer.methods.minibatch import STATEMENT
 from labeldp_trainer.one_release import make
 from labeldp_trainer.refine import refined_statement
 
-from labeldp_compile.cli import main
+from tests.trainer.command import document, labeldp, written
 from tests.trainer.kills import HOLD, TRAIN, kill_behind
 from tests.trainer.trainer_helpers import CONFIG, write_artifact, write_tables
 
@@ -49,13 +48,6 @@ SENTENCE = (
 )
 
 
-def labeldp(*arguments, code=0):
-    result = CliRunner().invoke(main, list(map(str, arguments)))
-    assert result.exit_code == code, (result.output, result.exception)
-    assert isinstance(result.exception, SystemExit | None)
-    return result.stderr if code else result.stdout
-
-
 def write_images(directory, count=200):
     """Class y is a bright stripe in row 1, 3 or 5."""
     for name, n, seed in (("train", count, 0), ("test", 80, 1), ("more", 40, 2)):
@@ -66,16 +58,6 @@ def write_images(directory, count=200):
             x[y == i, 2 * i + 1] += 150
         labels = {} if name == "more" else {"y": y}
         np.savez(directory / f"{name}.npz", x=x.astype(np.uint8), **labels)
-
-
-def written(directory, text, name="t"):
-    path = directory / f"{name}.yaml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def document(folder, name="result"):
-    return json.loads((folder / f"{name}.json").read_text())
 
 
 def arrays(path):

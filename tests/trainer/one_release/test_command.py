@@ -5,10 +5,7 @@ import io
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
 import zipfile
 
 import numpy as np
@@ -19,7 +16,7 @@ from labeldp_trainer.one_release import make
 from labeldp_trainer.one_release.release import read_release
 
 from labeldp_compile.cli import main
-from tests.trainer.kills import PATIENCE
+from tests.trainer.kills import kill_when
 from tests.trainer.one_release.release_helpers import CLASSES, NUMBERS, write_archives
 
 POISSON = NUMBERS.replace("squared", "poisson").replace("[-6, 6]", "[0, 8]")
@@ -148,13 +145,7 @@ def test_a_run_that_is_killed_before_its_fit_keeps_its_release(place, tmp_path, 
         shutil.copy(place / name, tmp_path)
     folder, config = tmp_path / "run", tmp_path / "classes.yaml"
     command = [sys.executable, "-c", KILLED, str(config), "-o", str(folder), "--quiet"]
-    process = subprocess.Popen(command, env=os.environ | {"JAX_PLATFORMS": "cpu"})
-    started = time.monotonic()
-    while not (tmp_path / "fitting").exists() and process.poll() is None:
-        assert time.monotonic() - started < PATIENCE
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    kill_when((tmp_path / "fitting").exists, command, env=os.environ | {"JAX_PLATFORMS": "cpu"})
     kept = files(folder)
     assert "release.npz" in kept and not {"params.npz", "result.json"} & set(kept)
     monkeypatch.setattr(make, "noisy", None)  # nothing is drawn again

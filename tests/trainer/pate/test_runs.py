@@ -1,21 +1,16 @@
 """``method: {kind: pate}`` from a config to a run folder, and what stops it."""
 
-import json
 import os
-import signal
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from labeldp_trainer import parse_config, train
 from labeldp_trainer.methods import pate
 from labeldp_trainer.pate.release import VOTE, Noise, squared_sensitivity
 
-from labeldp_compile.cli import main
-from tests.trainer.kills import PATIENCE
+from tests.trainer.command import document, labeldp, written
+from tests.trainer.kills import kill_when
 
 CONFIG = """
 version: 1
@@ -25,13 +20,6 @@ loss: cross_entropy
 method: {kind: pate, epsilon: 4, delta: 1e-5}
 """
 USERS = CONFIG.replace("1e-5", "1e-5, user_column: user, max_examples_per_user: 3")
-
-
-def labeldp(*arguments, code=0):
-    result = CliRunner().invoke(main, list(map(str, arguments)))
-    assert result.exit_code == code, (result.output, result.exception)
-    assert isinstance(result.exception, SystemExit | None)
-    return result.stderr if code else result.stdout
 
 
 def write_heaps(directory, count=1500):
@@ -50,25 +38,16 @@ def place(tmp_path):
     return tmp_path
 
 
-def written(directory, text, name="t.yaml"):
-    (directory / name).write_text(text, encoding="utf-8")
-    return directory / name
-
-
-def document(run):
-    return json.loads((run / "privacy.json").read_text())
-
-
 @pytest.mark.parametrize("student", ["ridge", "propagation"])
 def test_a_student_learns_from_votes(place, student):
     text = CONFIG.replace("epsilon: 4", f"epsilon: 8, student: {student}")
     labeldp("train", written(place, text), "-o", place / "run", "--quiet")
-    result = json.loads((place / "run" / "result.json").read_text())
+    result = document(place / "run")
     ceiling = CONFIG.replace("pate, epsilon: 4, delta: 1e-5", "none")
     labeldp("train", written(place, ceiling), "-o", place / "none", "--quiet")
-    best = json.loads((place / "none" / "result.json").read_text())["test"]["accuracy"]
+    best = document(place / "none")["test"]["accuracy"]
     assert result["test"]["accuracy"] > best - 0.1 > 0.5
-    found = document(place / "run")
+    found = document(place / "run", "privacy")
     assert (found["epsilon"], found["delta"], found["method"]) == (8, 1e-5, "pate")
     details = found["details"]
     assert details["squared_sensitivity"] == squared_sensitivity(details["queries"])
@@ -123,7 +102,7 @@ def test_users_pay_no_more_than_labels(place):
     for name, config in (("labels", CONFIG), ("users", USERS)):
         text = config.replace("epsilon: 4", "epsilon: 4, teachers: 100, queries: 9")
         labeldp("train", written(place, text), "-o", place / name, "--quiet")
-        runs[name] = document(place / name)
+        runs[name] = document(place / name, "privacy")
     labels, users = runs["labels"], runs["users"]
     assert labels["details"]["sigma"] == users["details"]["sigma"]
     assert users["details"]["unit"] == "user" and "all labels of one user" in users["adjacency"]
@@ -138,13 +117,7 @@ def test_killed_behind_the_votes(place, monkeypatch):
         "from labeldp_trainer.cli import train_command\ntrain_command()\n"
     )
     command = [sys.executable, "-c", held, str(config), "-o", str(cut), "--quiet"]
-    process = subprocess.Popen(command, env=os.environ | {"JAX_PLATFORMS": "cpu"})
-    started = time.monotonic()
-    while not (cut / "kept.npz").exists() and process.poll() is None:
-        assert time.monotonic() - started < PATIENCE
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    kill_when((cut / "kept.npz").exists, command, env=os.environ | {"JAX_PLATFORMS": "cpu"})
     kept = (cut / "kept.npz").read_bytes()
     assert not (cut / "result.json").exists()
     monkeypatch.setattr(pate, "votes", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -191,7 +190,11 @@ def problem_of(
     )
 
 
-_version = cache(importlib.metadata.version)  # which reads a file
+@cache
+def _version(name: str) -> str:
+    from importlib.metadata import version  # noqa: PLC0415  # which loads email
+
+    return version(name)
 
 
 def provenance_of(
@@ -200,6 +203,7 @@ def provenance_of(
     spec_digest: str,
     insecure: str | None,
     labels_per_user: int | None,
+    version: Callable[[str], str] = _version,
 ) -> Provenance:
     """What a certificate declares of where the artifact comes from."""
     joint, losses = isinstance(spec.label, JointLabelSpec), spec.column_losses
@@ -213,7 +217,7 @@ def provenance_of(
         prior=prior.statement,
         spec_digest=spec_digest,
         auto=spec.auto_reason,
-        tools={name: _version(name) for name in tools},
+        tools={name: version(name) for name in tools},
         insecure=insecure,
         labels_per_user=labels_per_user,
         columns=tuple(spec.label.names) if joint else (),
@@ -229,9 +233,15 @@ def certified(
     spec_digest: str,
     insecure: str | None,
     labels_per_user: int | None,
+    *,
+    version: Callable[[str], str] = _version,
+    run_graph: bool = True,
 ) -> Artifact:
-    """The artifact of integers that were solved for; raises InputError unless it verifies."""
-    provenance = provenance_of(spec, prior, spec_digest, insecure, labels_per_user)
+    """The artifact of integers that were solved for; raises InputError unless it verifies.
+
+    ``version`` of a tool, and whether to run the graph, are for files that nobody will keep.
+    """
+    provenance = provenance_of(spec, prior, spec_digest, insecure, labels_per_user, version)
     try:
         certificate = build_certificate(
             domain,
@@ -244,16 +254,18 @@ def certified(
         model = write_model(domain, solved.randomizer, certificate.to_json())
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    require_verified(spec, model, insecure)
+    require_verified(spec, model, insecure, run_graph=run_graph)
     return Artifact(spec.name, model, certificate, solved.randomizer, goal=spec.goal)
 
 
-def require_verified(spec: Spec, model: bytes, insecure: str | None) -> None:
+def require_verified(
+    spec: Spec, model: bytes, insecure: str | None, *, run_graph: bool = True
+) -> None:
     """Raise InputError if an auditor would refuse the file; an insecure one is refused anyway."""
     if insecure is not None:
         return
     try:
-        check_bytes(model, budget=OWN_FILES).require()
+        check_bytes(model, budget=OWN_FILES, run_graph=run_graph).require()
     except VerificationError as error:
         raise InputError(
             f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"

@@ -137,27 +137,34 @@ def _require_telling(spec: Spec, artifact: Artifact) -> None:
 
 
 def require_compilable(
-    spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None
+    spec: Spec,
+    epsilon_prior: Fraction,
+    epsilon_label: Fraction,
+    rows: int | None,
+    *,
+    run_graph: bool = True,
 ) -> int:
     """The most bytes of the artifact; InputError if something could fail for want of no prior.
 
     Whatever can fail before the prior is known fails here: the mechanism's conditions, the size of
     the file for any prior (``sizes.py``), and a rehearsal, which builds and verifies a file for
     this domain and ε by a mechanism of the same form that needs no solver. ``rows`` is n, if it is
-    known.
+    known. Who spends nothing afterwards need not ``run_graph``, which loads onnxruntime.
     """
     if spec.privacy.labels_per_user is not None:
         require_accounting()
     try:
         spec.named_mechanism.require_feasible(spec.domain, spec.loss, epsilon_label)
         most = sizes.most_bytes(spec, epsilon_label, rows)
-        _rehearse(spec, epsilon_prior, epsilon_label)
+        _rehearse(spec, epsilon_prior, epsilon_label, run_graph=run_graph)
     except (ValueError, ArithmeticError) as error:
         raise InputError(f"{spec.name}: {error}") from error
     return most
 
 
-def _rehearse(spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction) -> None:
+def _rehearse(
+    spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction, *, run_graph: bool
+) -> None:
     domain, mechanism = spec.domain, spec.named_mechanism
     if mechanism.rehearsed_whole:
         mechanism.build(problem_of(spec, domain, _few(domain), epsilon_label))
@@ -166,7 +173,17 @@ def _rehearse(spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction) -> N
     weights = _few(domain)
     prior = Prior(weights, epsilon_prior, epsilon_label, {"kind": "public", "weights": weights})
     solved = mechanism.rehearse(problem_of(spec, domain, weights, epsilon_label))
-    certified(spec, domain, prior, solved, "0" * 64, None, spec.privacy.labels_per_user)
+    certified(
+        spec,
+        domain,
+        prior,
+        solved,
+        "0" * 64,
+        None,
+        spec.privacy.labels_per_user,
+        version=lambda tool: "0",
+        run_graph=run_graph,
+    )
 
 
 def _few(domain: Domain) -> list[int]:

@@ -117,7 +117,7 @@ def plan_spec(path: Path) -> Plan:
         groups = budget.groups
         question = groups.question if groups else Question.of(spec, budget.prior, budget.cells)
         ledger = None if question is None else account.forecast(question)
-    most = require_compilable(spec, budget.prior, budget.label, budget.rows)
+    most = require_compilable(spec, budget.prior, budget.label, budget.rows, run_graph=False)
     if budget.groups is not None:
         most = require_room(spec, budget.groups.tables, budget.rows or 0)
     try:

@@ -25,6 +25,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
     no_intervals,
 )
 from labeldp_compile.solve.optimal_unbiased.levels import (
+    COARSEST,
     Level,
     coarsen,
     moved_along,
@@ -42,8 +43,6 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
     window_columns,
 )
 
-COARSEST = 250
-"""Labels up to which cone programs alone are as fast."""
 _RADIUS = 1  # in labels, of the neighbourhood of a predicted path whose labels share windows
 _COLD_RADIUS = 2  # where a cone program starts from nothing
 _ACCURACY = 1e-3  # of a level, relative to the gap above it, or on the last to the one wanted

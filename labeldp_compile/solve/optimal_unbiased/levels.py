@@ -16,6 +16,8 @@ import numpy as np
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
 from labeldp_compile.solve.optimal_unbiased.problem import Problem
 
+COARSEST = 250
+"""Labels up to which cone programs alone are as fast as levels."""
 _COSTLY = 32.0  # times the mean spread of a pair, beyond which its two labels stay apart
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from labeldp_compile.solve.optimal_unbiased.bias_terms import BiasForce, bias_force
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
@@ -28,6 +27,7 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
     quadratics,
     to_prefix,
 )
+from labeldp_compile.solve.optimal_unbiased.sparse_system import solve_system
 from labeldp_compile.solve.optimal_unbiased.windows import Columns
 
 # Proximal term on the weights. It leaves solutions alone and, where the columns are redundant,
@@ -136,12 +136,7 @@ def _step(
     slopes = gain.copy()
     slopes[k:] += force.curvature @ x[k:]
     right = np.concatenate([-slopes, -touch - _PROXIMAL * weights, -(held @ x)])
-    try:
-        factor = splu(system)
-    except RuntimeError:  # exactly singular
-        return None
-    answer = factor.solve(right)
-    answer += factor.solve(right - system @ answer)
-    if not np.abs(answer).max() < _DIVERGED:
+    answer = solve_system(system, right)
+    if answer is None or not np.abs(answer).max() < _DIVERGED:
         return None
     return _Step(answer[: 2 * k], answer[2 * k : 2 * k + weights.size], touch)

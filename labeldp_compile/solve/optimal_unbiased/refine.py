@@ -12,7 +12,6 @@ import functools
 import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
-from labeldp_compile.solve.optimal_unbiased.descent import COARSEST, descend
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Intervals,
     all_intervals,
@@ -21,7 +20,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
     prefixes_and_suffixes,
     singletons,
 )
-from labeldp_compile.solve.optimal_unbiased.levels import predicted_means
+from labeldp_compile.solve.optimal_unbiased.levels import COARSEST, predicted_means
 from labeldp_compile.solve.optimal_unbiased.problem import (
     Problem,
     merge_neighbours,
@@ -59,6 +58,8 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Found:
     if search.gap <= tolerance:
         return first
     if problem.k > COARSEST and problem.bias.penalty != 0.0:
+        from labeldp_compile.solve.optimal_unbiased.descent import descend  # noqa: PLC0415
+
         start = functools.partial(refine, tolerance=_EXACT, progress=progress)
         return first.better(descend(problem, start, tolerance, progress))
     sizes = [problem.k]

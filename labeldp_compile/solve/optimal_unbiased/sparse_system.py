@@ -12,13 +12,15 @@ _FEW = 400  # unknowns that are solved in the time in which scipy.sparse.linalg 
 
 def solve_system(system: sparse.csc_matrix, right: Floats) -> Floats | None:
     """The solution [n] of system @ x = right, refined once; None if the system is singular."""
+    answer: Floats
     if right.size <= _FEW:
         dense = system.toarray()
         try:
-            answer: Floats = np.linalg.solve(dense, right)
-            return answer + np.linalg.solve(dense, right - dense @ answer)
+            answer = np.linalg.solve(dense, right)
+            answer += np.linalg.solve(dense, right - dense @ answer)
         except np.linalg.LinAlgError:
             return None
+        return answer
     from scipy.sparse.linalg import splu  # noqa: PLC0415  # a tenth of a second
 
     try:
@@ -26,4 +28,5 @@ def solve_system(system: sparse.csc_matrix, right: Floats) -> Floats | None:
     except RuntimeError:  # exactly singular
         return None
     answer = factor.solve(right)
-    return answer + factor.solve(right - system @ answer)
+    answer += factor.solve(right - system @ answer)
+    return answer

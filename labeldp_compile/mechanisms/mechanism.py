@@ -27,8 +27,7 @@ class Mechanism(Strict, ABC):
         kind: its name in a spec, which is the name of its file, too.
         form: the exact form that it compiles to.
         method: how it is solved, in words.
-        seconds_a_label: what that takes, without the tables (right within a factor of three, says
-            ``benchmarks/plan.py``).
+        seconds_a_label: what that takes, if it is as much for every label.
         needs_order: whether the labels must be numbers.
         joins: whether it takes labels of several columns, whose combinations have no order.
         answers: with the labels themselves, or with other numbers that are positive where the
@@ -108,6 +107,13 @@ class Mechanism(Strict, ABC):
     @abstractmethod
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
         """The most bytes of tables, whatever the prior; what adapts takes no more than ``room``."""
+
+    def seconds(self, labels: int, loss: str) -> float:
+        """What a solve takes, and checking its answer, without the tables.
+
+        Right within a factor of three, says ``benchmarks/plan.py``.
+        """
+        return self.seconds_a_label * labels
 
     def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
         """Seconds more that a solve may take, for some priors."""

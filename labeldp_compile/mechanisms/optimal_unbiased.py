@@ -209,11 +209,14 @@ class OptimalUnbiased(Mechanism):
         """From even outputs to as rare ones as the compiler allows: the rarest decides the grid."""
         k = domain.size
         most, fewest = 2 * k, max(k // 2, 1)
+        if k > _FEW_LABELS:
+            fewest = k // 16  # many labels are often solved in groups
         if self.outputs != "exact":
             most, fewest = self.outputs.count, 2
         elif self.bias is not None:
             fewest = 1
-        least = k + 5 * most  # two segments an output, and a grid of even ones
+        # Two segments an output, and a grid of even ones.
+        least = k + 5 * (most if k <= _FEW_LABELS else fewest)
         widest = k + 2 * most + bucket_grid.COMFORTABLE_ENTRIES
         return [
             Layout(min(fewest, most), ENTRY_BYTES * least),

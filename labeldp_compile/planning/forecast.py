@@ -68,7 +68,7 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
     seconds = [
         _START_SECONDS
         + counting
-        + mechanism.seconds_a_label * k
+        + mechanism.seconds(k, spec.loss)
         + _SECONDS_A_MEGABYTE * part.bytes / 1e6
         for part in (least, most)
     ]
@@ -95,7 +95,7 @@ def _of_tables(
     seconds = [
         _START_SECONDS
         + verify  # the file is verified before it is written
-        + 2 * tables * mechanism.seconds_a_label * k
+        + 2 * tables * mechanism.seconds(k, spec.loss)
         + _SECONDS_A_MEGABYTE * size / 1e6
         for size in sizes
     ]

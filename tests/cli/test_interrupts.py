@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -161,6 +162,51 @@ run("labeldp", lambda: print)
     line = [sys.executable, "-c", script]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+
+
+ENDS = """
+import atexit, sys, threading
+from labeldp_verify.interrupts import run
+class Module:
+    def __del__(self): print("taken apart", flush=True)
+sys.modules["module"] = Module()
+atexit.register(print, "what was left to do")
+def command():
+    print("answer")
+    sys.exit({code})
+{before}
+run("labeldp", lambda: command)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "told"), [("", 0, ""), (2, 2, ""), (258, 2, ""), ("'no'", 1, "no\n")]
+)
+def test_the_end_does_what_is_left_to_do(code, status, told):
+    line = [sys.executable, "-c", ENDS.format(code=code, before="")]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    apart = "taken apart\n" if told else ""  # a message is for Python to print
+    assert (done.returncode, done.stderr) == (status, told)
+    assert done.stdout == "answer\nwhat was left to do\n" + apart
+
+
+def test_the_end_waits_for_threads():
+    late = "threading.Thread(target=lambda: (time.sleep(0.3), print('late'))).start()"
+    line = [sys.executable, "-c", ENDS.format(code=3, before=f"import time\n{late}")]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stdout.split("\n")[:2] == ["answer", "late"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
+def test_an_answer_that_cannot_be_written_is_no_success():
+    line = [sys.executable, "-c", ENDS.format(code=0, before="")]
+    late = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that nothing is written before the end
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            line, stdout=full, stderr=subprocess.PIPE, text=True, env=late, check=False
+        )
+    assert done.returncode == 120 and "No space left" in done.stderr
 
 
 def test_nothing_heavy_is_loaded_before_the_first_line_that_listens(place):

@@ -33,6 +33,14 @@ def test_a_passing_report_lists_every_step():
     json.dumps(stated)
 
 
+def test_a_graph_that_is_not_run_is_not_said_to_be():
+    model = compile_text(INTEGER_SPEC).model
+    report = check_bytes(model, run_graph=False)
+    assert report.ok
+    assert [check.name for check in report.checks] == [s for s in STEPS if s != "execution"]
+    assert not check_bytes(model + b"\0", run_graph=False).ok
+
+
 def test_verify_file_raises_and_keeps_the_report(tmp_path):
     path = tmp_path / "x.onnx"
     model = compile_text(INTEGER_SPEC).model

@@ -47,7 +47,7 @@ _RADIUS = 1  # in labels, of the neighbourhood of a predicted path whose labels 
 _COLD_RADIUS = 2  # where a cone program starts from nothing
 _ACCURACY = 1e-3  # of a level, relative to the gap above it, or on the last to the one wanted
 _ROUGH = 1e-9  # of a level at the least: labels of little weight need it, and the next level them
-_PRICINGS = 2  # rounds of further intervals on the last level
+_PRICINGS = 12  # rounds of further intervals on the last level
 _TRIED = 500  # groups from which a level may be the solution of all labels
 
 

@@ -38,6 +38,8 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
 Progress = Callable[[str], None]
 
 _ROUNDS = 6  # cone programs at most
+_MORE_ROUNDS = 12  # where they are cheap: multipliers that are not unique need them
+_CHEAP = 500  # labels
 _PRICINGS = 15  # Newton rounds after each of them
 _IDLE = 3  # of these without any progress, after which to give up
 _TOLERANCE, _BEST_TOLERANCE = 1e-8, 1e-11  # asked of the cone program: first round, last round
@@ -141,17 +143,19 @@ class Search:
         found = self._newton_rounds(self._thick(active, _SLIVER), alpha, beta)
         if self.gap > max(self.tolerance, _GOOD):
             near = join(self.problem.k, active.intervals, found)
-            self.run(neighbourhood(near, self.problem.k, _WIDE))
+            rounds = _MORE_ROUNDS if self.problem.k <= _CHEAP else _ROUNDS
+            self.run(neighbourhood(near, self.problem.k, _WIDE), rounds)
 
-    def run(self, columns: Intervals) -> None:
+    def run(self, columns: Intervals, rounds: int = _ROUNDS) -> None:
         """Alternate cone programs and Newton rounds until the gap is certified.
 
         Args:
             columns: intervals to start with; they must contain a feasible mechanism.
+            rounds: cone programs at most.
         """
         k, accuracy, sliver = self.problem.k, _TOLERANCE, _SLIVER
         runs, guards = no_runs(), None
-        for turn in range(_ROUNDS):
+        for turn in range(rounds):
             before = self.gap
             cones = solve_cones(self.problem, columns, accuracy, runs, guards)
             self.columns = max(self.columns, len(columns))

@@ -12,7 +12,9 @@ from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, besi
 from labeldp_compile.solve.optimal_unbiased.levels import coarsen, moved_along
 from labeldp_compile.solve.optimal_unbiased.newton_matrix import NewtonMatrix
 from labeldp_compile.solve.optimal_unbiased.pricing import price
+from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
+from labeldp_compile.solve.optimal_unbiased.sparse_system import solve_system
 from labeldp_compile.solve.optimal_unbiased.windows import (
     extra_line,
     place_windows,
@@ -173,3 +175,27 @@ def test_neighbours_of_the_predicted_path_hold_the_next_optimum():
     used = window_columns(line, fine.starts, low)
     heavy = used.intervals.take(used.weights > 1e-9)
     assert np.isin(heavy.first * 401 + heavy.last, near.first * 401 + near.last).all()
+
+
+def test_a_largest_bias_is_priced_until_nothing_is_missing():
+    # All but a hundred labels hardly ever occur, and yet may be off by no more than 1.
+    k, epsilon = 1001, 4.0
+    prior = np.maximum(np.floor(1e9 * 0.9 ** np.arange(k)), 1.0)
+    lines = []
+    found = solve_optimal_unbiased(
+        np.arange(k), prior, epsilon, bias=BiasBudget(most=1.0), progress=lines.append
+    )
+    last = [line for line in lines if line.startswith(f"level of {k} labels")]
+    assert found.gap < 1e-7 and last
+    assert all("steps" in line for line in last)  # and none of minutes' worth of cones
+
+
+@pytest.mark.parametrize("n", [30, 700])
+def test_a_system_is_solved_to_rounding_or_is_singular(n):
+    rng = np.random.default_rng(n)
+    system = sparse.random(n, n, 3 / n, rng=rng, format="csc") + sparse.identity(n, format="csc")
+    answer = rng.normal(size=n)
+    found = solve_system(system, system @ answer)
+    np.testing.assert_allclose(system @ found, system @ answer, rtol=0, atol=1e-12)
+    singular = sparse.diags(np.arange(n, dtype=np.float64), format="csc")
+    assert solve_system(singular, answer) is None

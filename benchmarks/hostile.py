@@ -360,6 +360,34 @@ def duals(rng, size, honest):
     return restated(model, change)
 
 
+def radii(rng, size, honest):
+    """A bound of very many labels from few numbers, or from as many, with a wide unit."""
+    k = scaled(rng, size, rng.choice([12, 60]), 1_000_000)
+    domain = IntegerDomain(0, k - 1)
+    if rng.random() < 0.3:
+        domain = RealDomain(-3.7, 1000.3, k, "nearest")
+    randomizer = randomized_response([0.0, float(k - 1)], [i % 2 for i in range(k)], Fraction(1))
+    wide = rng.choice([2, 2**40])
+    weights = [rng.randrange(1, wide) for _ in range(k)]
+    loss = rng.choice(["squared", "absolute"])
+    certificate = certificate_of(certified(domain, randomizer, loss, weights=weights))
+    count = max(2, min(k, rng.choice([2, 100, 10_000, k])))
+    knots = [0, *sorted(rng.sample(range(1, k - 1), count - 2)), k - 1]
+    longest = rng.choice([0, k // 4, 2**40])
+    unit = rng.choice(["1", "1/3", f"{10**999 + 7}/{10**998 + 9}", f"1/{2**40}"])
+    certificate["format_version"] = "1.5"
+    certificate["optimality"] = {
+        "over": "any",
+        "amount": "0",
+        "unit": unit,
+        "knots": knots,
+        "radii": [rng.randrange(longest + 1) for _ in knots],
+    }
+    certificate["utility"].update(loss_lower_bound=1.0, certified_gap=0.5)
+    certificate["exact"]["loss_lower_bound"] = "1"
+    return write_model(domain, randomizer, certificate)
+
+
 def segments(rng, size, honest):
     """Windows over many segments, outputs with many segments, and a loss that visits them all."""
     count = scaled(rng, size, 40, 60_000)
@@ -482,6 +510,7 @@ GENERATORS = {
         long_fields,
         many_labels,
         duals,
+        radii,
         segments,
         tables,
         additive,

@@ -9,10 +9,8 @@ import time
 from decimal import Decimal
 from fractions import Fraction
 
-from labeldp_compile.assembly import assemble
+from benchmarks.shared.compiled import compile_text, integer_spec, public
 from labeldp_compile.composition import compose
-from labeldp_compile.prior import estimate_prior
-from labeldp_compile.spec import parse_spec
 
 DELTA = Decimal("1e-10")
 MECHANISMS = {
@@ -22,22 +20,12 @@ MECHANISMS = {
     "laplace": "squared",
     "exponential": "absolute",
 }
-SPEC = """
-version: 1
-name: benchmark
-label: {{column: y, domain: {{kind: integer, min: 0, max: 52}}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: public, weights: {weights}}}
-mechanism: {{kind: {mechanism}}}
-"""
 
 
 def randomizer(mechanism, loss, epsilon):
-    weights = list(range(53, 0, -1))
-    text = SPEC.format(mechanism=mechanism, loss=loss, epsilon=epsilon, weights=weights)
-    spec = parse_spec(text)
-    return assemble(spec, estimate_prior(spec, None), "0" * 64).randomizer
+    prior = public(list(range(53, 0, -1)))
+    text = integer_spec(53, mechanism, epsilon=epsilon, loss=loss, prior=prior)
+    return compile_text(text).randomizer
 
 
 def least_proved(composed, pure):

@@ -25,19 +25,8 @@ from labeldp_runtime.polars import randomize as in_polars
 from labeldp_runtime.spark import large_batches, randomize
 from pyspark.sql import SparkSession
 
-from labeldp_compile.assembly import assemble
-from labeldp_compile.prior import estimate_prior
-from labeldp_compile.spec import parse_spec
+from benchmarks.shared.compiled import compile_text, integer_spec
 
-SPEC = """
-version: 1
-name: benchmark
-label: {column: y, domain: {kind: integer, min: 0, max: 51}}
-loss: squared
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: randomized_response}
-"""
 ROWS, RUNS = 10_000_000, 5
 TRAP_ROWS = 100_000
 
@@ -256,10 +245,9 @@ def duckdb_traps(fresh):
 if __name__ == "__main__":
     warnings.simplefilter("ignore", ReplayWarning)
     warnings.simplefilter("ignore", FutureWarning)
-    spec = parse_spec(SPEC)
     with tempfile.TemporaryDirectory() as place:
         artifact = Path(place) / "x.onnx"
-        artifact.write_bytes(assemble(spec, estimate_prior(spec, None), "0" * 64).model)
+        artifact.write_bytes(compile_text(integer_spec(52, "randomized_response")).model)
         speed(Path(place), artifact)
         polars_traps(Randomizer.load(artifact))
         duckdb_traps(Randomizer.load(artifact))

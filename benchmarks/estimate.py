@@ -21,7 +21,7 @@ from labeldp_runtime import Randomizer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared.compiled import compile_text
+from benchmarks.shared.compiled import compile_text, integer_spec, public
 from labeldp_compile.tools.estimate import Estimation, GroupCounts
 from labeldp_compile.tools.estimate.functionals import SHARES
 from labeldp_compile.tools.estimate.private_counts import output_indices
@@ -47,15 +47,6 @@ CASES = [  # mechanism, k, ε
     ("subset_selection", 100, 1),
     ("subset_selection", 1000, 2),
 ]
-SPEC = """
-version: 1
-name: coverage
-label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: public, weights: {weights}}}
-mechanism: {{kind: {mechanism}}}
-"""
 
 
 def parts_of(array):
@@ -78,12 +69,12 @@ class Case:
         self.true = np.minimum(labels, k - 1)
         weights = (np.bincount(self.true, minlength=k) + 1).tolist()
         sets = mechanism == "subset_selection"
-        text = SPEC.format(
-            mechanism=mechanism,
-            last=k - 1,
+        text = integer_spec(
+            k,
+            mechanism,
             epsilon=epsilon,
-            weights=weights,
             loss="zero_one" if sets else "squared",
+            prior=public(weights),
         )
         path = Path(folder) / "x.onnx"
         path.write_bytes(compile_text(text).model)

@@ -20,6 +20,7 @@ from labeldp_verify.artifact import choose_grid
 from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS
 from labeldp_verify.forms import Groups
 
+from benchmarks.shared.compiled import integer_spec
 from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.grouped import assemble_groups
@@ -27,15 +28,6 @@ from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.prior.group_priors import GroupedPrior, GroupPrior
 from labeldp_compile.spec import parse_spec
 
-SPEC = """
-version: 1
-name: benchmark
-label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
-loss: squared
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: {mechanism}}}
-"""
 CASES = [
     ("rr_on_bins", 52, 2),
     ("randomized_response", 52, 1),
@@ -56,7 +48,7 @@ def priors(k, generator):
 
 
 def spec_of(mechanism, k, epsilon):
-    return parse_spec(SPEC.format(last=k - 1, epsilon=epsilon, mechanism=mechanism))
+    return parse_spec(integer_spec(k, mechanism, epsilon=epsilon))
 
 
 def grouped(spec, weights, groups):

@@ -18,18 +18,11 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
+from benchmarks.shared.compiled import integer_spec
+
 LABELS = (10_000, 100_000, 1_000_000)
 RUNS, LONG = 5, 10.0
 ROWS = 100_000
-SPEC = """version: 1
-name: many
-goal: labels
-label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: {mechanism}}}
-"""
 CLI = [sys.executable, "-m", "labeldp_compile.cli"]
 OPEN = "import onnxruntime, sys; onnxruntime.InferenceSession(sys.argv[1])"
 # In a process of its own: what this one holds would count as the peak of all that it starts.
@@ -70,7 +63,7 @@ def measure(
 ) -> list[str]:
     """The cells of one row."""
     spec, table = folder / "many.yaml", folder / "rows.parquet"
-    spec.write_text(SPEC.format(last=labels - 1, loss=loss, mechanism=mechanism, epsilon=epsilon))
+    spec.write_text(integer_spec(labels, mechanism, epsilon=epsilon, loss=loss, name="many"))
     timed([sys.executable, "-c", ROWS_OF, str(labels), str(ROWS), str(table)])
     artifact, out = folder / "many.onnx", folder / "private.parquet"
     compiled = [*CLI, "compile", str(spec), "-o", str(folder), "--overwrite"]

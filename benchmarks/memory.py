@@ -17,19 +17,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from labeldp_runtime import Key
 
-from labeldp_compile.assembly import assemble
-from labeldp_compile.prior import estimate_prior
-from labeldp_compile.spec import parse_spec
+from benchmarks.shared.compiled import compile_text, integer_spec
 
-SPEC = """
-version: 1
-name: benchmark
-label: {column: y, domain: {kind: integer, min: 0, max: 51}}
-loss: squared
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: randomized_response}
-"""
 # What wait4 and time say of a process counts the memory of the one that started it, too.
 MEASURED = """
 import atexit, re
@@ -100,8 +89,7 @@ def main():
     print("| table | MiB | row groups in | out | bytes in | out |\n|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        spec = parse_spec(SPEC)
-        assemble(spec, estimate_prior(spec, None), "0" * 64).write(folder)
+        compile_text(integer_spec(52, "randomized_response")).write(folder)
         cases = [(f"{rows:,} rows", rows, 5, ".parquet", ()) for rows in arguments.rows]
         cases += [
             (f"{rows:,} rows of {WIDE + 2} columns", rows, WIDE, ".parquet", ())

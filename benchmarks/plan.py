@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from benchmarks.shared.compiled import integer_spec, public
 from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.planning.budget import Budget
@@ -18,15 +19,6 @@ from labeldp_compile.planning.forecast import forecast
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
 
-SPEC = """
-version: 1
-name: plan
-label: {{column: y, domain: {{kind: integer, min: 1, max: {k}}}}}
-loss: {loss}
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: public, weights: {weights}}}
-mechanism: {mechanism}
-"""
 MECHANISMS = (
     ("{kind: randomized_response}", "squared", 100_000),
     ("{kind: rr_with_prior}", "zero_one", 100_000),
@@ -58,9 +50,7 @@ def priors(k):
 
 def compare(mechanism, loss, k, epsilon, name, weights):
     """One row, and for each number whether it was predicted within its factor."""
-    spec = parse_spec(
-        SPEC.format(mechanism=mechanism, loss=loss, k=k, epsilon=epsilon, weights=weights)
-    )
+    spec = parse_spec(integer_spec(k, mechanism, epsilon=epsilon, loss=loss, prior=public(weights)))
     total = Fraction(str(epsilon))
     budget = Budget(total, Fraction(0), total, None, None, None)
     begin = time.perf_counter()

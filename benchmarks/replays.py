@@ -17,26 +17,14 @@ from labeldp_runtime.columns import read_ids
 from labeldp_runtime.duplicates import refuse_duplicates
 from labeldp_runtime.randomizer import CHUNK
 
-from labeldp_compile.assembly import assemble
-from labeldp_compile.prior import estimate_prior
-from labeldp_compile.spec import parse_spec
+from benchmarks.shared.compiled import compile_text, integer_spec
 
-SPEC = """
-version: 1
-name: benchmark
-label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
-loss: squared
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: {mechanism}}}
-"""
 PEOPLE, REPLAYS = 2_000, (1, 2, 4, 16, 64, 256, 1024)
 ROWS, RUNS = 1_000_000, 7
 
 
 def compiled(mechanism, last, epsilon):
-    spec = parse_spec(SPEC.format(mechanism=mechanism, last=last, epsilon=epsilon))
-    return assemble(spec, estimate_prior(spec, None), "0" * 64).model
+    return compile_text(integer_spec(last + 1, mechanism, epsilon=epsilon)).model
 
 
 def most_frequent(outputs, last):

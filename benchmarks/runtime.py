@@ -25,24 +25,13 @@ from labeldp_runtime.entropy import random_words
 from labeldp_runtime.self_test import open_session
 from labeldp_verify.artifact import write_model
 
-from labeldp_compile.assembly import assemble
-from labeldp_compile.prior import estimate_prior
-from labeldp_compile.spec import parse_spec
+from benchmarks.shared.compiled import compile_text, integer_spec
 
 try:
     import diffprivlib.mechanisms as diffprivlib
 except ImportError:
     diffprivlib = None
 
-SPEC = """
-version: 1
-name: benchmark
-label: {{column: y, domain: {{kind: integer, min: 0, max: {last}}}}}
-loss: squared
-privacy: {{epsilon: {epsilon}}}
-prior: {{kind: uniform}}
-mechanism: {{kind: {mechanism}}}
-"""
 CASES = [
     ("rr_on_bins", 52, 1),
     ("rr_on_bins", 401, 1),
@@ -119,8 +108,7 @@ def of_format(version, artifact):
 
 
 def build(mechanism, k, epsilon):
-    spec = parse_spec(SPEC.format(last=k - 1, epsilon=epsilon, mechanism=mechanism))
-    return assemble(spec, estimate_prior(spec, None), "0" * 64)
+    return compile_text(integer_spec(k, mechanism, epsilon=epsilon))
 
 
 def with_numpy(randomizer, labels, generator):
@@ -176,8 +164,8 @@ def texts(generator):
 
     def of(values):
         listed = json.dumps(values)
-        spec = parse_spec(TEXT_SPEC.format(values=listed, one=json.dumps(values[0])))
-        return Randomizer(assemble(spec, estimate_prior(spec, None), "0" * 64).model)
+        text = TEXT_SPEC.format(values=listed, one=json.dumps(values[0]))
+        return Randomizer(compile_text(text).model)
 
     of_text, of_codes = of(names), of(list(range(CATEGORIES)))
     codes = generator.integers(0, CATEGORIES, BATCH)

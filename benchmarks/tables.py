@@ -21,19 +21,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from labeldp_runtime import Key
 
-from labeldp_compile.assembly import assemble
-from labeldp_compile.prior import estimate_prior
-from labeldp_compile.spec import parse_spec
+from benchmarks.shared.compiled import compile_text, integer_spec
 
-SPEC = """
-version: 1
-name: benchmark
-label: {column: y, domain: {kind: integer, min: 0, max: 51}}
-loss: squared
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: MECHANISM}
-"""
 COPY_PARQUET = """
 import sys
 import pyarrow.parquet as pq
@@ -149,8 +138,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for mechanism in {case[-1] for case in CASES.values()}:
-            spec = parse_spec(SPEC.replace("MECHANISM", mechanism))
-            assemble(spec, estimate_prior(spec, None), "0" * 64).write(folder / mechanism)
+            compile_text(integer_spec(52, mechanism)).write(folder / mechanism)
         Key.create(folder / "key")
         for title, case in CASES.items():
             if arguments.only not in title:

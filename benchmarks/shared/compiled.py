@@ -37,6 +37,29 @@ mechanism: {{kind: subset_selection}}
 """
 
 
+def integer_spec(
+    labels: int,
+    mechanism: str,
+    *,
+    epsilon: object = 1,
+    loss: str = "squared",
+    prior: str = "{kind: uniform}",
+    name: str = "benchmark",
+) -> str:
+    """A spec of the integers 0 … labels − 1 in column y; a mechanism is a kind, or YAML."""
+    kind = mechanism if mechanism.startswith("{") else f"{{kind: {mechanism}}}"
+    return (
+        f"version: 1\nname: {name}\ngoal: labels\n"
+        f"label: {{column: y, domain: {{kind: integer, min: 0, max: {labels - 1}}}}}\n"
+        f"loss: {loss}\nprivacy: {{epsilon: {epsilon}}}\nprior: {prior}\nmechanism: {kind}\n"
+    )
+
+
+def public(weights: object) -> str:
+    """A public prior."""
+    return f"{{kind: public, weights: {weights}}}"
+
+
 def sets_spec(domain: str, rule: str, epsilon: object, name: str = "sets") -> str:
     """A spec whose private labels are sets of labels; the arguments are YAML."""
     return _SETS_SPEC.format(name=name, domain=domain, rule=rule, epsilon=epsilon)

@@ -7,6 +7,7 @@ that no clock decides what is tested.
 import contextlib
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -188,6 +189,12 @@ def test_the_end_does_what_is_left_to_do(code, status, told):
     apart = "taken apart\n" if told else ""  # a message is for Python to print
     assert (done.returncode, done.stderr) == (status, told)
     assert done.stdout == "answer\nwhat was left to do\n" + apart
+
+
+def test_the_end_of_a_command_without_an_output():
+    ends = shlex.join([sys.executable, "-c", ENDS.format(code=3, before="")])
+    done = subprocess.run(["sh", "-c", f"{ends} >&-"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
 
 
 def test_the_end_waits_for_threads():

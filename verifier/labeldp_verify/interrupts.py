@@ -118,8 +118,9 @@ def _leave(code: Any) -> None:
         return
     atexit._run_exitfuncs()  # what Python would run, in its order
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # as where it was closed before the command began
+                stream.flush()
     except (OSError, ValueError):  # which Python reports
         return
     os._exit((code or 0) & 0xFF)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
-from labeldp_verify.shortcomings import says_nothing
+from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming, says_nothing
 
 from labeldp_compile import sizes
 from labeldp_compile.assembly import (
@@ -104,7 +104,7 @@ def compile_spec(
                 labels_per_user=spec.privacy.labels_per_user,
                 progress=solve_progress,
             )
-        _require_telling(spec, artifact)
+        require_telling(spec, _shortcomings(artifact))
     except Exception as error:
         remembers = where if account is None else account.name
         if remembers is None:
@@ -116,16 +116,18 @@ def compile_spec(
     return replace(artifact, kept=where)
 
 
-def _require_telling(spec: Spec, artifact: Artifact) -> None:
-    """Raise InputError if a model is to learn from labels that are all the same."""
-    if spec.goal != "training":
-        return
-    proved = Fraction(artifact.certificate.exact.epsilon_label_bound)
+def _shortcomings(artifact: Artifact) -> list[Shortcoming]:
     if artifact.grouped is not None:
-        found = next(iter(artifact.grouped.shortcomings), None)
-    else:
-        found = says_nothing(artifact.randomizer, proved)
-    if found is None:
+        return artifact.grouped.shortcomings
+    proved = Fraction(artifact.certificate.exact.epsilon_label_bound)
+    nothing = says_nothing(artifact.randomizer, proved)
+    return [] if nothing is None else [nothing]
+
+
+def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
+    """Raise InputError if a model is to learn from labels that are all the same."""
+    found = next((one for one in shortcomings if one.kind == ONE_OUTPUT), None)
+    if spec.goal != "training" or found is None:
         return
     better, loss = for_training(spec.loss), ""
     if better == spec.mechanism.kind:

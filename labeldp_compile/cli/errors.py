@@ -25,6 +25,8 @@ def printable_usage_errors() -> Iterator[None]:
     """Click quotes the arguments in its own messages, and they may be names of files."""
     try:
         yield
+    except click.exceptions.NoArgsIsHelpError:  # whose message is the help
+        raise
     except click.ClickException as error:
         error.message = one_line(error.message)  # type: ignore[misc]  # click forbids it to types only
         raise

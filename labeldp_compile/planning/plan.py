@@ -10,7 +10,7 @@ from typing import Any
 from labeldp_compile.errors import InputError
 from labeldp_compile.grouped import require_room
 from labeldp_compile.ledger import Question, account_of
-from labeldp_compile.pipeline import require_compilable
+from labeldp_compile.pipeline import require_compilable, require_telling
 from labeldp_compile.planning.budget import Budget, GroupBudget, find_budget, is_unpaid
 from labeldp_compile.planning.expected_use import ExpectedUse, expected_use
 from labeldp_compile.planning.forecast import Forecast, forecast
@@ -123,6 +123,8 @@ def plan_spec(path: Path) -> Plan:
     try:
         expected = forecast(spec, budget)
         use = expected_use(spec, budget, expected)
+        if use is not None and use.prior == spec.prior.kind:  # compile will find the same
+            require_telling(spec, use.shortcomings)
         split = one_by_one(spec, budget.label, use)
         return Plan(spec, budget, expected, most, ledger, use, split)
     except ValueError as error:

@@ -67,6 +67,14 @@ def every_command():
             yield path, command
 
 
+@pytest.mark.parametrize("words", [[], ["ledger"]])
+def test_no_command_is_a_question_for_the_list(words):
+    bare = CliRunner().invoke(main, words, prog_name="labeldp")
+    asked = CliRunner().invoke(main, [*words, "--help"], prog_name="labeldp")
+    assert (bare.exit_code, asked.exit_code) == (2, 0)
+    assert bare.stderr == asked.stdout and bare.stdout == ""
+
+
 def test_the_list_of_commands_imports_none_of_them():
     assert heavy_modules(["--help"], ["--version"]) == [[], []]
 

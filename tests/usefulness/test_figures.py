@@ -6,9 +6,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
+from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import equally_likely, row, value
-from labeldp_verify.usefulness import SHARES, half_width, most_belief
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain
+from labeldp_verify.usefulness import (
+    SHARES,
+    half_width,
+    kept_probabilities,
+    most_belief,
+    usefulness,
+)
 
+from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.helpers import INTEGER_SPEC, compile_text
 
 SKEWED = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
@@ -64,6 +73,17 @@ def test_deviations_of_single_labels(name):
         )
     found = decoded.usefulness.deviation
     average = np.average(variances, weights=SKEWED)
+    squares = [
+        float(sum(p * (o - y) ** 2 for p, o in zip(probabilities, exact, strict=True)))
+        for y, probabilities in enumerate(table)
+    ]
+    distance = decoded.usefulness.distance
+    assert distance.least == pytest.approx(math.sqrt(min(squares)))
+    assert distance.mean == pytest.approx(math.sqrt(np.average(squares, weights=SKEWED)))
+    assert distance.most == pytest.approx(math.sqrt(max(squares)))
+    centre = np.average(np.arange(10), weights=SKEWED)
+    constant = np.average((np.arange(10) - centre) ** 2, weights=SKEWED)
+    assert decoded.usefulness.constant == pytest.approx(math.sqrt(constant))
     assert found.least == pytest.approx(math.sqrt(min(variances)))
     assert found.mean == pytest.approx(math.sqrt(average))
     assert found.most == pytest.approx(math.sqrt(max(variances)))
@@ -73,6 +93,32 @@ def test_deviations_of_single_labels(name):
         spread -= np.average(np.arange(10), weights=SKEWED) ** 2
         assert decoded.usefulness.variance == pytest.approx(average)
         assert decoded.usefulness.worth == pytest.approx(1 + average / spread)
+
+
+def test_averages_over_many_labels_leave_none_out():
+    """Half of the labels lie on four that an even sample of 5,001 would not meet."""
+    k, heavy = 5001, [1, 3, 4, 6]
+    weights = [1] * k
+    for label in heavy:
+        weights[label] = k // 4
+    total = sum(weights)
+    numbers = randomized_response([0.0, 5.0, 5000.0], [min(y, 2) for y in range(k)], Fraction(3))
+    found = usefulness(IntegerDomain(0, k - 1), numbers, weights, Fraction(20), 5000.0)
+    mean, square = analyse(numbers).moments()
+    variance = sum(w * (square(y) - mean(y) ** 2) for y, w in enumerate(weights)) / total
+    apart = sum(w * (square(y) - 2 * y * mean(y) + y * y) for y, w in enumerate(weights)) / total
+    assert found.deviation.mean == pytest.approx(math.sqrt(variance))
+    assert found.distance.mean == pytest.approx(math.sqrt(apart))
+
+    names = [f"c{y}" for y in range(k)]
+    own = {label: i for i, label in enumerate(heavy)}
+    outputs = [own.get(y, 0) for y in range(k)]
+    kept = randomized_response([names[y] for y in heavy], outputs, Fraction(3))
+    found = usefulness(CategoricalDomain(tuple(names), "c0"), kept, weights, Fraction(20), None)
+    each = kept_probabilities(CategoricalDomain(tuple(names), "c0"), kept, heavy)
+    assert found.kept.mean == pytest.approx(float(each.sum()) * (k // 4) / total)
+    assert found.kept.most == pytest.approx(each.max()) and found.kept.mean > 0.4
+    assert found.kept.least == 0
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -155,3 +155,36 @@ def test_plan_says_it_without_data(place):
     found = json.loads(labeldp("plan", "visits.yaml", "--json").stdout)
     assert found["usefulness"]["estimable"] is False
     assert [part["kind"] for part in found["warnings"]][-1] == "not_estimable"
+
+
+def test_plan_refuses_what_compile_will_where_the_prior_is_known(place):
+    spec = rare("training").replace("{kind: private, data: table.parquet}", "PRIOR")
+    for prior in ("{kind: public, weights: [99, 1]}", "{kind: public, data: table.parquet}"):
+        (place / "clicked.yaml").write_text(spec.replace("PRIOR", prior))
+        planned = labeldp("plan", "clicked.yaml")
+        compiled = labeldp("compile", "clicked.yaml", "-o", "build")
+        if "data" in prior:  # which plan does not read
+            assert (planned.exit_code, compiled.exit_code) == (0, 2)
+            continue
+        assert planned.exit_code == compiled.exit_code == 2
+        assert planned.stderr == compiled.stderr and planned.stdout == ""
+        assert "every label becomes the same output" in planned.stderr
+
+
+def test_labels_that_say_hardly_more_than_a_constant():
+    ten = INTEGER_SPEC.replace("loss: squared", "loss: squared\ngoal: labels")
+    noisy = compile_text(ten.replace("epsilon: 1.0", "epsilon: 0.05"))
+    decoded = check_bytes(noisy.model).require().decoded
+    found = [one for one in decoded.shortcomings if one.kind == "like_a_constant"]
+    assert len(found) == 1 and "it says hardly anything" in found[0].text
+    assert not found[0].for_training_only
+    use = decoded.usefulness
+    assert 0.95 * use.constant <= use.distance.mean <= use.constant * (1 + 1e-9)
+    assert f"off by {use.distance.least:.3g} to " in " ".join(use.in_words(None))
+    clear = check_bytes(compile_text(ten.replace("epsilon: 1.0", "epsilon: 4")).model).decoded
+    assert "like_a_constant" not in [one.kind for one in clear.shortcomings]
+    unbiased = check_bytes(
+        compile_text(ten.replace("rr_on_bins", "optimal_unbiased")).model
+    ).require()
+    assert "like_a_constant" not in [one.kind for one in unbiased.decoded.shortcomings]
+    assert "around the true one" in " ".join(unbiased.decoded.usefulness.in_words(None))

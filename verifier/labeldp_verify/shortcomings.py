@@ -25,6 +25,7 @@ from labeldp_verify.usefulness import Usefulness
 
 ONE_OUTPUT = "one_output"
 _MUCH = Fraction(1, 2)  # of a declared ε that at least is used
+_HARDLY = 0.95  # of what a constant is off by
 _NAMED, _COLUMNS = 3, 24
 
 
@@ -33,8 +34,8 @@ class Shortcoming:
     """One thing that keeps private labels from being useful.
 
     Attributes:
-        kind: ``one_output``, ``never_an_output``, ``unused_epsilon``, ``told_apart_from_none`` or
-            ``not_estimable``.
+        kind: ``one_output``, ``never_an_output``, ``unused_epsilon``, ``like_a_constant``,
+            ``told_apart_from_none`` or ``not_estimable``.
         text: in plain words, printable.
         for_training_only: whether someone who reads single labels need not mind.
     """
@@ -96,6 +97,11 @@ def find_shortcomings(
                 "declared: these labels are noisier than they had to be",
             )
         )
+    if not found.unbiased and found.distance is not None and found.constant is not None:
+        off, constant = found.distance.mean, found.constant
+        if constant and off >= _HARDLY * constant:
+            text = f"one private label is off by {off:.3g}, and a constant by {constant:.3g}"
+            lines.append(Shortcoming("like_a_constant", f"{text}: it says hardly anything"))
     groups = _groups(randomizer)
     if groups < domain.size:
         text = f"{domain.size:,} labels fall in {groups:,} groups that no output tells apart"

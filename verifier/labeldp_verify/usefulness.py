@@ -27,12 +27,13 @@ from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import entries, indices_of, matrix, rows
 from labeldp_verify.analysis.sets import share_variances
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, are_numbers, sets_of
+from labeldp_verify.forms.exact_numbers import ExactNumbers
 
 Floats = NDArray[np.float64]
 ROWS = 1_000  # whose mean is spoken of, besides all n
 SHARES = (0.01, 0.1, 0.5)  # prior shares of a label that somebody is suspected to have
 MAX_LABELS, MAX_ENTRIES = 1_000, 8_000_000  # of a table that is inverted
-_SAMPLE = 2_049  # labels whose moments are looked at, of more
+_SAMPLE = 2_049  # labels whose own probability is looked at, of more, and as many likely ones
 _NORMAL = 1.959964  # 95 % of a standard normal lie within ±
 _UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
 
@@ -52,6 +53,8 @@ class Usefulness:
 
     Attributes:
         deviation: standard deviation of one private label (numbers).
+        distance: root mean square of how far one private label is from the true one (numbers).
+        constant: the same of the best constant under the prior, which says nothing (numbers).
         kept: Pr[private label = true label] (categories), or that a set holds it.
         set_sizes: labels in a private set, the fewest and the most; None where it is one label.
         unbiased: whether private labels are right on average as they are (numbers).
@@ -72,6 +75,8 @@ class Usefulness:
     worth: float | None
     belief: tuple[tuple[float, float], ...]
     set_sizes: tuple[int, int] | None = None
+    distance: Spread | None = None
+    constant: float | None = None
 
     def error(self, rows: int) -> float | None:
         """± of an estimated mean, or of the least certain share, of so many rows."""
@@ -92,8 +97,11 @@ class Usefulness:
     def figures(self, rows: int | None) -> list[tuple[str, str]]:
         """(what, in words) of each line for people."""
         lines = []
-        if self.deviation is not None:
-            lines.append(("one private label", f"sd {_span(self.deviation)}{_off(self.unbiased)}"))
+        if self.unbiased and self.deviation is not None:
+            lines.append(("one private label", f"sd {_span(self.deviation)} around the true one"))
+        elif self.distance is not None:
+            off = f"off by {_span(self.distance)}, a constant by {_short(self.constant)}"
+            lines.append(("one private label", f"{off} (root mean square)"))
         if self.kept is not None:
             what = "is the true one" if self.set_sizes is None else _holds(self.set_sizes)
             lines.append(("one private label", f"{what} with probability {_span(self.kept)}"))
@@ -156,7 +164,7 @@ def usefulness(
     prior = np.array([weight / total for weight in weights])
     belief = tuple((share, most_belief(float(ratio), share)) for share in SHARES)
     if classes or not are_numbers(domain, randomizer):
-        return _of_categories(domain, randomizer, prior, belief)
+        return _of_categories(domain, randomizer, weights, prior, belief)
     return _of_numbers(domain, randomizer, prior, belief, is_unbiased(domain, largest_bias))
 
 
@@ -167,18 +175,30 @@ def _of_numbers(
     belief: tuple[tuple[float, float], ...],
     unbiased: bool,
 ) -> Usefulness:
-    labels = domain.exact_labels()
-    shown = sample(len(labels), _SAMPLE)
-    y, shares = np.array([float(labels[i]) for i in shown]), prior[shown]
-    mean, square = analyse(randomizer).moments()
-    variances = np.array([float(square(i) - mean(i) ** 2) for i in shown])
-    average = float(shares @ variances / shares.sum()) if shares.sum() else float(variances.mean())
-    deviation = Spread(*(math.sqrt(v) for v in (variances.min(), average, variances.max())))
+    labels, analysis = domain.exact_labels(), analyse(randomizer)
+    assert isinstance(labels, ExactNumbers)
+    y, variances = np.array(labels.floats()), np.array(analysis.variances().floats())
+    squares = variances + (np.array(analysis.means().floats()) - y) ** 2
+    average = float(prior @ variances)
     variance, estimable = (average, True) if unbiased else _weighted_mean(randomizer, prior, labels)
-    centre = float(shares @ y / shares.sum()) if shares.sum() else 0.0
-    spread = float(shares @ (y - centre) ** 2 / shares.sum()) if shares.sum() else 0.0
+    spread = float(prior @ (y - prior @ y) ** 2)
     worth = None if variance is None or not spread else 1 + variance / spread
-    return Usefulness(deviation, None, unbiased, estimable, variance, None, worth, belief)
+    return Usefulness(
+        _roots(variances, prior),
+        None,
+        unbiased,
+        estimable,
+        variance,
+        None,
+        worth,
+        belief,
+        distance=_roots(squares, prior),
+        constant=math.sqrt(spread),
+    )
+
+
+def _roots(squares: Floats, prior: Floats) -> Spread:
+    return Spread(*(math.sqrt(s) for s in (squares.min(), float(prior @ squares), squares.max())))
 
 
 def _weighted_mean(
@@ -199,14 +219,19 @@ def _weighted_mean(
 def _of_categories(
     domain: Domain,
     randomizer: Randomizer,
+    weights: Sequence[int],
     prior: Floats,
     belief: tuple[tuple[float, float], ...],
 ) -> Usefulness:
-    shown, sets = sample(domain.size, _SAMPLE), sets_of(randomizer)
+    likely = np.argsort(-prior, kind="stable")[:_SAMPLE].tolist()
+    shown, sets = sorted({*sample(domain.size, _SAMPLE), *likely}), sets_of(randomizer)
     probabilities = kept_probabilities(domain, randomizer, shown)
     classes = None if sets is None else (min(sets.sizes), max(sets.sizes))
-    shares = prior[shown]
-    average = float(shares @ probabilities / shares.sum()) if shares.sum() else 0.0
+    if len(shown) == domain.size:
+        average = float(prior @ probabilities)
+    else:
+        changed, _ = analyse(randomizer).expected_loss(domain.exact_labels(), weights, "zero_one")
+        average = float(1 - changed)
     kept = Spread(float(probabilities.min()), average, float(probabilities.max()))
     if sets is not None:
         noise = share_variances(randomizer, prior)
@@ -248,10 +273,6 @@ def _row_counts(rows: int | None) -> list[int]:
 def _span(spread: Spread) -> str:
     least, mean, most = map(_short, (spread.least, spread.mean, spread.most))
     return mean if least == most else f"{least} to {most}, {mean} on average"
-
-
-def _off(unbiased: bool | None) -> str:
-    return " around the true one" if unbiased else ", and it is off on average, too"
 
 
 def _short(number: float | None) -> str:

@@ -14,6 +14,7 @@ _IN_SHORT = {
     "one_output": "says nothing of the label",
     "never_an_output": "some labels never come out",
     "unused_epsilon": "uses less than half of ε",
+    "like_a_constant": "hardly better than a constant",
     "told_apart_from_none": "cannot tell some labels apart",
     "not_estimable": "off on average, beyond repair",
 }

@@ -593,7 +593,7 @@ def verdict(path, said):
     code, seconds, peak = verify(path, said)
     lines = said.read_text(encoding="utf-8", errors="replace").strip().split("\n")
     wrong = None
-    if code not in (1, 2) and not (code == 0 and lines[-1].startswith("only declared")):
+    if code not in (1, 2) and not (code == 0 and any(": verified. " in line for line in lines)):
         wrong = f"exit code {code}"
     elif any("Traceback" in line for line in lines):
         wrong = "a traceback"

@@ -17,7 +17,7 @@ from labeldp_verify.verified import Decoded, DecodedGroups
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
-from labeldp_compile.tabular.provenance import require_artifact, require_true
+from labeldp_compile.tabular.provenance import require_artifact
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData
 from labeldp_trainer.config.method import Correction
@@ -191,15 +191,15 @@ class PrivatizedBuilder:
             )
 
     def _require_noted(self, setting: Setting) -> None:
-        """What Parquet files note of the column must agree: private labels of this artifact, or
-        true ones. Raises DataError.
+        """What Parquet files note of private labels must be this artifact. Raises DataError.
+
+        Of a certificate's file, the artifact's SHA-256 is not known.
         """
-        found, method = self._certificate, self._method
+        found = self._certificate
+        if self._method.private_column is None or not found.verified:
+            return
         for path, metadata in setting.dataset.train.files:
-            if method.private_column is None:
-                require_true(path, metadata, self._column)
-            elif found.verified:  # of a certificate's file, the artifact's SHA-256 is not known
-                require_artifact(path, metadata, self._column, found.sha256, Path(found.source))
+            require_artifact(path, metadata, self._column, found.sha256, Path(found.source))
 
     def _tables(self, setting: Setting) -> NDArray[np.int64] | None:
         """The number of each row's table; None where rows do not differ.

@@ -93,7 +93,7 @@ def test_private_labels_are_taken_where_they_are_meant(place):
     loaded = []
     for source in ("artifact: colours.onnx", "certificate: colours.certificate.json"):
         text = config("none", train="private_train.parquet")
-        text = text.replace("{kind: none}", "{kind: %s}" % (method % source))  # noqa: UP031
+        text = text.replace("{kind: none}", "{kind: %s}" % (method % source))
         loaded.append(parse_config(text, "t.yaml", place))
         result = train(loaded[-1], place / f"taken{len(loaded)}")
         assert result.statement.epsilon == 1.0

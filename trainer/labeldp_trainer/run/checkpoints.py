@@ -19,7 +19,6 @@ from labeldp_trainer.loop import State
 from labeldp_trainer.models import Params
 from labeldp_trainer.run.folder import read_arrays, write_arrays
 
-
 _UNFINISHED = "*.orbax-checkpoint-tmp*"
 
 

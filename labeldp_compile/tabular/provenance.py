@@ -62,14 +62,22 @@ def read_note(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, P
         raise refused(path, _DAMAGED) from None
 
 
-def require_true(path: Path, metadata: Mapping[bytes, bytes] | None, column: str) -> None:
-    """Raise DataError if the column holds private labels, as far as the file says it."""
+def require_true(
+    path: Path,
+    metadata: Mapping[bytes, bytes] | None,
+    column: str,
+    hint: str = "randomize the table with the true ones",
+) -> None:
+    """Raise DataError if the column holds private labels, as far as the file says it.
+
+    ``hint`` says what to do instead.
+    """
     entry = read_note(path, metadata).get(column)
     if entry is not None:
         raise refused(
             path,
             f"{column!r} holds private labels already (of the artifact "
-            f"{entry.artifact_sha256[:_SHOWN_DIGITS]}…): randomize the table with the true ones",
+            f"{entry.artifact_sha256[:_SHOWN_DIGITS]}…): {hint}",
         )
 
 

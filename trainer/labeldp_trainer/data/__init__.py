@@ -11,6 +11,7 @@ from labeldp_trainer.data.dataset import Dataset, Features, FeatureShape, Part, 
 from labeldp_trainer.data.encoder import TableEncoder
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.table import load_table, load_unlabelled_table
+from labeldp_trainer.data.true_labels import require_true_labels
 
 __all__ = [
     "Dataset",
@@ -28,7 +29,18 @@ __all__ = [
 def load_data(
     loaded: LoadedConfig, train_columns: Sequence[str], test_columns: Sequence[str]
 ) -> Dataset:
-    """The data of a config with the label columns that each part needs. Raises DataError."""
+    """The data of a config with the label columns that each part needs.
+
+    Raises DataError, also for labels that are private already where true ones are meant.
+    """
+    dataset = _read(loaded, train_columns, test_columns)
+    require_true_labels(loaded, dataset, train_columns, test_columns)
+    return dataset
+
+
+def _read(
+    loaded: LoadedConfig, train_columns: Sequence[str], test_columns: Sequence[str]
+) -> Dataset:
     data, directory = loaded.config.data, loaded.directory
     if isinstance(data, TableData):
         return load_table(data, directory, train_columns, test_columns)

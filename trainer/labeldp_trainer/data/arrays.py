@@ -139,11 +139,15 @@ def _part(
     if len(features) == 0 or 0 in features.shape:
         raise DataError(f"{path}: has no examples")
     features, columns = features[:rows], {name: c[:rows] for name, c in columns.items()}
-    numbers = features.astype(np.float32)
+    with np.errstate(over="ignore"):  # refused below, without numpy's warning
+        numbers = features.astype(np.float32)
     if features.dtype == np.uint8:
         numbers /= np.float32(MOST_BYTE)
     if not np.isfinite(numbers).all():
-        raise DataError(f"{path}: some features are NaN or infinite: fill these in")
+        raise DataError(
+            f"{path}: some features are NaN, infinite or too large for float32: fill these in, or "
+            "rescale them"
+        )
     return Part(numbers, len(numbers), columns, str(path), bytes_=features.dtype == np.uint8)
 
 

@@ -69,13 +69,22 @@ class TableEncoder:
         )
 
     def part(self, found: Columns, path: Path) -> Part:
-        """The arrays of columns."""
+        """The arrays of columns. Raises DataError for numbers that float32 cannot hold."""
         codes = np.zeros((found.rows, len(found.texts)), np.int32)
         for j, (text, known) in enumerate(zip(found.texts, self.vocabularies, strict=True)):
             places = pc.fill_null(pc.index_in(text, value_set=known), -1)
             codes[:, j] = pc.add(places, 1).to_numpy(zero_copy_only=False)
-        numbers = (found.numbers - self.means) / self.deviations
-        features = {"numeric": numbers.astype(np.float32), "categorical": codes}
+        with np.errstate(over="ignore", invalid="ignore"):
+            standard = (found.numbers - self.means) / self.deviations
+            numbers = standard.astype(np.float32)
+        beyond = np.count_nonzero(~np.isfinite(numbers), axis=0)
+        for name, count in zip(self.numeric, beyond, strict=True):
+            if count:
+                raise DataError(
+                    f"{path}: {count:,} of {found.rows:,} rows have a number in the feature "
+                    f"{name!r} that is too far from those of training: float32 cannot hold it"
+                )
+        features = {"numeric": numbers, "categorical": codes}
         return Part(features, found.rows, found.others, str(path), found.files)
 
     def to_json(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from labeldp_verify.verified import Decoded, DecodedGroups
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
-from labeldp_compile.tabular.provenance import require_artifact, require_true
+from labeldp_compile.tabular.provenance import require_artifact
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData
 from labeldp_trainer.config.method import Correction
@@ -37,6 +37,7 @@ from labeldp_trainer.methods.debias import verified
 from labeldp_trainer.methods.debiased_numbers import debiased_numbers
 from labeldp_trainer.methods.method import Method, Setting, Solved
 from labeldp_trainer.methods.minibatch import minibatch_method
+from labeldp_trainer.methods.outputs import all_outputs
 from labeldp_trainer.methods.row_tables import group_columns, table_of_row
 from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
 from labeldp_trainer.methods.users import limited_to_users, user_adjacency
@@ -99,6 +100,11 @@ class PrivatizedBuilder:
         return "forward" if few and method.artifact is not None else "none"
 
     @property
+    def _checks_labels(self) -> bool:
+        """Whether labels that are said to be private are held against an artifact."""
+        return self._method.private_column is not None and self._method.artifact is not None
+
+    @property
     def _reads_tables(self) -> bool:
         """Whether numbers of the artifact take the place of private labels."""
         if self._method.artifact is None:
@@ -108,12 +114,15 @@ class PrivatizedBuilder:
         return self._correction != "none" or self._certificate.sets
 
     def _needed(self) -> Decoded | DecodedGroups | None:
-        """The artifact, where its probabilities are used. Raises InputError if they cannot be."""
-        if not self._reads_tables:
+        """The artifact, where its probabilities or outputs are used.
+
+        Raises InputError if they cannot be.
+        """
+        if not (self._reads_tables or self._checks_labels):
             return None
         path = self._loaded.path(str(self._method.artifact))
         decoded = verified(path)
-        if self._correction is not None:
+        if self._reads_tables and self._correction is not None:
             if self._certificate.classes is None:
                 raise self._loaded.error(
                     ("method", "artifact"), "its labels are no classes, or are too many of them"
@@ -124,7 +133,7 @@ class PrivatizedBuilder:
     def _group_columns(self) -> list[str]:
         """The columns that say which table a row has, where that matters. Raises ConfigError."""
         groups, private = self._certificate.groups, self._method.private_column is not None
-        if groups is None or (private and not self._reads_tables):
+        if groups is None or (private and self._method.artifact is None):
             return []  # private labels as they come: what made them decides nothing any more
         key = ("method", "certificate" if self._method.artifact is None else "artifact")
         names, data = [column.name for column in groups.columns], self._loaded.config.data
@@ -146,10 +155,11 @@ class PrivatizedBuilder:
         self._require_noted(setting)
         tables = self._tables(setting)
         private = self._private(setting)
+        self._require_outputs(setting, private, tables)
         targets, left = self._targets(setting, private, tables)
         randomized_here = self._method.private_column is None
         source = {SOURCE: np.array(self._certificate.sha256)}
-        if tables is not None:
+        if tables is not None and (randomized_here or self._reads_tables):
             source |= {TABLES: tables}
         keep = source | {KEPT: as_numpy(private)} if randomized_here else source
         debiased = left is not None or self._correction == "backward"
@@ -181,15 +191,15 @@ class PrivatizedBuilder:
             )
 
     def _require_noted(self, setting: Setting) -> None:
-        """What Parquet files note of the column must agree: private labels of this artifact, or
-        true ones. Raises DataError.
+        """What Parquet files note of private labels must be this artifact. Raises DataError.
+
+        Of a certificate's file, the artifact's SHA-256 is not known.
         """
-        found, method = self._certificate, self._method
+        found = self._certificate
+        if self._method.private_column is None or not found.verified:
+            return
         for path, metadata in setting.dataset.train.files:
-            if method.private_column is None:
-                require_true(path, metadata, self._column)
-            elif found.verified:  # of a certificate's file, the artifact's SHA-256 is not known
-                require_artifact(path, metadata, self._column, found.sha256, Path(found.source))
+            require_artifact(path, metadata, self._column, found.sha256, Path(found.source))
 
     def _tables(self, setting: Setting) -> NDArray[np.int64] | None:
         """The number of each row's table; None where rows do not differ.
@@ -201,7 +211,8 @@ class PrivatizedBuilder:
             return None
         train = setting.dataset.train
         tables = table_of_row(groups, train)
-        if setting.stored is not None and not np.array_equal(setting.stored[TABLES], tables):
+        stored = None if setting.stored is None else setting.stored.get(TABLES)
+        if stored is not None and not np.array_equal(stored, tables):
             raise RunFolderError(f"{train.source}: the run was started with other groups")
         return tables
 
@@ -233,6 +244,27 @@ class PrivatizedBuilder:
         except (LabelError, IdError, GroupError) as error:
             raise DataError(f"{train.source}: {self._column!r}: {error}") from None
 
+    def _require_outputs(
+        self,
+        setting: Setting,
+        private: NDArray[Any] | Cells,
+        tables: NDArray[np.int64] | None,
+    ) -> None:
+        """Whatever is made of them, labels that the artifact never outputs are none of its own.
+
+        Raises DataError.
+        """
+        if not self._checks_labels:
+            return
+        assert self._decoded is not None
+        if not all_outputs(self._decoded, tables, private):
+            raise self._strange(setting)
+
+    def _strange(self, setting: Setting) -> DataError:
+        path = self._loaded.path(str(self._method.artifact))
+        source = setting.dataset.train.source
+        return DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
+
     def _targets(
         self,
         setting: Setting,
@@ -242,22 +274,20 @@ class PrivatizedBuilder:
         """What stands for the true labels, and the bias that is left of numbers, if undone."""
         source = setting.dataset.train.source
         decoded = self._decoded
-        if decoded is None:
+        if decoded is None or not self._reads_tables:
             return setting.loss.task.targets(private, source, self._column), None
-        path = self._loaded.path(str(self._method.artifact))
-        strange = DataError(f"{source}: {self._column!r} holds labels that {path} never outputs")
         if setting.loss.task.classes is None:
             try:
                 found = debiased_numbers(decoded, tables, private)
             except ValueError:
-                raise strange from None
+                raise self._strange(setting) from None
             if found is None:
                 return setting.loss.task.targets(private, source, self._column), None
             return found.values, found.bias
         assert self._correction is not None
         coded = corrected(decoded, tables, private, self._order(setting), self._correction)
         if coded is None:
-            raise strange
+            raise self._strange(setting)
         return coded, None
 
     def _shares(

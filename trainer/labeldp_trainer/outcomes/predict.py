@@ -33,7 +33,7 @@ from labeldp_compile.tabular.table_sink import csv_holds
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.data import load_features
+from labeldp_trainer.data import Part, load_features
 from labeldp_trainer.data.arrays import require_alike
 from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
 from labeldp_trainer.data.table import columns_of_batch, require_finite
@@ -130,8 +130,7 @@ def _table_batches(
     for batch in rows_of_table(path, data, form, every=every):
         columns = columns_of_batch(batch, data, path, is_text=require_format(path).is_text)
         require_finite(columns, data, path)
-        part = encoder.part(columns, path)
-        yield batch, trained.predictions(trained.outputs(part.features, part.rows))
+        yield batch, _predicted(trained, encoder.part(columns, path), path)
 
 
 def rows_of_table(
@@ -180,7 +179,20 @@ def _array_batches(trained: Trained, path: Path) -> Iterator[tuple[None, Predict
     part = load_features(trained.loaded, path)
     assert isinstance(trained.encoder, ArrayEncoder)
     require_alike(part, trained.encoder.example)
-    yield None, trained.predictions(trained.outputs(part.features, part.rows))
+    yield None, _predicted(trained, part, path)
+
+
+def _predicted(trained: Trained, part: Part, path: Path) -> Predictions:
+    """Raises DataError where float32 does not hold what the model makes of the features."""
+    outputs = trained.outputs(part.features, part.rows)
+    strange = np.count_nonzero(~np.isfinite(outputs).all(axis=1))
+    if strange:
+        raise refused(
+            path,
+            f"the model gives no finite number for {strange:,} of {part.rows:,} rows: their "
+            "features are too far from those of training",
+        )
+    return trained.predictions(outputs)
 
 
 def _added(names: list[str], found: Predictions) -> list[pa.Array]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import TEST, FromFile
 from labeldp_trainer.data import Dataset, FeatureShape, Part, array_digest, load_unlabelled
+from labeldp_trainer.errors import DataError
 from labeldp_trainer.representation.components import ENDS, fitted, moments, projected
 from labeldp_trainer.representation.embeddings import read_embeddings
 from labeldp_trainer.representation.kind import Arrays, Source, Steps, silent
@@ -47,6 +48,9 @@ def represented(
     else:
         representation, vectors = kept
     train, test = vectors
+    _require_finite(train, dataset.train)
+    if test is not None and dataset.test is not None:
+        _require_finite(test, dataset.test)
     shape = FeatureShape(numeric=representation.width)
     return dataclasses.replace(
         dataset,
@@ -55,6 +59,15 @@ def represented(
         test=None if dataset.test is None else dataclasses.replace(dataset.test, features=test),
         input_digest=dataset.digest(),
     ), representation
+
+
+def _require_finite(vectors: NDArray[np.float32], part: Part) -> None:
+    """Raise DataError if a vector overflowed."""
+    if not (np.isfinite(vectors.min(initial=0)) and np.isfinite(vectors.max(initial=0))):
+        raise DataError(
+            f"{part.source}: the representation gives no finite numbers for some rows: their "
+            "features are too large, or too far from those of training"
+        )
 
 
 def reproduced(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import zipfile
 from pathlib import Path
 from types import TracebackType
@@ -18,12 +19,18 @@ from labeldp_trainer.loop import State
 from labeldp_trainer.models import Params
 from labeldp_trainer.run.folder import read_arrays, write_arrays
 
+_UNFINISHED = "*.orbax-checkpoint-tmp*"
+
 
 class Checkpoints:
     """The newest checkpoint of a run; a context manager."""
 
     def __init__(self, path: Path) -> None:
-        """Open, or make, the folder."""
+        """Open, or make, the folder; what a killed run was writing goes.
+
+        Raises RunFolderError if that cannot be removed.
+        """
+        _remove_unfinished(path)
         options = ocp.CheckpointManagerOptions(max_to_keep=1, enable_async_checkpointing=False)
         self._path = path
         self._manager = ocp.CheckpointManager(path.absolute(), options=options)
@@ -64,6 +71,16 @@ class Checkpoints:
         restored = [found.get(str(index), leaf) for index, leaf in enumerate(leaves)]
         state: State = jax.tree.unflatten(structure, restored)
         return state
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Orbax would do it too, behind a warning that no --quiet holds back."""
+    for folder in path.glob(_UNFINISHED):
+        if folder.is_dir() and not folder.is_symlink():
+            try:
+                shutil.rmtree(folder)
+            except OSError as error:
+                raise RunFolderError(f"{folder}: cannot be removed: {error.strerror}") from None
 
 
 def _numbered(state: State) -> dict[str, jax.Array]:

@@ -11,6 +11,7 @@ import numpy as np
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import array_digest
+from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
@@ -44,9 +45,12 @@ class OneReleaseBuilder:
     def build(self, setting: Setting) -> Solved:
         """Draw the release, or take the one that is given or stored. Raises InputError."""
         method = self._method
+        train, release = setting.dataset.train, setting.release
+        if release is None:  # as early as can be: what follows takes time
+            label, classes = self.columns[0], setting.loss.task.classes
+            require_declared(train.columns[label], classes, train.source, label)
         setting = limited_to_users(setting)
         rows = public_rows(setting)
-        release = setting.release
         if release is None:
             plan = self._planned(rows, setting.loss.task.classes)
             release = drawn(plan, rows, setting.dataset.train.columns[self.columns[0]], method)

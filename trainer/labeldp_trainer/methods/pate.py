@@ -11,6 +11,7 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, Pate
+from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
@@ -47,6 +48,9 @@ class PateBuilder:
         """Let the teachers vote, or take the votes that are stored. Raises InputError."""
         method, classes = self._method, setting.loss.task.classes
         assert classes is not None
+        if setting.stored is None:
+            train, label = setting.dataset.train, self.columns[0]
+            require_declared(train.columns[label], classes, train.source, label)
         setting = limited_to_users(setting)
         rows = public_rows(setting)
         sizes = self._sizes(rows, len(classes))

@@ -67,7 +67,16 @@ def test_a_run_has_a_test_metric_and_none_of_training_labels(place, name, metric
     statement = json.loads((folder / "privacy.json").read_text())
     assert (statement["epsilon"], statement["delta"]) == (2, 1e-5)
     assert statement["details"]["proved_delta"] <= 1e-5
-    assert statement["secret"] == []
+    assert statement["secret"] == ["the true labels"]
+    several = "A person with several labels pays for each of them." in statement["statement"]
+    assert several == (name != "users")
+    moves = "all labels of a user together move" if name == "users" else "a label moves"
+    assert f"; {moves} it by at most √" in statement["mechanism"]
+    assert "Starting another run" in (folder / "privacy.txt").read_text()
+    assert (
+        "Starting another run draws another release and spends (ε = 2, δ = 1e-05) again; resuming "
+        "this one does not; --from-release release.npz fits this one again and costs nothing."
+    ) in statement["statement"]
     assert ("all labels of one user" in statement["adjacency"]) == (name == "users")
     assert not (folder / "metrics.jsonl").exists()
 

@@ -28,15 +28,22 @@ _NUMPY = {
     "m": "times",
     "V": "structs",
 }
+
+
+def _named(name: str) -> Callable[[Any], bool]:
+    """The test for a type that only later versions of Arrow have."""
+    return lambda kind: str(kind) == name
+
+
 _ARROW: dict[str, tuple[Callable[[Any], bool], ...]] = {
     "booleans": (pa.types.is_boolean,),
     "numbers": (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
-    "text": (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    "text": (pa.types.is_string, pa.types.is_large_string, _named("string_view")),
     "bytes": (
         pa.types.is_binary,
         pa.types.is_large_binary,
         pa.types.is_fixed_size_binary,
-        pa.types.is_binary_view,
+        _named("binary_view"),
     ),
     "times": (pa.types.is_temporal,),
     "lists or structs": (pa.types.is_nested,),

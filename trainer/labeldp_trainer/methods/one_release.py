@@ -16,7 +16,14 @@ from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.method import Setting, Solved
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import (
+    ADJACENCY,
+    SEVERAL_LABELS,
+    TEST_LABELS,
+    Statement,
+    another_run,
+    spent,
+)
 from labeldp_trainer.methods.users import (
     limited_to_users,
     needed_columns,
@@ -94,6 +101,7 @@ class OneReleaseBuilder:
         method = self._method
         most = method.max_examples_per_user
         tests = () if setting.dataset.test is None else (TEST_LABELS,)
+        moves = "a label moves" if most is None else "all labels of a user together move"
         what = "class" if release.classes is not None else "label"
         d, k = release.statistic.shape
         return Statement(
@@ -103,7 +111,7 @@ class OneReleaseBuilder:
             mechanism=(
                 f"the sum of {release.rows:,} public integer rows of {d:,} columns, each times the "
                 f"{what} of its row, got discrete Gaussian noise of scale {release.sigma:,}, once; "
-                f"a label moves it by at most √{release.squared_sensitivity:,} (Theorem 13)"
+                f"{moves} it by at most √{release.squared_sensitivity:,} (Theorem 13)"
             ),
             details={
                 "sigma": release.sigma,
@@ -117,7 +125,16 @@ class OneReleaseBuilder:
                 "max_examples_per_user": most,
             },
             released=(f"{FILE} and all that is computed from it and from features: every fit",),
+            secret=("the true labels",),
             not_covered=tests,
+            remarks=(
+                *((SEVERAL_LABELS,) if most is None else ()),
+                another_run(
+                    spent(method.epsilon, method.delta),
+                    doing="draws another release and ",
+                    free=f"; --from-release {FILE} fits this one again and costs nothing",
+                ),
+            ),
             adjacency=ADJACENCY if most is None else user_adjacency(most),
         )
 

@@ -17,7 +17,14 @@ from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
 from labeldp_trainer.methods.method import Setting, Solved
 from labeldp_trainer.methods.one_release import public_rows
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import (
+    ADJACENCY,
+    SEVERAL_LABELS,
+    TEST_LABELS,
+    Statement,
+    another_run,
+    spent,
+)
 from labeldp_trainer.methods.users import limited_to_users, needed_columns, user_adjacency
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.design import CLASSES
@@ -160,10 +167,13 @@ class PateBuilder:
                 "the noisy votes (kept.npz) and all that is computed from them and from features: "
                 "every fit",
             ),
+            secret=("the true labels",),
             not_covered=() if setting.dataset.test is None else (TEST_LABELS,),
             remarks=(
-                "Starting another run lets teachers vote again and spends (ε, δ) again; resuming "
-                "this one does not.",
+                *((SEVERAL_LABELS,) if most is None else ()),
+                another_run(
+                    spent(method.epsilon, method.delta), doing="lets teachers vote again and "
+                ),
             ),
             adjacency=ADJACENCY if most is None else user_adjacency(most),
         )

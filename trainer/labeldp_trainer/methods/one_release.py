@@ -23,6 +23,7 @@ from labeldp_trainer.methods.statement import (
     Statement,
     another_run,
     spent,
+    written,
 )
 from labeldp_trainer.methods.users import (
     limited_to_users,
@@ -34,7 +35,7 @@ from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import MOST_ROWS
-from labeldp_trainer.one_release.make import Rows, drawn, planned
+from labeldp_trainer.one_release.make import Rows, drawn, expected_share, planned
 from labeldp_trainer.one_release.release import FILE, Release
 
 
@@ -81,6 +82,7 @@ class OneReleaseBuilder:
             solve=solve,
             statement=self._statement(setting, release),
             files={FILE: release.to_bytes()},
+            notes=_notes(setting, release, rows),
         )
 
     def _planned(self, rows: Rows, classes: tuple[int | str, ...] | None) -> Release:
@@ -137,6 +139,16 @@ class OneReleaseBuilder:
             ),
             adjacency=ADJACENCY if most is None else user_adjacency(most),
         )
+
+
+def _notes(setting: Setting, release: Release, rows: Rows) -> tuple[str, ...]:
+    """Without a test set, what features, ε and δ say of the model before any label does."""
+    if setting.dataset.test is not None or expected_share(release, rows) < 1:
+        return ()
+    return (
+        f"the model is expected to be no better than a constant: {release.rows:,} rows are too few "
+        f"for the noise of ε = {written(float(release.epsilon))}; add a test set to see",
+    )
 
 
 def public_rows(setting: Setting) -> Rows:

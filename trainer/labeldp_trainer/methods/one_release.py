@@ -87,13 +87,14 @@ class OneReleaseBuilder:
 
     def _planned(self, rows: Rows, classes: tuple[int | str, ...] | None) -> Release:
         try:
-            return planned(rows, self._method, classes)
+            return planned(rows, self._method, classes, self.columns[0])
         except ValueError as error:
             raise self._loaded.error(("method", "epsilon"), str(error)) from None
 
     def _require_fit(self, release: Release, rows: Rows, setting: Setting) -> None:
         """What the statement promises of a release must hold of it. Raises RunFolderError."""
-        for check in checks(release, rows, self._method, setting.loss.task.classes):
+        classes, label = setting.loss.task.classes, self.columns[0]
+        for check in checks(release, rows, self._method, classes, label):
             if not check.ok:
                 raise RunFolderError(
                     f"{self._loaded.source}: the release does not fit: expected that {check.words}"

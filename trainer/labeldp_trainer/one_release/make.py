@@ -54,10 +54,15 @@ class Rows:
         return shares
 
 
-def planned(rows: Rows, method: OneRelease, classes: tuple[int | str, ...] | None) -> Release:
+def planned(
+    rows: Rows,
+    method: OneRelease,
+    classes: tuple[int | str, ...] | None,
+    label: str | None = None,
+) -> Release:
     """The release without a statistic: weights, noise and proof, from features alone.
 
-    Raises ValueError if no noise that is resolved is large enough.
+    ``label`` names the column. Raises ValueError if no noise that is resolved is large enough.
     """
     n, p = rows.vectors.shape
     width = 1 if classes is None else len(classes)
@@ -92,6 +97,7 @@ def planned(rows: Rows, method: OneRelease, classes: tuple[int | str, ...] | Non
         rows_sha256=exactly.sha256,
         expected=found.expected / units**2,
         gap=found.gap,
+        label=label,
     )
     if planned_release.proved_delta() > delta:
         raise AssertionError("the noise does not give the δ that it was chosen for")

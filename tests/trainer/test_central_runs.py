@@ -87,7 +87,9 @@ def check(directory, result, *, amplified):
             "epoch_of_parameters",
             "test",
             "baselines",
+            "notes",
         }
+    assert outcome.get("notes", []) == list(result.notes)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))
     return statement
 
@@ -109,7 +111,8 @@ def test_classification(tmp_path, known_key, method):
     if "self" in method:
         assert statement["details"]["steps"] == 2 * math.ceil(ROWS / 30)
         assert lines_of(tmp_path / "run")[0]["projection_certified"] >= 0
-    assert bool(result.notes) == ("self_span" in method or "alt_conv" in method)
+    said = any(note.startswith("projection: ") for note in result.notes)
+    assert said == ("self_span" in method or "alt_conv" in method)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ import json
 import re
 
 import pytest
-from labeldp_trainer.methods.statement import Statement, written
+from labeldp_trainer.dp_gradient.accounting import Plan
+from labeldp_trainer.dp_gradient.step_config import StepConfig
+from labeldp_trainer.methods.central.statement import central_statement
+from labeldp_trainer.methods.statement import SEVERAL_LABELS, Statement, written
 from labeldp_verify.printable import width
 
 from tests.trainer.label_method_helpers import run, write_problem
@@ -29,6 +32,22 @@ def test_the_words_of_a_run(tmp_path):
     assert said.count("ε = 1.0000004") == 3
     assert "ε = 1 " not in said
     assert "ε = 1." not in said.replace("ε = 1.0000004", "")
+
+
+@pytest.mark.parametrize("users", [None, 3])
+def test_noisy_gradients_say_who_pays(users):
+    config = StepConfig(Plan(100, 10, 20, 40, "secret"), 1.0, 1.0, "standard")
+    said = central_statement(
+        "dp_sgd",
+        config,
+        epsilon=1,
+        delta=1e-5,
+        examples_per_user=users,
+        has_test=False,
+        details={},
+    )
+    assert (SEVERAL_LABELS in said.remarks) == (users is None)
+    assert "Starting another run spends (ε = 1, δ = 1e-05) again; " in said.paragraph()
 
 
 FORGED = (

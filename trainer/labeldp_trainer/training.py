@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float32
 
-from labeldp_trainer.baselines import constant_metrics
+from labeldp_trainer.baselines import constant_metrics, worse_than_constant
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data import Dataset, Task, load_data
@@ -136,10 +136,10 @@ def train(
         params, model = _fitted(folder, model, method), refinement.model
         outputs = refinement.outputs(setting.model, params, dataset, representation, steps)
         params, metrics = _refined(refinement, outputs, setting, params, statement, tests, by_steps)
-    notes = _notes(representation, method, metrics)
+    result = _result(metrics, loss, tests, _notes(representation, method))
     save_params(folder.params, params)
-    write_json(folder.result, _result(metrics, loss, tests))
-    return Result(params, metrics, model, statement, output, notes)
+    write_json(folder.result, result)
+    return Result(params, metrics, model, statement, output, tuple(result.get("notes", ())))
 
 
 def _refined(
@@ -159,11 +159,9 @@ def _refined(
     return params, {"before_refining": before, **metrics}
 
 
-def _notes(
-    representation: Representation | None, method: Method | Solved, metrics: Line
-) -> tuple[str, ...]:
-    learnt = () if representation is None else representation.notes
-    return (*learnt, *method.notes, *_if_worse(metrics))
+def _notes(representation: Representation | None, method: Method | Solved) -> tuple[str, ...]:
+    """Those that no test label decides."""
+    return (*(() if representation is None else representation.notes), *method.notes)
 
 
 def _if_worse(metrics: Line) -> tuple[str, ...]:
@@ -246,14 +244,17 @@ def _tester(setting: Setting, tests: Tests) -> Callable[[Params], Line]:
     return test
 
 
-def _result(metrics: Line, loss: Loss, tests: Tests) -> Line:
-    """The contents of ``result.json``."""
+def _result(metrics: Line, loss: Loss, tests: Tests, notes: Sequence[str]) -> Line:
+    """The contents of ``result.json``: to these notes come those that the test set gives."""
     line = for_json(metrics)
     tested = _of_test(line)
-    constant = {} if tests is None else for_json(constant_metrics(loss, np.asarray(tests[1])))
-    more: Line = {"test": tested} if tested else {}
-    if constant:
-        more["baselines"] = {"constant": constant}
+    more: Line = {}
+    if tests is not None:
+        constant = for_json(constant_metrics(loss, np.asarray(tests[1])))
+        more = {"test": tested, "baselines": {"constant": constant}}
+        notes = [*notes, *worse_than_constant(loss, tested, constant), *_if_worse(metrics)]
+    if notes:
+        more["notes"] = list(notes)
     return {"format_version": "1.0", **line, **more}
 
 

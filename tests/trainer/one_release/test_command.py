@@ -67,7 +67,16 @@ def test_a_run_has_a_test_metric_and_none_of_training_labels(place, name, metric
     statement = json.loads((folder / "privacy.json").read_text())
     assert (statement["epsilon"], statement["delta"]) == (2, 1e-5)
     assert statement["details"]["proved_delta"] <= 1e-5
-    assert statement["secret"] == []
+    assert statement["secret"] == ["the true labels"]
+    several = "A person with several labels pays for each of them." in statement["statement"]
+    assert several == (name != "users")
+    moves = "all labels of a user together move" if name == "users" else "a label moves"
+    assert f"; {moves} it by at most √" in statement["mechanism"]
+    assert "Starting another run" in (folder / "privacy.txt").read_text()
+    assert (
+        "Starting another run draws another release and spends (ε = 2, δ = 1e-05) again; resuming "
+        "this one does not; --from-release release.npz fits this one again and costs nothing."
+    ) in statement["statement"]
     assert ("all labels of one user" in statement["adjacency"]) == (name == "users")
     assert not (folder / "metrics.jsonl").exists()
 
@@ -82,7 +91,7 @@ def test_releases_are_verified_from_features_alone(place, tmp_path, name):
     shutil.copy(place / f"{name}.yaml", tmp_path)
     said = labeldp(tmp_path / f"{name}.yaml", "--verify-release", tmp_path / "release.npz")
     lines = said.splitlines()
-    assert len(lines) == 8 and all(line.split()[0] == "ok" for line in lines[:-1])
+    assert len(lines) == 9 and all(line.split()[0] == "ok" for line in lines[:-1])
     assert "verified" in lines[-1]
     given = {"release.npz", "train.npz", "test.npz", f"{name}.yaml"}
     assert {path.name for path in tmp_path.iterdir()} == given  # nothing is left behind
@@ -242,6 +251,7 @@ FAILING = {
     "another ε": {"epsilon": "1.5"},
     "another δ": {"delta": "1e-6"},
     "users": {"users": {"sha256": RED, "column": RED}},
+    "another label": {"label": RED},
     "classes": {"classes": [RED, "1", "2"]},
     "columns that are not there": {"columns": lambda c: c + 100},
     "tiny metric": {"metric": lambda m: m * np.float32(1e-30)},
@@ -268,6 +278,7 @@ DAMAGED = {
     "facts that are no JSON": {"facts": np.frombuffer(b"{" + RED.encode(), np.uint8)},
     "facts that are a list": {"facts": np.frombuffer(b"[1]", np.uint8)},
     "deep facts": {"facts": np.frombuffer(b"[" * 100_000, np.uint8)},
+    "a label that is no text": {"label": 5},
     "no range": {"classes": None},
     "unhashable classes": {"classes": [[1], [2], [3]]},
     "another version": {"format_version": "2" + RED},
@@ -296,6 +307,38 @@ def test_a_release_of_more_is_no_release_of_less(place, tmp_path):
     labeldp(place / "less.yaml", "--verify-release", path, code=1)
     labeldp(place / "less.yaml", "-o", folder, "--from-release", path, code=2)
     assert not folder.exists()
+
+
+def test_a_release_of_another_column_is_refused(place, tmp_path):
+    """Of the same range, for the same features."""
+    for name in ("train", "test"):
+        with np.load(place / f"{name}.npz") as archive:
+            np.savez(tmp_path / f"{name}.npz", **archive, other=archive["number"][::-1])
+    config = tmp_path / "other.yaml"
+    config.write_text(NUMBERS.replace("label: number", "label: other"), encoding="utf-8")
+    release, folder = place / "runs" / "numbers" / "release.npz", tmp_path / "run"
+    said = labeldp(config, "--verify-release", release, code=1)
+    failed = [line for line in said.splitlines()[:-1] if "FAILED" in line]
+    assert failed == ["  FAILED the label column is that of the config, 'other'"]
+    said = labeldp(config, "-o", folder, "--from-release", release, code=2)
+    assert "expected that the label column is that of the config, 'other'" in said
+    assert not folder.exists()
+
+
+def test_releases_of_earlier_versions_are_read_as_before(place, tmp_path):
+    """They do not say which column they are of."""
+    path = tmp_path / "release.npz"
+    data = (place / "runs" / "numbers" / "release.npz").read_bytes()
+    with np.load(io.BytesIO(data)) as archive:
+        facts = json.loads(archive["facts"].tobytes())
+    assert facts.pop("label") == "number"
+    old = np.frombuffer(json.dumps(facts, ensure_ascii=False).encode(), np.uint8)
+    path.write_bytes(tampered(data, facts=old))
+    release = read_release(path)
+    assert release.label is None and release.to_bytes() == path.read_bytes()
+    lines = labeldp(place / "numbers.yaml", "--verify-release", path).splitlines()
+    assert len(lines) == 8 and not any("label column" in line for line in lines)
+    labeldp(place / "numbers.yaml", "-o", tmp_path / "run", "--from-release", path)
 
 
 def test_damaged_files_are_one_message(place, tmp_path):

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.methods.method import Setting
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
+from labeldp_trainer.methods.statement import (
+    ADJACENCY,
+    SEVERAL_LABELS,
+    TEST_LABELS,
+    Statement,
+    another_run,
+    written,
+)
 from labeldp_trainer.methods.users import user_adjacency
 from labeldp_trainer.randomize import exact
 
@@ -57,7 +64,7 @@ def statement(
     """
     method, rows = setting.loaded.config.method, setting.dataset.train.rows
     most = method.max_examples_per_user if isinstance(method, UserLevel) else None
-    several = "A person with several labels pays for each of them."
+    several = SEVERAL_LABELS
     if most is not None:
         several = (
             f"At most {most:,} labels of a user were used, {rows:,} in all: ε is {most:,} times "
@@ -83,8 +90,7 @@ def statement(
             "Training only post-processes private labels and spends nothing more, however long it "
             "runs.",
             several,
-            f"Starting another run randomizes again and spends ε = {written(promised)} again; "
-            "resuming this one does not.",
+            another_run(f"ε = {written(promised)}", doing="randomizes again and "),
         ),
         adjacency=ADJACENCY if most is None else user_adjacency(most),
     )

@@ -11,11 +11,20 @@ import numpy as np
 from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import array_digest
+from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.method import Setting, Solved
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import (
+    ADJACENCY,
+    SEVERAL_LABELS,
+    TEST_LABELS,
+    Statement,
+    another_run,
+    spent,
+    written,
+)
 from labeldp_trainer.methods.users import (
     limited_to_users,
     needed_columns,
@@ -26,7 +35,7 @@ from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import MOST_ROWS
-from labeldp_trainer.one_release.make import Rows, drawn, planned
+from labeldp_trainer.one_release.make import Rows, drawn, expected_share, planned
 from labeldp_trainer.one_release.release import FILE, Release
 
 
@@ -44,9 +53,12 @@ class OneReleaseBuilder:
     def build(self, setting: Setting) -> Solved:
         """Draw the release, or take the one that is given or stored. Raises InputError."""
         method = self._method
+        train, release = setting.dataset.train, setting.release
+        if release is None:  # as early as can be: what follows takes time
+            label, classes = self.columns[0], setting.loss.task.classes
+            require_declared(train.columns[label], classes, train.source, label)
         setting = limited_to_users(setting)
         rows = public_rows(setting)
-        release = setting.release
         if release is None:
             plan = self._planned(rows, setting.loss.task.classes)
             release = drawn(plan, rows, setting.dataset.train.columns[self.columns[0]], method)
@@ -70,17 +82,19 @@ class OneReleaseBuilder:
             solve=solve,
             statement=self._statement(setting, release),
             files={FILE: release.to_bytes()},
+            notes=_notes(setting, release, rows),
         )
 
     def _planned(self, rows: Rows, classes: tuple[int | str, ...] | None) -> Release:
         try:
-            return planned(rows, self._method, classes)
+            return planned(rows, self._method, classes, self.columns[0])
         except ValueError as error:
             raise self._loaded.error(("method", "epsilon"), str(error)) from None
 
     def _require_fit(self, release: Release, rows: Rows, setting: Setting) -> None:
         """What the statement promises of a release must hold of it. Raises RunFolderError."""
-        for check in checks(release, rows, self._method, setting.loss.task.classes):
+        classes, label = setting.loss.task.classes, self.columns[0]
+        for check in checks(release, rows, self._method, classes, label):
             if not check.ok:
                 raise RunFolderError(
                     f"{self._loaded.source}: the release does not fit: expected that {check.words}"
@@ -90,6 +104,7 @@ class OneReleaseBuilder:
         method = self._method
         most = method.max_examples_per_user
         tests = () if setting.dataset.test is None else (TEST_LABELS,)
+        moves = "a label moves" if most is None else "all labels of a user together move"
         what = "class" if release.classes is not None else "label"
         d, k = release.statistic.shape
         return Statement(
@@ -99,7 +114,7 @@ class OneReleaseBuilder:
             mechanism=(
                 f"the sum of {release.rows:,} public integer rows of {d:,} columns, each times the "
                 f"{what} of its row, got discrete Gaussian noise of scale {release.sigma:,}, once; "
-                f"a label moves it by at most √{release.squared_sensitivity:,} (Theorem 13)"
+                f"{moves} it by at most √{release.squared_sensitivity:,} (Theorem 13)"
             ),
             details={
                 "sigma": release.sigma,
@@ -113,9 +128,28 @@ class OneReleaseBuilder:
                 "max_examples_per_user": most,
             },
             released=(f"{FILE} and all that is computed from it and from features: every fit",),
+            secret=("the true labels",),
             not_covered=tests,
+            remarks=(
+                *((SEVERAL_LABELS,) if most is None else ()),
+                another_run(
+                    spent(method.epsilon, method.delta),
+                    doing="draws another release and ",
+                    free=f"; --from-release {FILE} fits this one again and costs nothing",
+                ),
+            ),
             adjacency=ADJACENCY if most is None else user_adjacency(most),
         )
+
+
+def _notes(setting: Setting, release: Release, rows: Rows) -> tuple[str, ...]:
+    """Without a test set, what features, ε and δ say of the model before any label does."""
+    if setting.dataset.test is not None or expected_share(release, rows) < 1:
+        return ()
+    return (
+        f"the model is expected to be no better than a constant: {release.rows:,} rows are too few "
+        f"for the noise of ε = {written(float(release.epsilon))}; add a test set to see",
+    )
 
 
 def public_rows(setting: Setting) -> Rows:

@@ -11,12 +11,20 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, Pate
+from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
 from labeldp_trainer.methods.method import Setting, Solved
 from labeldp_trainer.methods.one_release import public_rows
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement
+from labeldp_trainer.methods.statement import (
+    ADJACENCY,
+    SEVERAL_LABELS,
+    TEST_LABELS,
+    Statement,
+    another_run,
+    spent,
+)
 from labeldp_trainer.methods.users import limited_to_users, needed_columns, user_adjacency
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.design import CLASSES
@@ -47,6 +55,9 @@ class PateBuilder:
         """Let the teachers vote, or take the votes that are stored. Raises InputError."""
         method, classes = self._method, setting.loss.task.classes
         assert classes is not None
+        if setting.stored is None:
+            train, label = setting.dataset.train, self.columns[0]
+            require_declared(train.columns[label], classes, train.source, label)
         setting = limited_to_users(setting)
         rows = public_rows(setting)
         sizes = self._sizes(rows, len(classes))
@@ -156,10 +167,13 @@ class PateBuilder:
                 "the noisy votes (kept.npz) and all that is computed from them and from features: "
                 "every fit",
             ),
+            secret=("the true labels",),
             not_covered=() if setting.dataset.test is None else (TEST_LABELS,),
             remarks=(
-                "Starting another run lets teachers vote again and spends (ε, δ) again; resuming "
-                "this one does not.",
+                *((SEVERAL_LABELS,) if most is None else ()),
+                another_run(
+                    spent(method.epsilon, method.delta), doing="lets teachers vote again and "
+                ),
             ),
             adjacency=ADJACENCY if most is None else user_adjacency(most),
         )

@@ -15,6 +15,19 @@ _COLUMNS = 100
 _INDENT, _ITEM = "  ", "- "
 TEST_LABELS = "metrics on the test set, which are computed from its true labels"
 
+SEVERAL_LABELS = "A person with several labels pays for each of them."
+"""A remark where no user column is given."""
+
+
+def another_run(spent: str, *, doing: str = "", free: str = "") -> str:
+    """The remark that a promise is one run's; ``free`` goes on with what spends nothing."""
+    return f"Starting another run {doing}spends {spent} again; resuming this one does not{free}."
+
+
+def spent(epsilon: float, delta: float) -> str:
+    """Both with all their digits."""
+    return f"(ε = {written(epsilon)}, δ = {written(delta)})"
+
 
 def written(number: float) -> str:
     """ε or δ with all its digits: a rounded one may promise more than is kept."""

@@ -26,6 +26,7 @@ def checks(
     rows: Rows,
     method: OneRelease,
     classes: tuple[int | str, ...] | None,
+    label: str,
 ) -> Iterator[Check]:
     """Everything that the promise of a release rests on, one after the other.
 
@@ -39,6 +40,8 @@ def checks(
         release.classes == classes and (release.label_range == ends or classes is not None),
         "classes or range of the labels are those of the config",
     )
+    if release.label is not None:  # files of earlier versions do not say
+        yield Check(release.label == label, f"the label column is that of the config, {label!r}")
     yield Check(
         release.users == rows.users,
         "each label is protected on its own, as in the config"

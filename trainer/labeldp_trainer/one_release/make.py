@@ -11,7 +11,8 @@ from jaxtyping import Float32, Float64, Int64
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.delta import least_sigma
 from labeldp_trainer.discrete_gaussian.draw import noisy, with_float
-from labeldp_trainer.one_release.design import CLASSES, NUMBERS, design
+from labeldp_trainer.linear.evidence import with_constant
+from labeldp_trainer.one_release.design import CLASSES, NUMBERS, design, prior_variances
 from labeldp_trainer.one_release.lattice import (
     STEPS,
     UNIT,
@@ -53,10 +54,15 @@ class Rows:
         return shares
 
 
-def planned(rows: Rows, method: OneRelease, classes: tuple[int | str, ...] | None) -> Release:
+def planned(
+    rows: Rows,
+    method: OneRelease,
+    classes: tuple[int | str, ...] | None,
+    label: str | None = None,
+) -> Release:
     """The release without a statistic: weights, noise and proof, from features alone.
 
-    Raises ValueError if no noise that is resolved is large enough.
+    ``label`` names the column. Raises ValueError if no noise that is resolved is large enough.
     """
     n, p = rows.vectors.shape
     width = 1 if classes is None else len(classes)
@@ -91,6 +97,7 @@ def planned(rows: Rows, method: OneRelease, classes: tuple[int | str, ...] | Non
         rows_sha256=exactly.sha256,
         expected=found.expected / units**2,
         gap=found.gap,
+        label=label,
     )
     if planned_release.proved_delta() > delta:
         raise AssertionError("the noise does not give the δ that it was chosen for")
@@ -111,6 +118,23 @@ def drawn(plan: Release, rows: Rows, labels: Any, method: OneRelease) -> Release
         steps = label_steps(labels, low, high, method.default)
         total = number_sums(weights, rows.vectors, steps, shares)
     return dataclasses.replace(plan, statistic=noisy(total, plan.sigma))
+
+
+def expected_share(release: Release, rows: Rows) -> float:
+    """The expected squared error of a fit, over that of a constant, less what no fit explains.
+
+    From features, ε and δ alone, for labels that fill their range or are spread over the classes:
+    from 1 on the fit is expected to be no better than a constant. Columns that are not used are
+    errors as large as their prior variances.
+    """
+    numbers = release.classes is None
+    prior = prior_variances(
+        with_constant(rows.spectrum, rows.vectors.shape[1]),
+        target_variance(release.classes),
+        (NUMBERS if numbers else CLASSES).power,
+    )
+    unused = prior.sum() - prior[release.weights.columns].sum()
+    return float((release.expected + unused) / prior[1:].sum())
 
 
 def target_variance(classes: tuple[int | str, ...] | None) -> float:

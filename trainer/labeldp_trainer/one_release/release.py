@@ -62,6 +62,7 @@ class Release:
         rows_sha256: of the integer rows.
         expected: expected squared error of the coefficients, before any label was seen.
         gap: by how much at most another shape of the noise would be better.
+        label: the column that it is of; None in files of earlier versions.
     """
 
     statistic: Int64[np.ndarray, "d k"]
@@ -78,6 +79,7 @@ class Release:
     rows_sha256: str
     expected: float
     gap: float
+    label: str | None = None
 
     @property
     def squared_sensitivity(self) -> int:
@@ -112,6 +114,8 @@ class Release:
             "expected_error": self.expected,
             "gap": self.gap,
         }
+        if self.label is not None:
+            facts["label"] = self.label
         text = json.dumps(facts, ensure_ascii=False, allow_nan=False).encode()
         file = io.BytesIO()
         np.savez(
@@ -189,7 +193,8 @@ def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
         _require(0 < Fraction(facts[name]) < {"epsilon": 100, "delta": 1}[name])
     for name in ("vectors_sha256", "rows_sha256"):
         _require(type(facts[name]) is str)
-    users = facts["users"]
+    users, label = facts["users"], facts.get("label")
+    _require(label is None or type(label) is str)
     _require(users is None or (isinstance(users, dict) and type(users["sha256"]) is str))
     found = Release(
         statistic=statistic,
@@ -206,6 +211,7 @@ def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
         rows_sha256=facts["rows_sha256"],
         expected=float(facts["expected_error"]),
         gap=float(facts["gap"]),
+        label=label,
     )
     _require(facts["squared_sensitivity"] == found.squared_sensitivity)
     return found

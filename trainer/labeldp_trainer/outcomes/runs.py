@@ -17,13 +17,13 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.errors import InputError
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import read_json
+from labeldp_trainer.run.metrics import REPORTED
 from labeldp_trainer.run.stored import stored_config
 
 FORMAT_VERSION = "1.0"
 NONE = "–"
 _SIGNS = ("run.json", "privacy.json", "result.json", "params.npz")
 _MOST_METRICS = 1 << 26  # bytes of metrics.jsonl that are looked at
-_METRIC = {"cross_entropy": "accuracy", "squared": "mse", "absolute": "mae", "poisson": "loss"}
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _of_config(path: Path, loaded: LoadedConfig) -> Run:
         model=None if model is None else model.kind,
         label=config.data.label,
         loss=config.loss,
-        metric=_METRIC.get(config.loss, "loss"),
+        metric=REPORTED.get(config.loss, "loss"),
     )
 
 

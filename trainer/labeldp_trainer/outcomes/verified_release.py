@@ -55,7 +55,8 @@ def verify_release(
             again = reproduced(loaded, features, representation, steps)
         found.append(_check_published(again, np.asarray(dataset.train.features)))
     setting = limited_to_users(_setting(loaded, dataset, loss, spectrum))
-    found += checks(release, public_rows(setting), method, loss.task.classes)
+    rows, label = public_rows(setting), loaded.config.data.label
+    found += checks(release, rows, method, loss.task.classes, label)
     return found
 
 

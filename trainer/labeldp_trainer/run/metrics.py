@@ -12,6 +12,8 @@ from typing import Any
 from labeldp_trainer.run.folder import write_bytes
 
 Line = dict[str, Any]
+REPORTED = {"cross_entropy": "accuracy", "squared": "mse", "absolute": "mae", "poisson": "loss"}
+"""The metric that runs of a loss are compared by."""
 _CURVES = ("batch_loss", "training_loss", "test_loss")
 
 

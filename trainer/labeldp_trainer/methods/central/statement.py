@@ -6,7 +6,14 @@ from typing import Any
 
 from labeldp_trainer.dp_gradient.accounting import Plan
 from labeldp_trainer.dp_gradient.step_config import StepConfig
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
+from labeldp_trainer.methods.statement import (
+    ADJACENCY,
+    SEVERAL_LABELS,
+    TEST_LABELS,
+    Statement,
+    another_run,
+    spent,
+)
 from labeldp_trainer.methods.users import user_adjacency
 
 LIMITS = (
@@ -74,9 +81,11 @@ def central_statement(
         secret=tuple(secret),
         not_covered=(TEST_LABELS,) if has_test else (),
         remarks=(
-            f"Starting another run spends (ε = {written(epsilon)}, δ = {written(delta)}) again; "
-            "resuming this one does not: it repeats steps with the same batches and the same "
-            "noise.",
+            *((SEVERAL_LABELS,) if examples_per_user is None else ()),
+            another_run(
+                spent(epsilon, delta),
+                free=": it repeats steps with the same batches and the same noise",
+            ),
         ),
         adjacency=ADJACENCY if examples_per_user is None else user_adjacency(examples_per_user),
         limits=LIMITS,

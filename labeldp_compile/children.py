@@ -35,7 +35,8 @@ def uninterrupted() -> Iterator[None]:
 
     And they are made to the end: a child that was told half of what it is to do prints a traceback.
     Blocking ^C is not enough for that, since the system gives it to another thread, and Python
-    calls the handler in the main one. What comes in between is heard at the end.
+    calls the handler in the main one. What comes in between is heard at the end, so nothing may
+    wait: give a child little at its start, which a pipe holds, and send it the rest.
     """
     if sys.platform == "win32":
         yield

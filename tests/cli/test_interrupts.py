@@ -126,6 +126,8 @@ def and_signalled(make):
     def made(*arguments):
         child = make(*arguments)
         if child and part in str(arguments):
+            if number == signal.SIGTERM and part == "spawn_main":
+                os.kill(child, signal.SIGKILL)  # as where all of them get it
             thread = threading.Thread(target=hear)
             thread.start()
             thread.join()
@@ -150,7 +152,7 @@ def test_while_a_process_is_started_it_says_nothing(name, part, number, place):
     arguments = {"audit": ("audit", "a.onnx"), "jobs": jobs}[name]
     before = set(place.rglob("*"))
     line = [sys.executable, "-c", STARTING, number, part, *arguments]
-    done = subprocess.run(line, cwd=place, capture_output=True, text=True, check=False)
+    done = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=120, check=False)
     if number == "SIGINT":
         require_interrupted(done, name)
     else:

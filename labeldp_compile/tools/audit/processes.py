@@ -56,21 +56,25 @@ def _started(
 ) -> Iterator[tuple[Any, Connection]]:
     """A process that ends with this block, at the latest, and where it answers."""
     context: Any = multiprocessing.get_context(method)
-    receiving, sending = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(target, draw, labels, sending), daemon=True)
+    ours, theirs = context.Pipe()
+    inherited = None if draw is None else (draw, labels)
+    child = context.Process(target=_answer, args=(inherited, theirs), daemon=True)
     try:
         with warnings.catch_warnings():
             # Python warns of forks beside threads: whether that goes well is what is tried here.
             warnings.simplefilter("ignore", DeprecationWarning)
             with uninterrupted():
                 child.start()
-        sending.close()
-        yield child, receiving
+        theirs.close()
+        if inherited is None:
+            with contextlib.suppress(OSError):  # it has ended already: there is no answer
+                ours.send((target, labels))
+        yield child, ours
     finally:
         if child.pid is not None:
             child.kill()
             child.join()
-        receiving.close()
+        ours.close()
 
 
 def _answer_of(child: Any, receiving: Connection) -> NDArray[Any]:
@@ -89,13 +93,17 @@ def _answer_of(child: Any, receiving: Connection) -> NDArray[Any]:
     return np.asarray(answer)
 
 
-def _answer(target: Target, draw: Draw | None, labels: NDArray[Any], sending: Connection) -> None:
-    """In the child."""
+def _answer(inherited: tuple[Draw, NDArray[Any]] | None, connection: Connection) -> None:
+    """In the child, which reads what it is to do, unless it is a fork."""
     heeding_kills()
     try:
-        answer: Any = (draw or target.open())(labels)
+        if inherited is None:
+            target, labels = connection.recv()
+            inherited = target.open(), labels
+        draw, labels = inherited
+        answer: Any = draw(labels)
     except Exception as error:
         answer = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    with contextlib.suppress(BrokenPipeError):  # nobody hears it
-        sending.send(answer)
-    sending.close()
+    with contextlib.suppress(OSError):  # nobody hears it
+        connection.send(answer)
+    connection.close()

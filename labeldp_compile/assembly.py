@@ -22,6 +22,7 @@ from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.prior import Prior
+from labeldp_compile.prior.kept import prior_held
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
@@ -88,13 +89,22 @@ class Artifact:
         That is NAME.onnx.sig of an Ed25519 key, NAME.onnx.sigstore.json of one on P-256.
 
         Returns the path of the first. Raises InputError if they exist already and ``overwrite`` is
-        false. A signature of the file that is replaced goes with it. At last the kept prior, which
-        is no longer needed, is removed.
+        false, or while a compile works with the kept prior. A signature of the file that is
+        replaced goes with it. At last the kept prior, which is no longer needed, is removed.
         """
+        if self.kept is None:
+            return self._write(directory, overwrite, key)
+        with prior_held(self.kept.parent, self.name):
+            return self.write_held(directory, overwrite=overwrite, key=key)
+
+    def write_held(
+        self, directory: Path, *, overwrite: bool = False, key: PrivateKey | None = None
+    ) -> Path:
+        """The same for who holds the kept prior already (``prior_held``)."""
         try:
             path = self._write(directory, overwrite, key)
         except InputError as error:
-            if self.kept is None:
+            if self.kept is None or not self.kept.exists():
                 raise
             raise InputError(f"{error}; {paid_for(self.kept)}") from error
         if self.kept is not None:

@@ -23,7 +23,7 @@ from labeldp_verify.forms.window import MAX_WORD_BITS
 from labeldp_compile import sizes
 from labeldp_compile.assembly import Artifact, problem_of, provenance_of, require_verified
 from labeldp_compile.certificate import TableProvenance, build_grouped_certificate
-from labeldp_compile.children import no_main
+from labeldp_compile.children import no_main, uninterrupted
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.problem import DualBound, Solved
 from labeldp_compile.prior.group_priors import GroupedPrior
@@ -252,11 +252,19 @@ def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[S
             # Forked children would share locks of threads that they do not have.
             context = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-                with no_main():
+                others = set(multiprocessing.active_children())
+                with no_main(), uninterrupted():
                     each = pool.map(work, tasks, chunksize=4)
-                for solved in each:
-                    yield solved
-                    done += 1
+                ours = set(multiprocessing.active_children()) - others
+                try:
+                    for solved in each:
+                        yield solved
+                        done += 1
+                except BaseException:
+                    # ^C is not for them, and the pool would wait for all that they have begun.
+                    for process in ours:
+                        process.kill()
+                    raise
         except (BrokenExecutor, OSError):
             pass  # a child was killed, or none could be started
     yield from map(work, tasks[done:])

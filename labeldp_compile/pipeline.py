@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
 from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming, says_nothing
@@ -22,16 +24,19 @@ from labeldp_compile.assembly import (
     require_writable,
 )
 from labeldp_compile.composition import require_accounting
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.grouped import assemble_groups, require_room
-from labeldp_compile.ledger import account_of
+from labeldp_compile.ledger import PriorAccount, account_of
 from labeldp_compile.prior import Keep, Prior, estimate_prior
 from labeldp_compile.prior.group_priors import GroupedPrior
-from labeldp_compile.prior.kept import kept_path
+from labeldp_compile.prior.kept import kept_path, prior_held
 from labeldp_compile.prior.obtain_groups import estimate_group_priors
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.spec.validity import for_training
+
+if TYPE_CHECKING:
+    from labeldp_compile.signing import PrivateKey
 
 MAX_REHEARSED_LABELS = 1024  # of the integers: more of them are computed alike
 MAX_REHEARSED_PLACES = 8  # of the integers in one column of many combinations
@@ -55,13 +60,74 @@ def compile_spec(
 
     With the ``directory`` that the artifact will be written to, it is checked before ε is spent,
     and without a ledger the noisy prior is kept there until ``Artifact.write`` is done: where
-    something fails in between, the next compile finds it and spends nothing.
+    something fails in between, the next compile finds it and spends nothing. While one compile
+    works there, another of the same name is refused before it spends anything.
 
     Raises InputError (SpecError, DataError, BudgetError) for whatever the user can mend.
     """
+    options = (test_seed, count_progress, solve_progress, say)
+    with _compiled(path, directory, overwrite, *options) as artifact:
+        return artifact
+
+
+def compile_to(
+    path: Path,
+    directory: Path,
+    *,
+    overwrite: bool = False,
+    key: PrivateKey | None = None,
+    test_seed: int | None = None,
+    count_progress: Callable[[int], None] = lambda rows: None,
+    solve_progress: Callable[[str], None] = lambda line: None,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[Artifact, Path]:
+    """``compile_spec`` and ``Artifact.write``, and no other compile of that name in between."""
+    options = (test_seed, count_progress, solve_progress, say)
+    with _compiled(path, directory, overwrite, *options) as artifact:
+        return artifact, artifact.write_held(directory, overwrite=overwrite, key=key)
+
+
+@contextmanager
+def _compiled(
+    path: Path,
+    directory: Path | None,
+    overwrite: bool,
+    test_seed: int | None,
+    count_progress: Callable[[int], None],
+    solve_progress: Callable[[str], None],
+    say: Callable[[str], None],
+) -> Iterator[Artifact]:
+    """The artifact; where a file keeps its prior, that is this compile's until the block ends."""
     spec, source = load_spec(path)
     if directory is not None:
         require_writable(directory, spec.name, overwrite=overwrite)
+    digest = hashlib.sha256(source).hexdigest()
+    account = account_of(spec, path.parent, digest, "compile", say)
+    solved = partial(_solved, spec, path.parent, digest, test_seed, count_progress, solve_progress)
+    if directory is None or account is not None or not isinstance(spec.prior, PrivatePrior):
+        yield solved(account, None, say)
+        return
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(prior_held(directory, spec.name))
+        except DataError as error:
+            raise DataError(f"{error}; nothing was spent") from None
+        require_writable(directory, spec.name, overwrite=overwrite)  # one may just have ended
+        yield solved(None, Keep(kept_path(directory, spec.name), say), say)
+
+
+def _solved(
+    spec: Spec,
+    folder: Path,
+    digest: str,
+    test_seed: int | None,
+    count_progress: Callable[[int], None],
+    solve_progress: Callable[[str], None],
+    account: PriorAccount | None,
+    keep: Keep | None,
+    say: Callable[[str], None],
+) -> Artifact:
+    """From a spec, whose paths are relative to ``folder``, to an artifact that has verified."""
 
     def before_spending(epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None) -> None:
         if isinstance(spec.prior, PrivatePrior):  # others have nothing to lose
@@ -70,11 +136,6 @@ def compile_spec(
     def before_tables(tables: int, rows: int) -> None:
         require_room(spec, tables, rows)
 
-    digest = hashlib.sha256(source).hexdigest()
-    account = account_of(spec, path.parent, digest, "compile", say)
-    keep = None
-    if directory is not None and account is None and isinstance(spec.prior, PrivatePrior):
-        keep = Keep(kept_path(directory, spec.name), say)
     options: dict[str, Any] = {
         "test_seed": test_seed,
         "progress": count_progress,
@@ -85,9 +146,9 @@ def compile_spec(
     }
     prior: Prior | GroupedPrior
     if spec.groups is None:
-        prior = estimate_prior(spec, path.parent, **options)
+        prior = estimate_prior(spec, folder, **options)
     else:
-        prior = estimate_group_priors(spec, path.parent, **options, before_tables=before_tables)
+        prior = estimate_group_priors(spec, folder, **options, before_tables=before_tables)
     where = keep.path if keep and keep.path.exists() and test_seed is None else None
     try:
         insecure = None if test_seed is None else INSECURE

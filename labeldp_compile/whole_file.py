@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -89,6 +91,27 @@ def folder_when_whole(
     """``labeldp_runtime.whole_file.folder_when_whole``, whose OSErrors are DataErrors."""
     with _as_data_errors(path), whole_file.folder_when_whole(path, most=most, found=found) as part:
         yield part
+
+
+@contextmanager
+def name_held_in(folder: Path, name: str) -> Iterator[None]:
+    """``labeldp_runtime.whole_file.name_held`` in a folder, whose OSErrors are DataErrors.
+
+    The folder is made, and goes again if it is empty at the end.
+    """
+    ancestors = (folder, *folder.absolute().parents)
+    made = list(itertools.takewhile(lambda path: not os.path.lexists(path), ancestors))
+    path = folder / name
+    try:
+        with contextlib.ExitStack() as stack:
+            with _as_data_errors(path):
+                folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(whole_file.name_held(path))
+            yield
+    finally:
+        with contextlib.suppress(OSError):  # something is in it
+            for empty in made:
+                empty.rmdir()
 
 
 @contextmanager

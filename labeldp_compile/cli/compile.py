@@ -26,7 +26,7 @@ from labeldp_compile.cli.output import (
 )
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
-from labeldp_compile.pipeline import compile_spec
+from labeldp_compile.pipeline import compile_to
 from labeldp_compile.tools.inspection import readable
 
 WIDE_GAP = 1e-4
@@ -81,16 +81,16 @@ def compile_command(
 
         private_key = read_private_key(key)
     with row_progress("counting labels", None, quiet=quiet) as progress:
-        artifact = compile_spec(
+        artifact, path = compile_to(
             spec,
-            directory=directory,
+            directory,
             overwrite=overwrite,
+            key=private_key,
             test_seed=test_seed,
             count_progress=progress,
             solve_progress=line_progress(quiet=quiet),
             say=lambda line: None if quiet else complain(line),
         )
-    path = artifact.write(directory, overwrite=overwrite, key=private_key)
     if not quiet:
         tell(*_summary(artifact))
     say(str(path))

@@ -10,14 +10,25 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import click
-from labeldp_verify.interrupts import EXIT_CODE
+from labeldp_verify.interrupts import EXIT_CODE, Interrupted, interruption
 from labeldp_verify.printable import one_line
 
 from labeldp_compile.cli.output import complain, tell
 from labeldp_compile.errors import InputError
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(128 + number)
+
+
+def _require_uninterrupted(error: Exception) -> None:
+    """Nothing is to be said of an error that a signal led to."""
+    if stopped := interruption(error):
+        raise stopped from None
 
 
 @contextmanager
@@ -45,10 +56,11 @@ def explained(command: click.Command) -> click.Command:
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+            signal.signal(signal.SIGTERM, _terminate)
         try:
             return run(*args, **kwargs)
         except InputError as error:
+            _require_uninterrupted(error)
             complain(str(error))
             tell(*getattr(error, "__notes__", ()))
             sys.exit(error.exit_code)
@@ -58,6 +70,7 @@ def explained(command: click.Command) -> click.Command:
             tell("", "labeldp: interrupted")
             sys.exit(EXIT_CODE)
         except OSError as error:
+            _require_uninterrupted(error)
             # Our own output cannot be written: its reader has gone, or the disk is full.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):

@@ -16,6 +16,7 @@ import math
 import os
 import re
 import stat
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +28,7 @@ from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger import Question
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram
 from labeldp_compile.tabular.parts import files_of
-from labeldp_compile.whole_file import replaced_when_whole
+from labeldp_compile.whole_file import name_held_in, replaced_when_whole
 
 FORMAT_VERSION = "1.0"
 MAX_BYTES = 64 * 1024 * 1024
@@ -170,6 +171,15 @@ _KEYS = {"format_version", "question_sha256", "epsilon", "data", "rows", "counts
 def kept_path(directory: Path, name: str) -> Path:
     """Where a compile of the spec ``name`` into the directory keeps what it paid for."""
     return directory / f"{name}.prior.json"
+
+
+def prior_held(directory: Path, name: str) -> AbstractContextManager[None]:
+    """Nobody else pays for, keeps or removes that prior; DataError if somebody does so now.
+
+    Two compiles at a time would pay twice, and the file of one would go at the other's end.
+    """
+    # Another name than those that are written: one process writes them while it holds this one.
+    return name_held_in(directory, f"{name}.compile")
 
 
 def read_kept(path: Path) -> KeptPrior | None:

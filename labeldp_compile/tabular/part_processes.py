@@ -182,7 +182,7 @@ def _child(private: Private, folder: Path) -> Iterator[_Child]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     living, alive = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(private, folder, theirs, living), daemon=True)
+    process = context.Process(target=_work, args=(folder, theirs, living), daemon=True)
     try:
         try:
             with no_main(), uninterrupted():
@@ -192,6 +192,8 @@ def _child(private: Private, folder: Path) -> Iterator[_Child]:
         finally:
             theirs.close()
             living.close()
+        with contextlib.suppress(OSError):  # it has ended already, which reading from it says
+            ours.send(private)
         yield _Child(process, ours)
     finally:
         if process.pid is not None:
@@ -201,15 +203,17 @@ def _child(private: Private, folder: Path) -> Iterator[_Child]:
         alive.close()
 
 
-def _work(private: Private, folder: Path, connection: Connection, living: Connection) -> None:
+def _work(folder: Path, connection: Connection, living: Connection) -> None:
     """In the child: write what is asked for, until nothing is."""
     # A signal to all of them is for the first process, which ends the others.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(living,), daemon=True).start()
     use_small_pool()
     opened: Randomize | None = None
+    private: Private | None = None
     while True:
         try:
+            private = private or connection.recv()
             part: TableReader = connection.recv()
         except EOFError:
             return

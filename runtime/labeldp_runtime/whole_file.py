@@ -119,6 +119,29 @@ def folder_when_whole(
     sync_folder(path.parent)
 
 
+@contextmanager
+def name_held(path: Path) -> Iterator[None]:
+    """Keep others from a name, as ``replaced_when_whole`` does, and write nothing under it.
+
+    What a killed holder left is removed without a word: nothing is in it. Raises UnfinishedError
+    if another process holds the name or writes it, as above; OSError.
+    """
+    partial = partial_of(path)
+
+    def make() -> int:
+        return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | _LINK, 0o600)
+
+    handle = _claimed(partial, make, lambda partial: None)
+    try:
+        yield
+    finally:
+        try:
+            if _is(partial, handle):
+                partial.unlink()
+        finally:
+            os.close(handle)
+
+
 def sync_folder(path: Path) -> None:
     """Wait until the names in a folder are on the disk: a rename that is lost could lose labels."""
     handle = os.open(path, os.O_RDONLY)

@@ -64,6 +64,9 @@ def place(tmp_path_factory):
     (directory / "train.yaml").write_text("version: 1\n")
     labels = np.random.default_rng(0).poisson(2.0, ROWS)
     pq.write_table(pa.table({"y": labels}), directory / "t.parquet")
+    (directory / "parts").mkdir()
+    for part in "ab":
+        pq.write_table(pa.table({"y": labels}), directory / "parts" / f"{part}.parquet")
     return directory
 
 
@@ -110,6 +113,124 @@ def test_while_a_file_is_written_nothing_of_it_stays(name, moment, place):
     before = set(place.rglob("*"))
     require_interrupted(driven(name, place, moment, times=2), name)  # the impatient, too
     assert set(place.rglob("*")) - before <= {place / "out"}
+
+
+STARTING = """
+import os, runpy, signal, sys, threading
+from multiprocessing import util
+number, part = getattr(signal, sys.argv.pop(1)), sys.argv.pop(1)
+def hear():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    signal.raise_signal(number)
+def and_signalled(make):
+    def made(*arguments):
+        child = make(*arguments)
+        if child and part in str(arguments):
+            if number == signal.SIGTERM and part == "spawn_main":
+                os.kill(child, signal.SIGKILL)  # as where all of them get it
+            thread = threading.Thread(target=hear)
+            thread.start()
+            thread.join()
+        return child
+    return made
+util.spawnv_passfds = and_signalled(util.spawnv_passfds)
+if not part:
+    os.fork = and_signalled(os.fork)
+runpy.run_module("labeldp_compile.cli", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [(name, part) for name in ("audit", "jobs") for part in ("spawn_main", "resource_tracker")]
+    + [("audit", "")],  # a fork
+)
+def test_while_a_process_is_started_it_says_nothing(name, part, number, place):
+    """The child is there and has not been told all; another thread than the main one hears it."""
+    jobs = ("randomize", "a.onnx", "parts", "-o", "o", "--jobs", "2")
+    arguments = {"audit": ("audit", "a.onnx"), "jobs": jobs}[name]
+    before = set(place.rglob("*"))
+    line = [sys.executable, "-c", STARTING, number, part, *arguments]
+    done = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=120, check=False)
+    if number == "SIGINT":
+        require_interrupted(done, name)
+    else:
+        assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+    assert set(place.rglob("*")) == before
+
+
+AUDITED = """
+import os, signal
+def plainly(labels):
+    signal.raise_signal(signal.{number})
+    return labels
+def as_an_error(labels):
+    try:
+        signal.raise_signal(signal.{number})
+    except SystemExit as error:
+        raise ImportError("initialization failed")
+def as_no_error(labels):
+    try:
+        plainly(labels)
+    except SystemExit:
+        raise SystemExit(2) from None
+if os.environ.get("WHEN") == "import":
+    as_an_error([])
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("function", ["plainly", "as_an_error", "as_no_error", "import"])
+def test_while_a_function_of_others_runs(function, number, tmp_path):
+    (tmp_path / "audited.py").write_text(AUDITED.format(number=number))
+    called = f"audited:{'plainly' if function == 'import' else function}"
+    line = [sys.executable, "-m", "labeldp_compile.cli", "audit", "--callable", called]
+    line += ["--labels", "0..3", "--epsilon", "1"]
+    env = {**os.environ, "WHEN": function, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        line, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    if number == "SIGINT":
+        require_interrupted(done, "audit")
+    else:
+        assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+
+
+@pytest.mark.parametrize(
+    "after", ["sys.exit(2)", "raise ImportError('initialization failed')", "pass"]
+)
+def test_no_other_end_comes_before_it(after):
+    script = f"""
+import signal, sys
+from labeldp_verify.interrupts import run
+def command():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except SystemExit:
+        {after}
+run("labeldp", lambda: command)
+"""
+    line = [sys.executable, "-c", script]
+    require_interrupted(
+        subprocess.run(line, capture_output=True, text=True, check=False), "labeldp"
+    )
+
+
+def test_errors_of_others_are_told_as_before():
+    script = """
+from labeldp_verify.interrupts import run
+def command():
+    try:
+        raise KeyError("first")
+    except KeyError:
+        raise ValueError("second")
+run("labeldp", lambda: command)
+"""
+    line = [sys.executable, "-c", script]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.endswith("ValueError: second\n")
+    assert "KeyError: 'first'" in done.stderr
 
 
 def test_the_second_waits_for_the_clean_up_and_the_third_does_not():

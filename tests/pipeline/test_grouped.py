@@ -1,6 +1,7 @@
 """From priors by group to one file: what it costs, what it proves, what is refused."""
 
 import os
+import signal
 import subprocess
 import sys
 from fractions import Fraction
@@ -196,3 +197,36 @@ def test_processes_that_share_the_work_do_not_run_the_script_again(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "compiling\n700\n"
+
+
+INTERRUPTED = """
+import sys
+from labeldp_compile import grouped
+from labeldp_verify.interrupts import run
+from tests.pipeline.test_grouped import made
+from tests.tabular.part_recipes import HeldWhenRead
+
+grouped._ALONE_SECONDS, grouped._FIRST = -1, 1
+grouped._of = HeldWhenRead(sys.argv[1])
+run("labeldp", lambda: lambda: made("kind: rr_on_bins"))
+"""
+
+
+def test_processes_that_share_the_work_end_with_it_and_say_nothing(tmp_path):
+    """^C goes to all of them, as from a terminal."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    line = [sys.executable, "-c", INTERRUPTED, fifo]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        line, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True
+    ) as process:
+        reading = os.open(fifo, os.O_RDONLY)
+        assert os.read(reading, 1) == b"x"  # a child is there
+        os.killpg(process.pid, signal.SIGINT)
+        while os.read(reading, 1):  # until nobody is left who could write
+            pass
+        os.close(reading)
+        assert process.wait() == 130
+        assert (process.stdout.read(), process.stderr.read()) == ("", "\nlabeldp: interrupted\n")

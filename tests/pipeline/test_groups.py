@@ -194,6 +194,21 @@ def test_what_was_paid_for_is_found_again(place, draws, monkeypatch):
     assert check_file(place.artifact).ok
 
 
+def test_a_second_compile_at_the_same_time_pays_nothing(place, draws, monkeypatch):
+    solve, seconds = pipeline.assemble_groups, []
+
+    def assemble(*arguments, **options):
+        monkeypatch.setattr(pipeline, "assemble_groups", solve)
+        seconds.append(place.compile())
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(pipeline, "assemble_groups", assemble)
+    assert place.compile().exit_code == 0 and len(draws) == 2  # its two levels
+    assert seconds[0].exit_code == 2 and "another run is writing" in seconds[0].stderr
+    assert "nothing was spent" in seconds[0].stderr and "Traceback" not in seconds[0].stderr
+    assert {path.name for path in place.out.iterdir()} == {"weeks.onnx", "weeks.certificate.json"}
+
+
 def test_a_ledger_pays_once_for_all_groups(place, draws):
     names = "kind: private, data: rows.parquet, data_set: d, data_version: one"
     parts = {"privacy": SPLIT + ", ledger: l.db", "prior": names}

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from labeldp_runtime.whole_file import partial_of
 from labeldp_verify.report import Check, Report
 
 from labeldp_compile import assembly, pipeline
 from labeldp_compile.cli import main
-from labeldp_compile.errors import DataError
+from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger import read_entries, sqlite_store
 from labeldp_compile.prior import kept, obtain
 
@@ -195,8 +196,9 @@ def test_a_killed_compile_leaves_the_prior_to_the_next(place, draws):
     command = [sys.executable, "-c", KILLED, place.folder / "spec.yaml", "-o", place.out]
     killed = subprocess.run(command, check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL
+    held = partial_of(place.out / "visits.compile")
     if not place.with_ledger:
-        assert place.files() == ["visits.prior.json"]
+        assert place.files() == [held.name, "visits.prior.json"]  # the next removes it
         assert stat.S_IMODE(place.kept.stat().st_mode) == 0o600
     assert place.compile().exit_code == 0 and draws == []
     assert place.files() == ARTIFACT
@@ -210,7 +212,7 @@ def test_a_draw_that_cannot_be_kept_is_thrown_away(unledgered, draws, monkeypatc
         patch.setattr(os, "fsync", full)
         result = unledgered.compile()
     assert result.exit_code == 2 and "nothing was spent" in result.stderr
-    assert unledgered.files() == []
+    assert not unledgered.out.exists()
     assert unledgered.compile().exit_code == 0
 
 
@@ -233,6 +235,93 @@ def test_a_spend_without_a_prior_is_named(ledgered, monkeypatch):
     again = ledgered.compile()
     assert again.exit_code == 0 and told in again.stderr and ledgered.spends() == 2
     assert told not in ledgered.plan().stdout
+
+
+def while_one_solves(monkeypatch, do):
+    """Something happens when the prior is paid for, before the first compile solves."""
+    solve = pipeline.assemble
+
+    def assemble(*arguments, **options):
+        monkeypatch.setattr(pipeline, "assemble", solve)
+        do()
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(pipeline, "assemble", assemble)
+
+
+@pytest.mark.parametrize("flags", [(), ("--overwrite",)])
+def test_a_second_compile_at_the_same_time_pays_nothing(unledgered, draws, monkeypatch, flags):
+    place, seconds = unledgered, []
+    line = [sys.executable, "-m", "labeldp_compile.cli", "compile", place.folder / "spec.yaml"]
+
+    def second():
+        before = place.files(), place.kept.read_bytes()
+        run = [*line, "-o", place.out, *flags]
+        seconds.append(subprocess.run(run, check=False, capture_output=True, text=True))
+        assert before == (place.files(), place.kept.read_bytes())
+
+    while_one_solves(monkeypatch, second)
+    assert place.compile(*flags).exit_code == 0 and len(draws) == 1
+    (done,) = seconds
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert "another run is writing" in done.stderr and "nothing was spent" in done.stderr
+    assert "stays spent" not in done.stderr
+    assert place.files() == ARTIFACT
+
+
+def test_another_name_in_the_folder_is_free(unledgered, draws, monkeypatch):
+    place = unledgered
+
+    def second():
+        text = (place.folder / "spec.yaml").read_text().replace("name: visits", "name: others")
+        (place.folder / "others.yaml").write_text(text)
+        assert place.run("compile", place.folder / "others.yaml", "-o", place.out).exit_code == 0
+
+    while_one_solves(monkeypatch, second)
+    assert place.compile().exit_code == 0 and len(draws) == 2
+    assert place.files() == ["others.certificate.json", "others.onnx", *ARTIFACT]
+
+
+def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws, monkeypatch):
+    held = pipeline.prior_held
+
+    def late(directory, name):
+        monkeypatch.setattr(pipeline, "prior_held", held)
+        assert unledgered.compile().exit_code == 0
+        return held(directory, name)
+
+    monkeypatch.setattr(pipeline, "prior_held", late)
+    second = unledgered.compile()
+    assert second.exit_code == 2 and "exists already" in second.stderr
+    assert len(draws) == 1 and unledgered.files() == ARTIFACT
+
+
+def test_a_folder_that_was_made_for_nothing_goes(unledgered, draws):
+    unledgered.out = unledgered.folder / "new" / "er" / "out"
+    unledgered.write_labels(["text"])
+    assert unledgered.compile().exit_code == 2 and draws == []
+    assert not (unledgered.folder / "new").exists()
+
+
+def test_artifacts_in_memory_tell_of_the_kept_prior_what_is_true(unledgered, draws, monkeypatch):
+    spec, out = unledgered.folder / "spec.yaml", unledgered.out
+    first = pipeline.compile_spec(spec, directory=out)
+    second = pipeline.compile_spec(spec, directory=out)  # nobody else works there now
+    assert len(draws) == 1 and first.model == second.model
+
+    def written_too_early():
+        with pytest.raises(DataError, match="another run is writing"):
+            first.write(out)
+
+    while_one_solves(monkeypatch, written_too_early)
+    pipeline.compile_spec(spec, directory=out)
+    assert unledgered.files() == ["visits.prior.json"]
+    first.write(out)
+    assert unledgered.files() == ARTIFACT
+    with pytest.raises(InputError, match="exists already") as found:
+        second.write(out)
+    assert "is kept in" not in str(found.value)
+    assert unledgered.files() == ARTIFACT and len(draws) == 1
 
 
 def stop_before_solving(place, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 from labeldp_runtime.whole_file import (
     UnfinishedError,
     folder_when_whole,
+    name_held,
     partial_of,
     replaced_when_whole,
 )
@@ -46,11 +47,14 @@ def left_by_a_kill(path, content=b"labels", kind="file"):
     """A writer that ends in the middle without a chance to tidy up."""
     code = (
         "import os, sys\nfrom pathlib import Path\n"
-        "from labeldp_runtime.whole_file import folder_when_whole, replaced_when_whole\n"
+        "from labeldp_runtime.whole_file import folder_when_whole, name_held, replaced_when_whole\n"
         "path, content = Path(sys.argv[1]), sys.argv[2].encode()\n"
         "if sys.argv[3] == 'file':\n"
         "    with replaced_when_whole(path) as file:\n"
         "        file.write(content); file.flush(); os.kill(os.getpid(), 9)\n"
+        "if sys.argv[3] == 'held':\n"
+        "    with name_held(path):\n"
+        "        os.kill(os.getpid(), 9)\n"
         "with folder_when_whole(path) as folder:\n"
         "    (folder / 'kept').write_bytes(content); os.kill(os.getpid(), 9)\n"
     )
@@ -115,6 +119,26 @@ def test_two_writers_do_not_meet(tmp_path):
         with pytest.raises(UnfinishedError), folder_when_whole(tmp_path / "f"):
             pytest.fail("the second writer began")
     assert (tmp_path / "f" / "kept").exists()
+
+
+def test_a_name_that_is_held(tmp_path, capsys):
+    path = tmp_path / "out"
+    with name_held(path):
+        assert mode(partial_of(path)) == 0o600
+        for other in (name_held, replaced_when_whole, folder_when_whole):
+            with pytest.raises(UnfinishedError, match="another run"), other(path):
+                pytest.fail("the second began")
+    with pytest.raises(ZeroDivisionError), name_held(path):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    partial = left_by_a_kill(path, b"", kind="held")
+    assert partial.exists()
+    with name_held(path):
+        assert partial.exists()
+    assert list(tmp_path.iterdir()) == [] and capsys.readouterr().err == ""
+    partial.symlink_to(tmp_path / "victim")
+    with pytest.raises(UnfinishedError, match="in the way"), name_held(path):
+        pytest.fail("a link is no lock")
 
 
 def test_many_at_once_one_at_a_time(tmp_path):

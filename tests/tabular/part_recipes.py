@@ -12,6 +12,19 @@ def hold(fifo):
     threading.Event().wait()
 
 
+class HeldWhenRead:
+    """Stays in the process that unpickles it, before that has begun with a task."""
+
+    def __init__(self, fifo):
+        self.fifo = fifo
+
+    def __reduce__(self):
+        return hold, (self.fifo,)
+
+    def __call__(self, *arguments):
+        raise AssertionError("in a process that did not unpickle it")
+
+
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 

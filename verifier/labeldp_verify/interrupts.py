@@ -21,12 +21,32 @@ _PATIENCE = 3  # this many ^C do not wait for the clean-up
 _AGAIN = 0.2  # seconds
 
 
+class Interrupted(SystemExit):
+    """The end that a signal asks for: no other error, nor another's exit, comes before it."""
+
+
+def interruption(error: BaseException | None) -> Interrupted | None:
+    """The one that an error was made of, or came in the way of; None if there was none.
+
+    Libraries that load, and functions of others, turn whatever is raised into errors of their own.
+    """
+    waiting, seen = [error], set[int]()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Interrupted):
+            return found
+        if found is not None and id(found) not in seen:
+            seen.add(id(found))
+            waiting += [found.__context__, found.__cause__]
+    return None
+
+
 class _Handler:
     """What ^C does depends on what there is to clean up."""
 
     def __init__(self, name: str) -> None:
         self._name, self._times = name, 0
-        self._raised: SystemExit | None = None
+        self._raised: Interrupted | None = None
         self.running = self.done = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -40,8 +60,13 @@ class _Handler:
             if not self.running or self._times == _PATIENCE:
                 os._exit(EXIT_CODE)
         if self._times and not self._is_cleaning_up():
-            self._raised = SystemExit(EXIT_CODE)
+            self._raised = Interrupted(EXIT_CODE)
             raise self._raised
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether ^C came, be it that nobody heard of the exception."""
+        return self._times > 0
 
     def end(self) -> None:
         """What is left is the interpreter's own end."""
@@ -98,12 +123,19 @@ def run(name: str, load: Callable[[], Callable[[], Any]]) -> None:
     try:
         handler.begin()
         command()
-    except SystemExit as answer:
+    except BaseException as error:
         handler.end()
-        _leave(answer.code)
+        stopped = Interrupted(EXIT_CODE) if handler.interrupted else interruption(error)
+        answer = stopped or error
+        if isinstance(answer, SystemExit):
+            _leave(answer.code)
+        if stopped:
+            raise stopped from None
         raise
-    finally:
-        handler.end()
+    handler.end()
+    if handler.interrupted:
+        _leave(EXIT_CODE)
+        sys.exit(EXIT_CODE)
     _leave(0)
 
 

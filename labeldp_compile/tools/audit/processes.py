@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import sys
 import warnings
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.children import uninterrupted
+from labeldp_compile.children import heeding_kills, uninterrupted
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit.target import Draw, Target
 
@@ -32,32 +34,47 @@ def drawn_in_children(
     kinds: list[tuple[str, str, Draw | None]] = [("started", "spawn", None)]
     if "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin":
         kinds.insert(0, ("forked", "fork", draw))
-    children = {
-        f"{word} process {number}": _start(method, target, inherited, labels)
-        for word, method, inherited in kinds
-        for number in range(1, CHILDREN + 1)
-    }
-    for name, child in children.items():
-        try:
-            results[name] = _answer_of(*child)
-        except (EOFError, TimeoutError, OSError, InputError) as error:
-            failures.append(f"{name}: {error or 'ended without an answer'}")
+    with contextlib.ExitStack() as stack:
+        children = {
+            f"{word} process {number}": stack.enter_context(
+                _started(method, target, inherited, labels)
+            )
+            for word, method, inherited in kinds
+            for number in range(1, CHILDREN + 1)
+        }
+        for name, child in children.items():
+            try:
+                results[name] = _answer_of(*child)
+            except (EOFError, TimeoutError, OSError, InputError) as error:
+                failures.append(f"{name}: {error or 'ended without an answer'}")
     return results, failures
 
 
-def _start(
+@contextlib.contextmanager
+def _started(
     method: str, target: Target, draw: Draw | None, labels: NDArray[Any]
-) -> tuple[Any, Connection]:
+) -> Iterator[tuple[Any, Connection]]:
+    """A process that ends with this block, at the latest, and where it answers."""
     context: Any = multiprocessing.get_context(method)
-    receiving, sending = context.Pipe(duplex=False)
-    child = context.Process(target=_answer, args=(target, draw, labels, sending), daemon=True)
-    with warnings.catch_warnings():
-        # Python warns of forks beside threads: whether that goes well is what is tried here.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        with uninterrupted():
-            child.start()
-    sending.close()
-    return child, receiving
+    ours, theirs = context.Pipe()
+    inherited = None if draw is None else (draw, labels)
+    child = context.Process(target=_answer, args=(inherited, theirs), daemon=True)
+    try:
+        with warnings.catch_warnings():
+            # Python warns of forks beside threads: whether that goes well is what is tried here.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            with uninterrupted():
+                child.start()
+        theirs.close()
+        if inherited is None:
+            with contextlib.suppress(OSError):  # it has ended already: there is no answer
+                ours.send((target, labels))
+        yield child, ours
+    finally:
+        if child.pid is not None:
+            child.kill()
+            child.join()
+        ours.close()
 
 
 def _answer_of(child: Any, receiving: Connection) -> NDArray[Any]:
@@ -76,11 +93,17 @@ def _answer_of(child: Any, receiving: Connection) -> NDArray[Any]:
     return np.asarray(answer)
 
 
-def _answer(target: Target, draw: Draw | None, labels: NDArray[Any], sending: Connection) -> None:
-    """In the child."""
+def _answer(inherited: tuple[Draw, NDArray[Any]] | None, connection: Connection) -> None:
+    """In the child, which reads what it is to do, unless it is a fork."""
+    heeding_kills()
     try:
-        answer: Any = (draw or target.open())(labels)
+        if inherited is None:
+            target, labels = connection.recv()
+            inherited = target.open(), labels
+        draw, labels = inherited
+        answer: Any = draw(labels)
     except Exception as error:
         answer = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    sending.send(answer)
-    sending.close()
+    with contextlib.suppress(OSError):  # nobody hears it
+        connection.send(answer)
+    connection.close()

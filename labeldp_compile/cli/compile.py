@@ -147,7 +147,7 @@ def _summary_of_groups(artifact: Artifact, decoded: DecodedGroups) -> list[str]:
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
         f"{groups.tables:,} tables by {columns}, for goal: {artifact.goal}",
         *group_table(decoded, _SHOWN_GROUPS),
-        *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
+        *(f"warning: {found.text}" for found in relevant(decoded.all_shortcomings, artifact.goal)),
         "privacy, and how near to the best possible, of all groups together:",
         *_proved(certificate),
     ]

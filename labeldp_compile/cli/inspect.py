@@ -129,7 +129,7 @@ def _all_groups(decoded: DecodedGroups) -> list[str]:
         f"ε of a label at most {certificate.privacy.epsilon_label_bound:.12g} in every group; "
         f"noisy label loss {certificate.utility.noisy_label_loss:.6g} "
         f"({certificate.utility.loss}), weighted with the rows",
-        *(f"warning: {found.text}" for found in decoded.shortcomings),
+        *(f"warning: {found.text}" for found in decoded.all_shortcomings),
         "",
         *group_table(decoded),
         "",

@@ -11,7 +11,7 @@ import click
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
 from labeldp_verify.certificate import Certificate
-from labeldp_verify.verified import DecodedGroups
+from labeldp_verify.verified import DecodedGroups, shortcomings_of
 
 from labeldp_compile.cli.group_options import group_column_option
 from labeldp_compile.cli.output import complain, row_progress, tell
@@ -184,7 +184,7 @@ def randomize_command(
                 raise
             raise InputError(f"{error}; what may stand on stdout is not the whole table") from None
     if not quiet:
-        tell(*(f"warning: {shortcoming.text}" for shortcoming in decoded.shortcomings))
+        tell(*(f"warning: {found.text}" for found in shortcomings_of(decoded)))
         tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
         if answers_with_sets(decoded):
             tell(

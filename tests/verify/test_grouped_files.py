@@ -97,13 +97,11 @@ def test_epsilon_is_the_largest_and_losses_are_weighted_with_the_sizes():
     assert [part.text for part in report.grouped.shortcomings] == [
         "group 1099511627776: every label becomes the same output: private labels say nothing"
     ]
-    assert report.to_json()["warnings"] == [
-        {
-            "kind": "one_output",
-            "text": report.grouped.shortcomings[0].text,
-            "for_training_only": False,
-        }
-    ]
+    assert report.to_json()["warnings"][0] == {
+        "kind": "one_output",
+        "text": report.grouped.shortcomings[0].text,
+        "for_training_only": False,
+    }
     assert report.grouped.table(1).usefulness.deviation is not None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from labeldp_verify.artifact import canonical_json
 from labeldp_verify.certificate import Certificate, FieldLists
 from labeldp_verify.printable import one_line
-from labeldp_verify.verified import Decoded, DecodedGroups
+from labeldp_verify.verified import Decoded, DecodedGroups, shortcomings_of
 
 REPORT_FORMAT_VERSION = "1.0"
 LIMITS = "limits"  # the name of the only check that is not about the file itself
@@ -100,7 +100,7 @@ class Report:
     def use_in_words(self) -> list[str]:
         """What the labels are good for, and warnings; nothing unless all checks hold."""
         if self.grouped is not None:
-            return [f"warning: {shortcoming.text}" for shortcoming in self.grouped.shortcomings]
+            return [f"warning: {found.text}" for found in self.grouped.all_shortcomings]
         if self.decoded is None:
             return []
         found = self.decoded
@@ -149,7 +149,9 @@ class Report:
             "proved": fields.proved if self.ok else [],
             "declared": fields.declared,
             "usefulness": None if found is None else found.usefulness.to_json(found.rows),
-            "warnings": None if holder is None else [asdict(part) for part in holder.shortcomings],
+            "warnings": None
+            if holder is None
+            else [asdict(part) for part in shortcomings_of(holder)],
         }
 
 

@@ -21,9 +21,12 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.printable import clipped, one_line
-from labeldp_verify.usefulness import Usefulness
 
 ONE_OUTPUT = "one_output"
+NEVER_AN_OUTPUT = "never_an_output"
+UNUSED_EPSILON = "unused_epsilon"
+TOLD_APART_FROM_NONE = "told_apart_from_none"
+NOT_ESTIMABLE = "not_estimable"
 _MUCH = Fraction(1, 2)  # of a declared ε that at least is used
 _NAMED, _COLUMNS = 3, 24
 
@@ -62,14 +65,14 @@ def says_nothing(randomizer: Randomizer, proved: Fraction) -> Shortcoming | None
 def find_shortcomings(
     domain: Domain,
     randomizer: Randomizer,
-    found: Usefulness,
+    estimable: bool | None,
     proved: Fraction,
     declared: Fraction,
 ) -> list[Shortcoming]:
     """What is wrong with a verified randomizer, the worst first.
 
     Args:
-        found: its figures.
+        estimable: whether weights exist that make its labels right on average; None if unknown.
         proved, declared: ε of a label.
     """
     nothing = says_nothing(randomizer, proved)
@@ -87,24 +90,24 @@ def find_shortcomings(
             names = ", ".join(shown)
             more = ", …" if len(missing) > _NAMED else ""
             count = f"{len(missing):,} of {domain.size:,} categories never come out"
-            lines.append(Shortcoming("never_an_output", f"{count}: {names}{more}"))
+            lines.append(Shortcoming(NEVER_AN_OUTPUT, f"{count}: {names}{more}"))
     if proved < _MUCH * declared:
         lines.append(
             Shortcoming(
-                "unused_epsilon",
+                UNUSED_EPSILON,
                 f"the integers give ε ≤ {float(proved):.4g} where {float(declared):.4g} is "
                 "declared: these labels are noisier than they had to be",
             )
         )
-    groups = _groups(randomizer)
+    groups = distinct_rows(randomizer)
     if groups < domain.size:
         text = f"{domain.size:,} labels fall in {groups:,} groups that no output tells apart"
-        lines.append(Shortcoming("told_apart_from_none", text, True))
-    if found.estimable is False:
+        lines.append(Shortcoming(TOLD_APART_FROM_NONE, text, True))
+    if estimable is False:
         what = "mean" if are_numbers(domain, randomizer) else "shares"
         lines.append(
             Shortcoming(
-                "not_estimable",
+                NOT_ESTIMABLE,
                 f"no useful weights make private labels right on average: the {what} of the true "
                 "ones cannot be estimated, and what is trained on them stays wrong",
                 True,
@@ -113,7 +116,7 @@ def find_shortcomings(
     return lines
 
 
-def _groups(randomizer: Randomizer) -> int:
+def distinct_rows(randomizer: Randomizer) -> int:
     """How many different rows the table has; equal offsets are equal rows."""
     rows: Iterable[Hashable]
     if isinstance(randomizer, AdditiveRandomizer):

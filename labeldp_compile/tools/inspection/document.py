@@ -74,7 +74,7 @@ def groups_json(decoded: DecodedGroups) -> dict[str, Any]:
         "columns": [column.name for column in decoded.randomizer.groups.columns],
         "epsilon_label_bound": certificate.privacy.epsilon_label_bound,
         "noisy_label_loss": certificate.utility.noisy_label_loss,
-        "warnings": [asdict(part) for part in decoded.shortcomings],
+        "warnings": [asdict(part) for part in decoded.all_shortcomings],
         "groups": [asdict(facts) for facts in overview(decoded)],
     }
 

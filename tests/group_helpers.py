@@ -58,8 +58,9 @@ def write_grouped(
     loss: Loss = "squared",
     grid: BucketGrid | None = None,
     sizes: Sequence[int] | None = None,
+    paid: Fraction = Fraction(0),
 ) -> bytes:
-    """An artifact from integers, with a certificate."""
+    """An artifact from integers, with a certificate that says ``paid`` was spent on the prior."""
     k = domain.size
     tables = [
         TableProvenance(
@@ -68,9 +69,7 @@ def write_grouped(
         )
         for i in range(randomizer.groups.tables)
     ]
-    provenance = Provenance(
-        "test", "made_up", "y", epsilon, Fraction(0), tables[-1].prior, "0" * 64, {}
-    )
+    provenance = Provenance("test", "made_up", "y", epsilon, paid, tables[-1].prior, "0" * 64, {})
     certificate = build_grouped_certificate(domain, randomizer, loss, provenance, tables)
     return write_model(domain, randomizer, certificate.to_json(), grid)
 

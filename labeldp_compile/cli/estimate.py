@@ -12,7 +12,15 @@ from labeldp_verify import Budget, VerificationError
 
 from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.group_options import group_column_option
-from labeldp_compile.cli.output import clipped, complain, row_progress, say, say_json, text_table
+from labeldp_compile.cli.output import (
+    clipped,
+    complain,
+    row_progress,
+    say,
+    say_json,
+    tell,
+    text_table,
+)
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.text_form import TextForm
@@ -105,6 +113,7 @@ def estimate_command(
         complain(f"{file}: does not verify: {error}")
         sys.exit(1)
     estimation, groups = found.estimation, found.groups
+    tell(*(f"warning: {line}" for line in found.warnings))
     title = (
         f"{table}, {', '.join(found.columns)}: {groups[0].rows:,} private labels of "
         f"{estimation.decoded.certificate.name}"

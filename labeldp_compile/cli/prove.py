@@ -86,6 +86,8 @@ def prove_command(
     proof = proof_of(decoded, grid=lookup_of(data, decoded))
     version = coq_version()
     if version is not None:
+        count = size_of(decoded)
+        tell(f"Coq {version} checks {count:,} integer{'s' * (count != 1)}: this takes some seconds")
         answer = run_coq(proof.text, len(proof.theorems))
         if not answer.accepted:
             complain(f"{file}: Coq {version} does not accept the proof: {answer.why}")

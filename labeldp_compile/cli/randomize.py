@@ -184,7 +184,7 @@ def randomize_command(
                 raise
             raise InputError(f"{error}; what may stand on stdout is not the whole table") from None
     if not quiet:
-        tell(*(f"warning: {shortcoming.text}" for shortcoming in decoded.shortcomings))
+        tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
         tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
         if answers_with_sets(decoded):
             tell(

@@ -40,6 +40,12 @@ from labeldp_compile.whole_file import (
 )
 @signature_options
 @click.option("--max-epsilon", metavar="E", help="Fail if a label may spend more (proved).")
+@click.option(
+    "--max-total-epsilon",
+    metavar="E",
+    help="Fail if a label that the prior was counted from, too, may spend more in total "
+    "(declared).",
+)
 @click.option("--name", help="Fail if FILE is of another name (declared).")
 @click.option("--min-outputs", type=int, metavar="M", help="Fail if outputs are fewer (proved).")
 @click.option("--max-bias", metavar="B", help="Fail if a label is off by more on average (proved).")
@@ -65,6 +71,7 @@ def verify_command(
     public_key: Path | None,
     signature: Path | None,
     max_epsilon: str | None,
+    max_total_epsilon: str | None,
     name: str | None,
     min_outputs: int | None,
     max_bias: str | None,
@@ -97,7 +104,7 @@ def verify_command(
         require_another_file(attest, [path for path in inputs if path is not None])
         require_output(attest, overwrite=overwrite)
     time = "" if attest is None else now()
-    limits = limits_of(max_epsilon, name, min_outputs, max_bias)
+    limits = limits_of(max_epsilon, name, min_outputs, max_bias, max_total_epsilon)
 
     def verify(file: Path) -> Report:
         signed = signed_of(file, public_key, signature)

@@ -84,21 +84,31 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
 def _of_tables(
     spec: Spec, budget: Budget, tables: int, layouts: tuple[Layout, Layout], listed: int
 ) -> Forecast:
-    """The same of so many tables, which share one lookup and are solved twice."""
+    """The same of so many tables, which share one lookup and are solved twice.
+
+    Groups that do not stand out share a table, and the prior decides which do: at least there is
+    one for all of them.
+    """
     mechanism, k = spec.named_mechanism, spec.domain.size
-    room = 8 * entries_of_table(spec, tables, budget.rows)
-    each = [min(part.bytes, room + 24 * k) + 16 * k + listed for part in layouts]
-    sizes = [_MODEL_BYTES["window"] + _names(spec) + tables * part for part in each]
-    proved = is_proved(spec, tables) and bool(mechanism.proof(spec.loss, k))
-    label = cost.seconds_a_label(spec.loss, spec.domain.kind, duals=proved, windows=True)
+    label = cost.seconds_a_label(
+        spec.loss,
+        spec.domain.kind,
+        duals=is_proved(spec, tables) and bool(mechanism.proof(spec.loss, k)),
+        windows=True,
+    )
     verify = tables * k * label
-    seconds = [
-        _START_SECONDS
-        + verify  # the file is verified before it is written
-        + 2 * tables * mechanism.seconds(k, spec.loss)
-        + _SECONDS_A_MEGABYTE * size / 1e6
-        for size in sizes
-    ]
+    sizes, seconds = [], []
+    for count, part in zip((1, tables), layouts, strict=True):
+        room = 8 * entries_of_table(spec, count, budget.rows)
+        each = min(part.bytes, room + 24 * k) + 16 * k + listed
+        size = _MODEL_BYTES["window"] + _names(spec) + count * each
+        sizes.append(size)
+        seconds.append(
+            _START_SECONDS
+            + count * k * label  # the file is verified before it is written
+            + 2 * count * mechanism.seconds(k, spec.loss)
+            + _SECONDS_A_MEGABYTE * size / 1e6
+        )
     return Forecast(
         mechanism.solver(),
         Range(layouts[0].outputs, layouts[1].outputs),

@@ -31,7 +31,7 @@ from labeldp_compile.tabular.formats import is_stream, require_format
 from labeldp_compile.tabular.group_columns import group_arrays
 from labeldp_compile.tabular.label_column import check_type, label_array, plain_numbers
 from labeldp_compile.tabular.parts import parts_of
-from labeldp_compile.tabular.provenance import require_artifact, require_true
+from labeldp_compile.tabular.provenance import read_note, require_artifact, require_true
 from labeldp_compile.tabular.text_stream import ReadTwiceError, WideTextError
 from labeldp_compile.text_form import PLAIN, TextForm, shown
 
@@ -127,6 +127,12 @@ class TableReader:
         for file in self.files:
             for column in self.label_columns:
                 require_artifact(file.path, file.metadata, column, sha256, artifact)
+
+    def noted_columns(self) -> list[str]:
+        """The columns of which a file says that they are private. Raises DataError."""
+        files = self.files
+        names = {name for file in files for name in read_note(file.path, file.metadata)}
+        return [name for name in files[0].schema.names if name in names]
 
     def parquet_metadata(self) -> pq.FileMetaData | None:
         """What a Parquet file says of its row groups; None of a CSV file. Raises DataError."""

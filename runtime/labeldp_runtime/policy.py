@@ -19,6 +19,8 @@ _NEEDS_LABELDP = (
     "in a clone of labeldp, pip install ./verifier; or pin the sha256 of a file that was verified"
 )
 
+Epsilon = float | str | Decimal | Fraction
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -36,6 +38,8 @@ class Policy:
         public_key: PEM file of the key that must have signed the file; needs the same extra. The
             signature lies beside the file: FILE.sig of an Ed25519 key, FILE.sigstore.json of one
             on P-256.
+        max_total_epsilon: the most that a label may spend that the prior was counted from, too.
+            What a prior cost is declared (``exact.epsilon_total``): no file proves it.
 
     >>> from pathlib import Path
     >>> from labeldp_compile import compile_spec  # another distribution
@@ -48,10 +52,11 @@ class Policy:
     labeldp_runtime.errors.PolicyError: ...compile it with a smaller ε
     """
 
-    max_epsilon: float | str | Decimal | Fraction | None = None
+    max_epsilon: Epsilon | None = None
     name: str | None = None
     sha256: str | None = None
     public_key: str | Path | None = None
+    max_total_epsilon: Epsilon | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for a condition that no file could meet."""
@@ -59,8 +64,10 @@ class Policy:
             len(self.sha256) != 64 or set(self.sha256.lower()) - set("0123456789abcdef")
         ):
             raise ValueError("sha256 is 64 hexadecimal digits")
-        if self.max_epsilon is not None and self._most() <= 0:
-            raise ValueError("max_epsilon must be greater than 0")
+        for limit in ("max_epsilon", "max_total_epsilon"):
+            value = getattr(self, limit)
+            if value is not None and _number(limit, value) <= 0:
+                raise ValueError(f"{limit} must be greater than 0")
 
     def check_file(self, data: bytes, source: str, path: Path | None = None) -> None:
         """Raise PolicyError unless the bytes have the digest, or verify, and are signed.
@@ -82,24 +89,35 @@ class Policy:
         try:
             name, exact = certificate["name"], cast(Mapping[str, str], certificate["exact"])
             bound = _rational(exact["epsilon_label_bound"])
+            asked = self.max_total_epsilon is not None
+            total = _rational(exact["epsilon_total"]) if asked else bound
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise PolicyError(f"{source}: its certificate lacks what the policy asks") from error
         if self.name is not None and name != self.name:
             raise PolicyError(
                 f"{source}: is the artifact {name!r}, not {self.name!r}: deploy the right file"
             )
-        if self.max_epsilon is not None and bound > self._most():
+        if self.max_epsilon is not None and bound > _number("max_epsilon", self.max_epsilon):
             raise PolicyError(
                 f"{source}: a label spends up to ε = {float(bound):.12g}, and the policy allows "
                 f"{self.max_epsilon}: compile it with a smaller ε"
             )
 
-    def _most(self) -> Fraction:
-        value = self.max_epsilon
-        try:
-            return Fraction(str(value) if isinstance(value, float) else value)  # type: ignore[arg-type]
-        except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"max_epsilon must be a number, not {value!r}") from error
+        most = self.max_total_epsilon
+        if most is not None and total > _number("max_total_epsilon", most):
+            raise PolicyError(
+                f"{source}: a label that its prior was counted from, too, spends ε = "
+                f"{float(total):.12g} in total, as is declared, and the policy allows {most}: "
+                "compile it with a smaller ε"
+            )
+
+
+def _number(limit: str, value: Epsilon) -> Fraction:
+    """A float means the decimal that it prints."""
+    try:
+        return Fraction(str(value) if isinstance(value, float) else value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"{limit} must be a number, not {value!r}") from error
 
 
 def _rational(text: str) -> Fraction:

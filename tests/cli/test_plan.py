@@ -195,6 +195,24 @@ def test_estimates_hold_for_the_compile_that_follows(place, mechanism):
         assert artifact.randomizer.outputs == estimated.outputs.most
 
 
+@pytest.mark.parametrize("stands_out", [False, True])
+def test_the_size_of_groups_is_a_range_that_holds_what_compile_makes(place, stands_out):
+    generator = np.random.default_rng(4)
+    group = np.arange(60_000) % 9
+    labels = generator.poisson(1.0 + np.where(stands_out, group, 3))
+    pq.write_table(pa.table({"visits": labels, "g": group}), place / "visits.parquet")
+    groups = "groups: {column: g, values: [0, 1, 2, 3, 4, 5, 6, 7, 8]}\nmechanism"
+    spec = spec_in(place, ("mechanism", groups))
+    estimated = plan_spec(spec).forecast.size
+    artifact = compile_spec(spec, test_seed=1)
+    assert len(artifact.certificate.groups.tables) == (10 if stands_out else 1)
+    assert estimated.least / 2 <= len(artifact.model) <= estimated.most * 2
+    assert estimated.most > 4 * estimated.least
+    words = labeldp("plan", spec).stdout.splitlines()
+    size = next(line for line in words if line.startswith("  size"))
+    assert " kB to " in size and "as the prior decides" in size
+
+
 def test_a_known_prior_makes_rr_with_prior_known(place):
     weights = [2 ** (9 - i) for i in range(10)]
     public = ("{kind: private, data: visits.parquet}", f"{{kind: public, weights: {weights}}}")

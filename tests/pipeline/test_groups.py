@@ -305,11 +305,11 @@ def test_labels_for_training_say_something_in_every_group(place):
         "epsilon": 0.1,
     }
     message = place.message(goal="training", **parts)
-    assert "group 'no': every label becomes the same output" in message
+    assert "groups 'no', other: every label becomes the same output" in message
     assert "goal: labels" in message
     place.write(**parts)
     result = place.compile()
-    assert result.exit_code == 0 and "warning: group 'no': every label" in result.stderr
+    assert result.exit_code == 0 and "warning: groups 'no', other: every label" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """labeldp prove: what it says and writes with Coq, with one that refuses, and without."""
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def test_without_coq_the_file_is_written_and_nothing_is_claimed(tmp_path, monkey
     done = prove(ARTIFACT, "-o", out)
     assert done.exit_code == 0 and out.is_file()
     assert "nothing was checked" in done.output and "coqc answer.v" in done.output
-    assert "machine-checked" not in done.output
+    assert "machine-checked" not in done.output and "some seconds" not in done.output
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,10 @@ def test_what_coq_does_not_accept_is_not_written(tmp_path, monkeypatch, script):
     out = tmp_path / "answer.v"
     done = prove(ARTIFACT, "-o", out)
     assert done.exit_code == 1 and "does not accept the proof" in done.output
+    assert done.stdout == ""
+    first = done.stderr.splitlines()[0]
+    said = r"Coq 8\.16\.1 checks \d+ integers: this takes some seconds"
+    assert re.fullmatch(said, first), first
     assert not out.exists() and "machine-checked" not in done.output
 
 

@@ -42,6 +42,8 @@ UP = Fraction(1, 10**12)
         Policy(max_epsilon="1.0"),
         Policy(max_epsilon=Decimal("1.0")),
         Policy(max_epsilon=BOUND),
+        Policy(max_total_epsilon=1),
+        Policy(max_epsilon=1, max_total_epsilon="1.0"),
         Policy(name="example"),
         Policy(sha256=DIGEST),
         Policy(sha256=DIGEST.upper()),
@@ -59,6 +61,8 @@ def test_policies_that_hold(tmp_path, policy):
     [
         (Policy(max_epsilon=BOUND - UP), "spends up to .* smaller ε"),
         (Policy(max_epsilon="0.5", sha256=DIGEST), "the policy allows 0.5"),
+        (Policy(max_total_epsilon=1 - UP), "in total, as is declared, and the policy allows"),
+        (Policy(max_epsilon=2, max_total_epsilon=0.5, sha256=DIGEST), "the policy allows 0.5"),
         (Policy(name="other"), "'example', not 'other'"),
         (Policy(name="Example", sha256=DIGEST), "deploy the right file"),
         (Policy(sha256="0" * 64), f"{DIGEST}, not 0000"),
@@ -120,6 +124,11 @@ def test_a_pinned_file_without_the_claims_is_refused():
     digest = hashlib.sha256(bare).hexdigest()
     with pytest.raises(PolicyError, match="lacks what the policy asks"):
         Randomizer(bare, require=Policy(max_epsilon=1, sha256=digest))
+    bare = rebuilt(MODEL, lambda c: c["exact"].pop("epsilon_total"))
+    digest = hashlib.sha256(bare).hexdigest()
+    Randomizer(bare, require=Policy(max_epsilon=1, sha256=digest))
+    with pytest.raises(PolicyError, match="lacks what the policy asks"):
+        Randomizer(bare, require=Policy(max_total_epsilon=1, sha256=digest))
 
 
 def test_without_the_verifier_only_a_digest_will_do(monkeypatch):
@@ -141,10 +150,12 @@ def test_without_the_verifier_only_a_digest_will_do(monkeypatch):
         {"max_epsilon": "one"},
         {"max_epsilon": float("nan")},
         {"max_epsilon": float("inf")},
+        {"max_total_epsilon": 0},
+        {"max_total_epsilon": "one"},
     ],
 )
 def test_policies_that_no_file_could_meet_are_refused(conditions):
-    with pytest.raises(ValueError, match=r"sha256|max_epsilon"):
+    with pytest.raises(ValueError, match=r"sha256|max_epsilon|max_total_epsilon"):
         Policy(**conditions)
 
 

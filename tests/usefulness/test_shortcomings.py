@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from labeldp_verify import check_bytes, check_file
 from labeldp_verify.forms import CategoricalDomain, TableRandomizer
+from labeldp_verify.shortcomings import relevant
 
 from labeldp_compile.cli import main
 from tests.helpers import INTEGER_SPEC, compile_text, write
@@ -176,8 +177,10 @@ def test_labels_that_say_hardly_more_than_a_constant():
     noisy = compile_text(ten.replace("epsilon: 1.0", "epsilon: 0.05"))
     decoded = check_bytes(noisy.model).require().decoded
     found = [one for one in decoded.shortcomings if one.kind == "like_a_constant"]
-    assert len(found) == 1 and "it says hardly anything" in found[0].text
-    assert not found[0].for_training_only
+    assert len(found) == 1 and "learns hardly more from them" in found[0].text
+    assert found[0].for_labels_only and found[0] in relevant(decoded.shortcomings, "labels")
+    assert found[0] not in relevant(decoded.shortcomings, "training")
+    assert found[0] in relevant(decoded.shortcomings, None)
     use = decoded.usefulness
     assert 0.95 * use.constant <= use.distance.mean <= use.constant * (1 + 1e-9)
     assert f"off by {use.distance.least:.3g} to " in " ".join(use.in_words(None))

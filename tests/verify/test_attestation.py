@@ -135,7 +135,7 @@ def test_what_was_demanded_is_the_policy(made, svr, tmp_path):
     result = labeldp(
         *("verify", made / "example.onnx", "--attest", out, "--spec", made / "spec.yaml"),
         *("--public-key", public, "--max-epsilon", "1.5", "--name", "example"),
-        *("--min-outputs", "2"),
+        *("--min-outputs", "2", "--max-total-epsilon", "3"),
     )
     assert result.exit_code == 0, result.output
     document = json.loads(out.read_text())
@@ -147,6 +147,7 @@ def test_what_was_demanded_is_the_policy(made, svr, tmp_path):
         "max_epsilon": "3/2",
         "name": "example",
         "min_outputs": "2",
+        "max_total_epsilon": "3",
         "spec": {"digest": {"sha256": spec}},
         "public_key": {"digest": {"sha256": key}},
     }

@@ -58,6 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--max-epsilon", metavar="E", help="fail if a label may spend more (proved)"
     )
+    parser.add_argument(
+        "--max-total-epsilon",
+        metavar="E",
+        help="fail if a label that the prior was counted from, too, may spend more in total "
+        "(declared)",
+    )
     parser.add_argument("--name", help="fail if the file is of another name (declared)")
     parser.add_argument(
         "--min-outputs", metavar="M", type=int, help="fail if there are fewer outputs (proved)"
@@ -83,7 +89,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _verify_all(options: argparse.Namespace) -> int:
     budget = DEFAULT_BUDGET if options.budget is None else Budget.parse(options.budget)
-    limits = limits_of(options.max_epsilon, options.name, options.min_outputs, options.max_bias)
+    limits = limits_of(
+        options.max_epsilon,
+        options.name,
+        options.min_outputs,
+        options.max_bias,
+        options.max_total_epsilon,
+    )
 
     def verify(file: Path) -> Report:
         signed = None
@@ -105,7 +117,11 @@ def _verify_all(options: argparse.Namespace) -> int:
 
 
 def limits_of(
-    max_epsilon: str | None, name: str | None, min_outputs: int | None, max_bias: str | None
+    max_epsilon: str | None,
+    name: str | None,
+    min_outputs: int | None,
+    max_bias: str | None,
+    max_total_epsilon: str | None = None,
 ) -> Limits | None:
     """The limits of a command line, None if there are none; InputError for a wrong number."""
     limits = Limits(
@@ -113,6 +129,7 @@ def limits_of(
         name,
         min_outputs,
         None if max_bias is None else number("--max-bias", max_bias),
+        None if max_total_epsilon is None else number("--max-total-epsilon", max_total_epsilon),
     )
     return limits if limits.any else None
 

@@ -19,12 +19,15 @@ class Limits:
         name: of the spec. A declared field: it tells artifacts apart and proves nothing.
         min_outputs: number of different outputs, proved.
         max_bias: of |E[output | label] − label|, proved; categories and sets have no bias and fail.
+        max_total_epsilon: of one randomization and the prior together, for a label in the prior's
+            table, too. A declared field: what a prior cost, no file can prove.
     """
 
     max_epsilon: Fraction | None = None
     name: str | None = None
     min_outputs: int | None = None
     max_bias: Fraction | None = None
+    max_total_epsilon: Fraction | None = None
 
     @property
     def any(self) -> bool:
@@ -39,6 +42,12 @@ class Limits:
             found.append(
                 f"the integers give ε ≤ {float(bound):.6g} a label, more than the "
                 f"{float(self.max_epsilon):g} allowed"
+            )
+        total = rational(exact.epsilon_total)
+        if self.max_total_epsilon is not None and total > self.max_total_epsilon:
+            found.append(
+                f"a label in the prior's table, too, pays ε = {float(total):.6g} in total, as is "
+                f"declared, more than the {float(self.max_total_epsilon):g} allowed"
             )
         if self.name is not None and certificate.name != self.name:
             found.append(f"its name is {short(certificate.name)}, not {short(self.name)}")

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.artifact import canonical_json
-from labeldp_verify.certificate import Certificate, FieldLists
+from labeldp_verify.certificate import Certificate, FieldLists, rational
 from labeldp_verify.printable import one_line
 from labeldp_verify.verified import Decoded, DecodedGroups
 
@@ -94,13 +94,13 @@ class Report:
         privacy = self.certificate.privacy
         return (
             f"{name}: verified. ε ≤ {up_to(privacy.epsilon_label_bound)} a label, declared "
-            f"{privacy.epsilon_label:.9g}; sha256 {self.sha256}"
+            f"{privacy.epsilon_label:.9g}{_of_the_prior(self.certificate)}; sha256 {self.sha256}"
         )
 
     def use_in_words(self) -> list[str]:
         """What the labels are good for, and warnings; nothing unless all checks hold."""
         if self.grouped is not None:
-            return [f"warning: {shortcoming.text}" for shortcoming in self.grouped.shortcomings]
+            return [f"warning: {found.text}" for found in self.grouped.shortcomings]
         if self.decoded is None:
             return []
         found = self.decoded
@@ -151,6 +151,16 @@ class Report:
             "usefulness": None if found is None else found.usefulness.to_json(found.rows),
             "warnings": None if holder is None else [asdict(part) for part in holder.shortcomings],
         }
+
+
+def _of_the_prior(certificate: Certificate) -> str:
+    """What a label pays besides, if it was in the table that the prior was counted from."""
+    exact = certificate.exact
+    prior, total = rational(exact.epsilon_prior), rational(exact.epsilon_total)
+    if not prior:
+        return ""
+    shown, together = (up_to(part).rstrip("0").rstrip(".") for part in (prior, total))
+    return f"; declared for a label in the prior's table, too: {shown}, together {together}"
 
 
 def up_to(bound: float | Fraction) -> str:

@@ -21,9 +21,13 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from labeldp_verify.printable import clipped, one_line
-from labeldp_verify.usefulness import Usefulness
 
 ONE_OUTPUT = "one_output"
+NEVER_AN_OUTPUT = "never_an_output"
+UNUSED_EPSILON = "unused_epsilon"
+LIKE_A_CONSTANT = "like_a_constant"
+TOLD_APART_FROM_NONE = "told_apart_from_none"
+NOT_ESTIMABLE = "not_estimable"
 _MUCH = Fraction(1, 2)  # of a declared ε that at least is used
 _HARDLY = 0.95  # of what a constant is off by
 _NAMED, _COLUMNS = 3, 24
@@ -38,16 +42,19 @@ class Shortcoming:
             ``told_apart_from_none`` or ``not_estimable``.
         text: in plain words, printable.
         for_training_only: whether someone who reads single labels need not mind.
+        for_labels_only: whether only someone who does need mind.
     """
 
     kind: str
     text: str
     for_training_only: bool = False
+    for_labels_only: bool = False
 
 
 def relevant(found: Iterable[Shortcoming], goal: str | None) -> list[Shortcoming]:
     """Those that matter for a goal, ``training`` or ``labels``; all, where none is known."""
-    return [one for one in found if goal != "labels" or not one.for_training_only]
+    spared = {"labels": "for_training_only", "training": "for_labels_only"}.get(goal or "")
+    return [one for one in found if spared is None or not getattr(one, spared)]
 
 
 def says_nothing(randomizer: Randomizer, proved: Fraction) -> Shortcoming | None:
@@ -63,15 +70,18 @@ def says_nothing(randomizer: Randomizer, proved: Fraction) -> Shortcoming | None
 def find_shortcomings(
     domain: Domain,
     randomizer: Randomizer,
-    found: Usefulness,
+    estimable: bool | None,
     proved: Fraction,
     declared: Fraction,
+    distances: tuple[float, float] | None = None,
 ) -> list[Shortcoming]:
     """What is wrong with a verified randomizer, the worst first.
 
     Args:
-        found: its figures.
+        estimable: whether weights exist that make its labels right on average; None if unknown.
         proved, declared: ε of a label.
+        distances: from the true label, of a private one and of the best constant (root mean
+            squares), where private labels are off on average.
     """
     nothing = says_nothing(randomizer, proved)
     if nothing is not None:
@@ -88,29 +98,29 @@ def find_shortcomings(
             names = ", ".join(shown)
             more = ", …" if len(missing) > _NAMED else ""
             count = f"{len(missing):,} of {domain.size:,} categories never come out"
-            lines.append(Shortcoming("never_an_output", f"{count}: {names}{more}"))
+            lines.append(Shortcoming(NEVER_AN_OUTPUT, f"{count}: {names}{more}"))
     if proved < _MUCH * declared:
         lines.append(
             Shortcoming(
-                "unused_epsilon",
+                UNUSED_EPSILON,
                 f"the integers give ε ≤ {float(proved):.4g} where {float(declared):.4g} is "
                 "declared: these labels are noisier than they had to be",
             )
         )
-    if not found.unbiased and found.distance is not None and found.constant is not None:
-        off, constant = found.distance.mean, found.constant
-        if constant and off >= _HARDLY * constant:
-            text = f"one private label is off by {off:.3g}, and a constant by {constant:.3g}"
-            lines.append(Shortcoming("like_a_constant", f"{text}: it says hardly anything"))
-    groups = _groups(randomizer)
+    if distances is not None and distances[1] and distances[0] >= _HARDLY * distances[1]:
+        off, constant = (f"{distance:.3g}" for distance in distances)
+        text = f"single labels are off by {off}, and a constant by {constant}"
+        text = f"{text}: whoever reads them one by one learns hardly more from them"
+        lines.append(Shortcoming(LIKE_A_CONSTANT, text, for_labels_only=True))
+    groups = distinct_rows(randomizer)
     if groups < domain.size:
         text = f"{domain.size:,} labels fall in {groups:,} groups that no output tells apart"
-        lines.append(Shortcoming("told_apart_from_none", text, True))
-    if found.estimable is False:
+        lines.append(Shortcoming(TOLD_APART_FROM_NONE, text, True))
+    if estimable is False:
         what = "mean" if are_numbers(domain, randomizer) else "shares"
         lines.append(
             Shortcoming(
-                "not_estimable",
+                NOT_ESTIMABLE,
                 f"no useful weights make private labels right on average: the {what} of the true "
                 "ones cannot be estimated, and what is trained on them stays wrong",
                 True,
@@ -119,7 +129,7 @@ def find_shortcomings(
     return lines
 
 
-def _groups(randomizer: Randomizer) -> int:
+def distinct_rows(randomizer: Randomizer) -> int:
     """How many different rows the table has; equal offsets are equal rows."""
     rows: Iterable[Hashable]
     if isinstance(randomizer, AdditiveRandomizer):

@@ -83,6 +83,13 @@ class Usefulness:
         variance = self.worst_variance if self.deviation is None else self.variance
         return None if variance is None else half_width(variance, rows)
 
+    @property
+    def distances(self) -> tuple[float, float] | None:
+        """From the true label, of a private one and of the best constant, where there is a bias."""
+        if self.unbiased or self.distance is None or self.constant is None:
+            return None
+        return self.distance.mean, self.constant
+
     def to_json(self, rows: int | None) -> dict[str, Any]:
         """The fields by their names, and ``errors``: ``[{rows, error}]`` for 1,000 rows and n."""
         facts = asdict(self)
@@ -160,8 +167,7 @@ def usefulness(
         largest_bias: max |E[output | y] − y|; None for categories.
         classes: whether labels that are numbers stand for classes, as under the 0-1 loss.
     """
-    total = sum(weights)
-    prior = np.array([weight / total for weight in weights])
+    prior = _prior(weights)
     belief = tuple((share, most_belief(float(ratio), share)) for share in SHARES)
     if classes or not are_numbers(domain, randomizer):
         return _of_categories(domain, randomizer, weights, prior, belief)
@@ -175,13 +181,10 @@ def _of_numbers(
     belief: tuple[tuple[float, float], ...],
     unbiased: bool,
 ) -> Usefulness:
-    labels, analysis = domain.exact_labels(), analyse(randomizer)
-    assert isinstance(labels, ExactNumbers)
-    y, variances = np.array(labels.floats()), np.array(analysis.variances().floats())
-    squares = variances + (np.array(analysis.means().floats()) - y) ** 2
+    labels = domain.exact_labels()
+    variances, squares, spread = _squares(domain, randomizer, prior)
     average = float(prior @ variances)
     variance, estimable = (average, True) if unbiased else _weighted_mean(randomizer, prior, labels)
-    spread = float(prior @ (y - prior @ y) ** 2)
     worth = None if variance is None or not spread else 1 + variance / spread
     return Usefulness(
         _roots(variances, prior),
@@ -195,6 +198,29 @@ def _of_numbers(
         distance=_roots(squares, prior),
         constant=math.sqrt(spread),
     )
+
+
+def distances(
+    domain: Domain, randomizer: Randomizer, weights: Sequence[int]
+) -> tuple[float, float]:
+    """``Usefulness.distances`` of a randomizer of numbers, alone; ``weights`` as there."""
+    prior = _prior(weights)
+    _, squares, spread = _squares(domain, randomizer, prior)
+    return math.sqrt(prior @ squares), math.sqrt(spread)
+
+
+def _prior(weights: Sequence[int]) -> Floats:
+    total = sum(weights)
+    return np.array([weight / total for weight in weights])
+
+
+def _squares(domain: Domain, randomizer: Randomizer, prior: Floats) -> tuple[Floats, Floats, float]:
+    """[k] variances and mean squared distances of private labels; the best constant's."""
+    labels, analysis = domain.exact_labels(), analyse(randomizer)
+    assert isinstance(labels, ExactNumbers)
+    y, variances = np.array(labels.floats()), np.array(analysis.variances().floats())
+    squares = variances + (np.array(analysis.means().floats()) - y) ** 2
+    return variances, squares, float(prior @ (y - prior @ y) ** 2)
 
 
 def _roots(squares: Floats, prior: Floats) -> Spread:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -12,11 +12,9 @@ from labeldp_verify.analysis.bounds import least_log_bound
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, are_numbers
-from labeldp_verify.printable import clipped, one_line
-from labeldp_verify.shortcomings import Shortcoming, find_shortcomings, says_nothing
+from labeldp_verify.group_shortcomings import group_shortcomings
+from labeldp_verify.shortcomings import Shortcoming, find_shortcomings
 from labeldp_verify.usefulness import Usefulness, usefulness
-
-_NAMED, _COLUMNS = 10, 40  # groups in warnings, and characters of their names
 
 
 def assess(
@@ -38,7 +36,9 @@ def assess(
         bias = float(analysis.biases(domain.exact_labels(), strays(domain)).largest())
     figures = usefulness(domain, randomizer, weights, ratio, bias, classes=classes)
     proved = least_log_bound(ratio)
-    return figures, find_shortcomings(domain, randomizer, figures, proved, declared)
+    return figures, find_shortcomings(
+        domain, randomizer, figures.estimable, proved, declared, figures.distances
+    )
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,10 @@ class Decoded:
         """What keeps its labels from being useful, the worst first."""
         exact = self.certificate.exact
         proved, declared = rational(exact.epsilon_label_bound), rational(exact.epsilon_label)
-        return find_shortcomings(self.domain, self.randomizer, self.usefulness, proved, declared)
+        use = self.usefulness
+        return find_shortcomings(
+            self.domain, self.randomizer, use.estimable, proved, declared, use.distances
+        )
 
     @property
     def rows(self) -> int | None:
@@ -96,18 +99,7 @@ class DecodedGroups:
 
     @cached_property
     def shortcomings(self) -> list[Shortcoming]:
-        """The groups whose labels all become alike."""
-        tables, groups = self.certificate.groups, self.randomizer.groups
+        """What keeps labels of some groups from being useful, the worst first."""
+        tables, declared = self.certificate.groups, self.certificate.exact.epsilon_label
         assert tables is not None
-        found = []
-        for i, (claims, window) in enumerate(
-            zip(tables.tables, self.randomizer.windows, strict=True)
-        ):
-            nothing = says_nothing(window, rational(claims.exact.epsilon_label_bound))
-            if nothing is not None:
-                name = clipped(one_line(groups.name(i)), _COLUMNS)
-                found.append(replace(nothing, text=f"group {name}: {nothing.text}"))
-        if len(found) > _NAMED:
-            more = f"{len(found):,} of {groups.tables:,} groups: their private labels say nothing"
-            return [replace(found[0], text=more), *found[:_NAMED]]
-        return found
+        return group_shortcomings(self.domain, self.randomizer, tables.tables, declared)

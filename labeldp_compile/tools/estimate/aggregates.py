@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import Domain, IntegerDomain
 from labeldp_verify.forms.joint import columns_of
+from labeldp_verify.printable import clipped
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.errors import InputError
@@ -26,6 +27,7 @@ from labeldp_compile.tools.estimate.private_counts import count_by_table, count_
 from labeldp_compile.tools.estimate.strata import AnyEstimation, GroupedEstimation, Stratified
 from labeldp_compile.tools.inspection import answers_with_sets, decode_any
 
+_NAMED, _COLUMNS = 3, 32  # private columns in a warning, and characters of their names
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
 
@@ -38,12 +40,14 @@ class Aggregates:
         target: whom the intervals are about.
         groups: all rows first, then each group by its name.
         estimation: the estimators of the artifact, and what it does not support.
+        warnings: why these may be no private labels of the artifact, in words.
     """
 
     columns: list[str]
     target: Target
     groups: list[GroupEstimates]
     estimation: AnyEstimation
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def refused(self) -> dict[str, str]:
@@ -114,7 +118,24 @@ def estimate_table(
     every = sum(group.rows for group in counts)
     with (_silent if by is None else progress)("estimating", every) as count:
         found = estimation(counts, target, count)
-    return Aggregates(columns, target, found, estimation)
+    warnings = _warnings(reader, columns, estimation.are_hardly_private(counts[0]))
+    return Aggregates(columns, target, found, estimation, warnings)
+
+
+def _warnings(reader: TableReader, columns: list[str], hardly_private: bool) -> list[str]:
+    """What makes it unlikely that the columns hold private labels, in one line if anything does."""
+    found, named = [], ", ".join(map(repr, columns))
+    if hardly_private:
+        found.append(
+            "these can hardly be private labels of this artifact, for what they say of the true "
+            f"ones is impossible, far beyond chance (is {named} the private column, with all rows?)"
+        )
+    noted = reader.noted_columns()
+    if noted and not set(columns) <= set(noted):
+        names = ", ".join(clipped(repr(name), _COLUMNS) for name in noted[:_NAMED])
+        more = ", …" if len(noted) > _NAMED else ""
+        found.append(f"the file notes {names}{more} as private, and not {named}")
+    return [f"{reader.path}: {'; '.join(found)}"] if found else []
 
 
 def _default(decoded: Decoded | DecodedGroups) -> list[str]:
@@ -146,4 +167,5 @@ def _of_tables(
     rows = sum(counted.rows for group in groups for counted in group.strata.values())
     with progress("estimating", rows) as count:
         found = estimation(groups, target, count)
-    return Aggregates(columns, target, found, estimation)
+    warnings = _warnings(reader, columns, estimation.are_hardly_private(groups[0]))
+    return Aggregates(columns, target, found, estimation, warnings)

@@ -13,6 +13,7 @@ from labeldp_verify.forms import CategoricalDomain, JointDomain
 from labeldp_verify.forms.domain import Category
 from numpy.typing import NDArray
 
+from labeldp_compile.tools.estimate.chance import log_chance
 from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.intervals import Estimates, Target
 from labeldp_compile.tools.estimate.inversion import Inverse, LabelClasses
@@ -61,6 +62,11 @@ class ColumnEstimation:
         mean = None if self.mean is None else self.mean(group, target, projected)
         of_column = project_to_simplex(self.shares.linear.estimate(group))
         return ColumnEstimates(self.name, self.labels, found, of_column, mean)
+
+    def log_chance(self, group: GroupCounts) -> float:
+        """log of a bound on the chance of estimates so far outside of what is possible."""
+        of_mean = 0.0 if self.mean is None else self.mean.log_chance(group)
+        return min(log_chance(self.shares.linear, group), of_mean)
 
 
 def column_estimations(

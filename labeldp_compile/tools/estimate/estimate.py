@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.tools.estimate.chance import HARDLY, log_chance
 from labeldp_compile.tools.estimate.columns import (
     ColumnEstimates,
     ColumnEstimation,
@@ -144,6 +146,18 @@ class Estimation:
         if self._cumulative is not None:
             cumulative = self._cumulative(group, target, projected)
         return Parts(mean, histogram, projected, cumulative)
+
+    def are_hardly_private(self, group: GroupCounts, of: int = 1) -> bool:
+        """Whether estimates are further outside of what is possible than chance explains.
+
+        It is asked of so many groups.
+        """
+        found = [column.log_chance(group) for column in self.columns]
+        if self._histogram is not None:
+            found.append(log_chance(self._histogram.linear, group))
+        if self._mean is not None:
+            found.append(self._mean.log_chance(group))
+        return min(found) + math.log(of * len(found)) < HARDLY
 
     def _of_group(self, group: GroupCounts, target: Target) -> GroupEstimates:
         parts, found = self.parts(group, target), None

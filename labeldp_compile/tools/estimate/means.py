@@ -10,6 +10,7 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Randomizer
 from numpy.typing import NDArray
 
+from labeldp_compile.tools.estimate.chance import log_chance, log_chance_of_mean
 from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.intervals import (
     Estimates,
@@ -32,6 +33,7 @@ Floats = NDArray[np.float64]
 _UNBIASED = 1e-9  # of the labels' range
 _SMALL_TABLE = 1_000_000  # probabilities, that are worth a least-squares problem
 _SMALLEST_SINGULAR = 1e-6
+_ROUNDED = 1e-6  # of the labels' range: far more than sums of float64 are off
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class LinearMean:
         value, n = self.linear.estimate(group), group.rows
         return score_estimates(value, self.linear.variance(group, target, projected), n, student(n))
 
+    def log_chance(self, group: GroupCounts) -> float:
+        """log of a bound on the chance of an estimate so far outside of the labels' range."""
+        return log_chance(self.linear, group)
+
 
 @dataclass(frozen=True)
 class UnbiasedMean:
@@ -56,12 +62,15 @@ class UnbiasedMean:
         weights: [m] estimates Var[output | y], or slightly more, from an output; or None: then the
             largest is taken.
         least, most: [1] of Var[output | y] over all y.
+        labels, outputs: the least and the largest of them.
     """
 
     values: Callable[[NDArray[np.int64]], Floats]
     weights: Floats | None
     least: Floats
     most: Floats
+    labels: tuple[float, float]
+    outputs: tuple[float, float]
 
     @classmethod
     def of(cls, decoded: Decoded, classes: LabelClasses) -> UnbiasedMean:
@@ -74,7 +83,15 @@ class UnbiasedMean:
             # What no weights reach is added as its largest value.
             weights = np.linalg.lstsq(table, variance, rcond=_SMALLEST_SINGULAR)[0]
             weights = weights + max(float((variance - table @ weights).max()), 0.0)
-        return cls(values, weights, variance.min(keepdims=True), variance.max(keepdims=True))
+        labels = [float(y) for y in (decoded.domain.labels()[0], decoded.domain.labels()[-1])]
+        return cls(
+            values,
+            weights,
+            variance.min(keepdims=True),
+            variance.max(keepdims=True),
+            (min(labels), max(labels)),
+            _ends(decoded.randomizer),
+        )
 
     def __call__(self, group: GroupCounts, target: Target, projected: Floats | None) -> Estimates:
         """The estimate [1] of one group."""
@@ -89,6 +106,14 @@ class UnbiasedMean:
             empirical = np.maximum(second * n / max(n - 1, 1), self.least)
             variance = Variance(empirical, slope, 1.0)
         return score_estimates(value, variance, n, student(n))
+
+    def log_chance(self, group: GroupCounts) -> float:
+        """log of a bound on the chance of an estimate so far outside of the labels' range."""
+        value = float(group.counts @ self.values(group.outputs) / group.rows)
+        (first, last), (low, high) = self.labels, self.outputs
+        beyond = max(first - value, value - last) - _ROUNDED * (last - first)
+        reach = max(last - low, high - first)
+        return log_chance_of_mean(beyond, float(self.most[0]), reach, group.rows)
 
     def _noise(self, group: GroupCounts) -> Floats:
         if self.weights is None:
@@ -133,3 +158,11 @@ def _values(randomizer: Randomizer) -> Callable[[NDArray[np.int64]], Floats]:
         return lambda outputs: (r.low + outputs).astype(np.float64) * r.unit + r.origin
     numbers = np.array([float(output) for output in randomizer.values])
     return lambda outputs: numbers[outputs]
+
+
+def _ends(randomizer: Randomizer) -> tuple[float, float]:
+    """The least and the largest output; those of noise that is added increase."""
+    m = randomizer.outputs
+    additive = isinstance(randomizer, AdditiveRandomizer)
+    values = _values(randomizer)(np.array([0, m - 1]) if additive else np.arange(m))
+    return float(values.min()), float(values.max())

@@ -101,6 +101,11 @@ class GroupedEstimation:
             progress(found[-1].rows)
         return found
 
+    def are_hardly_private(self, group: Stratified) -> bool:
+        """Whether some table's estimates are further outside of what is possible than by chance."""
+        parts = group.strata.items()
+        return any(self._parts[t].are_hardly_private(counts, len(parts)) for t, counts in parts)
+
     def _of(self, group: Stratified, target: Target) -> GroupEstimates:
         parts = [self._parts[t].parts(counts, target) for t, counts in group.strata.items()]
         rows = np.array([counts.rows for counts in group.strata.values()])

@@ -127,7 +127,7 @@ def _groups(findings: Findings) -> dict[str, Any]:
         "groups_left_out": len(facts) - 1 - len(shown),
         "whole_bound": Fraction(grouped.certificate.exact.epsilon_label_bound),
         "whole_loss": grouped.certificate.utility.noisy_label_loss,
-        "whole_shortcomings": grouped.shortcomings,
+        "whole_shortcomings": relevant(grouped.shortcomings, grouped.certificate.goal),
     }
 
 

@@ -1,0 +1,156 @@
+"""Columns that are no private labels of the artifact: said in one line, and never by chance."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_runtime import Randomizer
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis.probabilities import matrix
+from labeldp_verify.forms import GroupedWindows, Groups
+from scipy.stats import binom
+
+from labeldp_compile import estimate
+from labeldp_compile.cli import main
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.tools.estimate import Estimation, GroupCounts
+from labeldp_compile.tools.estimate.chance import HARDLY, log_chance, log_chance_of_mean
+from labeldp_compile.tools.estimate.means import LinearMean, UnbiasedMean
+from labeldp_compile.tools.estimate.strata import GroupedEstimation, Stratified
+from tests.group_helpers import write_grouped
+from tests.helpers import INTEGER_SPEC, compile_text
+
+RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
+WORDS = "can hardly be private labels of this artifact"
+
+
+def labeldp(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory):
+    path = tmp_path_factory.mktemp("response") / "x.onnx"
+    path.write_bytes(compile_text(RESPONSE).model)
+    return path
+
+
+def estimation(text):
+    return Estimation.of(check_bytes(compile_text(text).model).require().decoded)
+
+
+def outputs_of(counts):
+    counts = np.asarray(counts)
+    there = np.flatnonzero(counts)
+    return GroupCounts("all rows", there, counts[there])
+
+
+def true_labels(rows=5_000):
+    return np.minimum(np.random.default_rng(5).poisson(1.5, rows), 9)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_true_labels_are_named_and_private_ones_are_not(artifact, tmp_path, kind, as_json):
+    write = pa_csv.write_csv if kind == "csv" else pq.write_table
+    true, private = tmp_path / f"true.{kind}", tmp_path / f"private.{kind}"
+    write(pa.table({"y": true_labels()}), true)
+    write(pa.table({"y": Randomizer.load(artifact)(true_labels())}), private)
+    more = ["--json"] if as_json else []
+    done = labeldp("estimate", artifact, true, *more)
+    assert done.exit_code == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"warning: {true}: these {WORDS}") and "is 'y' the private" in line
+    assert WORDS not in done.stdout and (not as_json or json.loads(done.stdout))
+    done = labeldp("estimate", artifact, private, *more)
+    assert done.exit_code == 0 and done.stderr == ""
+    assert estimate(artifact, private).warnings == []
+
+
+def test_the_note_on_private_columns_is_read(artifact, tmp_path):
+    table, written = tmp_path / "true.parquet", tmp_path / "private.parquet"
+    # Even labels: every estimate from them is possible.
+    pq.write_table(pa.table({"y": np.arange(5_000) % 10}), table)
+    done = labeldp("randomize", artifact, table, "-o", written, "--add", "y\x1b[2J")
+    assert done.exit_code == 0, done.output
+    done = labeldp("estimate", artifact, written)
+    assert done.exit_code == 0
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("the file notes 'y\\x1b[2J' as private, and not 'y'")
+    assert WORDS not in line
+    assert labeldp("estimate", artifact, written, "--column", "y\x1b[2J").stderr == ""
+    assert labeldp("estimate", artifact, table).stderr == ""  # no note, and possible
+    pq.write_table(pa.table({"y": true_labels()}), table)
+    again = labeldp("randomize", artifact, table, "-o", written, "--add", "p", "--overwrite")
+    assert again.exit_code == 0, again.output
+    (line,) = labeldp("estimate", artifact, written).stderr.splitlines()
+    assert WORDS in line and line.endswith("; the file notes 'p' as private, and not 'y'")
+
+
+@pytest.mark.parametrize("kind", ["randomized_response", "optimal_unbiased", "rr_on_bins"])
+def test_it_is_not_said_of_releases(kind):
+    found = estimation(INTEGER_SPEC.replace("rr_on_bins", kind))
+    table = matrix(found.decoded.randomizer, range(10))
+    table = table / table.sum(axis=1, keepdims=True)
+    generator = np.random.default_rng(8)
+    outside = 0
+    for rows in (1, 3, 12, 100, 3_000):
+        for y in (0, 9):
+            for _ in range(200):
+                group = outputs_of(generator.multinomial(rows, table[y]))
+                assert not found.are_hardly_private(group)
+                value = found([group], "rows")[0].histogram
+                outside += value is not None and bool((value.value < 0).any())
+    assert outside > 500 or kind == "optimal_unbiased"  # chance alone makes many of them negative
+
+
+def test_the_bound_is_above_the_probability_and_not_far():
+    found = estimation(RESPONSE)
+    linear = found._histogram.linear
+    table = linear.inverse.table
+    other, own = table[1, 0], table[0, 0]
+    for rows in (50, 500, 5_000):
+        for seen in range(0, int(rows * other), max(rows // 50, 1)):
+            rest = np.full(9, (rows - seen) // 9)
+            rest[0] += rows - seen - rest.sum()
+            group = outputs_of([seen, *rest])
+            exact = binom.logcdf(seen, rows, other)  # that an output comes so rarely
+            bound = log_chance(linear, group)
+            assert bound >= min(exact, 0.0) - 1e-9
+            if exact < -30:
+                assert bound < 0.8 * exact
+    assert own > other and log_chance(linear, outputs_of([1] * 10)) == 0
+
+
+def test_means_beyond_the_labels():
+    assert log_chance_of_mean(0.0, 1.0, 1.0, 10**9) == 0
+    assert log_chance_of_mean(0.1, 1.0, 2.0, 10_000) == pytest.approx(
+        -10_000 * 0.01 / (2 * (1 + 0.2 / 3))
+    )
+    for kind, epsilon in (("laplace", "1.0"), ("laplace", "0.02"), ("optimal_unbiased", "1.0")):
+        found = estimation(INTEGER_SPEC.replace("rr_on_bins", kind).replace("1.0", epsilon))
+        assert isinstance(found._mean, UnbiasedMean if epsilon == "0.02" else LinearMean)
+        last = found.decoded.randomizer.outputs - 1
+        for mean in (found._mean, UnbiasedMean.of(found.decoded, found.classes)):
+            for end in (0, last):
+                counts = GroupCounts("all rows", np.array([end]), np.array([20_000]))
+                estimate = mean(counts, "rows", np.full(10, 0.1))
+                assert mean.log_chance(counts) < HARDLY and found.are_hardly_private(counts)
+                assert estimate.high[0] < 0 or estimate.low[0] > 9
+            middle = GroupCounts("all rows", np.array([0, last]), np.array([10_000, 10_000]))
+            assert mean.log_chance(middle) == 0
+
+
+def test_each_table_of_groups_is_asked():
+    window = randomized_response([10.0, 11.0, 12.0, 13.0], range(4), 1, 20)
+    randomizer = GroupedWindows(Groups.of(("a",)), (window, window))
+    grouped = check_bytes(write_grouped(randomizer)).require().grouped
+    found = GroupedEstimation.of(grouped, [0, 1])
+    true, even = outputs_of([900, 0, 50, 50]), outputs_of([250] * 4)
+    assert not found.are_hardly_private(Stratified("all rows", {0: even, 1: even}))
+    assert found.are_hardly_private(Stratified("all rows", {0: even, 1: true}))
+    assert found.are_hardly_private(Stratified("all rows", {0: true, 1: even}))

@@ -1,0 +1,150 @@
+"""What is wrong with tables by group is said once, of the groups it is true of, everywhere."""
+
+import json
+from collections import defaultdict
+from fractions import Fraction
+
+import pytest
+from click.testing import CliRunner
+from labeldp_verify import check_bytes, group_shortcomings
+from labeldp_verify.forms import CategoricalDomain, GroupedWindows, Groups, IntegerDomain
+from labeldp_verify.shortcomings import relevant
+
+from labeldp_compile.cli import main
+from labeldp_compile.rounding.randomized_response import randomized_response
+from tests.group_helpers import grouped, uneven, write_grouped
+
+FOUR = [float(y) for y in range(10, 14)]
+TOGETHER = "4 labels fall in 2 groups that no output tells apart"
+NO_WEIGHTS = (
+    "no useful weights make private labels right on average: the mean of the true ones cannot be "
+    "estimated, and what is trained on them stays wrong"
+)
+
+
+def of(windows, **options):
+    """What a verified file of these tables is found to lack."""
+    groups = Groups.of(tuple(f"g{i}" for i in range(len(windows) - 1)), "g")
+    report = check_bytes(write_grouped(GroupedWindows(groups, tuple(windows)), **options))
+    return report.require().grouped
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def response(epsilon=2):
+    return randomized_response(FOUR, range(4), Fraction(epsilon), 20)
+
+
+def bins(low=10.5, ends=(0, 0, 1, 1), epsilon=2):
+    outputs = [low, *range(11, 11 + max(ends))]
+    return randomized_response([float(v) for v in outputs], list(ends), Fraction(epsilon), 20)
+
+
+def for_training(found):
+    return relevant(found.shortcomings, "training")
+
+
+def texts(found):
+    return [one.text for one in for_training(found)]
+
+
+def test_each_thing_is_said_once_with_its_groups():
+    assert texts(of([response(), response(), response()])) == []
+    assert texts(of([bins(), response(), bins(9.5)])) == [
+        f"groups 'g0', other: {TOGETHER}",
+        f"groups 'g0', other: {NO_WEIGHTS}",
+    ]
+    every = texts(of([bins(), bins()]))
+    assert every == [f"in all 2 groups: {TOGETHER}", f"in all 2 groups: {NO_WEIGHTS}"]
+    one_table = GroupedWindows(Groups(Groups.of(("a", "b")).columns, (0, 0), 0), (bins(),))
+    report = check_bytes(write_grouped(one_table)).require()
+    assert texts(report.grouped) == [TOGETHER, NO_WEIGHTS]
+    assert texts(report.grouped) == texts(report.grouped.table(0))
+
+
+def test_many_groups_are_counted_and_the_worst_comes_first():
+    windows = [bins() for _ in range(13)] + [randomized_response([1.0], [0] * 4, 2, 20)]
+    found = of(windows)
+    nothing, together, _ = for_training(found)
+    assert nothing.text.startswith("group other: every label becomes the same output")
+    named = ", ".join(f"'g{i}'" for i in range(10))
+    assert together.text == f"13 of 14 groups ({named}, …): {TOGETHER}"
+
+
+def test_lines_that_differ_in_figures_alone_are_few():
+    found = of([response(Fraction(i, 10)) for i in range(1, 9)] + [response()])
+    kinds = [one.kind for one in for_training(found)]
+    assert kinds == ["unused_epsilon"] * 4
+    assert texts(found)[0].endswith("'g7': the integers give much less ε than is declared")
+    assert texts(found)[1].startswith("group 'g0': the integers give ε ≤ 0.09999 where 2")
+
+
+@pytest.mark.parametrize("loss", ["squared", "zero_one"])
+@pytest.mark.parametrize("numbers", [True, False])
+def test_every_table_lacks_what_it_lacks_alone(loss, numbers):
+    windows = [*grouped().windows, bins(ends=(0, 0, 1, 2)), response(), response(1), uneven(12)]
+    domain = IntegerDomain(10, 13)
+    if not numbers:
+        loss = "zero_one"
+        domain = CategoricalDomain(("a", "b", "c", "d"), "a")
+        windows = [randomized_response(list("abcd"), range(4), Fraction(i), 20) for i in (1, 2)]
+        windows.append(randomized_response(["a", "b"], [0, 0, 1, 1], Fraction(2), 20))
+    found = of(windows, domain=domain, loss=loss)
+    alone = defaultdict(set)
+    for i in range(len(windows)):
+        for one in for_training(found.table(i)):
+            alone[one.kind].add(one.text)
+    together = defaultdict(set)
+    for one in for_training(found):
+        together[one.kind].add(one.text.split(": ", 1)[1])
+    assert together == alone
+    assert {"told_apart_from_none", "not_estimable"} <= set(alone)
+
+
+def test_weights_are_not_looked_for_without_end(monkeypatch):
+    calls = []
+    real = group_shortcomings.least_variance_inverse
+    monkeypatch.setattr(
+        group_shortcomings, "least_variance_inverse", lambda table: calls.append(1) or real(table)
+    )
+    windows = [response(Fraction(11 + i, 10)) for i in range(5)]
+    assert texts(of([*windows, *windows])) == []
+    assert len(calls) == 5  # equal tables once
+    monkeypatch.setattr(
+        group_shortcomings, "_WORK", 2 * (group_shortcomings._TABLE_WORK + 4 * 4 * 8)
+    )
+    calls.clear()
+    assert texts(of(windows)) == []
+    assert len(calls) == 2
+
+
+def test_every_command_says_it(tmp_path):
+    file, table = tmp_path / "x.onnx", tmp_path / "t.csv"
+    groups = Groups.of(("a", "b"), "g")
+    file.write_bytes(write_grouped(GroupedWindows(groups, (bins(), response(), bins()))))
+    table.write_text("y,g\n10,a\n12,b\n13,c\n")
+    line = f"warning: groups 'a', other: {TOGETHER}"
+    assert line in run("verify", file).stdout.splitlines()
+    assert line in run("inspect", file).stdout.splitlines()
+    assert line in run("randomize", file, table, "-o", tmp_path / "p.csv").stderr.splitlines()
+    for command in ("verify", "inspect"):
+        warnings = json.loads(run(command, file, "--json").stdout)["warnings"]
+        told = {
+            "kind": "told_apart_from_none",
+            "text": line.removeprefix("warning: "),
+            "for_training_only": True,
+            "for_labels_only": False,
+        }
+        assert told in warnings
+
+
+def test_single_labels_that_are_hardly_nearer_than_a_constant():
+    found = of([bins(epsilon=Fraction(1, 100)), bins(epsilon=Fraction(1, 100))])
+    (line,) = [one for one in found.shortcomings if one.kind == "like_a_constant"]
+    (alone,) = [one for one in found.table(0).shortcomings if one.kind == "like_a_constant"]
+    assert line.text == f"in all 2 groups: {alone.text}" and line.for_labels_only
+    many = of([bins(epsilon=Fraction(i, 100)) for i in range(1, 8)])
+    lines = [one.text for one in many.shortcomings if one.kind == "like_a_constant"]
+    assert "single labels are hardly nearer" in lines[0] and len(lines) <= 4

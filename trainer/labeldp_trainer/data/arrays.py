@@ -145,8 +145,8 @@ def _part(
         numbers /= np.float32(MOST_BYTE)
     if not np.isfinite(numbers).all():
         raise DataError(
-            f"{path}: some features are NaN or infinite, or too large for float32: fill these in, or "
-            "rescale them"
+            f"{path}: some features are NaN or infinite, or too large for float32: fill these in, "
+            "or rescale them"
         )
     return Part(numbers, len(numbers), columns, str(path), bytes_=features.dtype == np.uint8)
 

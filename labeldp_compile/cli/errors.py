@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import click
-from labeldp_verify.interrupts import EXIT_CODE, Interrupted, interruption
+from labeldp_verify.interrupts import EXIT_CODE, Interrupted, require_uninterrupted
 from labeldp_verify.printable import one_line
 
 from labeldp_compile.cli.output import complain, tell
@@ -23,12 +23,6 @@ from labeldp_compile.errors import InputError
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     raise Interrupted(128 + number)
-
-
-def _require_uninterrupted(error: Exception) -> None:
-    """Nothing is to be said of an error that a signal led to."""
-    if stopped := interruption(error):
-        raise stopped from None
 
 
 @contextmanager
@@ -60,7 +54,7 @@ def explained(command: click.Command) -> click.Command:
         try:
             return run(*args, **kwargs)
         except InputError as error:
-            _require_uninterrupted(error)
+            require_uninterrupted(error)
             complain(str(error))
             tell(*getattr(error, "__notes__", ()))
             sys.exit(error.exit_code)
@@ -70,7 +64,7 @@ def explained(command: click.Command) -> click.Command:
             tell("", "labeldp: interrupted")
             sys.exit(EXIT_CODE)
         except OSError as error:
-            _require_uninterrupted(error)
+            require_uninterrupted(error)
             # Our own output cannot be written: its reader has gone, or the disk is full.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if not isinstance(error, BrokenPipeError):

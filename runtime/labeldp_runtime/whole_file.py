@@ -67,10 +67,7 @@ def replaced_when_whole(
     """
     partial = partial_of(path)
 
-    def make() -> int:
-        return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | _LINK, 0o600)
-
-    handle = _claimed(partial, make, found)
+    handle = _claimed(partial, lambda: _new_file(partial), found)
     with os.fdopen(handle, "w+b") as file:
         try:
             yield file
@@ -128,10 +125,7 @@ def name_held(path: Path) -> Iterator[None]:
     """
     partial = partial_of(path)
 
-    def make() -> int:
-        return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | _LINK, 0o600)
-
-    handle = _claimed(partial, make, lambda partial: None)
+    handle = _claimed(partial, lambda: _new_file(partial), lambda partial: None)
     try:
         yield
     finally:
@@ -140,6 +134,10 @@ def name_held(path: Path) -> Iterator[None]:
                 partial.unlink()
         finally:
             os.close(handle)
+
+
+def _new_file(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _LINK, 0o600)
 
 
 def sync_folder(path: Path) -> None:

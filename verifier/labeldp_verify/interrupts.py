@@ -41,6 +41,12 @@ def interruption(error: BaseException | None) -> Interrupted | None:
     return None
 
 
+def require_uninterrupted(error: BaseException) -> None:
+    """Raise the end that a signal asked for, if that is where an error comes from."""
+    if stopped := interruption(error):
+        raise stopped from None
+
+
 class _Handler:
     """What ^C does depends on what there is to clean up."""
 

@@ -149,7 +149,7 @@ def check_bytes(
 ) -> Report:
     """The report on the bytes of an artifact.
 
-    Without ``run_graph`` the check of that name is missing from it: every integer is checked, and
+    Without ``run_graph`` the check ``execution`` is missing from it: every integer is checked, and
     onnxruntime is not.
 
     Raises TooLargeError, an InputError, if checking the file would exceed the budget: nothing is

@@ -181,10 +181,12 @@ def _of_numbers(
     belief: tuple[tuple[float, float], ...],
     unbiased: bool,
 ) -> Usefulness:
-    labels = domain.exact_labels()
     variances, squares, spread = _squares(domain, randomizer, prior)
-    average = float(prior @ variances)
-    variance, estimable = (average, True) if unbiased else _weighted_mean(randomizer, prior, labels)
+    variance, estimable = (
+        (float(prior @ variances), True)
+        if unbiased
+        else _weighted_mean(randomizer, prior, domain.exact_labels())
+    )
     worth = None if variance is None or not spread else 1 + variance / spread
     return Usefulness(
         _roots(variances, prior),

@@ -16,7 +16,7 @@ import numpy as np
 from labeldp_runtime import Randomizer, RuntimeArtifactError
 from labeldp_verify.forms import JointDomain
 from labeldp_verify.forms.joint import output_array
-from labeldp_verify.interrupts import interruption
+from labeldp_verify.interrupts import require_uninterrupted
 from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
 
@@ -158,7 +158,7 @@ class FunctionTarget:
             with contextlib.redirect_stdout(sys.stderr):
                 found: Any = importlib.import_module(module)
         except (Exception, SystemExit) as error:
-            _require_uninterrupted(error)
+            require_uninterrupted(error)
             raise InputError(
                 f"--callable {self.name}: cannot import {module!r}: {_reason(error)}"
             ) from None
@@ -182,7 +182,7 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
             with contextlib.redirect_stdout(sys.stderr):
                 outputs = np.array(function(labels.copy()))
         except (Exception, SystemExit) as error:
-            _require_uninterrupted(error)
+            require_uninterrupted(error)
             # An exit code of 0 would read as "nothing found".
             raise InputError(f"{source}: raised {_reason(error)}") from None
         if outputs.shape != labels.shape:
@@ -201,12 +201,6 @@ def _checked(function: Callable[[Any], Any], source: str) -> Draw:
         return outputs
 
     return draw
-
-
-def _require_uninterrupted(error: BaseException) -> None:
-    """What a signal raised in a function of others is not that function's."""
-    if stopped := interruption(error):
-        raise stopped from None
 
 
 def _reason(error: BaseException) -> str:

@@ -39,7 +39,14 @@ from labeldp_trainer.methods.method import Method, Setting, Solved
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.outputs import all_outputs
 from labeldp_trainer.methods.row_tables import group_columns, table_of_row
-from labeldp_trainer.methods.statement import ADJACENCY, TEST_LABELS, Statement, written
+from labeldp_trainer.methods.statement import (
+    ADJACENCY,
+    SEVERAL_LABELS,
+    TEST_LABELS,
+    Statement,
+    another_run,
+    written,
+)
 from labeldp_trainer.methods.users import limited_to_users, user_adjacency
 from labeldp_trainer.randomize import exact
 
@@ -333,7 +340,7 @@ class PrivatizedBuilder:
         ]
         most = method.max_examples_per_user
         if most is None:
-            remarks.append("A person with several labels pays for each of them.")
+            remarks.append(SEVERAL_LABELS)
         else:
             remarks.append(
                 f"At most {most:,} labels of a user were used, {labels:,} of {whole:,} in "
@@ -341,10 +348,7 @@ class PrivatizedBuilder:
             )
         if here and method.key is None:
             again = written(float(exact(certificate.epsilon_label) * (most or 1)))
-            remarks.append(
-                f"Starting another run randomizes again and spends ε = {again} again; resuming "
-                "this one does not."
-            )
+            remarks.append(another_run(f"ε = {again}", doing="randomizes again and "))
         if method.key is not None:
             secret.append("the key file: with ids and private labels it undoes the noise")
         if not here and most is not None:

@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.discrete_gaussian.words import secret_key
 from labeldp_trainer.dp_gradient.accounting import Plan, padded_batch
 from labeldp_trainer.dp_gradient.clipped_sum import in_microbatches
-from labeldp_trainer.dp_gradient.noise import secret_key
+from labeldp_trainer.dp_gradient.draws import Randomness
 from labeldp_trainer.dp_gradient.step import private_gradient
 from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
 from labeldp_trainer.models import MnistCnn
@@ -111,8 +112,9 @@ def main(given=None) -> None:
             microbatch=arguments.microbatch,
             **choices,
         )
-        step = jax.jit(lambda p, a, b, k, s: private_gradient(config, problem, p, a, b, k, s))
-        return lambda s: step(params, x, y, key, s)
+        step = jax.jit(lambda p, a, b, d: private_gradient(config, problem, p, a, b, d))
+        randomness = Randomness(key, config, size)
+        return lambda s: step(params, x, y, randomness.step(s))
 
     def summed(p, xs, ys, kept):
         losses = jax.vmap(loss, (None, 0, 0))(p, xs, ys)

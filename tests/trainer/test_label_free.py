@@ -11,6 +11,7 @@ from labeldp_trainer.dp_gradient.label_free import (
     scales,
     user_ball,
 )
+from labeldp_trainer.dp_gradient.lattice import Lattice
 from labeldp_trainer.dp_gradient.sampling import per_user
 
 from tests.trainer.models import (
@@ -23,15 +24,23 @@ from tests.trainer.models import (
     poisson,
     slow_gradient,
     squared,
+    without_noise,
 )
 
+LATTICE = Lattice(0.7, 1.0)
 CLASSES = jnp.arange(3, dtype=jnp.int32)
+
+
+def one_sum(loss, ball, params, x, y, mask, scaling):
+    total = label_free_sum(loss, ball, params, x, y, mask, scaling=scaling)
+    return without_noise(scaling.lattice, total, params)
 
 
 def summed(loss, ball, params, x, y, bound=0.7, floor=1e-3, microbatch=4):
     mask = jnp.ones(y.shape[0], bool)
-    run = jax.jit(lambda p: label_free_sum(loss, ball, p, x, y, mask, scaling=scaling))
-    scaling = Scaling(bound, floor, microbatch)
+    scaling = Scaling(Lattice(bound, 1.0), floor, microbatch)
+
+    run = jax.jit(lambda p: one_sum(loss, ball, p, x, y, mask, scaling))
     return flat(run(params))
 
 
@@ -65,9 +74,9 @@ def test_one_label_moves_the_sum_by_at_most_2c(kind, centre):
     ball, mask, scaling = (
         example_ball(loss, CLASSES, centre),
         jnp.ones(5, bool),
-        Scaling(0.7, 1e-3, 4),
+        Scaling(LATTICE, 1e-3, 4),
     )
-    run = jax.jit(lambda y: label_free_sum(loss, ball, params, x, y, mask, scaling=scaling))
+    run = jax.jit(lambda y: one_sum(loss, ball, params, x, y, mask, scaling))
     sums = []
     for label in (0, 1, 2, 3, -1, 2**31 - 1):
         sums.append(flat(run(jnp.asarray([label, 0, 1, 2, 0], jnp.int32))))
@@ -80,10 +89,8 @@ def test_the_last_clip_does_not_bite_inside_the_ball():
     """δ is affine in the gradient: with the floor out of the way its norm is at most C, reached."""
     params, x = parameters(), examples(6)
     ball = example_ball(cross_entropy, CLASSES)
-    scaling, mask = Scaling(0.7, 1e-3, 1), jnp.ones(1, bool)
-    run = jax.jit(
-        lambda xs, y: label_free_sum(cross_entropy, ball, params, xs, y, mask, scaling=scaling)
-    )
+    scaling, mask = Scaling(LATTICE, 1e-3, 1), jnp.ones(1, bool)
+    run = jax.jit(lambda xs, y: one_sum(cross_entropy, ball, params, xs, y, mask, scaling))
     for i in range(6):
         norms = []
         for label in range(3):
@@ -100,8 +107,8 @@ def test_two_ends_hold_all_labels_between_when_the_gradient_is_affine(loss):
     params, x = parameters(outputs=1), examples(8)
     ends = jnp.asarray([0.0, 10.0], jnp.float32)
     ball = example_ball(loss, ends)
-    mask, scaling = jnp.ones(8, bool), Scaling(0.7, 1e-3, 4)
-    run = jax.jit(lambda y: label_free_sum(loss, ball, params, x, y, mask, scaling=scaling))
+    mask, scaling = jnp.ones(8, bool), Scaling(LATTICE, 1e-3, 4)
+    run = jax.jit(lambda y: one_sum(loss, ball, params, x, y, mask, scaling))
     for label in (0.0, 2.5, 5.0, 10.0):
         y = jnp.full(8, label, jnp.float32)
         slow = sum(slow_delta(loss, ends, params, x[i], y[i], 0.7, 1e-3)[0] for i in range(8))
@@ -117,7 +124,7 @@ def test_with_its_public_centre_it_is_the_gradient_of_a_reweighted_loss():
     params, x = parameters(), examples(9)
     y = jnp.asarray([0, 1, 2] * 3, jnp.int32)
     ball = example_ball(cross_entropy, CLASSES)
-    scaling = Scaling(0.7, 1e-3, 4)
+    scaling = Scaling(LATTICE, 1e-3, 4)
     centre = flat(jax.jit(lambda p: public_centre(ball, p, x, scaling=scaling))(params))
     private = summed(cross_entropy, ball, params, x, y) / 9
     terms = [slow_delta(cross_entropy, CLASSES, params, x[i], y[i], 0.7, 1e-3) for i in range(9)]
@@ -143,11 +150,11 @@ def test_keeps_the_direction_where_ordinary_clipping_loses_it():
     ball = example_ball(cross_entropy, CLASSES)
     floor = 1e3  # nobody is scaled differently: the direction is exact
     ours = summed(cross_entropy, ball, params, x, y, floor=floor) / 200
-    scaling = Scaling(0.7, floor, 32)
+    scaling = Scaling(LATTICE, floor, 32)
     ours = ours + flat(jax.jit(lambda p: public_centre(ball, p, x, scaling=scaling))(params))
-    ordinary = flat(
-        clipped_sum(cross_entropy, params, x, y, jnp.ones(200, bool), clip_norm=0.7, microbatch=50)
-    )
+    kept = jnp.ones(200, bool)
+    clipped = clipped_sum(cross_entropy, params, x, y, kept, lattice=LATTICE, microbatch=50)
+    ordinary = flat(without_noise(LATTICE, clipped, params))
 
     def cosine(a):
         return a @ true / np.linalg.norm(a) / np.linalg.norm(true)
@@ -159,7 +166,7 @@ def test_keeps_the_direction_where_ordinary_clipping_loses_it():
 def test_a_ball_that_is_not_finite_counts_as_zero():
     params, x = parameters(), examples(3).at[1].set(jnp.inf)
     ball = example_ball(cross_entropy, CLASSES)
-    scaling = Scaling(0.7, 1e-3, 2)
+    scaling = Scaling(LATTICE, 1e-3, 2)
     y = jnp.asarray([0, 1, 2], jnp.int32)
     all_rows = summed(cross_entropy, ball, params, x, y)
     np.testing.assert_allclose(

@@ -1,25 +1,31 @@
 import jax
 import numpy as np
 import pytest
-from labeldp_trainer.dp_gradient.sampling import (
-    independent_batch,
-    partition_batch,
-    poisson_batch,
-    step_keys,
-)
+from labeldp_trainer.discrete_gaussian.words import Words, secret_key
+from labeldp_trainer.dp_gradient.accounting import Plan
+from labeldp_trainer.dp_gradient.draws import Randomness
+from labeldp_trainer.dp_gradient.sampling import independent_batch, partition, poisson_batch
+from labeldp_trainer.dp_gradient.step_config import StepConfig
 from scipy import stats
 
-KEYS = jax.random.split(jax.random.key(7), 4000)
-# The keys are fixed, but what JAX makes of them may change with a version: chances below 1e-9.
+KEY = np.arange(8, dtype=np.uint32)
+DRAWS = 4000
 NEVER, FAR = 1e-10, 7  # a p-value, standard deviations
 
 
 def sampled(units, batch, max_batch):
-    draw = jax.jit(
-        jax.vmap(lambda k: poisson_batch(k, units=units, batch=batch, max_batch=max_batch))
-    )
-    indices, mask = draw(KEYS)
-    return np.asarray(indices), np.asarray(mask)
+    drawn = [
+        poisson_batch(Words(KEY, 0, i), units=units, batch=batch, max_batch=max_batch)
+        for i in range(DRAWS)
+    ]
+    return np.stack([b.indices for b in drawn]), np.stack([b.mask for b in drawn])
+
+
+def members(indices, mask, units):
+    member = np.zeros((len(indices), units))
+    for row, (own, kept) in enumerate(zip(indices, mask, strict=True)):
+        member[row, own[kept]] = 1
+    return member
 
 
 def test_poisson_sizes_and_memberships():
@@ -27,18 +33,18 @@ def test_poisson_sizes_and_memberships():
     indices, mask = sampled(20, 5, 20)
     sizes = mask.sum(axis=1)
     counts = np.bincount(sizes, minlength=21)[1:11]
-    expected = stats.binom.pmf(np.arange(1, 11), 20, 0.25) * len(KEYS)
+    expected = stats.binom.pmf(np.arange(1, 11), 20, 0.25) * DRAWS
     assert stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), 9) > NEVER
-    member = np.zeros((len(KEYS), 20))
-    np.put_along_axis(member, indices, mask.astype(float), axis=1)
-    assert np.abs(member.mean(axis=0) - 0.25).max() < FAR * np.sqrt(0.25 * 0.75 / len(KEYS))
+    member = members(indices, mask, 20)
+    assert np.array_equal(member.sum(axis=1), sizes)  # distinct
+    assert np.abs(member.mean(axis=0) - 0.25).max() < FAR * np.sqrt(0.25 * 0.75 / DRAWS)
     correlation = np.corrcoef(member.T) - np.eye(20)
-    assert np.abs(correlation).max() < FAR / np.sqrt(len(KEYS))
+    assert np.abs(correlation).max() < FAR / np.sqrt(DRAWS)
 
 
 def test_rows_are_distinct_and_padding_comes_last():
     indices, mask = sampled(20, 5, 12)
-    assert all(len(set(row)) == 12 for row in indices[:200])
+    assert all(len(set(row[m])) == m.sum() for row, m in zip(indices, mask, strict=True))
     assert np.all(mask[:, :-1] >= mask[:, 1:])
 
 
@@ -59,63 +65,63 @@ def test_everybody_is_sampled_at_rate_one():
     assert np.all(np.sort(indices, axis=1) == np.arange(6))
 
 
-def test_same_step_same_batch_other_step_other_batch():
-    key = jax.random.key(3)
-    draw = jax.jit(
-        lambda step: poisson_batch(step_keys(key, step).sampling, units=500, batch=50, max_batch=99)
-    )
-    first, again, other = draw(4), draw(4), draw(5)
-    assert np.array_equal(first.indices, again.indices)
-    assert not np.array_equal(first.indices, other.indices)
-    data = {bytes(np.asarray(jax.random.key_data(k))) for s in (4, 5) for k in step_keys(key, s)}
-    assert len(data) == 8
-
-
 def test_independent_batch_is_uniform_and_distinct():
-    draw = jax.vmap(lambda k: independent_batch(k, units=12, size=4))
-    chosen = np.asarray(draw(KEYS))
+    drawn = [independent_batch(Words(KEY, 2, i), units=12, size=4) for i in range(DRAWS)]
+    chosen = np.stack(drawn)
     assert all(len(set(row)) == 4 for row in chosen[:200])
     counts = np.bincount(chosen.reshape(-1), minlength=12)
-    expected = len(KEYS) / 3
+    expected = DRAWS / 3
     statistic = ((counts - expected) ** 2 / (expected * 2 / 3)).sum() * 11 / 12
     assert stats.chi2.sf(statistic, 11) > NEVER
-    everybody = independent_batch(KEYS[0], units=5, size=5)
+    everybody = independent_batch(Words(KEY, 2, 0), units=5, size=5)
     assert np.array_equal(everybody, np.arange(5))
 
 
-def test_independent_batch_does_not_follow_the_private_one():
-    def both(key):
-        keys = step_keys(key, 0)
-        private = poisson_batch(keys.sampling, units=20, batch=5, max_batch=20)
-        return private.indices, private.mask, independent_batch(keys.alternative, units=20, size=5)
+def configure(batches="secret", **choices):
+    plan = Plan(20, 5, 8, 5 if batches == "partition" else 20, batches)
+    return StepConfig(plan, 1.0, 2.0, hull_units=5, centre_units=4, **choices)
 
-    indices, mask, alternative = (np.asarray(a) for a in jax.vmap(both)(KEYS))
-    member = np.zeros((len(KEYS), 20))
-    np.put_along_axis(member, indices, mask.astype(float), axis=1)
-    chosen = np.zeros((len(KEYS), 20))
-    np.put_along_axis(chosen, alternative, 1.0, axis=1)
+
+def test_independent_batch_does_not_follow_the_private_one():
+    draws = Randomness(KEY, configure(denoiser="alt_conv"), 3).steps(0, DRAWS)
+    member = members(draws.indices, draws.mask, 20)
+    chosen = members(draws.alternative, np.ones_like(draws.alternative, bool), 20)
     shared = (member * chosen).sum(axis=1)
     assert shared.mean() == pytest.approx(20 * 0.25 * 0.25, abs=FAR * shared.std() / 63)
 
 
-def test_partition_uses_everybody_once_an_epoch():
-    draw = jax.jit(lambda step: partition_batch(jax.random.key(1), step, units=11, batch=4))
-    epochs = []
-    for epoch in range(2):
-        seen = []
-        for place in range(3):
-            indices, mask = draw(3 * epoch + place)
-            seen += list(np.asarray(indices)[np.asarray(mask)])
-        assert sorted(seen) == list(range(11))
-        epochs.append(seen)
+@pytest.mark.parametrize("batches", ["secret", "partition"])
+def test_draws_are_a_function_of_key_and_step(batches):
+    """However many steps are drawn together: a resumed run repeats them."""
+    config = configure(batches, clipping="label_free")
+    draws = Randomness(KEY, config, 50)
+    together, apart = draws.steps(2, 5), [draws.step(i) for i in range(2, 7)]
+    for whole, *parts in zip(
+        jax.tree.leaves(together), *(jax.tree.leaves(own) for own in apart), strict=True
+    ):
+        assert np.array_equal(whole, np.stack(parts))
+    assert len({own.noise.low.tobytes() for own in apart}) == 5
+    assert len({own.indices.tobytes() for own in apart}) == 5
+    other = Randomness(secret_key(), config, 50).step(2)
+    assert not np.array_equal(other.noise.low, apart[0].noise.low)
+    assert other.alternative.size == 0
+    assert other.centre.shape == (4,)
+
+
+def test_a_partition_uses_everybody_once_an_epoch():
+    plan = Plan(11, 4, 6, 4, "partition")
+    draws = Randomness(KEY, StepConfig(plan, 1.0, 2.0), 1).steps(0, 6)
+    epochs = [[*draws.indices[part][draws.mask[part]]] for part in (slice(0, 3), slice(3, 6))]
+    assert all(sorted(epoch) == list(range(11)) for epoch in epochs)
     assert epochs[0] != epochs[1]
 
 
 @pytest.mark.parametrize(("batch", "most"), [(0, 5), (6, 5), (5, 11)])
 def test_impossible_batches(batch, most):
+    words = Words(KEY, 0, 0)
     with pytest.raises(ValueError, match="need 1 <="):
-        poisson_batch(jax.random.key(0), units=10, batch=batch, max_batch=most)
+        poisson_batch(words, units=10, batch=batch, max_batch=most)
+    with pytest.raises(ValueError, match="need 0 <="):
+        independent_batch(words, units=10, size=11)
     with pytest.raises(ValueError, match="need 1 <="):
-        independent_batch(jax.random.key(0), units=10, size=11)
-    with pytest.raises(ValueError, match="need 1 <="):
-        partition_batch(jax.random.key(0), 0, units=10, batch=11)
+        partition(words, units=10, batch=11)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from labeldp_trainer.dp_gradient.accounting import Plan
-from labeldp_trainer.dp_gradient.sampling import partition_batch, poisson_batch, step_keys
+from labeldp_trainer.dp_gradient.draws import Randomness
 from labeldp_trainer.dp_gradient.step import private_gradient
 from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig, needed_batches
 
@@ -21,7 +21,7 @@ from tests.trainer.models import (
 )
 
 UNITS = 24
-KEY = jax.random.key(11)
+KEY = np.arange(8, dtype=np.uint32)
 PROBLEM = Problem(cross_entropy, (0, 1, 2))
 PARAMS, X = parameters(), examples(UNITS)
 Y = jnp.arange(UNITS, dtype=jnp.int32) % 3
@@ -32,15 +32,20 @@ def configure(batches="secret", sigma=1e-6, **choices):
     return StepConfig(plan, 0.8, sigma, hull_units=8, centre_units=UNITS, microbatch=5, **choices)
 
 
-def run(config, problem=PROBLEM, params=PARAMS, x=X, y=Y, key=KEY, steps=(0,)):
-    step = jax.jit(lambda p, a, b, s: private_gradient(config, problem, p, a, b, key, s))
-    results = [step(params, x, y, s) for s in steps]
+def drawn(config, params=PARAMS, step=0):
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    return jax.tree.map(jnp.asarray, Randomness(KEY, config, size).step(step))
+
+
+def run(config, problem=PROBLEM, params=PARAMS, x=X, y=Y, steps=(0,)):
+    step = jax.jit(lambda p, a, b, d: private_gradient(config, problem, p, a, b, d))
+    results = [step(params, x, y, drawn(config, params, s)) for s in steps]
     return results if len(results) > 1 else results[0]
 
 
 def members(step=0):
-    batch = poisson_batch(step_keys(KEY, step).sampling, units=UNITS, batch=6, max_batch=12)
-    return np.asarray(batch.indices)[np.asarray(batch.mask)]
+    draws = drawn(configure(), step=step)
+    return np.asarray(draws.indices)[np.asarray(draws.mask)]
 
 
 def test_dp_sgd_divides_the_clipped_sum_by_the_expected_batch_size():
@@ -96,7 +101,8 @@ def test_labels_outside_the_batch_leave_no_trace(clipping, denoiser):
     config = configure(sigma=1.0, clipping=clipping, denoiser=denoiser)
     outside = np.setdiff1d(np.arange(UNITS), members())
     changed = Y.at[jnp.asarray(outside)].set((Y[jnp.asarray(outside)] + 1) % 3)
-    step = jax.jit(lambda y: private_gradient(config, PROBLEM, PARAMS, X, y, KEY, 0))
+    draws = drawn(config)
+    step = jax.jit(lambda y: private_gradient(config, PROBLEM, PARAMS, X, y, draws))
     same, other = jax.tree.leaves(step(Y)), jax.tree.leaves(step(changed))
     assert all(np.array_equal(a, b) for a, b in zip(same, other, strict=True))
     inside = jax.tree.leaves(step(Y.at[int(members()[0])].add(1) % 3))
@@ -108,7 +114,7 @@ def test_label_free_shows_no_feature_of_the_private_batch():
     estimate must be the same whoever was sampled: the centre is not the private batch's."""
     params = parameters(outputs=1)
     problem = Problem(squared, (0.0, 4.0))
-    config = configure(clipping="label_free", sigma=1e-7)
+    config = configure(clipping="label_free", sigma=1e-6)
     middle = jnp.full(UNITS, 2.0, jnp.float32)
     one, two = run(config, problem, params, y=middle, steps=(0, 3))
     assert set(members(0)) != set(members(3))
@@ -122,7 +128,8 @@ def test_one_label_moves_the_estimate_by_at_most_2c_over_qn(clipping):
     problem = Problem(adversary("opposite"), (0, 1, 2))
     row = int(members()[0])
     config = configure(clipping=clipping)
-    step = jax.jit(lambda y: private_gradient(config, problem, PARAMS, X, y, KEY, 0)[0])
+    draws = drawn(config)
+    step = jax.jit(lambda y: private_gradient(config, problem, PARAMS, X, y, draws)[0])
     results = [flat(step(Y.at[row].set(label))) for label in (0, 1, 2)]
     widest = max(np.linalg.norm(a - b) for a in results for b in results)
     assert 0.01 < widest <= 2 * 0.8 / 6 * (1 + 1e-5)
@@ -147,10 +154,9 @@ def test_self_conv_keeps_the_signal_of_its_own_batch():
     plan = Plan(UNITS, 6, 10, 6, "partition")
     config = StepConfig(plan, 0.8, 1e-6, denoiser="self_conv", tolerance=1e-4, microbatch=5)
     estimate, report = run(config)
-    batch = partition_batch(KEY, 0, units=UNITS, batch=6)
     slow = sum(
         slow_clip(slow_gradient(cross_entropy, PARAMS, X[i], Y[i]), 0.8)
-        for i in np.asarray(batch.indices)
+        for i in np.asarray(drawn(config).indices)
     )
     np.testing.assert_allclose(flat(estimate), slow / 6, atol=2e-3 * np.linalg.norm(slow / 6))
     assert float(report.distance) < 1e-2
@@ -167,9 +173,9 @@ def test_users():
         )
         estimate, _ = run(config, problem, x=(x, present), y=y)
         if clipping == "standard":
-            batch = poisson_batch(step_keys(KEY, 0).sampling, units=12, batch=4, max_batch=12)
+            draws = drawn(config)
             slow = 0.0
-            for i in np.asarray(batch.indices)[np.asarray(batch.mask)]:
+            for i in np.asarray(draws.indices)[np.asarray(draws.mask)]:
                 own = [
                     slow_gradient(cross_entropy, PARAMS, x[i, j], y[i, j])
                     for j in range(2)
@@ -211,14 +217,14 @@ def test_sizes_that_do_not_fit():
     with pytest.raises(ValueError, match="centre_units"):
         dataclasses.replace(config, centre_units=0)
     with pytest.raises(ValueError, match="the plan is for 24 units"):
-        private_gradient(config, PROBLEM, PARAMS, X[:5], Y[:5], KEY, 0)
+        private_gradient(config, PROBLEM, PARAMS, X[:5], Y[:5], drawn(config))
 
 
 def test_users_sums_are_not_projected():
     config = configure(denoiser="alt_conv")
     with pytest.raises(ValueError, match="use reduction = mean"):
         problem = Problem(cross_entropy, (0, 1, 2), "sum")
-        private_gradient(config, problem, PARAMS, X, Y, KEY, 0)
+        private_gradient(config, problem, PARAMS, X, Y, drawn(config))
 
 
 def test_batches_of_denoisers():

@@ -1,4 +1,4 @@
-"""Whole epochs inside jit, whatever the method."""
+"""Epochs, of which the steps run inside jit, whatever the method."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from labeldp_trainer.methods import Method
@@ -46,29 +47,41 @@ def start(params: Params, optimizer: optax.GradientTransformation) -> State:
 def make_epoch(
     method: Method, optimizer: optax.GradientTransformation, *, keep_best: bool
 ) -> RunEpoch:
-    """A jitted function (state, run key, arrays) → state after one more epoch, and its metrics.
+    """A function (state, run key, arrays) → state after one more epoch, and its metrics.
 
     Metrics are the means of those of the steps, ``finite`` (are all parameters?), and with
-    ``keep_best`` the ``training_loss`` at the end of the epoch. All randomness of an epoch is a
-    function of the run key and its number.
+    ``keep_best`` the ``training_loss`` at the end of the epoch. What is random in an epoch is a
+    function of the run key and its number, or of what the method draws for the numbers of its
+    steps. What ``draw`` returns for some steps is drawn while the device does those before.
     """
     steps = method.steps_per_epoch
+    most = min(steps, method.steps_at_once or steps)
 
-    def run(state: State, key: jax.Array, arrays: Any) -> tuple[State, Metrics]:
-        draw_key, steps_key = jax.random.split(jax.random.fold_in(key, state.epoch))
-        first = state.epoch * steps
+    @jax.jit
+    def keys(key: jax.Array, epoch: jax.Array) -> jax.Array:
+        return jax.random.split(jax.random.fold_in(key, epoch))
+
+    @jax.jit
+    def some(carry: Any, key: jax.Array, place: Any, drawn: Any, arrays: Any) -> Any:
+        first, start = place  # steps of the run before this epoch, and of the epoch before these
 
         def one(carry: tuple[Params, Any], inputs: tuple[jax.Array, Any]) -> Any:
             params, opt_state = carry
-            index, drawn = inputs
-            step_key = jax.random.fold_in(steps_key, index)
-            gradient, metrics = method.gradient(params, step_key, first + index, drawn, arrays)
+            index, own = inputs
+            step_key = jax.random.fold_in(key, index)
+            gradient, metrics = method.gradient(params, step_key, first + index, own, arrays)
             updates, opt_state = optimizer.update(gradient, opt_state, params)
             return (optax.apply_updates(params, updates), opt_state), metrics
 
-        inputs = jnp.arange(steps, dtype=jnp.int32), method.draw(draw_key)
-        carry, series = jax.lax.scan(one, (state.params, state.opt_state), inputs)
-        metrics = {name: values.mean() for name, values in series.items()}
+        count = jax.tree.leaves(drawn)[0].shape[0]
+        indices = start + jnp.arange(count, dtype=jnp.int32)
+        return jax.lax.scan(one, carry, (indices, drawn))
+
+    @jax.jit
+    def finish(state: State, carry: Any, series: list[Metrics], arrays: Any) -> Any:
+        metrics = {
+            name: jnp.concatenate([values[name] for values in series]).mean() for name in series[0]
+        }
         state = state._replace(params=carry[0], opt_state=carry[1], epoch=state.epoch + 1)
         if keep_best:
             assert method.training_loss is not None
@@ -78,7 +91,20 @@ def make_epoch(
         leaves = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params)]
         return state, metrics | {"finite": jnp.stack(leaves).all()}
 
-    return jax.jit(run)
+    def run(state: State, key: jax.Array, arrays: Any) -> tuple[State, Metrics]:
+        draw_key, steps_key = keys(key, state.epoch)
+        first = int(state.epoch) * steps
+        carry, series = (state.params, state.opt_state), []
+        for start in range(0, steps, most):
+            count = min(most, steps - start)
+            drawn = method.draw(draw_key, first + start, count)
+            place = np.int32(first), np.int32(start)
+            carry, told = some(carry, steps_key, place, drawn, arrays)
+            series.append(told)
+        result: tuple[State, Metrics] = finish(state, carry, series, arrays)
+        return result
+
+    return run
 
 
 def _with_best(state: State, loss: jax.Array) -> State:

@@ -1,27 +1,32 @@
 """From (ε, δ) to a noise multiplier σ, for the substitution of one label.
 
 The noise has standard deviation σ·C on the *sum* of clipped gradients, which one label moves by at
-most 2C (docs/privacy.md, Theorem 7). Every ε here is an upper bound, rounding included (Theorem
-7 h): no library's convolution stands between the proof and what is stated.
+most 2C (docs/privacy.md, Theorem 7); in a run both are integers (`lattice.py`). Every ε here is an
+upper bound, rounding included (Theorem 7 h): no library's convolution stands between the proof and
+what is stated.
 """
 
 import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import dp_accounting
 import numpy as np
 from dp_accounting import pld
+from labeldp_verify.analysis.bounds import exp_upper
 from scipy import optimize, special, stats
 
 from labeldp_trainer.config.base import SMALLEST_DELTA
+from labeldp_trainer.dp_gradient.lattice import Lattice
 from labeldp_trainer.dp_gradient.losses import Pair, composed_epsilon, gaussian_log_delta
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20
 _SMALLEST_NOISE_MULTIPLIER = 2.0**-6
 _RELATIVE_TOLERANCE = 1e-4
+_ROUNDED = Fraction(1, 10)  # the most of δ that rounding may have
 _RARE = 1e-10  # the share of δ that what is left out may have
 
 Batches = Literal["secret", "public", "partition"]
@@ -84,7 +89,12 @@ class Plan:
     @property
     def epochs(self) -> int:
         """The number of epochs, a started one included: how often a partition uses each unit."""
-        return math.ceil(self.steps / math.ceil(self.units / self.batch))
+        return math.ceil(self.steps / self.steps_per_epoch)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The batches of a partition."""
+        return math.ceil(self.units / self.batch)
 
 
 def padded_batch(units: int, batch: int, steps: int, delta: float, multiple: int = 1) -> int:
@@ -138,6 +148,30 @@ def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
         target_epsilon,
         f"ε = {target_epsilon:g} at δ = {delta:g}",
     )
+
+
+def calibrate_integers(target_epsilon: float, plan: Plan, delta: float, coordinates: int) -> float:
+    """Return a noise multiplier with which the integers of `Lattice` are (ε, δ)-label-DP.
+
+    `coordinates`: entries of a gradient. The discrete Gaussians of all steps are within a total
+    variation τ of continuous ones, rounded, and (1 + e^ε)·τ of δ is kept for that (Theorem 7 i).
+    Where that is too much, σ is calibrated for a smaller ε, at which it is not.
+
+    Raises ValueError if ε or δ is out of range or out of reach.
+    """
+    sigma = calibrate(target_epsilon, plan, delta)
+    tau = Lattice(1.0, sigma).distance(coordinates, plan.steps)  # falls as σ rises
+    proved = target_epsilon
+    while (kept := (1 + exp_upper(Fraction(proved))) * tau) > _ROUNDED * Fraction(delta):
+        proved = math.ceil(proved) - 1
+        if proved < 1:
+            raise ValueError(
+                f"δ = {delta:g} is too small for {coordinates:,} parameters and {plan.steps:,} "
+                "steps: noise on integers differs from a Gaussian by more than that; raise δ, or "
+                "take fewer steps or a smaller model"
+            )
+    rest = float(Fraction(delta) - kept)
+    return calibrate(float(proved), plan, math.nextafter(rest, 0.0))
 
 
 def _check_delta(delta: float) -> None:

@@ -1,4 +1,5 @@
-"""Sums of per-example vectors, each clipped: the only thing that labels may enter (Theorem 7).
+"""Sums of per-example vectors, each clipped and rounded to integers: the only thing that labels
+may enter (Theorem 7).
 
 A unit is whatever one substitution changes: an example, or a user (`sampling.py`).
 """
@@ -8,9 +9,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, PyTree, Real, Shaped
+from jaxtyping import Bool, Int64, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.tree import Loss, clip, zeros_like_sum
+from labeldp_trainer.dp_gradient.lattice import Lattice, add_rows, zeros
+from labeldp_trainer.dp_gradient.tree import Loss
 
 Split = Callable[[PyTree], PyTree]
 """Inside jit: spreads the rows of arrays [rows, …] over devices; no value changes."""
@@ -28,15 +30,14 @@ def clipped_sum(
     y: Real[Array, "b ..."],
     mask: Bool[Array, " b"],
     *,
-    clip_norm: float,
+    lattice: Lattice,
     microbatch: int,
     split: Split = whole,
-) -> PyTree:
-    """Return Σ over masked rows of the gradient of `loss`, each clipped to `clip_norm` (Algorithm
-    1, line 4).
+) -> Int64[Array, " d"]:
+    """Return Σ over masked rows of the gradient of `loss`, each clipped to C and rounded to the
+    lattice (Algorithm 1, line 4).
 
-    The norm is over the whole pytree. A gradient with an infinite or NaN entry counts as zero. Sums
-    are float32 (float64 for float64 parameters).
+    The norm is over the whole pytree. A gradient with an infinite or NaN entry counts as zero.
     """
     return sum_over_units(
         lambda xi, yi: jax.grad(loss)(params, xi, yi),
@@ -44,7 +45,7 @@ def clipped_sum(
         x,
         y,
         mask,
-        clip_norm=clip_norm,
+        lattice=lattice,
         microbatch=microbatch,
         split=split,
     )
@@ -57,26 +58,26 @@ def sum_over_units(
     y: Real[Array, "b ..."],
     mask: Bool[Array, " b"],
     *,
-    clip_norm: float,
+    lattice: Lattice,
     microbatch: int,
     split: Split = whole,
-) -> PyTree:
-    """Return Σ over masked rows of `vector(x_i, y_i)`, each clipped to `clip_norm` whatever it is.
+) -> Int64[Array, " d"]:
+    """Return Σ over masked rows of `vector(x_i, y_i)` in integers, each of length at most L
+    whatever it is.
 
     Rows are worked on `microbatch` at a time, so memory is that of `microbatch` gradients, each
     `split` over the devices. The number of microbatches does not depend on the mask: a step takes
     as long whoever is in the batch.
     """
 
-    def body(total: PyTree, part: tuple[PyTree, Array, Array]) -> tuple[PyTree, None]:
+    def body(total: Array, part: tuple[PyTree, Array, Array]) -> tuple[Array, None]:
         xs, ys, kept = split(part)
-        clipped = jax.vmap(lambda xi, yi: clip(vector(xi, yi), clip_norm))(xs, ys)
-        return jax.tree.map(
-            lambda t, c: t + _masked_sum(c, kept).astype(t.dtype), total, clipped
-        ), None
+        rows = jax.vmap(lambda xi, yi: lattice.integers(vector(xi, yi)))(xs, ys)
+        return add_rows(total, rows, kept), None
 
     parts = in_microbatches((x, y, mask), mask.shape[0], microbatch)
-    return lax.scan(body, zeros_like_sum(params), parts)[0]
+    total: Array = lax.scan(body, zeros(params), parts)[0]
+    return total
 
 
 def in_microbatches(
@@ -99,9 +100,3 @@ def in_microbatches(
         return jnp.concatenate([leaf, filler]).reshape(parts, size, *leaf.shape[1:])
 
     return jax.tree.map(split, tree)
-
-
-def _masked_sum(rows: Array, mask: Array) -> Array:
-    # A choice, not a product: zero times infinity would be NaN.
-    kept = mask.reshape(mask.shape + (1,) * (rows.ndim - 1))
-    return jnp.sum(jnp.where(kept, rows, jnp.zeros_like(rows)), axis=0)

@@ -22,9 +22,10 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jaxtyping import Bool, Float, PyTree, Real, Shaped
+from jaxtyping import Bool, Float, Int64, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.clipped_sum import Split, in_microbatches, sum_over_units, whole
+from labeldp_trainer.dp_gradient.lattice import Lattice
 from labeldp_trainer.dp_gradient.sampling import Reduction, example_weights
 from labeldp_trainer.dp_gradient.tree import Loss, all_finite, norm, zeros_like_sum
 
@@ -45,17 +46,17 @@ BallOf = Callable[[PyTree, PyTree], Ball]
 
 @dataclass(frozen=True)
 class Scaling:
-    """C (`clip_norm`) and r0 (`radius_floor`) of s = C / max(r, r0); rows a `microbatch`, and how
-    they are `split` over devices."""
+    """The `lattice` with its C and r0 (`radius_floor`) of s = C / max(r, r0); rows a `microbatch`,
+    and how they are `split` over devices."""
 
-    clip_norm: float
+    lattice: Lattice
     radius_floor: float
     microbatch: int
     split: Split = whole
 
     def of(self, ball: Ball) -> Float[Array, ""]:
         """Return s; NaN for a NaN radius, which the callers turn into zero."""
-        return self.clip_norm / jnp.maximum(ball.radius, self.radius_floor)
+        return self.lattice.clip_norm / jnp.maximum(ball.radius, self.radius_floor)
 
 
 def example_ball(loss: Loss, labels: Real[Array, " K"], centre: Centre = "mean") -> BallOf:
@@ -105,8 +106,8 @@ def label_free_sum(
     mask: Bool[Array, " b"],
     *,
     scaling: Scaling,
-) -> PyTree:
-    """Return Σ over masked rows of δ_i, each clipped once more to C (Theorem 8).
+) -> Int64[Array, " d"]:
+    """Return Σ over masked rows of δ_i in integers, each clipped once more to C (Theorem 8).
 
     The last clip never bites on a label inside the ball. It is there so that privacy rests on one
     line of code, whatever the label, the loss or the ball: NaN, out of the domain, not affine.
@@ -124,7 +125,7 @@ def label_free_sum(
         x,
         y,
         mask,
-        clip_norm=scaling.clip_norm,
+        lattice=scaling.lattice,
         microbatch=scaling.microbatch,
         split=scaling.split,
     )

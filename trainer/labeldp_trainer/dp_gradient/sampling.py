@@ -1,57 +1,35 @@
-"""Batches: true Poisson sampling under jit, independent batches, partitions. No label is looked
-at.
+"""Batches: true Poisson sampling, independent batches, partitions. No label is looked at.
 
-Every function is a pure function of a key. Use one key a step (`step_key`), so that a resumed run
-re-does the same steps with the same batches and the same noise.
+Batches are drawn on the host from `Words` of a secret key: where they are secret, ε rests on their
+being random.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
-from jaxtyping import Bool, Float, Int, PRNGKeyArray, PyTree, Shaped
+from jax import Array
+from jaxtyping import Bool, Float, Int32, Int64, PyTree, Shaped
 
+from labeldp_trainer.discrete_gaussian.words import Words
 from labeldp_trainer.dp_gradient.tree import Loss
-
-_SAMPLING, _NOISE, _ALTERNATIVE, _CENTRE = range(4)
 
 
 class Batch(NamedTuple):
     """`indices` into the data and a `mask`: rows that are not in the batch are padding."""
 
-    indices: Int[Array, " b"]
-    mask: Bool[Array, " b"]
+    indices: Int32[np.ndarray, " b"]
+    mask: Bool[np.ndarray, " b"]
 
 
-class StepKeys(NamedTuple):
-    """Independent keys of one step."""
-
-    sampling: PRNGKeyArray
-    noise: PRNGKeyArray
-    alternative: PRNGKeyArray
-    centre: PRNGKeyArray
-
-
-def step_keys(key: PRNGKeyArray, step: Int[Array, ""] | int) -> StepKeys:
-    """Return the keys of step number `step` of the run whose secret key is `key`."""
-    own = jax.random.fold_in(key, step)
-    purposes = (_SAMPLING, _NOISE, _ALTERNATIVE, _CENTRE)
-    return StepKeys(*(jax.random.fold_in(own, purpose) for purpose in purposes))
-
-
-def poisson_batch(key: PRNGKeyArray, *, units: int, batch: int, max_batch: int) -> Batch:
-    """Sample every one of `units` independently with probability q = `batch`/`units`, under jit.
+def poisson_batch(words: Words, *, units: int, batch: int, max_batch: int) -> Batch:
+    """Sample every one of `units` independently with probability q = `batch`/`units`.
 
     The rate is ⌊q·2^32⌋/2^32, never more than q. If more than `max_batch` are sampled, a uniformly
-    random `max_batch` of them are kept: given that a unit's word is below the threshold, its rank
-    among the sampled is uniform, so the smallest words are a random choice. (Two equal 32-bit
-    words at the border would be told apart by index, not by chance: 2^-32 · `max_batch` of the
-    times it matters.)
+    random `max_batch` of them are kept.
 
     Returns `max_batch` rows, sampled units first.
     """
@@ -59,41 +37,43 @@ def poisson_batch(key: PRNGKeyArray, *, units: int, batch: int, max_batch: int) 
         raise ValueError(
             f"need 1 <= batch <= max_batch <= units; they are {batch}, {max_batch}, {units}"
         )
-    words = jax.random.bits(key, (units,), jnp.uint32)
-    largest, indices = lax.top_k(~words, max_batch)
     threshold = (batch << 32) // units
-    if threshold == 1 << 32:
-        return Batch(indices, jnp.ones((max_batch,), bool))
-    return Batch(indices, ~largest < jnp.uint32(threshold))
+    sampled = np.flatnonzero(words.draw32(units).astype(np.uint64) < np.uint64(threshold))
+    if sampled.size > max_batch:
+        sampled = np.sort(sampled[_shuffled(words, sampled.size)[:max_batch]])
+    return _padded(sampled, max_batch)
 
 
-def independent_batch(key: PRNGKeyArray, *, units: int, size: int) -> Int[Array, " b"]:
+def independent_batch(words: Words, *, units: int, size: int) -> Int32[np.ndarray, " b"]:
     """Return `size` distinct indices, uniform over the units; all, in order, if that is all."""
-    if not 1 <= size <= units:
-        raise ValueError(f"need 1 <= size <= units; they are {size} and {units}")
-    if size == units:
-        return jnp.arange(units, dtype=jnp.int32)
-    return lax.top_k(jax.random.bits(key, (units,), jnp.uint32), size)[1]
+    if not 0 <= size <= units:
+        raise ValueError(f"need 0 <= size <= units; they are {size} and {units}")
+    if size in (0, units):
+        return np.arange(size, dtype=np.int32)
+    return _shuffled(words, units)[:size].astype(np.int32)
 
 
-def partition_batch(
-    key: PRNGKeyArray, step: Int[Array, ""] | int, *, units: int, batch: int
-) -> Batch:
-    """Return the batch of `step` when each epoch is a fresh random partition into ⌈units/batch⌉
-    batches.
+def partition(words: Words, *, units: int, batch: int) -> list[Batch]:
+    """Return the ⌈units/batch⌉ batches of an epoch, a uniformly random partition of the units.
 
-    `key` is the run's key: every step of one epoch must see the same permutation. Every unit is in
-    exactly one batch of an epoch (the last one is padded). Not Poisson: there is no amplification.
+    Every unit is in exactly one of them (the last one is padded). Not Poisson: there is no
+    amplification.
     """
     if not 1 <= batch <= units:
         raise ValueError(f"need 1 <= batch <= units; they are {batch} and {units}")
-    per_epoch = math.ceil(units / batch)
-    epoch, place = jnp.divmod(jnp.asarray(step, jnp.int32), per_epoch)
-    own = jax.random.fold_in(jax.random.fold_in(key, epoch), _SAMPLING)
-    order = jax.random.permutation(own, units)
-    rows = place * batch + jnp.arange(batch, dtype=jnp.int32)
-    mask = rows < units
-    return Batch(order[jnp.where(mask, rows, 0)].astype(jnp.int32), mask)
+    order = _shuffled(words, units)
+    return [_padded(order[start : start + batch], batch) for start in range(0, units, batch)]
+
+
+def _shuffled(words: Words, count: int) -> Int64[np.ndarray, " n"]:
+    """A uniform permutation, but for two equal words of 64 bits."""
+    return np.argsort(words.draw(count), kind="stable")
+
+
+def _padded(rows: Int64[np.ndarray, " n"], size: int) -> Batch:
+    indices = np.zeros(size, np.int32)
+    indices[: rows.size] = rows
+    return Batch(indices, np.arange(size) < rows.size)
 
 
 # A user as the unit: all of a user's labels may change at once, so a user's gradient is clipped.
@@ -109,7 +89,7 @@ Reduction = Literal["mean", "sum"]
 class Groups(NamedTuple):
     """`rows` into the data, by user and example, and which of them are `present`."""
 
-    rows: Int[np.ndarray, "u e"]
+    rows: Int64[np.ndarray, "u e"]
     present: Bool[np.ndarray, "u e"]
 
 

@@ -1,8 +1,9 @@
-"""One private step: from parameters, data, a key and a step number to a gradient estimate.
+"""One private step: from parameters, data and what was drawn for it to a gradient estimate.
 
 The estimate is that of the *mean* gradient: the noisy sum over the expected batch size qn (never
-over the realized one, which is secret). Everything after the noise is post-processing, and every
-number that leaves is a function of the noisy sum, public features and independent randomness.
+over the realized one, which is secret). Everything after the noise is post-processing of integers,
+and every number that leaves is a function of the noisy sum, public features and independent
+randomness.
 """
 
 from typing import NamedTuple
@@ -10,10 +11,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Int, PRNGKeyArray, PyTree, Real, Shaped
+from jaxtyping import Bool, Float, Int, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.accounting import Plan
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
+from labeldp_trainer.dp_gradient.draws import StepDraws
 from labeldp_trainer.dp_gradient.hull import (
     HullRows,
     Materialised,
@@ -22,20 +23,11 @@ from labeldp_trainer.dp_gradient.hull import (
     matrix_free,
 )
 from labeldp_trainer.dp_gradient.label_free import label_free_sum, public_centre, scales
-from labeldp_trainer.dp_gradient.noise import add_noise
 from labeldp_trainer.dp_gradient.projection import (
     Projection,
     project_gram,
     project_matrix_free,
     project_onto_span,
-)
-from labeldp_trainer.dp_gradient.sampling import (
-    Batch,
-    StepKeys,
-    independent_batch,
-    partition_batch,
-    poisson_batch,
-    step_keys,
 )
 from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
 from labeldp_trainer.dp_gradient.tree import all_finite, norm
@@ -57,55 +49,41 @@ def private_gradient(
     params: PyTree,
     x: PyTree[Shaped[Array, "n ..."]],
     y: Real[Array, "n ..."],
-    key: PRNGKeyArray,
-    step: Int[Array, ""] | int,
+    draws: StepDraws,
 ) -> tuple[PyTree, Report]:
     """Return an estimate of the mean gradient at `params` and a report; pure, meant for jit.
 
-    x, y: the whole data set, a row a unit (for users, y is [users, examples]); `key`: the run's
-    secret key; `step`: the step's number. The same arguments give the same result, so
-    re-doing a step after a crash releases nothing new. Raises ValueError if the data have not
-    `plan.units` rows.
+    x, y: the whole data set, a row a unit (for users, y is [users, examples]); `draws`: those of
+    this step (`Randomness.step`). The same arguments give the same result, so re-doing a step after
+    a crash releases nothing new. Raises ValueError if the data have not `plan.units` rows.
     """
     plan = config.plan
     if y.shape[0] != plan.units:
         raise ValueError(f"the plan is for {plan.units} units; the data have {y.shape[0]}")
     if problem.reduction == "sum" and config.denoiser.endswith("conv"):
         raise ValueError("a user's summed gradient is in no hull of examples: use reduction = mean")
-    keys = step_keys(key, step)
-    batch = _batch(plan, key, keys, step)
-    xs = _take(x, batch.indices)
-    noisy = _noisy_mean(config, problem, params, xs, y[batch.indices], batch.mask, keys.noise)
+    xs = _take(x, draws.indices)
+    noisy = _noisy_mean(config, problem, params, xs, y[draws.indices], draws)
     estimate = noisy
     if config.needs_centre:
-        chosen = independent_batch(keys.centre, units=plan.units, size=config.centre_units)
         centre = public_centre(
             problem.ball_of(problem.labels_like(y), config.centre),
             params,
-            _take(x, chosen),
+            _take(x, draws.centre),
             scaling=config.scaling,
         )
         estimate = jax.tree.map(jnp.add, noisy, centre)
     if config.denoiser == "noop":
         return estimate, _report(noisy, estimate, None)
     if config.denoiser == "alt_conv":
-        chosen = independent_batch(keys.alternative, units=plan.units, size=config.hull_units)
-        xs, mask = _take(x, chosen), jnp.ones((config.hull_units,), bool)
+        xs, mask = _take(x, draws.alternative), jnp.ones((config.hull_units,), bool)
     else:
-        mask = batch.mask
+        mask = draws.mask
     projected = _project(config, _vertices(config, problem, params, xs, mask, y), estimate)
     # Post-processing of a noisy, hence finite, vector; a model may still overflow on the way.
     finite = all_finite(projected.value)
     value = jax.tree.map(lambda v: jnp.where(finite, v, jnp.zeros_like(v)), projected.value)
     return value, _report(noisy, value, projected)
-
-
-def _batch(plan: Plan, key: Array, keys: StepKeys, step: Array | int) -> Batch:
-    if plan.batches == "partition":
-        return partition_batch(key, step, units=plan.units, batch=plan.batch)
-    return poisson_batch(
-        keys.sampling, units=plan.units, batch=plan.batch, max_batch=plan.max_batch
-    )
 
 
 def _noisy_mean(
@@ -114,10 +92,10 @@ def _noisy_mean(
     params: PyTree,
     xs: PyTree,
     ys: Array,
-    mask: Array,
-    key: Array,
+    draws: StepDraws,
 ) -> PyTree:
-    """Return (Σ clipped + N(0, σ²C²))/(qn): the only way of labels to the outside."""
+    """Return (Σ clipped + noise)/(qn), from one sum of integers: the only way of labels to the
+    outside."""
     if config.clipping == "label_free":
         summed = label_free_sum(
             problem.unit_loss,
@@ -125,7 +103,7 @@ def _noisy_mean(
             params,
             xs,
             ys,
-            mask,
+            draws.mask,
             scaling=config.scaling,
         )
     else:
@@ -134,13 +112,12 @@ def _noisy_mean(
             params,
             xs,
             ys,
-            mask,
-            clip_norm=config.clip_norm,
+            draws.mask,
+            lattice=config.lattice,
             microbatch=config.microbatch,
             split=config.split,
         )
-    noisy = add_noise(key, summed, config.noise_multiplier * config.clip_norm)
-    return jax.tree.map(lambda leaf: leaf / config.plan.batch, noisy)
+    return config.lattice.noisy_mean(summed, draws.noise, params, config.plan.batch)
 
 
 def _vertices(

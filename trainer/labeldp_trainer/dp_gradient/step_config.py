@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from jaxtyping import Real
 from labeldp_trainer.dp_gradient.accounting import Batches, Plan
 from labeldp_trainer.dp_gradient.clipped_sum import Split, whole
 from labeldp_trainer.dp_gradient.label_free import BallOf, Centre, Scaling, example_ball, user_ball
+from labeldp_trainer.dp_gradient.lattice import Lattice
 from labeldp_trainer.dp_gradient.sampling import Reduction, per_user
 from labeldp_trainer.dp_gradient.tree import Loss
 
@@ -53,7 +55,8 @@ class StepConfig:
     """All choices of a step but the data. `noise_multiplier` must be calibrated for the same
     `plan`.
 
-    `clip_norm` C, `noise_multiplier` σ: the sum gets N(0, σ²C²). `radius_floor` is r0 of
+    `clip_norm` C, `noise_multiplier` σ: the sum gets discrete Gaussian noise of scale σ·C on the
+    integers of `lattice`. `radius_floor` is r0 of
     label-free clipping, in units of a gradient's norm; `centre_units` how many units its public
     centre is computed on. `hull_units` is n2, for `alt_conv`. `smoothing` is λ. `tolerance` τ
     bounds the projection's relative error. `microbatch` rows are worked on at a time, `split` over
@@ -80,8 +83,7 @@ class StepConfig:
 
     def __post_init__(self) -> None:
         """Check what a type cannot."""
-        if not (self.clip_norm > 0 and self.noise_multiplier > 0):
-            raise ValueError("clip_norm and noise_multiplier must be positive")
+        Lattice(self.clip_norm, self.noise_multiplier)
         if not self.radius_floor > 0:
             raise ValueError("radius_floor must be positive: a radius of zero scales by infinity")
         if not 0 <= self.smoothing <= 1:
@@ -100,10 +102,15 @@ class StepConfig:
                 f"centre_units must be between 1 and {self.plan.units}; it is {self.centre_units}"
             )
 
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The integers that are summed and get the noise."""
+        return Lattice(self.clip_norm, self.noise_multiplier)
+
     @property
     def scaling(self) -> Scaling:
         """The numbers of label-free clipping."""
-        return Scaling(self.clip_norm, self.radius_floor, self.microbatch, self.split)
+        return Scaling(self.lattice, self.radius_floor, self.microbatch, self.split)
 
     @property
     def needs_centre(self) -> bool:

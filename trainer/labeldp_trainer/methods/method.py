@@ -22,7 +22,7 @@ from labeldp_trainer.one_release.release import Release
 from labeldp_trainer.sharding import Devices
 
 Metrics = dict[str, jax.Array]  # scalars
-Draw = Callable[[jax.Array], Any]
+Draw = Callable[[jax.Array, int, int], Any]
 Gradient = Callable[[Params, jax.Array, jax.Array, Any, Any], tuple[Params, Metrics]]
 TrainingLoss = Callable[[Params, Any], jax.Array]
 
@@ -36,8 +36,8 @@ class Method:
             constant of the compiled program.
         steps_per_epoch: steps in an epoch.
         examples_per_epoch: examples that an epoch visits (on average, if batches vary).
-        draw: epoch key → a pytree whose leaves have a leading axis of ``steps_per_epoch``; each
-            step gets its slice. Where a step draws for itself, return an empty tuple.
+        draw: (epoch key, first step of the whole run, number of steps) → a pytree whose leaves have
+            a leading axis of that many steps, all in one epoch; each step gets its slice.
         gradient: (params, step key, step of the whole run [int32], slice, arrays) → an estimate of
             the gradient, and metrics. The loop averages the metrics over an epoch and writes them
             down: return only what may leave the run, or nothing. Keys are functions of the seed
@@ -51,6 +51,7 @@ class Method:
         later: the next stage of a training in stages, from the parameters that this one ends with
             and what is stored of the next (None if it has not begun). What it wants to ``keep`` is
             on the disk before its first step. None for the last stage, or the only one.
+        steps_at_once: the most steps for which ``draw`` is asked at a time; None for a whole epoch.
         repeats_noise: whether steps that are done again add the same secret noise. They must then
             give the same bits, or two sums with one noise would be out: the run is resumed only on
             the same kind and number of devices and with the same packages.
@@ -67,6 +68,7 @@ class Method:
     keep: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     later: Callable[[Params, Mapping[str, NDArray[Any]] | None], Method] | None = None
+    steps_at_once: int | None = None
     repeats_noise: bool = False
     times_are_public: bool = True
 

@@ -50,9 +50,15 @@ def minibatch_method(
     n, batch = setting.dataset.train.rows, setting.loaded.config.training.batch_size
     steps = n // batch
 
-    def draw(key: jax.Array) -> jax.Array:
+    @jax.jit
+    def draw_epoch(key: jax.Array) -> jax.Array:
         order = jax.random.permutation(key, jnp.arange(n, dtype=jnp.int32))
         return order[: steps * batch].reshape(steps, batch)
+
+    def draw(key: jax.Array, first: int, count: int) -> jax.Array:
+        assert (first % steps, count) == (0, steps)
+        rows: jax.Array = draw_epoch(key)
+        return rows
 
     arrays: tuple[Any, Any, Any] = (setting.dataset.train.features, targets, None)
     if isinstance(targets, Coded):

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 
 from labeldp_compile.yaml_tree import KeyPath
 from labeldp_trainer.config import DpSgd, LabelDpPro, LoadedConfig
-from labeldp_trainer.dp_gradient.accounting import Plan, calibrate, padded_batch
+from labeldp_trainer.dp_gradient.accounting import Plan, calibrate_integers, padded_batch
+from labeldp_trainer.dp_gradient.draws import Randomness, StepDraws
 from labeldp_trainer.dp_gradient.hull import gram_bytes
-from labeldp_trainer.dp_gradient.noise import key_of
 from labeldp_trainer.dp_gradient.step import Report, private_gradient
 from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.errors import RunFolderError
@@ -24,7 +24,7 @@ from labeldp_trainer.methods.statement import written
 from labeldp_trainer.models import Params, count_parameters
 
 GRAM_BYTES = 1 << 30  # what the vertices and their Gram matrix may take if nobody chooses
-_NOISE_TAIL = 1e-7  # beyond 5.4 standard deviations, where float32 noise ends: dp_gradient/noise.py
+_DRAWN_BYTES = 1 << 26  # what the batches and noise of steps that are drawn together may take
 _HULL_UNITS, _CENTRE_UNITS = 64, 256
 
 
@@ -47,31 +47,39 @@ class CentralBuilder:
         plan, steps_per_epoch = self._plan(units)
         problem = make_problem(setting, method)
         config = self._step_config(setting, plan, units)
-        kept = self._kept(setting, units, plan)  # takes seconds: after all that may be refused
+        size = count_parameters(jax.eval_shape(setting.model.init, jax.random.key(0)))
+        kept = self._kept(setting, units, plan, size)  # takes seconds: after what may be refused
         config = dataclasses.replace(config, noise_multiplier=kept.noise_multiplier)
         amplified = plan.batches == "secret"
+        randomness = Randomness(kept.noise_key, config, size)
+
+        def draw(key: jax.Array, first: int, count: int) -> StepDraws:
+            # The loop's key comes from the public seed: no noise may depend on it.
+            del key
+            drawn: StepDraws = devices.everywhere(randomness.steps(first, count))
+            return drawn
 
         def gradient(
             params: Params, key: jax.Array, step: jax.Array, drawn: Any, arrays: Any
         ) -> tuple[Params, Metrics]:
-            # The loop's key comes from the public seed: no noise may depend on it.
-            del key, drawn
-            x, y, words = arrays
-            estimate, report = private_gradient(config, problem, params, x, y, key_of(words), step)
+            del key, step
+            estimate, report = private_gradient(config, problem, params, *arrays, drawn)
             return estimate, {} if amplified else _metrics(report, config)
 
         projection = None if config.denoiser == "noop" else config.projection
         details: dict[str, Any] = {"projection": projection, "rows": units.rows}
         return Method(
-            arrays=devices.everywhere((units.x, units.y, kept.noise_key)),
+            arrays=devices.everywhere((units.x, units.y)),
             steps_per_epoch=steps_per_epoch,
             examples_per_epoch=steps_per_epoch * plan.batch,
-            draw=lambda key: (),
+            draw=draw,
+            steps_at_once=max(1, _DRAWN_BYTES // randomness.bytes_of_step),
             gradient=gradient,
             training_loss=None,
             statement=central_statement(
                 method.kind,
                 config,
+                coordinates=size,
                 epsilon=method.epsilon,
                 delta=method.delta,
                 examples_per_user=method.max_examples_per_user,
@@ -101,12 +109,12 @@ class CentralBuilder:
             self._fail(("method", "max_batch"), f"{reason}; it is {most:,}")
         return Plan(n, batch, steps, most, method.batches), steps_per_epoch
 
-    def _kept(self, setting: Setting, units: Units, plan: Plan) -> Kept:
+    def _kept(self, setting: Setting, units: Units, plan: Plan, size: int) -> Kept:
         method = self._method
 
         def noise_multiplier() -> float:
             try:
-                return calibrate(method.epsilon, plan, method.delta)
+                return calibrate_integers(method.epsilon, plan, method.delta, size)
             except ValueError as error:
                 raise self._loaded.error(("method", "epsilon"), str(error)) from None
 
@@ -192,11 +200,6 @@ def _notes(setting: Setting, config: StepConfig, *, chosen: bool) -> tuple[str, 
         notes.append(
             f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} drawn at "
             "random would be allowed, too; choose a far smaller δ"
-        )
-    if method.delta < _NOISE_TAIL:
-        notes.append(
-            f"δ = {written(method.delta)} holds for real Gaussian noise; float32 noise ends near "
-            "5.4 standard deviations, which alone can disclose with a probability of 1e-7 or so"
         )
     if config.denoiser != "noop" and not chosen:
         notes.append(f"projection: {config.projection}, by the memory it needs")

@@ -17,8 +17,8 @@ from labeldp_trainer.methods.statement import (
 from labeldp_trainer.methods.users import user_adjacency
 
 LIMITS = (
-    "sums, norms and Gaussian noise are floating-point numbers, and the proof is about real ones",
-    "JAX's generator is not cryptographic",
+    "sampling and noise come from AES-256 in counter mode under a secret key: the promise is "
+    "computational",
     "hyperparameters tuned on the same labels are not accounted for",
 )
 _BATCHES = {
@@ -35,6 +35,7 @@ def central_statement(
     method: str,
     config: StepConfig,
     *,
+    coordinates: int,
     epsilon: float,
     delta: float,
     examples_per_user: int | None,
@@ -43,9 +44,11 @@ def central_statement(
 ) -> Statement:
     """The promise of a run whose σ was calibrated for (ε, δ) and ``config.plan``.
 
-    ``examples_per_user`` is None if a label is the unit; ``details`` are further facts.
+    ``coordinates``: entries of a gradient. ``examples_per_user`` is None if a label is the unit;
+    ``details`` are further facts.
     """
-    plan, unit = config.plan, "label" if examples_per_user is None else "user"
+    plan, lattice = config.plan, config.lattice
+    unit = "label" if examples_per_user is None else "user"
     amplified = plan.batches == "secret"
     secret = [
         "the labels",
@@ -65,6 +68,12 @@ def central_statement(
             "max_examples_per_user": examples_per_user,
             "noise_multiplier": config.noise_multiplier,
             "clip_norm": config.clip_norm,
+            "noise": "discrete Gaussian",
+            "coordinates": coordinates,
+            "lattice_steps_of_clip_norm": lattice.steps,
+            "largest_length_in_lattice_steps": lattice.bound,
+            "noise_scale_in_lattice_steps": lattice.sigma,
+            "total_variation_of_noise": float(lattice.distance(coordinates, plan.steps)),
             "batches": plan.batches,
             "amplified": amplified,
             "sampling_rate": plan.rate,
@@ -94,6 +103,7 @@ def central_statement(
 
 def _mechanism(config: StepConfig, unit: str) -> str:
     plan, sigma, clip = config.plan, config.noise_multiplier, config.clip_norm
+    lattice = config.lattice
     who = _BATCHES[plan.batches].format(
         units=plan.units, unit=unit, rate=plan.rate, batch=plan.batch
     )
@@ -107,9 +117,10 @@ def _mechanism(config: StepConfig, unit: str) -> str:
     then = "" if config.denoiser == "noop" else f"; {config.denoiser} post-processes the noisy sum"
     return (
         f"in each of {plan.steps:,} steps {who}{cut}; the gradient of each {unit} is {scaled}"
-        f"clipped to norm C = {clip:g}, and the sum gets Gaussian noise of standard deviation "
-        f"σ·C with σ = {sigma:.6g}{then}; ε comes from {_accountant(plan)} for a replaced {unit} "
-        "(sensitivity 2C)"
+        f"clipped to norm C = {clip:g} and rounded to integers of length at most "
+        f"L = {lattice.bound:,}, and the sum gets discrete Gaussian noise of scale "
+        f"{lattice.sigma:,}, at least σ·L with σ = {sigma:.6g}{then}; ε comes from "
+        f"{_accountant(plan)} for a replaced {unit} (sensitivity 2L)"
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import DpSgd, LabelDpPro
 from labeldp_trainer.data import array_digest
-from labeldp_trainer.dp_gradient.noise import secret_words
+from labeldp_trainer.discrete_gaussian.words import secret_key
 from labeldp_trainer.dp_gradient.step_config import Problem
 from labeldp_trainer.dp_gradient.tree import Loss as ExampleLoss
 from labeldp_trainer.errors import RunFolderError
@@ -109,7 +109,7 @@ class Kept:
     """The secrets of a run.
 
     Attributes:
-        noise_key: uint32 [2], the key of sampling and noise.
+        noise_key: uint32 [8], the key of sampling and noise.
         noise_multiplier: σ.
         labels_key: uint8 [32].
         labels_hash: uint8 [32], a hash of the labels under ``labels_key``.
@@ -124,7 +124,7 @@ class Kept:
     def new(cls, labels: Any, noise_multiplier: float) -> Kept:
         """Fresh secrets from the operating system."""
         key = secrets.token_bytes(32)
-        return cls(secret_words(), noise_multiplier, _bytes(key), _bytes(_hash(key, labels)))
+        return cls(secret_key(), noise_multiplier, _bytes(key), _bytes(_hash(key, labels)))
 
     @classmethod
     def of_run(
@@ -147,6 +147,11 @@ class Kept:
             raise RunFolderError(
                 "kept.npz holds no key of this method: start another run"
             ) from None
+        if kept.noise_key.shape != (8,) or kept.noise_key.dtype != np.uint32:
+            raise RunFolderError(
+                "it was begun by an older version, whose noise of float32 numbers shows labels; "
+                "start another run"
+            )
         known = kept.labels_hash.tobytes()
         if not hmac.compare_digest(known, _hash(kept.labels_key.tobytes(), labels)):
             raise RunFolderError(

@@ -1,0 +1,157 @@
+"""What is summed are integers whose length is bounded in integers, whatever a gradient is."""
+
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from labeldp_trainer.dp_gradient.accounting import Plan, calibrate, calibrate_integers, epsilon
+from labeldp_trainer.dp_gradient.lattice import Halves, Lattice, add_rows, halves_of, no_longer
+from labeldp_verify.analysis.bounds import exp_upper
+
+NO_LONGER = jax.jit(no_longer, static_argnums=1)
+MOST = 2**26 - 1
+
+
+@pytest.mark.parametrize("sigma", [2.0**-20, 0.3, 1.0, 3.084, 64.0, 1e5, 2.0**25])
+def test_scale_and_bound(sigma):
+    lattice = Lattice(0.8, sigma)
+    assert lattice.sigma == 2**lattice.exponent
+    assert lattice.sigma >= Fraction(sigma) * lattice.bound
+    assert lattice.sigma < Fraction(sigma) * (lattice.bound + 1)
+    assert MOST // 2 <= lattice.bound <= MOST
+    assert 0.999 * lattice.bound <= lattice.steps < lattice.bound
+
+
+def length(vector):
+    return sum(int(entry) ** 2 for entry in vector)
+
+
+@pytest.mark.parametrize("size", [1, 5, 1023, 1024, 1025, 15_210, 1_100_000])
+def test_lengths_are_compared_exactly(size):
+    """One step below, at and above the bound; and vectors that would overflow 64 bits."""
+    random = np.random.default_rng(size)
+    for spread in (1, 5, 20):
+        edge = max(2, min(MOST, (MOST >> 3) // math.isqrt(size) * spread))
+        vector = random.integers(-edge + 1, edge, size).astype(np.int32)
+        root = math.isqrt(length(vector))
+        for bound in (root - 1, root, root + 1):
+            if 0 < bound <= MOST:
+                stated = bool(NO_LONGER(jnp.asarray(vector), bound))
+                assert stated == (length(vector) <= bound**2)
+    for entry in (MOST, -MOST):
+        longest = np.full(size, entry, np.int32)
+        assert bool(NO_LONGER(jnp.asarray(longest), MOST)) == (size == 1)
+
+
+@pytest.mark.parametrize("bound", [1, 3, MOST])
+def test_the_bound_itself_is_allowed(bound):
+    for vector, allowed in (([0, bound, 0], True), ([1, bound, 0], False), ([0, -bound, 0], True)):
+        assert bool(NO_LONGER(jnp.asarray(vector, jnp.int32), bound)) == allowed
+
+
+ENTRIES = st.one_of(
+    st.floats(width=32, allow_nan=True, allow_infinity=True),
+    st.sampled_from([3.4e38, -3.4e38, 1e-38, 1e-45, math.nan, math.inf, 0.0]),
+)
+
+
+@given(st.lists(ENTRIES, min_size=6, max_size=6), st.sampled_from([1e-6, 0.7, 1e6]))
+@settings(max_examples=150, deadline=None)
+def test_any_vector_becomes_a_short_one(entries, clip_norm):
+    lattice = Lattice(clip_norm, 2.5)
+    tree = {
+        "a": jnp.asarray(entries[:2], jnp.float32),
+        "b": jnp.asarray([entries[2:]], jnp.float32),
+    }
+    whole = np.asarray(jax.jit(lattice.integers)(tree))
+    assert whole.dtype == np.int32
+    assert length(whole) <= lattice.bound**2
+    vector = np.array(entries, np.float64)
+    if np.isfinite(vector).all() and np.abs(vector).max() > 1e-30:
+        vector *= min(1.0, clip_norm / np.linalg.norm(vector))
+        expected = vector / clip_norm * lattice.steps
+        np.testing.assert_allclose(whole, expected, atol=0.51 + 2e-6 * lattice.steps)
+    elif not np.isfinite(vector).all():
+        assert not whole.any()
+
+
+def test_a_vector_that_clipping_left_too_long_counts_as_zero(monkeypatch):
+    """The bound rests on the integers alone, not on the clip."""
+    lattice = Lattice(1.0, 2.0)
+    name = "labeldp_trainer.dp_gradient.lattice.clip"
+    for factor, kept in ((1.0, True), (1.0005, True), (1.002, False), (math.nan, False)):
+        monkeypatch.setattr(name, lambda tree, bound, factor=factor: tree * factor)
+        whole = np.asarray(lattice.integers(jnp.asarray([0.6, -0.8, 0.0], jnp.float32)))
+        assert whole.any() == kept
+        assert length(whole) <= lattice.bound**2
+
+
+def test_sums_and_noise_are_integers_of_64_bits():
+    """Far beyond 32 bits, in any order, and back as floats of the sum alone."""
+    random = np.random.default_rng(2)
+    rows = random.integers(-MOST, MOST, (300, 7)).astype(np.int32)
+    rows[:, 0] = MOST
+    mask = random.uniform(size=300) < 0.8
+    noise = random.integers(-(2**50), 2**50, 7)
+    lattice = Lattice(3.0, 2.0)
+    like = {"a": jnp.zeros((2, 3), jnp.float32), "b": jnp.zeros(1, jnp.bfloat16)}
+
+    @jax.jit
+    def mean(rows, mask, noise):
+        total = add_rows(add_rows(nothing(), rows[:100], mask[:100]), rows[100:], mask[100:])
+        return lattice.noisy_mean(total, noise, like, 5)
+
+    def nothing():
+        with jax.enable_x64(True):
+            return jnp.zeros(7, jnp.int64)
+
+    found = mean(jnp.asarray(rows), jnp.asarray(mask), Halves(*map(jnp.asarray, halves_of(noise))))
+    exact = rows[mask].astype(np.int64).sum(axis=0) + noise
+    assert [leaf.dtype for leaf in jax.tree.leaves(found)] == [jnp.float32, jnp.float32]
+    flat = np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(found)])
+    np.testing.assert_allclose(flat, exact * 3.0 / lattice.steps / 5, rtol=1e-6)
+    order = random.permutation(300)
+    again = mean(
+        jnp.asarray(rows[order]),
+        jnp.asarray(mask[order]),
+        Halves(*map(jnp.asarray, halves_of(noise))),
+    )
+    assert all(np.array_equal(found[name], again[name]) for name in like)
+
+
+def test_what_rounding_may_add_to_delta_is_kept_for_it():
+    plan, coordinates, stated = Plan(6000, 600, 100, 700), 15_000, 1e-5
+    for target in (0.5, 4.0):
+        sigma = calibrate_integers(target, plan, stated, coordinates)
+        lattice = Lattice(1.0, sigma)
+        kept = (1 + exp_upper(Fraction(target))) * lattice.distance(coordinates, plan.steps)
+        assert 0 < kept < Fraction(stated) / 1000
+        rest = float(Fraction(stated) - kept)
+        assert epsilon(lattice.sigma / lattice.bound, plan, rest) <= target
+        assert sigma <= calibrate(target, plan, stated) * 1.001
+
+
+def test_a_large_epsilon_is_proved_at_a_smaller_one():
+    """e^ε would make too much of the distance; what holds at a smaller ε holds at this one."""
+    plan = Plan(6000, 6000, 100, 6000)
+    sigma = calibrate_integers(40.0, plan, 1e-5, 15_000)
+    assert sigma > 1.2 * calibrate(40.0, plan, 1e-5)
+    assert epsilon(sigma, plan, 0.9e-5) < 40.0
+
+
+def test_a_delta_below_what_integers_allow():
+    with pytest.raises(ValueError, match=r"δ = 1e-30 is too small for 15,000 parameters and 100"):
+        calibrate_integers(1.0, Plan(6000, 600, 100, 700), 1e-30, 15_000)
+
+
+@pytest.mark.parametrize(
+    ("clip_norm", "sigma"), [(0.0, 1.0), (1.0, 0.0), (math.nan, 1.0), (1.0, 1e9), (1.0, 1e-9)]
+)
+def test_impossible_lattices(clip_norm, sigma):
+    with pytest.raises(ValueError, match=r"must be (positive|between)"):
+        Lattice(clip_norm, sigma)

@@ -1,0 +1,175 @@
+"""Clipped gradients as integers: what is summed, and what gets the noise (Theorem 7 i).
+
+A clipped vector becomes a vector of integers whose squared length is computed in integers and
+compared with the bound; one that is longer becomes zero. Sums and noise are 64-bit integers, so the
+order of summation does not matter. JAX has those only where `jax.enable_x64` is on, which is here
+alone: models keep their types.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Bool, Float, Int32, Int64, PyTree, UInt32
+
+from labeldp_trainer.discrete_gaussian.delta import rounding_distance
+from labeldp_trainer.discrete_gaussian.sample import DISTANCE
+from labeldp_trainer.dp_gradient.tree import at_least_float32, clip
+
+_LONGEST = (1 << 26) - 1  # the bound L is at most this, and about half of it or more
+_SQUARES = 1 << 10  # of entries up to L, of which a sum fits an int64
+_ENOUGH = 1 << 52  # larger sums of squares are longer than any bound
+_FINEST, _COARSEST = 2.0**-20, 2.0**25
+
+
+class Halves(NamedTuple):
+    """64-bit integers in two halves: how they come to a device whose integers have 32 bits."""
+
+    high: Int32[Array, " d"]
+    low: UInt32[Array, " d"]
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The integers of one run.
+
+    Attributes:
+        clip_norm: C.
+        noise_multiplier: σ that the accounting asks for: the noise's scale over the largest length
+            of one unit's vector.
+
+    Raises ValueError unless both are positive and σ is between 2^-20 and 2^25.
+    """
+
+    clip_norm: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not (self.clip_norm > 0 and self.noise_multiplier > 0):
+            raise ValueError("clip_norm and noise_multiplier must be positive")
+        if not _FINEST <= self.noise_multiplier <= _COARSEST:
+            raise ValueError(
+                f"noise_multiplier must be between {_FINEST:g} and {_COARSEST:g}; "
+                f"it is {self.noise_multiplier:g}"
+            )
+
+    @cached_property
+    def exponent(self) -> int:
+        """The noise's scale is 2 to this power: the largest for which L is below 2^26."""
+        exponent = math.floor(math.log2(self.noise_multiplier)) + 28
+        while Fraction(1 << exponent) >= (_LONGEST + 1) * Fraction(self.noise_multiplier):
+            exponent -= 1
+        return exponent
+
+    @property
+    def sigma(self) -> int:
+        """The scale of the discrete Gaussian noise on each coordinate, in lattice steps."""
+        return 1 << self.exponent
+
+    @cached_property
+    def bound(self) -> int:
+        """L: no unit's integer vector is longer. ``sigma`` is at least σ·L."""
+        return math.floor(Fraction(self.sigma) / Fraction(self.noise_multiplier))
+
+    @property
+    def steps(self) -> int:
+        """Lattice steps that make up C: 0.1% below L, so that rounding does not exceed it."""
+        return self.bound - (self.bound >> 10)
+
+    def distance(self, coordinates: int, steps: int) -> Fraction:
+        """The total variation between the noise of all steps and continuous noise, rounded."""
+        return steps * (rounding_distance(self.sigma, coordinates) + coordinates * DISTANCE)
+
+    def integers(self, tree: PyTree) -> Int32[Array, " d"]:
+        """Clip one unit's vector to C and round it to lattice steps, all leaves side by side.
+
+        Its length is at most L, whatever ``tree`` is: decided in integers.
+        """
+        clipped = _flat(clip(tree, self.clip_norm))
+        steps = jnp.round(clipped * jnp.asarray(self.steps / self.clip_norm, clipped.dtype))
+        whole = jnp.clip(steps.astype(jnp.int32), -_LONGEST, _LONGEST)
+        return jnp.where(no_longer(whole, self.bound), whole, jnp.zeros_like(whole))
+
+    def noisy_mean(
+        self, total: Int64[Array, " d"], noise: Halves, like: PyTree, units: int
+    ) -> PyTree:
+        """Return (total + noise)/units as a gradient like ``like``: a function of total + noise."""
+        leaves, structure = jax.tree.flatten(like)
+        dtype = _widest(leaves)
+        with jax.enable_x64(True):
+            value = (total + _numbers(noise)).astype(dtype)
+        value = value * jnp.asarray(self.clip_norm / self.steps / units, dtype)
+        found, start = [], 0
+        for leaf in leaves:
+            part = value[start : start + leaf.size].reshape(leaf.shape)
+            found.append(part.astype(at_least_float32(leaf).dtype))
+            start += leaf.size
+        return jax.tree.unflatten(structure, found)
+
+
+def no_longer(vector: Int32[Array, " d"], bound: int) -> Bool[Array, ""]:
+    """Return whether a vector of entries below 2^26 is at most ``bound`` < 2^26 long, exactly.
+
+    A sum of squares that is larger than any bound is cut, so that none overflows.
+    """
+    with jax.enable_x64(True):
+        wide = _wide(vector)
+        sums = wide * wide
+        while sums.size > 1:
+            count = -(-sums.size // _SQUARES)
+            rows = -(-sums.size // count)
+            padded = jnp.pad(sums, (0, rows * count - sums.size)).reshape(rows, count)
+            sums = jnp.minimum(jnp.sum(padded, axis=0), _ENOUGH)
+        return sums.reshape(()) <= bound * bound
+
+
+def zeros(params: PyTree) -> Int64[Array, " d"]:
+    """Return a sum of no vectors."""
+    with jax.enable_x64(True):
+        return jnp.zeros(sum(leaf.size for leaf in jax.tree.leaves(params)), jnp.int64)
+
+
+def add_rows(
+    total: Int64[Array, " d"], rows: Int32[Array, "b d"], mask: Bool[Array, " b"]
+) -> Int64[Array, " d"]:
+    """Return ``total`` plus the rows whose mask is true."""
+    kept = jnp.where(mask[:, None], rows, jnp.zeros_like(rows))
+    with jax.enable_x64(True):
+        return total + jnp.sum(_wide(kept), axis=0)
+
+
+def halves_of(numbers: Int64[np.ndarray, " d"]) -> Halves:
+    """Return the halves of integers of the host."""
+    halves = numbers.astype("<i8").view("<u4").reshape(-1, 2)
+    return Halves(np.ascontiguousarray(halves[:, 1]).view("<i4"), np.ascontiguousarray(halves[:, 0]))
+
+
+def _numbers(halves: Halves) -> Int64[Array, " d"]:
+    return _wide(halves.high) * (1 << 32) + _wide(halves.low)
+
+
+def _wide(numbers: Array) -> Int64[Array, "*shape"]:
+    wide = lax.convert_element_type(numbers, jnp.int64)
+    if wide.dtype != jnp.int64:  # 32 bits would wrap, without a message
+        raise AssertionError("64-bit integers are off")
+    return wide
+
+
+def _flat(tree: PyTree) -> Float[Array, " d"]:
+    leaves = jax.tree.leaves(tree)
+    dtype = _widest(leaves)
+    return jnp.concatenate([leaf.reshape(-1).astype(dtype) for leaf in leaves])
+
+
+def _widest(leaves: list[Array]) -> jnp.dtype:
+    types = {at_least_float32(leaf).dtype for leaf in leaves}
+    return max(types, key=lambda dtype: dtype.itemsize)

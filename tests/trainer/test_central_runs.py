@@ -34,7 +34,7 @@ PRO = "kind: labeldp_pro, epsilon: 8, delta: 1e-5"
 @pytest.fixture
 def known_key(monkeypatch):
     """Noise that is the same in every run: what a model has learned is not left to chance."""
-    monkeypatch.setattr(units, "secret_words", lambda: np.array([5, 7], np.uint32))
+    monkeypatch.setattr(units, "secret_key", lambda: np.arange(8, dtype=np.uint32))
 
 
 def epsilon_of(statement):

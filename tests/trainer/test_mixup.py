@@ -25,7 +25,7 @@ def gradient(directory, share, monkeypatch):
     method = minibatch_method(setting, targets, STATEMENT, mixup=0.4)
     monkeypatch.setattr(jax.random, "beta", lambda key, a, b: jnp.float32(share))
     params = model.init(jax.random.key(1))
-    rows = method.draw(jax.random.key(2))[0]
+    rows = method.draw(jax.random.key(2), 0, method.steps_per_epoch)[0]
     found, _ = method.gradient(params, jax.random.key(3), jnp.int32(0), rows, method.arrays)
     x, y = dataset.train.features[np.asarray(rows)], targets[np.asarray(rows)]
     return found, model, params, x, y

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from jaxtyping import AbstractArray, PyTree, jaxtyped
 from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.discrete_gaussian import sample, words
 from labeldp_trainer.dp_gradient import (
     clipped_sum,
     hull,
     label_free,
+    lattice,
     losses,
-    noise,
     projection,
     sampling,
     simplex_qp,
@@ -157,14 +158,15 @@ IMAGES = FeatureShape(0, (), (9, 8, 2))
 
 def calls():
     """(function, arguments, options) of each kind of shape that is stated."""
-    clipping = {"clip_norm": 1.0, "microbatch": 2}
-    scaling = label_free.Scaling(1.0, 1e-3, 2)
+    whole, stream = lattice.Lattice(1.0, 2.0), words.Words(np.arange(8, dtype=np.uint32), 0, 0)
+    clipping = {"lattice": whole, "microbatch": 2}
+    scaling = label_free.Scaling(whole, 1e-3, 2)
     ball = label_free.example_ball(squared, ENDS)
     made = hull.materialise(squared, W, ROWS)
     free = hull.matrix_free(squared, W, ROWS, microbatch=2)
     gram, linear = made.gram(), made.correlate(W)
     order = np.broadcast_to(np.arange(4), (6, 4))
-    labels, words = np.zeros(6, np.int32), np.arange(6, dtype=np.uint64)
+    labels, given = np.zeros(6, np.int32), np.arange(6, dtype=np.uint64)
     answering, noisy = RRWithPrior(4, exact(1.0)), NoisyOneHot(exact(1.0))
     numbers = np.arange(6)
     yield clipped_sum.clipped_sum, (squared, W, X, Y, MASK), clipping
@@ -181,12 +183,16 @@ def calls():
     yield projection.project_onto_span, (free, W), {}
     yield projection.project_onto_simplex, (linear,), {}
     yield losses.gaussian_log_delta, (np.ones(3), 1.0), {}
-    yield noise.key_of, (jnp.asarray(noise.secret_words()),), {}
-    yield noise.add_noise, (KEY, W, 1.0), {}
-    yield sampling.step_keys, (KEY, 3), {}
-    yield sampling.poisson_batch, (KEY,), {"units": 9, "batch": 3, "max_batch": 5}
-    yield sampling.partition_batch, (KEY, jnp.int32(2)), {"units": 9, "batch": 4}
-    yield sampling.independent_batch, (KEY,), {"units": 9, "size": 4}
+    yield words.secret_key, (), {}
+    yield words.Words.draw, (stream, 3), {}
+    yield words.Words.draw32, (stream, 3), {}
+    yield sample.discrete_gaussian, (stream, 9, 30), {}
+    yield lattice.Lattice.integers, (whole, W), {}
+    yield lattice.no_longer, (jnp.ones(D, jnp.int32), 3), {}
+    yield lattice.add_rows, (lattice.zeros(W), jnp.ones((B, D), jnp.int32), MASK), {}
+    yield sampling.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
+    yield sampling.partition, (stream,), {"units": 9, "batch": 4}
+    yield sampling.independent_batch, (stream,), {"units": 9, "size": 4}
     yield sampling.group_by_user, (np.array(["a", "b", "a"]), 2, 0), {}
     yield tree.norm, (W,), {}
     yield tree.clip, (W, jnp.float32(1.0)), {}
@@ -198,7 +204,7 @@ def calls():
         yield layers.conv, (layer, jnp.ones((2, 9, 8, 2)), stride), {}
     yield layers.pool_max, (jnp.ones((2, 9, 8, 2)),), {}
     yield RRWithPrior.choose_k, (answering, np.full((6, 4), 0.25)), {}
-    yield RRWithPrior.answers, (answering, order, np.full(6, 4), labels, words), {}
+    yield RRWithPrior.answers, (answering, order, np.full(6, 4), labels, given), {}
     yield RRWithPrior.randomize, (answering, labels, np.full((6, 4), 0.25)), {}
     yield NoisyOneHot.randomize, (noisy, labels, 4), {}
     yield dealt, (numbers, numbers + 6, numbers + 1), {}

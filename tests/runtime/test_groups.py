@@ -20,6 +20,7 @@ from labeldp_runtime import (
     Policy,
     Randomizer,
 )
+from labeldp_runtime.columns.same import are_one_column
 from labeldp_runtime.randomizer import CHUNK
 from labeldp_verify.artifact import write_model
 from labeldp_verify.forms import IntegerDomain, RealDomain
@@ -468,7 +469,33 @@ def test_equal_values_make_no_column_the_label(codes, name):
     assert len(codes(EQUAL[name](), groups=EQUAL[name]())) == 3
 
 
+TEXT = ["a", "b", "a longer text than a view holds in itself"]
+TEXTS_TWICE = {
+    "arrow": lambda: pa.table({"y": TEXT}),
+    "arrow, large": lambda: pa.table({"y": pa.array(TEXT, pa.large_string())}),
+    "arrow, dictionary": lambda: pa.table({"y": pa.array(TEXT).dictionary_encode()}),
+    "pandas": lambda: pd.DataFrame({"y": pd.Series(TEXT, dtype="str")}),
+    "pandas, objects": lambda: pd.DataFrame({"y": pd.Series(TEXT, dtype=object)}),
+    "polars": lambda: pl.DataFrame({"y": TEXT}),
+    "polars, categories": lambda: pl.DataFrame({"y": TEXT}, schema={"y": pl.Categorical}),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS_TWICE)
+def test_a_column_of_text_is_itself_under_another_name(name):
+    frame, equal = TEXTS_TWICE[name](), TEXTS_TWICE[name]()
+    column = frame["y"]
+    under_another = column if isinstance(frame, pa.Table) else column.rename("g")
+    assert are_one_column(column, under_another)
+    other = equal["y"] if isinstance(equal, pa.Table) else equal["y"].rename("g")
+    assert not are_one_column(column, other)
+    if isinstance(frame, pa.Table):
+        assert are_one_column(frame["y"].slice(1), frame["y"].slice(1))
+        assert not are_one_column(frame["y"].slice(1), frame["y"].slice(0, 2))
+
+
 def test_columns_without_rows_are_not_one(codes):
+    assert not are_one_column(pa.nulls(3), pa.nulls(3))
     empty = np.array([], dtype=np.int64)
     assert len(codes(empty[:0], groups=empty[0:])) == 0
 

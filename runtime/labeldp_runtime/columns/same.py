@@ -6,11 +6,13 @@ a name is another column.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 _BITS = 8  # of a byte
+_DATA = 1  # the buffer behind that of the nulls
 
 
 def are_one_column(one: Any, other: Any) -> bool:
@@ -20,59 +22,72 @@ def are_one_column(one: Any, other: Any) -> bool:
     name = _name(one)
     if name is not None and name == _name(other):
         return True
-    places = _places(one)
-    return bool(places) and places == _places(other)
+    mine, others = _arrays(one), _arrays(other)  # held, so that copies lie in different places
+    places = list(map(_place, mine))
+    return bool(places) and None not in places and places == list(map(_place, others))
 
 
 def _name(values: Any) -> str | None:
     """What a Series of pandas or Polars is called; None without a text for a name."""
-    if not _is_of(values, "pandas", "polars"):
+    if _library(type(values)) not in ("pandas", "polars"):
         return None
     name = getattr(values, "name", None)
     return name if isinstance(name, str) and name else None
 
 
-def _places(values: Any) -> list[int]:
-    """The addresses, in bits, at which the chunks of a column begin; none where it is not known."""
+def _arrays(values: Any) -> list[Any]:
+    """The arrays of numpy or Arrow that hold a column, those without rows left out."""
     if isinstance(values, np.ndarray):
-        return [values.__array_interface__["data"][0] * _BITS] if values.size else []
-    if _is_of(values, "pandas"):
-        return _of_pandas(values)
-    if _is_of(values, "polars"):
-        return _of_polars(values)
-    return _of_arrow(values) if _is_of(values, "pyarrow") else []
+        return [values] if values.size else []
+    read = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
+    library = _library(type(values))
+    return read[library](values) if library is not None else []
 
 
-def _of_pandas(values: Any) -> list[int]:
+@cache
+def _library(kind: type) -> str | None:
+    """Whose column a type is; None of numpy and Python."""
+    names = (base.__module__.partition(".")[0] for base in kind.__mro__)
+    return next((name for name in names if name in ("pandas", "polars", "pyarrow")), None)
+
+
+def _of_pandas(values: Any) -> list[Any]:
     inner = getattr(values, "array", values)
-    if hasattr(type(inner), "__arrow_array__") and hasattr(inner, "_pa_array"):
+    if hasattr(inner, "_pa_array"):  # what __arrow_array__ gives then is no copy
         return _of_arrow(inner.__arrow_array__())
     kind = getattr(values, "dtype", None)
-    return _places(np.asarray(inner)) if isinstance(kind, np.dtype) else []
+    return _arrays(np.asarray(inner)) if isinstance(kind, np.dtype) else []
 
 
-def _of_polars(values: Any) -> list[int]:
+def _of_polars(values: Any) -> list[Any]:
     import polars as pl  # noqa: PLC0415  # loaded already, for it made the values
 
     if not isinstance(values, pl.Series) or values.dtype == pl.Object:
         return []
-    newest = pl.CompatLevel.newest()  # whose types are those of Polars: nothing is copied
-    chunks = (chunk.to_arrow(compat_level=newest) for chunk in values.get_chunks())
-    return [place for chunk in chunks for place in _of_arrow(chunk)]
+    try:
+        # At the newest level types are those of Polars, and nothing is copied.
+        level = pl.CompatLevel.newest()
+        if isinstance(values.dtype, pl.Categorical | pl.Enum):
+            values = values.to_physical()
+        chunks = [chunk.to_arrow(compat_level=level) for chunk in values.get_chunks()]
+    except Exception:  # a type that this pyarrow does not have, as of 128 bits
+        return []
+    return [part for chunk in chunks for part in _of_arrow(chunk)]
 
 
-def _of_arrow(values: Any) -> list[int]:
-    """Of each chunk with rows, its first value, offset or code."""
-    found = []
-    for chunk in getattr(values, "chunks", None) or [values]:
-        if not hasattr(chunk, "buffers") or not len(chunk):
-            continue
-        buffers = chunk.buffers()
-        data = buffers[1] if len(buffers) > 1 else None
-        if data is None:
-            return []
-        found.append(data.address * _BITS + chunk.offset * _width(chunk.type))
-    return found
+def _of_arrow(values: Any) -> list[Any]:
+    chunks = values.chunks if hasattr(values, "chunks") else [values]
+    return [chunk for chunk in chunks if hasattr(chunk, "buffers") and len(chunk)]
+
+
+def _place(array: Any) -> int | None:
+    """The address, in bits, of the first value, offset or code; None of a column of nulls."""
+    if isinstance(array, np.ndarray):
+        return int(array.__array_interface__["data"][0]) * _BITS
+    buffers = array.buffers()
+    if len(buffers) < _DATA + 1 or buffers[_DATA] is None:
+        return None
+    return int(buffers[_DATA].address) * _BITS + int(array.offset) * _width(array.type)
 
 
 def _width(kind: Any) -> int:
@@ -87,7 +102,3 @@ def _width(kind: Any) -> int:
         large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         views = str(kind).endswith("_view")
         return 128 if views else 64 if large else 32
-
-
-def _is_of(values: Any, *libraries: str) -> bool:
-    return any(base.__module__.partition(".")[0] in libraries for base in type(values).__mro__)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_compile.tabular.provenance import require_artifact
+from labeldp_compile.yaml_tree import KeyPath
 from labeldp_trainer.config import LoadedConfig, Privatized
 from labeldp_trainer.config.data import IdxData, TableData
 from labeldp_trainer.config.load import features_of
@@ -91,7 +92,10 @@ class PrivatizedBuilder:
         label, method, data = self._certificate.column, self._method, self._loaded.config.data
         if label == method.private_column:  # which took the place of the true one
             return
-        places = {("method", key): (getattr(method, key),) for key in ("user_column", "id_column")}
+        places: dict[KeyPath, tuple[str | None, ...]] = {
+            ("method", "user_column"): (method.user_column,),
+            ("method", "id_column"): (method.id_column,),
+        }
         if isinstance(data, TableData):
             places |= {("data", "numeric"): data.numeric, ("data", "categorical"): data.categorical}
         else:

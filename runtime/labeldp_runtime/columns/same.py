@@ -6,7 +6,6 @@ a name is another column.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ def are_one_column(one: Any, other: Any) -> bool:
 
 def _name(values: Any) -> str | None:
     """What a Series of pandas or Polars is called; None without a text for a name."""
-    if _library(type(values)) not in ("pandas", "polars"):
+    if _library(values) not in ("pandas", "polars"):
         return None
     name = getattr(values, "name", None)
     return name if isinstance(name, str) and name else None
@@ -40,14 +39,13 @@ def _arrays(values: Any) -> list[Any]:
     if isinstance(values, np.ndarray):
         return [values] if values.size else []
     read = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
-    library = _library(type(values))
-    return read[library](values) if library is not None else []
+    library = _library(values)
+    return [] if library is None else read[library](values)
 
 
-@cache
-def _library(kind: type) -> str | None:
-    """Whose column a type is; None of numpy and Python."""
-    names = (base.__module__.partition(".")[0] for base in kind.__mro__)
+def _library(values: Any) -> str | None:
+    """Whose column this is; None of numpy and Python."""
+    names = (base.__module__.partition(".")[0] for base in type(values).__mro__)
     return next((name for name in names if name in ("pandas", "polars", "pyarrow")), None)
 
 

@@ -27,7 +27,7 @@ from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.artifact import format_version, tables_digest
 from labeldp_verify.certificate import (
-    ASSIGNMENT,
+    ASSIGNMENTS,
     Certificate,
     Digests,
     ExactClaims,
@@ -285,8 +285,9 @@ def build_grouped_certificate(
         )
         for one, table in zip(own, tables, strict=True)
     ]
+    version = format_version(randomizer.form)
     groups = GroupsClaims(
-        assignment=ASSIGNMENT,
+        assignment=ASSIGNMENTS[version],
         columns=[
             GroupColumnClaims(column.name, **column.to_json())
             for column in randomizer.groups.columns
@@ -297,7 +298,7 @@ def build_grouped_certificate(
     worst = max(own, key=lambda one: rational(one.exact.realised_ratio))
     return replace(
         worst,
-        format_version=format_version(randomizer.form),
+        format_version=version,
         form=randomizer.form,
         outputs=randomizer.outputs,
         **_together([exact for _, exact in found], loss, worst, groups),

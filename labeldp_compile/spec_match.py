@@ -14,6 +14,7 @@ from labeldp_verify.certificate import Certificate, GroupsClaims, PriorClaims
 from labeldp_verify.limits import Limits
 from labeldp_verify.report import short
 
+from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
 from labeldp_compile.yaml_tree import MAX_BYTES, Listed, Mapped, Node, YamlError, read_tree
 
@@ -83,7 +84,8 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     if prior.kind != "private" and exact.epsilon_prior != "0":
         found.append(f"the prior is {prior.kind}, but ε was spent on it")
     found += _label(_get(stated, "label"), certificate) + _weights(stated, prior)
-    return found + _groups(_get(stated, "groups"), certificate.groups)
+    groups = _get(stated, "groups")
+    return found + _groups(groups, certificate.groups) + _assign(groups, certificate.label_columns)
 
 
 def _is_unpaid(stated: Any, certificate: Certificate) -> bool:
@@ -166,6 +168,17 @@ def _groups(in_spec: Any, in_file: GroupsClaims | None) -> list[str]:
         if values != stated or not _same_numbers(bands, claimed.bands):
             found.append(f"groups: the values or bands of {_shown(name)} differ")
     return found
+
+
+def _assign(in_spec: Any, labels: list[str]) -> list[str]:
+    """The file that assigns groups must name no column of the label."""
+    keys = ("key", "group")
+    named = [_get(in_spec, "assign", key) for key in keys]
+    return [
+        f"groups.assign.{key}: {_shown(name)} is the label, which cannot be its own group"
+        for key, name in zip(keys, named, strict=True)
+        if isinstance(name, str) and is_among(name, labels)
+    ]
 
 
 def _same_numbers(texts: Any, numbers: list[Any] | None) -> bool:

@@ -8,9 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
-from labeldp_verify.certificate import Certificate, CompositionClaims
+from labeldp_verify.certificate import DECLARED_BY, Certificate, CompositionClaims
 from labeldp_verify.optimality import OVER
-from labeldp_verify.shortcomings import relevant
+from labeldp_verify.shortcomings import ODD_GROUPS, relevant
 from labeldp_verify.usefulness import is_unbiased
 from labeldp_verify.verified import Decoded, DecodedGroups
 
@@ -147,7 +147,12 @@ def _summary_of_groups(artifact: Artifact, decoded: DecodedGroups) -> list[str]:
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
         f"{groups.tables:,} tables by {columns}, for goal: {artifact.goal}",
         *group_table(decoded, _SHOWN_GROUPS),
-        *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
+        f"that the groups are public is declared by {DECLARED_BY}, and not proved",
+        *(
+            f"warning: {found.text}"
+            for found in relevant(decoded.shortcomings, artifact.goal)
+            if found.kind != ODD_GROUPS  # said before anything was spent
+        ),
         "privacy, and how near to the best possible, of all groups together:",
         *_proved(certificate),
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from labeldp_runtime.columns.arrow import is_text
 
+from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.asked_groups import of_one_kind
 from labeldp_compile.starter_spec import scalar
@@ -28,6 +29,7 @@ def group_lines(table: TableReader, asked: Iterable[str]) -> list[str]:
         "# Public groups of rows, each with a table and a prior of its own. They must be fixed",
         "# before any label is seen, and everybody who has the artifact can read them. The values",
         "# were read off the table: take out what is no group; what is not listed shares a table.",
+        "# By keeping these lines you declare the groups public: no file can prove it.",
         "groups:",
     ]
     if len(columns) == 1:
@@ -41,7 +43,7 @@ def group_lines(table: TableReader, asked: Iterable[str]) -> list[str]:
 def _column(table: TableReader, text: str) -> list[str]:
     found = _BANDS.fullmatch(text)
     name = text if found is None else found[1]
-    if name == table.column:  # before it is read
+    if is_among(name, table.label_columns):  # before it is read
         raise InputError(f"--groups {name}: is the label, which cannot be its own group")
     table.require_column(name)
     if found is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
+from labeldp_verify.certificate import DECLARED_BY
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
 from labeldp_verify.forms.joint import columns_of
 from labeldp_verify.shortcomings import relevant
@@ -158,7 +159,9 @@ def _groups(plan: Plan) -> list[str]:
                 if groups.tables > 1
                 else "one table for all of them"
             ),
-        )
+        ),
+        _line("", f"that they are public is declared by {DECLARED_BY}, and not proved"),
+        *(_line("warning", text) for text in groups.odd),
     ]
     if groups.noise is not None:
         counted = "label" if groups.cells is None else f"cell of {groups.cells:,}"

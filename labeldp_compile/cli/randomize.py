@@ -129,7 +129,7 @@ def randomize_command(
         certificate = decoded.certificate
         columns = _columns(given, certificate)
         stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
-        there = renamed(stated, group_columns)
+        there = renamed(stated, group_columns, {*certificate.label_columns, *columns})
         drawing = Drawing(
             data,
             str(artifact),

@@ -50,6 +50,7 @@ class GroupBudget:
         noise: on each of their counts; None if they cost nothing.
         cells: of neighbouring labels that are counted together in them, or None.
         question: what a ledger would be asked; None if nothing is spent.
+        odd: what is odd of the groups' public sizes, in words.
     """
 
     tables: int
@@ -58,6 +59,7 @@ class GroupBudget:
     noise: Noise | None
     cells: int | None
     question: Question | None
+    odd: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ def _of_groups(spec: Spec, directory: Path) -> Budget:
             group_noise,
             plan.group_cells,
             question_of(spec, public, plan) if plan.epsilon_prior else None,
+            tuple(public.odd),
         ),
     )
 

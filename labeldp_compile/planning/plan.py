@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from labeldp_verify.certificate import DECLARED_BY
+
 from labeldp_compile.errors import InputError
 from labeldp_compile.grouped import require_room
 from labeldp_compile.ledger import Question, account_of
@@ -99,6 +101,8 @@ def _groups_json(groups: GroupBudget) -> dict[str, Any]:
         "exact_epsilon": str(groups.epsilon),
         "cells": groups.cells,
         "noise": None if groups.noise is None else asdict(groups.noise),
+        "declared_public_by": DECLARED_BY,
+        "warnings": list(groups.odd),
     }
 
 

@@ -10,10 +10,12 @@ from labeldp_verify.forms import GroupColumn, Groups
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.groups import MAX_CELLS, check_groups
 
-from labeldp_compile.errors import InputError, refused
+from labeldp_compile.errors import refused
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.groups import Assign
+from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 from labeldp_compile.tabular.formats import require_format
+from labeldp_compile.tabular.parts import files_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,13 +24,14 @@ if TYPE_CHECKING:
 def asked_groups(spec: Spec, directory: Path) -> Groups:
     """A table for each group that a spec names; its paths are relative to ``directory``.
 
-    Raises DataError for a file of assignments that cannot be used.
+    Raises DataError for a file of assignments that cannot be used, or that is the label's data.
     """
     asked = spec.groups
     assert asked is not None
     if asked.assign is None:
         return Groups.each(*asked.to_columns())
     path = directory / asked.assign.file
+    _refuse_label_data(spec, directory, path)
     found = dict(_assignments(path, asked.assign))
     if not found:
         raise refused(path, "assigns no groups")
@@ -40,6 +43,25 @@ def asked_groups(spec: Spec, directory: Path) -> Groups:
     except ValueError as error:
         raise refused(path, str(error)) from None
     return groups
+
+
+def _refuse_label_data(spec: Spec, directory: Path, path: Path) -> None:
+    """Raise DataError if the file of assignments is the data of the label, or a part of them.
+
+    Files are compared by what they are on the disk, so that links are seen through. Contents are
+    not compared: a refusal would tell that labels are equal to groups.
+    """
+    prior = spec.prior
+    data = prior.data if isinstance(prior, PrivatePrior | PublicPrior) else None
+    if data is None or not path.exists() or not (directory / data).exists():
+        return  # what is missing is refused where it is read
+    for part in (directory / data, *files_of(directory / data)):
+        if path.samefile(part):
+            raise refused(
+                path,
+                f"is the data of the label {', '.join(map(repr, spec.label.names))}: groups are "
+                "public, and come from a file without labels (groups.assign)",
+            )
 
 
 def numbered(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> Groups:
@@ -86,8 +108,6 @@ def _batches(path: Path, assign: Assign) -> Iterator[pa.RecordBatch]:
     )
 
     names = [assign.key, assign.group]
-    if assign.key == assign.group:
-        raise InputError("groups.assign: key and group are two columns")
     if require_format(path).is_text:
         csv = open_csv(path, assign.form)
         for name in names:

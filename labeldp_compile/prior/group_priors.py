@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_verify.forms import Groups
+from labeldp_verify.odd_groups import odd_groups
 
 from labeldp_compile.prior.asked_groups import numbered
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, NOISE, NoisyHistogram
@@ -62,6 +63,11 @@ class Public:
     def rows(self) -> int:
         """n, in all groups and in none."""
         return sum(self.sizes)
+
+    @property
+    def odd(self) -> list[str]:
+        """What is odd of the sizes, in words: whether the groups are public, only people know."""
+        return odd_groups(self.asked, self.sizes)
 
     def plan(self, spec: Spec) -> GroupPlan:
         """How ε is divided, and which groups share a table; raises BudgetError."""

@@ -129,6 +129,7 @@ def _estimated(
         if keep is not None and kept is not None:
             return _from_file(spec, asked_groups(spec, directory), stamp, keep, kept)
     public, table = look_at_groups(spec, directory)
+    _warn(public, say)
     plan = public.plan(spec)
     before_tables(plan.tables + 1, public.rows)
     if isinstance(spec.prior, PublicPrior):
@@ -163,6 +164,12 @@ def _estimated(
             f"{keep.path} keeps the noisy priors"
         )
     return priors_of(spec, public, plan, levels)
+
+
+def _warn(public: Public, say: Say) -> None:
+    """Before a label is read: groups that may be none."""
+    for text in public.odd:
+        say(f"warning: {text}")
 
 
 Draw = Callable[[NDArray[np.int64], Fraction, int], NoisyHistogram]
@@ -225,6 +232,7 @@ def _from_file(
     assert kept.groups is not None
     require_rows(keep.path, spec.prior.rows, kept.rows)
     public = Public(asked, kept.groups.sizes)
+    _warn(public, keep.say)
     plan = public.plan(spec)
     cells = plan.group_cells or spec.domain.size
     kept.require(

@@ -8,6 +8,7 @@ from fractions import Fraction
 from labeldp_verify.forms import CategoricalDomain, Groups
 from labeldp_verify.forms.groups import check_groups
 
+from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import Url, is_url
 from labeldp_compile.mechanisms import mechanism_class
@@ -162,8 +163,9 @@ def _check_groups(spec: Spec) -> Iterator[Misfit]:
     names, prior = spec.groups.names(), spec.prior
     if isinstance(spec.label, JointLabelSpec):
         yield ("groups",), "tables by group are of one label column: leave groups out"
-    if set(spec.label.names) & set(names):
+    if any(is_among(name, spec.label.names) for name in names):
         yield ("groups",), "the label cannot be its own group: the table would tell the label"
+    yield from _check_assign(spec)
     if isinstance(prior, PrivatePrior) and prior.counts in names:
         yield ("groups",), f"{prior.counts} is the column of counts"
     if isinstance(prior, UniformPrior) or (isinstance(prior, PublicPrior) and prior.data is None):
@@ -182,6 +184,21 @@ def _check_groups(spec: Spec) -> Iterator[Misfit]:
             check_groups(Groups.each(*spec.groups.to_columns()))
         except ValueError as error:
             yield ("groups",), str(error)
+
+
+def _check_assign(spec: Spec) -> Iterator[Misfit]:
+    """The columns of the file that assigns groups. Whether it holds labels is not asked: the answer
+    would tell about labels.
+    """
+    assign = None if spec.groups is None else spec.groups.assign
+    if assign is None:
+        return
+    for key, name in (("key", assign.key), ("group", assign.group)):
+        if is_among(name, spec.label.names):
+            reason = f"{name!r} is the label: groups are public, and the table would tell the label"
+            yield ("groups", "assign", key), reason
+    if assign.key == assign.group:
+        yield ("groups", "assign"), "key and group are two columns"
 
 
 def _check_options(spec: Spec) -> Iterator[Misfit]:

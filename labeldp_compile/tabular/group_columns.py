@@ -8,7 +8,7 @@ where integers are listed, only an integer without a point or an exponent is one
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,13 @@ _INTEGER = re.compile(rb"[+-]?[0-9]{1,19}")
 ONLY = ""  # stands for the name of an only column
 
 
-def renamed(columns: tuple[GroupColumn, ...], given: Mapping[str, str]) -> tuple[GroupColumn, ...]:
+def renamed(
+    columns: tuple[GroupColumn, ...], given: Mapping[str, str], labels: Collection[str]
+) -> tuple[GroupColumn, ...]:
     """The same columns under the names that a table has for them.
 
-    ``given`` has the table's name by the certificate's, or by ``ONLY``. Raises InputError.
+    ``given`` has the table's name by the certificate's, or by ``ONLY``; ``labels`` are columns of
+    true labels, which are no groups. Raises InputError.
     """
     if given and not columns:
         raise InputError("a group column is for an artifact with a table for each group")
@@ -50,6 +53,11 @@ def renamed(columns: tuple[GroupColumn, ...], given: Mapping[str, str]) -> tuple
     found = tuple(replace(column, name=given.get(column.name, column.name)) for column in columns)
     if len({column.name for column in found}) != len(found):
         raise InputError("two columns of groups cannot be one column of the table")
+    for column in found:
+        if column.name in labels:
+            raise InputError(
+                f"{column.name!r} cannot be both the label and its group: groups are public"
+            )
     return found
 
 

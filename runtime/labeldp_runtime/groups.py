@@ -9,7 +9,7 @@ refused for listed integers, and an object that is no integer is no listed group
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,7 @@ from labeldp_runtime.columns import (
     read_group_column,
     refuse_misaligned,
 )
+from labeldp_runtime.columns.same import are_one_column
 from labeldp_runtime.errors import GroupError, LabelError
 from labeldp_runtime.feed import Feed
 from labeldp_runtime.labels import Missing
@@ -100,11 +101,12 @@ class Groups:
         """The type of each column: int64, string, or float64 for bands."""
         return [column.element_type for column in self.columns]
 
-    def read(self, labels: Any, groups: Any, columns: Any, count: int) -> Feed:
+    def read(self, labels: Sequence[Any], groups: Any, columns: Any, count: int) -> Feed:
         """What the graph takes; raises GroupError unless it is one value a label in each column.
 
-        ``groups`` is the only column of one, ``columns`` anything that gives columns by their
-        names: a frame, a table, a mapping.
+        ``labels`` are the label columns, of which none may be a group's. ``groups`` is the only
+        column of one, ``columns`` anything that gives columns by their names: a frame, a table, a
+        mapping.
         """
         if (groups is None) == (columns is None):
             raise GroupError(
@@ -117,7 +119,13 @@ class Groups:
             given = groups
             if columns is not None:
                 given = column_named(columns, column.name, "groups", GroupError)
-            refuse_misaligned(labels, given, "groups", GroupError)
+            for label in labels:
+                refuse_misaligned(label, given, "groups", GroupError)
+                if are_one_column(label, given):
+                    raise GroupError(
+                        f"the column of {column.name!r} is the label, which cannot be its own "
+                        "group: groups are public"
+                    )
             feed[column.input] = self._column(column, given, count)
         return feed
 
@@ -156,7 +164,8 @@ def group_sources(
     """From each group column to the column of a frame that gives it: that of its name, unless
     ``given`` says another.
 
-    ``columns`` are those of the frame, ``labels`` those of the labels. Raises GroupError.
+    ``columns`` are those of the frame, ``labels`` those of the labels, there and in the artifact.
+    Raises GroupError.
     """
     given = {} if given is None else given
     for name in given:

@@ -163,4 +163,6 @@ def _groups_of(stated: dict[str, Any], inputs: list[tuple[str, str]]) -> Groups 
     """The groups of a certificate, if the graph takes any; ValueError if the two differ."""
     if bool(inputs) != ("groups" in stated):
         raise ValueError("the graph's inputs are not those of the certificate")
+    if inputs and stated["label"].get("column") in [c["name"] for c in stated["groups"]["columns"]]:
+        raise ValueError("the label is its own group")
     return Groups(stated["groups"], inputs) if inputs else None

@@ -77,7 +77,7 @@ def randomize(
     sources = label_sources(randomizer, column)
     names = private_names(randomizer, sources, add_as)
     _check_columns(schema, sources, names, randomizer, ids, version, added=add_as is not None)
-    labels = list(sources.values())
+    labels = list(sources.values()) + randomizer.label_columns
     groups = group_sources(randomizer.group_columns, group_columns, schema, labels)
     places = [(name, list(schema).index(source)) for name, source in sources.items()]
     layout = layout_of(list(schema), places, names, added=add_as is not None)

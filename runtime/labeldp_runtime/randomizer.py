@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -170,7 +170,8 @@ class Randomizer:
         they come from one column: integers, text, or numbers for bands, as the certificate lists
         them. Otherwise, or as well, it takes ``columns``: a frame, a table or a mapping, of which
         it reads the ``group_columns``. Nulls and what is not listed have the table of all others.
-        Raises GroupError.
+        Groups are public. Raises GroupError, also if the label is given as its own group: the same
+        object, a Series of the same name, or the same memory; values are never compared.
 
         With a key, ``ids`` [n] name the labels: integers, text, bytes or UUIDs, none null and none
         twice. A label that has changed needs a new ``version``, and spends its ε again. Raises
@@ -187,7 +188,7 @@ class Randomizer:
         """
         feed, given, answer = self._labels.read(labels)
         count = len(feed[self._lead])
-        feed |= self._read_groups(labels, groups, columns, count)
+        feed |= self._read_groups(given, groups, columns, count)
         if self._keyed is None:
             if ids is not None or version != 0:
                 raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
@@ -339,11 +340,11 @@ class Randomizer:
         For tests, and to compare platforms. The words must be uniform, secret, and never serve
         twice: otherwise there is no privacy.
         """
-        feed, _, _ = self._labels.read(labels)
+        feed, given, _ = self._labels.read(labels)
         count = len(feed[self._lead])
         if words.dtype != np.uint64 or words.shape != self._words_shape(count):
             raise LabelError(f"expected uint64 words of shape {self._words_shape(count)}")
-        feed |= self._read_groups(labels, groups, columns, count)
+        feed |= self._read_groups(given, groups, columns, count)
         outputs = self._chunked(feed, count, lambda start, stop: words[start:stop])
         return self._labels.arrays(outputs)
 
@@ -363,7 +364,7 @@ class Randomizer:
                 f"{source}: has labels that this labeldp-runtime cannot key: upgrade it"
             ) from error
 
-    def _read_groups(self, labels: Any, groups: Any, columns: Any, count: int) -> Feed:
+    def _read_groups(self, labels: Sequence[Any], groups: Any, columns: Any, count: int) -> Feed:
         """Groups [n] as the graph takes them; nothing for a graph without."""
         if self._groups is not None:
             return self._groups.read(labels, groups, columns, count)

@@ -240,6 +240,14 @@ def test_what_gives_no_groups_is_refused_before_anything_is_drawn(change, option
             randomize(given, "y", NAMED, **options)
 
 
+def test_the_artifacts_own_label_is_no_group_of_another():
+    frame = GROUP_FRAME.with_columns(z="y")
+    with pytest.raises(GroupError, match="both the label and a group"):
+        randomize(frame, "z", NAMED, group_columns={"code": "y"})
+    with pytest.raises(GroupError, match="is the label, which cannot be its own group"):
+        randomize(frame, "y", NAMED, group_columns={"code": "z"})  # the same memory
+
+
 def test_an_artifact_without_groups_takes_none():
     with pytest.raises(GroupError, match="it takes no groups"):
         randomize(FRAME, "y", FRESH, group_columns={"age": "three"})

@@ -20,6 +20,7 @@ from labeldp_runtime import (
     Policy,
     Randomizer,
 )
+from labeldp_runtime.columns.same import are_one_column
 from labeldp_runtime.randomizer import CHUNK
 from labeldp_verify.artifact import write_model
 from labeldp_verify.forms import IntegerDomain, RealDomain
@@ -403,3 +404,104 @@ def test_labels_of_every_kind_beside_groups():
     randomizer = Randomizer(model)
     labels = [None, 99, -(2**63), float("nan"), "x", 12]
     assert randomizer(labels, groups=[2**40] * 6).tolist() == [CONSTANT] * 6
+
+
+NUMBERS = [10, 11, 12]
+FRAME = pd.DataFrame({"y": NUMBERS, "g": [7, -2, 0], "other": [7, -2, 0]})
+ARROWS = FRAME.astype("int64[pyarrow]")
+TABLE = pa.table({"y": NUMBERS, "g": [7, -2, 0]})
+POLARS = pl.DataFrame({"y": NUMBERS, "g": [7, -2, 0]})
+ARRAY = np.array(NUMBERS)
+ONE_COLUMN = {
+    "the same list": (NUMBERS, {"groups": NUMBERS}),
+    "the same array": (ARRAY, {"groups": ARRAY}),
+    "a view": (ARRAY, {"groups": ARRAY[:]}),
+    "a view of other integers": (ARRAY, {"columns": {"g": ARRAY.view(np.uint64)}}),
+    "the same list in a mapping": (NUMBERS, {"columns": {"y": 1, "g": NUMBERS}}),
+    "pandas": (FRAME["y"], {"groups": FRAME["y"]}),
+    "pandas, the column of the groups": (FRAME["g"], {"columns": FRAME}),
+    "pandas, a copy": (FRAME["y"], {"groups": FRAME["y"].copy()}),
+    "pandas, of another type": (FRAME["y"], {"groups": FRAME["y"].astype("int8")}),
+    "pandas, renamed": (FRAME["y"], {"groups": FRAME["y"].rename("g")}),
+    "pandas, renamed in a frame": (
+        FRAME["y"],
+        {"columns": FRAME[["y"]].rename(columns={"y": "g"})},
+    ),
+    "pandas, of Arrow": (ARROWS["y"], {"groups": ARROWS["y"].rename("g")}),
+    "pandas, of Arrow, as a category": (ARROWS["y"], {"groups": ARROWS["y"].astype("category")}),
+    "pandas, its array": (FRAME["y"].to_numpy(), {"groups": FRAME["y"]}),
+    "arrow": (TABLE["y"], {"groups": TABLE["y"]}),
+    "arrow, renamed": (TABLE["y"], {"columns": TABLE.select(["y"]).rename_columns(["g"])}),
+    "arrow, a chunk": (TABLE["y"].chunk(0), {"groups": TABLE["y"]}),
+    "arrow, of numpy": (ARRAY, {"groups": pa.array(ARRAY)}),
+    "polars": (POLARS["y"], {"groups": POLARS["y"]}),
+    "polars, of another type": (POLARS["y"], {"groups": POLARS["y"].cast(pl.Int8)}),
+    "polars, renamed": (POLARS["y"], {"columns": POLARS.with_columns(g="y")}),
+    "polars, the column of the groups": (POLARS["g"], {"columns": POLARS}),
+}
+
+
+@pytest.mark.parametrize("name", ONE_COLUMN)
+def test_the_label_is_not_its_own_group(codes, name):
+    labels, given = ONE_COLUMN[name]
+    with pytest.raises(GroupError, match="is the label, which cannot be its own group"):
+        codes(labels, **given)
+    words = np.zeros(3, dtype=np.uint64)
+    with pytest.raises(GroupError, match="is the label, which cannot be its own group"):
+        codes.apply_words(labels, words, **given)
+
+
+EQUAL = {
+    "lists": lambda: NUMBERS[:],
+    "arrays": lambda: np.array(NUMBERS),
+    "arrow": lambda: pa.array(NUMBERS),
+    "chunks": lambda: pa.chunked_array([NUMBERS[:1], NUMBERS[1:]]),
+    "pandas": lambda: pd.Series(NUMBERS),
+    "pandas, of Arrow": lambda: pd.Series(NUMBERS, dtype="int64[pyarrow]"),
+    "pandas, nullable": lambda: pd.Series(NUMBERS, dtype="Int64"),
+    "polars": lambda: pl.Series(NUMBERS),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_values_make_no_column_the_label(codes, name):
+    """A refusal would tell that all labels are equal to their groups."""
+    assert len(codes(EQUAL[name](), groups=EQUAL[name]())) == 3
+
+
+TEXT = ["a", "b", "a longer text than a view holds in itself"]
+TEXTS_TWICE = {
+    "arrow": lambda: pa.table({"y": TEXT}),
+    "arrow, large": lambda: pa.table({"y": pa.array(TEXT, pa.large_string())}),
+    "arrow, dictionary": lambda: pa.table({"y": pa.array(TEXT).dictionary_encode()}),
+    "pandas": lambda: pd.DataFrame({"y": pd.Series(TEXT, dtype="str")}),
+    "pandas, objects": lambda: pd.DataFrame({"y": pd.Series(TEXT, dtype=object)}),
+    "polars": lambda: pl.DataFrame({"y": TEXT}),
+    "polars, categories": lambda: pl.DataFrame({"y": TEXT}, schema={"y": pl.Categorical}),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS_TWICE)
+def test_a_column_of_text_is_itself_under_another_name(name):
+    frame, equal = TEXTS_TWICE[name](), TEXTS_TWICE[name]()
+    column = frame["y"]
+    under_another = column if isinstance(frame, pa.Table) else column.rename("g")
+    assert are_one_column(column, under_another)
+    other = equal["y"] if isinstance(equal, pa.Table) else equal["y"].rename("g")
+    assert not are_one_column(column, other)
+    if isinstance(frame, pa.Table):
+        assert are_one_column(frame["y"].slice(1), frame["y"].slice(1))
+        assert not are_one_column(frame["y"].slice(1), frame["y"].slice(0, 2))
+
+
+def test_columns_without_rows_are_not_one(codes):
+    assert not are_one_column(pa.nulls(3), pa.nulls(3))
+    empty = np.array([], dtype=np.int64)
+    assert len(codes(empty[:0], groups=empty[0:])) == 0
+
+
+def test_an_artifact_whose_group_is_the_label_is_none():
+    certificate = certificate_of(write_grouped(grouped(CODES, 40)))
+    certificate["groups"]["columns"][0]["name"] = "y"
+    with pytest.raises(ArtifactError):
+        Randomizer(write_model(DOMAIN, grouped(CODES, 40), certificate))

@@ -9,7 +9,7 @@ import pytest
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify.analysis.lower_bound import BiasRule
 from labeldp_verify.artifact import BucketGrid, write_model
-from labeldp_verify.certificate import ASSIGNMENT, Certificate
+from labeldp_verify.certificate import ASSIGNMENTS, Certificate
 from labeldp_verify.decode import read_certificate, read_model
 from labeldp_verify.decode.file import MAX_PAIRS
 from labeldp_verify.decode.groups import GroupedFile
@@ -50,7 +50,7 @@ def test_a_file_without_groups_is_of_format_1_4():
     stated = certificate_of(model)
     assert stated["format_version"] == "1.4"
     assert "groups" not in stated
-    assert certificate_of(write_grouped(grouped()))["format_version"] == "1.1"
+    assert certificate_of(write_grouped(grouped()))["format_version"] == "1.6"
 
 
 def test_each_table_is_claimed_as_in_a_file_of_its_own():
@@ -205,6 +205,8 @@ RESTATED = {
     "groups that are null": lambda c: c.update(groups=None),
     "groups left out": lambda c: c.pop("groups"),
     "format 1.0": lambda c: c.update(format_version="1.0"),
+    "format 1.1, with the words of 1.6": lambda c: c.update(format_version="1.1"),
+    "the words of format 1.1": lambda c: c["groups"].update(assignment=ASSIGNMENTS["1.1"]),
     "format 1.2": lambda c: c.update(format_version="1.2"),
     "a plain window": lambda c: c.update(form="window"),
     "a table": lambda c: c.update(form="table"),
@@ -446,4 +448,5 @@ def test_every_table_is_run_at_its_own_thresholds(count):
 def test_the_certificate_reads_and_writes_alike():
     stated = certificate_of(write_grouped(grouped()))
     assert Certificate.from_json(stated).to_json() == stated
-    assert stated["groups"]["assignment"] == ASSIGNMENT
+    assert stated["format_version"] == "1.6"
+    assert stated["groups"]["assignment"] == ASSIGNMENTS["1.6"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.certificate import Certificate, FieldLists
+from labeldp_verify.certificate import DECLARED_BY, Certificate, FieldLists
 from labeldp_verify.limits import Limits
 from labeldp_verify.printable import one_line
 from labeldp_verify.report import LIMITS, Report, up_to
@@ -96,7 +96,10 @@ def _policy(
 
 def _claims(certificate: Certificate, fields: FieldLists) -> dict[str, Any]:
     """The claims that a reader asks for first, and the names of all."""
-    exact = certificate.exact
+    exact, groups = certificate.exact, {}
+    if certificate.groups is not None:
+        names = [one_line(column.name) for column in certificate.groups.columns]
+        groups = {"groups": {"columns": names, "public": f"declared by {DECLARED_BY}"}}
     return {
         "format": certificate.format_version,
         "adjacency": certificate.privacy.adjacency,
@@ -114,6 +117,7 @@ def _claims(certificate: Certificate, fields: FieldLists) -> dict[str, Any]:
             "epsilon_label": exact.epsilon_label,
             "epsilon_prior": exact.epsilon_prior,
             "epsilon_total": exact.epsilon_total,
+            **groups,
             "fields": fields.declared,
         },
     }

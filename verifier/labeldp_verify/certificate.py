@@ -98,7 +98,13 @@ SETS_PROVED = (
 # Of a certificate of a label that has several columns.
 JOINT_PROVED = ("joint.columns.noisy_label_loss",)
 JOINT_DECLARED = ("joint.columns.name", "joint.columns.loss", "joint.columns.weight")
-ASSIGNMENT = "public, and fixed before any label was seen"
+# Who says that groups are public: no file can prove it, and a group that tells the label tells it
+# to everyone. Files of format 1.1 name nobody.
+DECLARED_BY = "the author of the spec"
+ASSIGNMENTS = {
+    "1.1": "public, and fixed before any label was seen",
+    "1.6": f"declared by {DECLARED_BY}, not proved: public, and fixed before any label was seen",
+}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from labeldp_verify.certificate import ASSIGNMENT, Certificate, GroupsClaims, Optimality, rational
+from labeldp_verify.certificate import ASSIGNMENTS, Certificate, GroupsClaims, Optimality, rational
 from labeldp_verify.forms import CategoricalDomain, Domain, GroupedWindows
 from labeldp_verify.optimality import penalised
 from labeldp_verify.report import CheckFailedError, agree, demand
@@ -42,7 +42,7 @@ class GroupClaims:
     def tables(self) -> str:
         """What the integers are, and that the groups are stated as the format demands."""
         certificate, stated, r = self.certificate, self.stated, self.randomizer
-        agree(certificate, "groups.assignment", ASSIGNMENT)
+        agree(certificate, "groups.assignment", ASSIGNMENTS[certificate.format_version])
         demand(
             certificate.label.column not in [column.name for column in stated.columns],
             "the group is the label itself: its table would tell the label",

@@ -9,11 +9,13 @@ from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.certificate import TableClaims, rational
 from labeldp_verify.forms import Domain, GroupedWindows, Groups, WindowRandomizer, are_numbers
+from labeldp_verify.odd_groups import odd_groups
 from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.shortcomings import (
     LIKE_A_CONSTANT,
     NEVER_AN_OUTPUT,
     NOT_ESTIMABLE,
+    ODD_GROUPS,
     ONE_OUTPUT,
     TOLD_APART_FROM_NONE,
     UNUSED_EPSILON,
@@ -41,13 +43,14 @@ _ALIKE = {
 def group_shortcomings(
     domain: Domain, randomizer: GroupedWindows, tables: Sequence[TableClaims], declared: str
 ) -> list[Shortcoming]:
-    """What keeps labels of some groups from being useful, the worst first.
+    """What is odd of the groups, and what keeps labels of some from being useful, the worst first.
 
     Args:
         tables: [T + 1] the verified claims of each table.
         declared: ε of a label, "p/q".
     """
     allowed = rational(declared)
+    odd = odd_groups(randomizer.groups, [claims.size for claims in tables])
     tables_of: dict[Shortcoming, list[int]] = {}
     weights = _Weights(domain)
     for i, (claims, window) in enumerate(zip(tables, randomizer.windows, strict=True)):
@@ -56,7 +59,7 @@ def group_shortcomings(
         off = _distances(domain, window, claims)
         for found in find_shortcomings(domain, window, estimable, proved, allowed, off):
             tables_of.setdefault(found, []).append(i)
-    return [
+    return [Shortcoming(ODD_GROUPS, text) for text in odd] + [
         line
         for kind, alike in _ALIKE.items()
         for line in _lines(
@@ -96,7 +99,9 @@ def _whose(tables: Sequence[int], groups: Groups) -> str:
         return ""
     if len(tables) == groups.tables:
         return f"in all {groups.tables:,} groups: "
-    names = ", ".join(clipped(one_line(groups.name(i)), _COLUMNS) for i in tables[:_NAMED])
+    # No counts: a spec is refused with these words, and its groups may not be what it declares.
+    shown = (one_line(groups.name(i, counted=False)) for i in tables[:_NAMED])
+    names = ", ".join(clipped(name, _COLUMNS) for name in shown)
     if len(tables) > _NAMED:
         return f"{len(tables):,} of {groups.tables:,} groups ({names}, …): "
     return f"group{'s' if len(tables) > 1 else ''} {names}: "

@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.artifact import canonical_json
-from labeldp_verify.certificate import Certificate, FieldLists, rational
-from labeldp_verify.printable import one_line
+from labeldp_verify.certificate import DECLARED_BY, Certificate, FieldLists, rational
+from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 REPORT_FORMAT_VERSION = "1.0"
+_NAME_COLUMNS = 40
 LIMITS = "limits"  # the name of the only check that is not about the file itself
 
 
@@ -94,7 +95,8 @@ class Report:
         privacy = self.certificate.privacy
         return (
             f"{name}: verified. ε ≤ {up_to(privacy.epsilon_label_bound)} a label, declared "
-            f"{privacy.epsilon_label:.9g}{_of_the_prior(self.certificate)}; sha256 {self.sha256}"
+            f"{privacy.epsilon_label:.9g}{_of_the_prior(self.certificate)}"
+            f"{_of_groups(self.certificate)}; sha256 {self.sha256}"
         )
 
     def use_in_words(self) -> list[str]:
@@ -161,6 +163,16 @@ def _of_the_prior(certificate: Certificate) -> str:
         return ""
     shown, together = (up_to(part).rstrip("0").rstrip(".") for part in (prior, total))
     return f"; declared for a label in the prior's table, too: {shown}, together {together}"
+
+
+def _of_groups(certificate: Certificate) -> str:
+    """Who says that groups are public: if they are not, ε says nothing about labels."""
+    if certificate.groups is None:
+        return ""
+    names = ", ".join(
+        clipped(one_line(column.name), _NAME_COLUMNS) for column in certificate.groups.columns
+    )
+    return f"; groups by {names}: declared public by {DECLARED_BY}, not proved"
 
 
 def up_to(bound: float | Fraction) -> str:

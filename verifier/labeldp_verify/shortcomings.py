@@ -28,6 +28,7 @@ UNUSED_EPSILON = "unused_epsilon"
 LIKE_A_CONSTANT = "like_a_constant"
 TOLD_APART_FROM_NONE = "told_apart_from_none"
 NOT_ESTIMABLE = "not_estimable"
+ODD_GROUPS = "odd_groups"  # which may be private, and no matter of use
 _MUCH = Fraction(1, 2)  # of a declared ε that at least is used
 _HARDLY = 0.95  # of what a constant is off by
 _NAMED, _COLUMNS = 3, 24
@@ -39,7 +40,8 @@ class Shortcoming:
 
     Attributes:
         kind: ``one_output``, ``never_an_output``, ``unused_epsilon``, ``like_a_constant``,
-            ``told_apart_from_none`` or ``not_estimable``.
+            ``told_apart_from_none`` or ``not_estimable``; or ``odd_groups``, of public groups
+            that may be none (``odd_groups.py``).
         text: in plain words, printable.
         for_training_only: whether someone who reads single labels need not mind.
         for_labels_only: whether only someone who does need mind.

@@ -95,17 +95,22 @@ def estimate_table(
             f"{len(columns)} were named"
         )
     stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
+    labels = [name for name in decoded.certificate.label_columns if name not in columns]
     reader = open_table(
         table,
         columns,
         domain,
         all_columns=True,
-        group_columns=renamed(stated, group_columns or {}),
+        group_columns=renamed(stated, group_columns or {}, labels),
         form=form,
     )
     reader.require_artifact(decoded.sha256, artifact)
     if by is not None:
         reader.require_column(by)
+        if by in labels and by not in reader.noted_columns():
+            raise InputError(
+                f"{by!r} is the label of {artifact}: groups of rows by true labels would be counted"
+            )
     try:
         if isinstance(decoded, DecodedGroups):
             return _of_tables(decoded, reader, columns, by, target, progress)

@@ -111,7 +111,7 @@ def randomize(
         id_index, version = find_column(df, id_column, IdError), check_version(version)
         keyed = KeyedTask(key, secret.fingerprint, context, id_index, version)
     layout = _layout(df, randomizer, column, add_as, id_column)
-    labels = [df.columns[index] for _, index in layout.labels]
+    labels = {*(df.columns[index] for _, index in layout.labels), *randomizer.label_columns}
     names, types = randomizer.group_columns, randomizer.group_types
     groups = find_groups(df, labels, names, types, group_columns)
     schema = _schema(df, layout, output_types(randomizer))

@@ -11,8 +11,8 @@ from labeldp_compile.yaml_model import Document
 from labeldp_compile.yaml_problems import Problem, refusal
 from labeldp_compile.yaml_tree import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
-from labeldp_trainer.config.data import TableData
-from labeldp_trainer.config.method import Privatized
+from labeldp_trainer.config.data import DataConfig, NpzData, TableData
+from labeldp_trainer.config.method import Clusters, Privatized
 from labeldp_trainer.config.model import CLOSED_FORMS, Config, Refine
 from labeldp_trainer.config.one_release import HEADS, OneRelease
 from labeldp_trainer.config.pate import MOST_CLASSES, Pate
@@ -226,8 +226,28 @@ def _label_misfits(config: Config) -> Iterator[Misfit]:
     ):
         if getattr(method, key, None) in {data.label, column} - {None}:
             yield ("method", key), f"is the label: {reason}"
-    if isinstance(data, TableData) and column in (*data.numeric, *data.categorical):
+    if column in features_of(data):
         yield ("method", "column"), "is also a feature: true labels are none"
+    if not isinstance(data, TableData) and data.label in features_of(data):
+        yield ("data", "features"), "is the label: features are public"
+    for place, name in _vectors(config):
+        if name in {data.label, column}:
+            yield place, "is the label: the vectors of a row are public"
+
+
+def features_of(data: DataConfig) -> tuple[str, ...]:
+    """The columns or the array that are public; idx files have a file of their own for them."""
+    if isinstance(data, TableData):
+        return (*data.numeric, *data.categorical)
+    return (data.features,) if isinstance(data, NpzData) else ()
+
+
+def _vectors(config: Config) -> Iterator[tuple[KeyPath, str]]:
+    """The arrays that stand beside the data, a row for each of theirs."""
+    if isinstance(config.representation, FromFile):
+        yield ("representation", "array"), config.representation.array
+    if isinstance(config.method, Clusters) and config.method.embeddings is not None:
+        yield ("method", "embeddings", "array"), config.method.embeddings.array
 
 
 def _representation_misfits(config: Config) -> Iterator[Misfit]:

@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 from labeldp_runtime import GroupError, IdError, LabelError
+from labeldp_verify.certificate import DECLARED_BY
 from labeldp_verify.verified import Decoded, DecodedGroups
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
 from labeldp_compile.tabular.provenance import require_artifact
+from labeldp_compile.yaml_tree import KeyPath
 from labeldp_trainer.config import LoadedConfig, Privatized
-from labeldp_trainer.config.data import IdxData
+from labeldp_trainer.config.data import IdxData, TableData
+from labeldp_trainer.config.load import features_of
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.data.labels import Cells, as_numpy
@@ -70,6 +73,7 @@ class PrivatizedBuilder:
         self._column = method.private_column or method.column or loaded.config.data.label
         ids = () if method.id_column is None else (method.id_column,)
         users = () if method.user_column is None else (method.user_column,)
+        self._refuse_true_labels()
         self._correction = self._chosen_correction()
         groups = self._group_columns()
         self._decoded = self._needed()
@@ -78,6 +82,28 @@ class PrivatizedBuilder:
             reason = "how many labels of a user the artifact's prior has seen is not known here"
             raise loaded.error(("method", "user_column"), f"{reason}: compile with another prior")
         self.classes = self._certificate.classes
+
+    def _refuse_true_labels(self) -> None:
+        """The label that the artifact was compiled for is nothing public. Raises ConfigError.
+
+        A table may hold it beside its private labels, which then protect nothing: a model that sees
+        it as a feature is trained on true labels.
+        """
+        label, method, data = self._certificate.column, self._method, self._loaded.config.data
+        if label == method.private_column:  # which took the place of the true one
+            return
+        places: dict[KeyPath, tuple[str | None, ...]] = {
+            ("method", "user_column"): (method.user_column,),
+            ("method", "id_column"): (method.id_column,),
+        }
+        if isinstance(data, TableData):
+            places |= {("data", "numeric"): data.numeric, ("data", "categorical"): data.categorical}
+        else:
+            places["data", "features"] = features_of(data)
+        for place, names in places.items():
+            if label in names:
+                reason = f"{label!r} is the label of {self._certificate.source}: no label is public"
+                raise self._loaded.error(place, reason)
 
     def _chosen_correction(self) -> Correction | None:
         """Of the loss of classes; None of a regression. Raises ConfigError for sets without it."""
@@ -363,8 +389,8 @@ class PrivatizedBuilder:
             )
         if names:
             remarks.append(
-                "That groups are public and were fixed before any label was seen is declared in "
-                "the artifact; nothing here can prove it."
+                "That groups are public and were fixed before any label was seen is declared by "
+                f"{DECLARED_BY} of the artifact; nothing here can prove it."
             )
         if not certificate.verified:
             remarks.append("The certificate was believed: labeldp verify proves ε of an artifact.")

@@ -57,6 +57,7 @@ SETS_FORMAT_VERSION = "1.2"  # of files whose certificate speaks of sets of clas
 JOINT_FORMAT_VERSION = "1.3"  # of files whose label has several columns
 FAST_FORMAT_VERSION = "1.4"  # of windows and additive noise whose graphs have no Where
 RADII_FORMAT_VERSION = "1.5"  # of windows whose lower bound is proved by radii
+DECLARED_FORMAT_VERSION = "1.6"  # of files with groups that say who declared them public
 FORMAT_VERSIONS = (
     FORMAT_VERSION,
     GROUPS_FORMAT_VERSION,
@@ -64,6 +65,7 @@ FORMAT_VERSIONS = (
     JOINT_FORMAT_VERSION,
     FAST_FORMAT_VERSION,
     RADII_FORMAT_VERSION,
+    DECLARED_FORMAT_VERSION,
 )
 
 
@@ -78,7 +80,7 @@ def format_versions(
         of_numbers = form == WindowRandomizer.form and not (sets or joint)
         return (RADII_FORMAT_VERSION,) if of_numbers else ()
     if form == GroupedWindows.form:
-        return (GROUPS_FORMAT_VERSION,)
+        return (GROUPS_FORMAT_VERSION, DECLARED_FORMAT_VERSION)
     older = FORMAT_VERSION
     if joint or sets:
         older = JOINT_FORMAT_VERSION if joint else SETS_FORMAT_VERSION

@@ -185,14 +185,16 @@ class Groups:
             found[table].append(cell)
         return found
 
-    def name(self, table: int) -> str:
-        """How messages call a table's group."""
+    def name(self, table: int, *, counted: bool = True) -> str:
+        """How messages call a table's group; ``counted`` says how many values it has."""
         if table == self.own_tables:
             return "other"
         first, *more = self.cells_of[table]
         places = zip(self.columns, self.places(first), strict=True)
         name = ", ".join(column.name_of(place) for column, place in places)
-        return name if not more else f"{name} and {len(more):,} more"
+        if not more:
+            return name
+        return f"{name} and {len(more):,} more" if counted else f"{name} and more"
 
     def rows(self, table: int) -> Iterator[tuple[Value, ...]]:
         """Rows of a table, its edges first; for the last one those that are not listed, too."""

@@ -1,0 +1,74 @@
+"""Estimates are post-processing: rows are not counted by true labels that stand in the table."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+from tests.group_helpers import grouped, write_grouped
+from tests.helpers import INTEGER_SPEC, compile_text, joint_spec
+
+RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def added(tmp_path):
+    """An artifact, and a table with the private labels beside the true ones."""
+    path, kept = tmp_path / "x.onnx", tmp_path / "kept.parquet"
+    path.write_bytes(compile_text(RESPONSE).model)
+    pq.write_table(pa.table({"y": [i % 5 for i in range(400)]}), tmp_path / "in.parquet")
+    done = run("randomize", path, tmp_path / "in.parquet", "-o", kept, "--add", "private")
+    assert done.exit_code == 0, done.output
+    return path, kept
+
+
+def test_true_labels_beside_private_ones_divide_no_rows(added):
+    found = run("estimate", *added, "--column", "private", "--by", "y")
+    assert found.exit_code == 2 and not found.stdout
+    assert "'y' is the label" in found.stderr
+    assert run("estimate", *added, "--column", "private").exit_code == 0
+
+
+def test_private_labels_may(added):
+    path, kept = added
+    replaced = kept.with_name("replaced.parquet")
+    table = kept.with_name("in.parquet")
+    assert run("randomize", path, table, "-o", replaced).exit_code == 0
+    assert run("estimate", path, replaced, "--by", "y").exit_code == 0
+
+
+def test_so_may_another_private_column_of_the_label(tmp_path):
+    path, kept = tmp_path / "x.onnx", tmp_path / "kept.parquet"
+    artifact = compile_text(joint_spec())
+    path.write_bytes(artifact.model)
+    names = artifact.certificate.label_columns
+    columns = ["no", "yes"] * 200, [-1, 2] * 200, [7, -3] * 200
+    rows = pa.table(dict(zip(names, columns, strict=True)))
+    pq.write_table(rows, tmp_path / "in.parquet")
+    done = run("randomize", path, tmp_path / "in.parquet", "-o", kept)
+    assert done.exit_code == 0, done.output
+    assert run("estimate", path, kept, "--by", names[0]).exit_code == 0
+    done = run("randomize", path, tmp_path / "in.parquet", "-o", kept, "--add", "p", "--overwrite")
+    assert done.exit_code == 0, done.output
+    columns = [text for name in names for text in ("--column", f"p_{name}")]
+    for name in names:
+        found = run("estimate", path, kept, *columns, "--by", name)
+        assert found.exit_code == 2 and f"{name!r} is the label" in found.stderr
+
+
+@pytest.mark.parametrize("command", ["estimate", "randomize"])
+def test_the_column_that_the_artifact_was_compiled_for_is_no_group(tmp_path, command):
+    path, table = tmp_path / "x.onnx", tmp_path / "t.parquet"
+    path.write_bytes(write_grouped(grouped()))
+    rows = {"y": [10, 11], "private": [10.0, 11.0], "g": [7, -2]}
+    pq.write_table(pa.table(rows), table)
+    more = ("-o", tmp_path / "out.parquet") if command == "randomize" else ()
+    asked = (command, path, table, "--column", "private", *more)
+    found = run(*asked, "--group-column", "y")
+    assert found.exit_code == 2 and "both the label and its group" in found.stderr
+    assert not (tmp_path / "out.parquet").exists()

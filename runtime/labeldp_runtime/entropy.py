@@ -27,7 +27,7 @@ _Stream = Callable[[bytes, int, int], bool]
 
 
 def random_bytes(count: int) -> bytes:
-    """Fresh secret uniform bytes."""
+    """Fresh secret uniform bytes, as many as asked for; raises OSError if there are none."""
     if count <= _FEW:
         return _of_kernel(count)
     return random_words(-(-count // 8)).tobytes()[:count]
@@ -81,6 +81,8 @@ def _of_openssl() -> _Stream | None:
 
     def stream(key: bytes, place: int, size: int) -> bool:
         written, context = number(), new()
+        if context is None:
+            return False
         try:
             return (
                 begin(context, cipher(), None, key, bytes(16)) == 1

@@ -79,13 +79,15 @@ def _of_openssl() -> _Stream | None:
     begin.argtypes = (address, address, address, ctypes.c_char_p, ctypes.c_char_p)
     update.argtypes = (address, address, ctypes.POINTER(number), address, number)
 
+    aes, first_block = cipher(), bytes(16)
+
     def stream(key: bytes, place: int, size: int) -> bool:
         written, context = number(), new()
         if context is None:
             return False
         try:
             return (
-                begin(context, cipher(), None, key, bytes(16)) == 1
+                begin(context, aes, None, key, first_block) == 1
                 and update(context, place, written, place, size) == 1
                 and written.value == size
             )

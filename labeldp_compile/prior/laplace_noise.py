@@ -36,7 +36,7 @@ def discrete_laplace(count: int, scale: Fraction) -> list[int]:
 def _happens(count: int, chance: Chance) -> NDArray[np.bool_]:
     """[count] whether each of as many independent events of one probability happens."""
     words, floor = random_words(count), chance(_WORD)
-    found = words < floor
+    found: NDArray[np.bool_] = words < floor
     for place in np.flatnonzero(words == floor):
         found[place] = _settled(chance)
     return found
@@ -72,7 +72,7 @@ def _settled(chance: Chance) -> bool:
     bits = _WORD
     while True:
         bits += _WORD
-        word, expected = int.from_bytes(random_bytes(8), "little"), chance(bits) % 2**_WORD
+        word, expected = int.from_bytes(random_bytes(8), "little"), chance(bits) % (1 << _WORD)
         if word != expected:
             return word < expected
 

@@ -35,7 +35,7 @@ from labeldp_compile.whole_file import (
 if TYPE_CHECKING:
     from labeldp_compile.signing import PrivateKey
 
-TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "opendp", "scipy")
+TOOLS = ("clarabel", "labeldp", "numpy", "onnx", "scipy")
 _PAY_AGAIN = (
     "say --overwrite to replace it (a private prior is then paid for again), "
     "or choose another directory"

@@ -8,6 +8,8 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.copied_process import CopyingProcess
+
 settings.register_profile(
     "labeldp",
     deadline=None,
@@ -70,6 +72,11 @@ def memory_is_given_back():
         sys.modules["pyarrow"].default_memory_pool().release_unused()
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)  # of glibc; musl has none
+
+
+@pytest.fixture(scope="session")
+def copying_process(tmp_path_factory):
+    return CopyingProcess(tmp_path_factory.mktemp("copied_process"))
 
 
 @pytest.fixture

@@ -75,8 +75,8 @@ def answers(language: str, cases: Cases, directory: Path) -> tuple[Cases, str]:
         command = ["node", str(HERE / "driver_node.mjs"), str(directory)]
         demo = ["node", str(EXAMPLES / "node/demo.mjs"), str(directory / DEMO_ARTIFACT)]
     else:
-        command = [_build(HERE / "driver.cc"), str(directory)]
-        demo = [_build(EXAMPLES / "cpp/demo.cc"), str(directory / DEMO_ARTIFACT)]
+        command = [build(HERE / "driver.cc"), str(directory)]
+        demo = [build(EXAMPLES / "cpp/demo.cc"), str(directory / DEMO_ARTIFACT)]
     _run(command)
     return json.loads((directory / f"{language}.json").read_text(encoding="utf-8")), _run(demo)
 
@@ -88,7 +88,7 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
-def _build(source: Path) -> str:
+def build(source: Path) -> str:
     """Compile a C++ program against the shared library inside Python's onnxruntime."""
     library = BUILD / "lib"
     library.mkdir(parents=True, exist_ok=True)

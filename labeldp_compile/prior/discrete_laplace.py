@@ -1,4 +1,4 @@
-"""The private histogram: exact discrete Laplace noise from OpenDP on integer counts.
+"""The private histogram: exact discrete Laplace noise on integer counts.
 
 Substituting one label moves one unit from one count to another, so the L1 sensitivity is 2; the
 number of rows is public. Noise of scale 2/ε₁ makes the histogram ε₁-DP (Algorithm 4 of the
@@ -16,6 +16,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.prior.laplace_noise import discrete_laplace
+
 L1_SENSITIVITY = 2
 NOISE = "discrete Laplace"
 
@@ -31,25 +33,15 @@ class NoisyHistogram:
 def noisy_histogram(counts: NDArray[np.int64], epsilon: Fraction) -> NoisyHistogram:
     """An ``epsilon``-DP histogram of counts [k] under substitution of one label.
 
-    The scale is the least float64 from 2/ε upwards for which OpenDP's privacy map, which rounds up,
-    certifies at most ``epsilon``.
+    The scale is the least float64 from 2/ε upwards, and the noise is that of the rational number
+    that this float is: at most ε, exactly.
     """
-    # Imported where it is used: a public prior needs no OpenDP.
-    from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
-    from opendp.measurements import make_laplace  # noqa: PLC0415
-    from opendp.metrics import l1_distance  # noqa: PLC0415
-    from opendp.mod import enable_features  # noqa: PLC0415
-
-    enable_features("contrib")
-    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
-    scale = float(L1_SENSITIVITY / epsilon)
-    for _ in range(64):
-        measurement = make_laplace(*space, scale=scale)
-        if Fraction(measurement.map(L1_SENSITIVITY)) <= epsilon:
-            noisy = measurement([int(count) for count in counts])
-            return NoisyHistogram([int(count) for count in noisy], scale)
+    least = L1_SENSITIVITY / epsilon
+    scale = float(least)
+    if Fraction(scale) < least:
         scale = math.nextafter(scale, math.inf)
-    raise RuntimeError("OpenDP's privacy map does not reach the declared ε")
+    noise = discrete_laplace(len(counts), Fraction(scale))
+    return NoisyHistogram([a + b for a, b in zip(counts.tolist(), noise, strict=True)], scale)
 
 
 def seeded_histogram(counts: NDArray[np.int64], epsilon: Fraction, seed: int) -> NoisyHistogram:

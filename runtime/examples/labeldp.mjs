@@ -1,4 +1,4 @@
-// Runs a labeldp artifact on onnxruntime-node (Node 20 or newer) or onnxruntime-web: one file for
+// Runs a labeldp artifact on onnxruntime-node (Node 20.16 or newer) or onnxruntime-web: one file for
 // both, to paste into a service.
 //
 //   import ort from 'onnxruntime-node';  // or: import * as ort from 'onnxruntime-web/wasm';
@@ -18,9 +18,12 @@ const MAX_FILE_BYTES = 64 * 2 ** 20;
 const CHUNK = 16384; // labels a run: the tensors of one chunk stay in a core's cache
 const MAX_POINTS = 2 ** 20; // of a grid
 const SHOWN = 200; // characters of a file's text in an error
+const FEW_WORDS = 128; // fewer come sooner from the kernel than from AES
 const WORDS_A_DRAW = 8192; // getRandomValues gives at most 65,536 bytes
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
+// Windows has no such copies of a process, and browsers let a page do nothing about theirs.
+const RUNS_ON_NODE = !!globalThis.process?.versions?.node && process.platform !== 'win32';
 const ARRAYS = { float64: Float64Array, int64: BigInt64Array, string: Array };
 
 /** The artifact cannot be used; the message says why. */
@@ -272,13 +275,47 @@ export function printable(value) {
   return text.slice(0, SHOWN).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
 }
 
-/** Uniform words from the platform's secure generator. */
+/** Fresh secret uniform words. */
 function freshWords(count) {
   const words = new BigUint64Array(count);
+  if (RUNS_ON_NODE) {
+    fillOnNode(words);
+    return words;
+  }
   for (let start = 0; start < count; start += WORDS_A_DRAW) {
     crypto.getRandomValues(words.subarray(start, start + WORDS_A_DRAW));
   }
   return words;
+}
+
+/**
+ * On Node few words are the kernel's own; many are the stream of AES-256 in counter mode under a key
+ * of the kernel. No generator is kept between calls: Node's own, OpenSSL's, draws the same in a copy
+ * of the process (a checkpoint that is restored twice) that has its process id.
+ */
+function fillOnNode(words) {
+  if (words.length <= FEW_WORDS) {
+    fillByKernel(words);
+    return;
+  }
+  const { createCipheriv } = process.getBuiltinModule('node:crypto');
+  const cipher = createCipheriv('aes-256-ctr', fillByKernel(new Uint8Array(32)), new Uint8Array(16));
+  const bytes = new Uint8Array(words.buffer);
+  bytes.set(cipher.update(bytes)); // which are zeros
+}
+
+let kernel; // the open device
+
+/** A typed array, filled with random bytes of the kernel. */
+function fillByKernel(array) {
+  const { fstatSync, openSync, readSync } = process.getBuiltinModule('node:fs');
+  if (kernel === undefined) {
+    const device = openSync('/dev/urandom', 'r');
+    if (!fstatSync(device).isCharacterDevice()) throw new Error('/dev/urandom is no device');
+    kernel = device;
+  }
+  if (readSync(kernel, array) !== array.byteLength) throw new Error('the kernel gives no words');
+  return array;
 }
 
 /** Of each column of the labels its name, its domain, and a label for the out-of-domain rule. */

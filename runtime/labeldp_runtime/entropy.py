@@ -1,51 +1,107 @@
-"""Uniform random words from a cryptographically secure generator.
+"""Secret random bytes, fresh from the kernel in every call.
 
-OpenSSL's: seeded by the operating system, one for each thread, reseeded after a fork, an order of
-magnitude faster than ``os.urandom``. numpy's generators are not secure and never used.
+No generator lives longer than a call: a process that is copied (a fork, a container checkpoint, a
+snapshot) never draws what its copy draws. OpenSSL's generator, ``ssl.RAND_bytes``, is kept between
+calls and reseeds when the process id changes, which a process id namespace or a reused id hides.
+
+Few bytes are the kernel's own. Many are the AES-256 counter mode (NIST SP 800-38A) of OpenSSL under
+a key of 256 bits that the kernel gave for this call: as secure as AES-256 as a pseudorandom
+permutation, up to b²/2^129 for b blocks. numpy's generators are not secure and never used.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-import ssl
+import os
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-_FEW = 1 << 12  # words; fewer are drawn before a call by way of ctypes begins
-_MOST = 1 << 27  # words a call: a number of bytes is an int there
+_FEW = 1 << 11  # bytes; fewer come sooner from the kernel than from AES
+_MOST = 1 << 24  # bytes a key: 2^20 blocks
+_KEY = 32  # bytes
+
+_Stream = Callable[[bytes, int, int], bool]
+
+
+def random_bytes(count: int) -> bytes:
+    """Fresh secret uniform bytes, as many as asked for; raises OSError if there are none."""
+    if count <= _FEW:
+        return _of_kernel(count)
+    return random_words(-(-count // 8)).tobytes()[:count]
 
 
 def random_words(*shape: int) -> NDArray[np.uint64]:
-    """Fresh uniform uint64 words of the given shape."""
-    count = math.prod(shape)
-    if _fill is None or count < _FEW:
-        return np.frombuffer(ssl.RAND_bytes(8 * count), dtype=np.uint64).reshape(shape)
-    words = np.empty(count, dtype=np.uint64)
-    for start in range(0, count, _MOST):
-        part = words[start : start + _MOST]
-        if _fill(part.ctypes.data, part.nbytes) != 1:
-            raise ssl.SSLError("OpenSSL has no random bytes")
-    return words.reshape(shape)
+    """Fresh secret uniform uint64 words of the given shape; raises OSError if there are none."""
+    size = 8 * math.prod(shape)
+    if _stream is None or size <= _FEW:
+        return np.frombuffer(_of_kernel(size), dtype=np.uint64).reshape(shape)
+    words = np.zeros(shape, dtype=np.uint64)
+    for start in range(0, size, _MOST):
+        if not _stream(_of_kernel(_KEY), words.ctypes.data + start, min(_MOST, size - start)):
+            raise OSError("OpenSSL's AES failed: there are no random bytes")
+    return words
 
 
-def _of_openssl() -> Callable[[int, int], int] | None:
-    """The function behind ``ssl.RAND_bytes``, or None where Python's build does not show it.
+def _of_kernel(count: int) -> bytes:
+    """Bytes of the system call itself: the C library may keep some of its own in the process."""
+    if not hasattr(os, "getrandom"):  # not Linux
+        return os.urandom(count)
+    found = os.getrandom(count)
+    if len(found) == count:  # always, up to 256 bytes
+        return found
+    parts = [found]
+    while missing := count - sum(map(len, parts)):
+        parts.append(os.getrandom(missing))
+    return b"".join(parts)
 
-    ``ssl`` calls it while it holds the interpreter's lock, so that threads would draw one after the
-    other; ctypes lets go of the lock, and the words are written where they are read.
+
+def _of_openssl() -> _Stream | None:
+    """Add a key's stream to the bytes at an address; None where Python's build hides OpenSSL.
+
+    By way of ctypes, which lets go of the interpreter's lock, and needs no other package.
     """
     try:
         import _ssl  # noqa: PLC0415 - not every Python has it under this name
 
-        function = ctypes.CDLL(_ssl.__file__).RAND_bytes  # of the library that it is linked with
+        library = ctypes.CDLL(_ssl.__file__)  # and what it is linked with
+        new, free = library.EVP_CIPHER_CTX_new, library.EVP_CIPHER_CTX_free
+        cipher, begin = library.EVP_aes_256_ctr, library.EVP_EncryptInit_ex
+        update = library.EVP_EncryptUpdate
     except (ImportError, AttributeError, OSError):
         return None
-    function.argtypes, function.restype = (ctypes.c_void_p, ctypes.c_int), ctypes.c_int
-    found: Callable[[int, int], int] = function
-    return found
+    address, number = ctypes.c_void_p, ctypes.c_int
+    new.argtypes, new.restype = (), address
+    free.argtypes, free.restype = (address,), None
+    cipher.argtypes, cipher.restype = (), address
+    begin.argtypes = (address, address, address, ctypes.c_char_p, ctypes.c_char_p)
+    update.argtypes = (address, address, ctypes.POINTER(number), address, number)
+
+    aes, first_block = cipher(), bytes(16)
+
+    def stream(key: bytes, place: int, size: int) -> bool:
+        written, context = number(), new()
+        if context is None:
+            return False
+        try:
+            return (
+                begin(context, aes, None, key, first_block) == 1
+                and update(context, place, written, place, size) == 1
+                and written.value == size
+            )
+        finally:
+            free(context)
+
+    return stream if _is_aes(stream) else None
 
 
-_fill = _of_openssl()
+def _is_aes(stream: _Stream) -> bool:
+    """Whether a stream begins as the published vector for a key of zeros."""
+    block = ctypes.create_string_buffer(16)
+    done = stream(bytes(_KEY), ctypes.addressof(block), len(block))
+    return done and block.raw == bytes.fromhex("dc95c078a2408989ad48a21492842087")
+
+
+_stream = _of_openssl()

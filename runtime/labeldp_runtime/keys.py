@@ -15,10 +15,10 @@ from __future__ import annotations
 import hmac
 import os
 import re
-import secrets
 import stat
 from pathlib import Path
 
+from labeldp_runtime.entropy import random_bytes
 from labeldp_runtime.errors import KeyFileError
 from labeldp_runtime.whole_file import replaced_when_whole
 
@@ -84,7 +84,7 @@ class Key:
         Raises KeyFileError if the file exists already or cannot be written.
         """
         path = Path(path)
-        key = cls(secrets.token_bytes(KEY_BYTES), path.absolute())
+        key = cls(random_bytes(KEY_BYTES), path.absolute())
         text = f"labeldp-key: 1\nkey: {key.secret.hex()}\nfingerprint: {key.fingerprint}\n"
         try:
             with replaced_when_whole(path, most=0o600, replace=False) as file:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import multiprocessing
-import ssl
+import os
 from array import array
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +12,7 @@ from decimal import Decimal
 import numpy as np
 import onnx
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from labeldp_runtime import (
     ArtifactError,
     InsecureArtifactError,
@@ -22,7 +23,7 @@ from labeldp_runtime import (
     UnsupportedFormatError,
     entropy,
 )
-from labeldp_runtime.entropy import random_words
+from labeldp_runtime.entropy import random_bytes, random_words
 from labeldp_runtime.randomizer import CHUNK
 from labeldp_verify.artifact import canonical_json
 
@@ -80,7 +81,7 @@ def _words_of_a_child(queue, count):
     queue.put(random_words(count)[-64:].tolist())
 
 
-FEW_AND_MANY = [64, 1 << 14]  # by Python's own call, and by OpenSSL's without the lock
+FEW_AND_MANY = [64, 1 << 14]  # the kernel's own, and a stream of AES
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -102,8 +103,8 @@ def test_a_forked_child_never_repeats_its_parents_words(count):
 @pytest.mark.parametrize("count", FEW_AND_MANY)
 @pytest.mark.parametrize("shown", [True, False])
 def test_words_are_uniform_and_another_in_every_place(count, shown, monkeypatch):
-    if not shown:  # a Python whose build hides OpenSSL's own function
-        monkeypatch.setattr(entropy, "_fill", None)
+    if not shown:  # a Python whose build hides OpenSSL
+        monkeypatch.setattr(entropy, "_stream", None)
     words = random_words(count // 2, 2)
     assert words.shape == (count // 2, 2) and words.dtype == np.uint64
     assert len(np.unique(words)) == count
@@ -112,28 +113,45 @@ def test_words_are_uniform_and_another_in_every_place(count, shown, monkeypatch)
     assert random_words(0).shape == (0,)
 
 
-def test_many_words_are_drawn_in_parts_and_without_the_lock(monkeypatch):
-    if entropy._fill is None:
-        pytest.skip("this Python does not show OpenSSL's own function")
-    calls = []
+def test_many_words_have_a_key_of_the_kernel_for_each_part(monkeypatch):
+    if entropy._stream is None:
+        pytest.skip("this Python hides OpenSSL")
+    keys, sizes = [], []
 
-    def fill(place, size):
-        calls.append(size)
-        return own(place, size)
+    def stream(key, place, size):
+        keys.append(key)
+        sizes.append(size)
+        return own(key, place, size)
 
-    own = entropy._fill
-    monkeypatch.setattr(entropy, "_fill", fill)
-    monkeypatch.setattr(entropy, "_MOST", 5_000)
-    monkeypatch.setattr(entropy.ssl, "RAND_bytes", None)
+    own = entropy._stream
+    monkeypatch.setattr(entropy, "_stream", stream)
+    monkeypatch.setattr(entropy, "_MOST", 40_000)
     words = random_words(12_000)
-    assert calls == [40_000, 40_000, 16_000]
+    assert sizes == [40_000, 40_000, 16_000]
+    assert len(set(keys)) == 3 and {len(key) for key in keys} == {32}
     assert len(np.unique(words)) == 12_000
+    aes = Cipher(algorithms.AES(keys[2]), modes.CTR(bytes(16))).encryptor()
+    assert words[10_000:].tobytes() == aes.update(bytes(16_000))
 
 
-def test_without_random_bytes_there_are_no_words(monkeypatch):
-    monkeypatch.setattr(entropy, "_fill", lambda place, size: 0)
-    with pytest.raises(ssl.SSLError):
-        random_words(1 << 14)
+def test_a_stream_that_fails_gives_no_words(monkeypatch):
+    monkeypatch.setattr(entropy, "_stream", lambda key, place, size: False)
+    with pytest.raises(OSError, match="no random bytes"):
+        random_words(12_000)
+
+
+def test_another_cipher_is_no_aes():
+    assert not entropy._is_aes(lambda key, place, size: True)
+
+
+def test_a_kernel_that_gives_less_is_asked_again(monkeypatch):
+    monkeypatch.setattr(entropy.os, "getrandom", lambda size: os.urandom(min(size, 100)))
+    assert len(random_bytes(1_030)) == 1_030
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 2_048, 2_049, 100_001])
+def test_as_many_bytes_as_were_asked_for(count):
+    assert len(random_bytes(count)) == count
 
 
 def test_threads_draw_words_of_their_own():

@@ -16,11 +16,18 @@
 
 #include <onnxruntime_cxx_api.h>
 #include <nlohmann/json.hpp>
-#include <openssl/rand.h>
+#include <openssl/evp.h>
 #include <openssl/sha.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#else
+#include <sys/random.h>
+#endif
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -28,6 +35,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -48,6 +56,50 @@ struct ArtifactError : std::runtime_error {
 inline std::string printable(const nlohmann::json& value) {
   const std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   return (value.is_string() ? text.substr(1, text.size() - 2) : text).substr(0, 200);
+}
+
+/// Fresh random bytes of the kernel, by the system call itself: the C library may keep some of its
+/// own in the process.
+inline void kernel_bytes(unsigned char* place, std::size_t size) {
+  while (size > 0) {
+    const std::size_t part = std::min<std::size_t>(size, 256);
+#ifdef __linux__
+    const long found = syscall(SYS_getrandom, place, part, 0);
+#else
+    const long found = getentropy(place, part) == 0 ? static_cast<long>(part) : -1;
+#endif
+    if (found < 0 && errno == EINTR) continue;
+    if (found <= 0) throw std::runtime_error("the kernel gives no random bytes");
+    place += found;
+    size -= static_cast<std::size_t>(found);
+  }
+}
+
+/// Fresh secret uniform words, few of them the kernel's own, many the stream of AES-256 in counter
+/// mode under a key of the kernel. No generator is kept between calls: one that is kept, OpenSSL's
+/// RAND_bytes for instance, draws the same in a copy of the process that has its process id.
+inline void fill_with_random_words(std::vector<std::uint64_t>& words) {
+  unsigned char* const place = reinterpret_cast<unsigned char*>(words.data());
+  const std::size_t size = words.size() * sizeof(std::uint64_t);
+  if (size <= 1024) return kernel_bytes(place, size);
+  std::fill(words.begin(), words.end(), 0);
+  const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> cipher(
+      EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
+  const std::array<unsigned char, 16> first_block{};
+  std::array<unsigned char, 32> key;
+  constexpr std::size_t kBytesAKey = 1 << 24;
+  for (std::size_t start = 0; start < size; start += kBytesAKey) {
+    kernel_bytes(key.data(), key.size());
+    const int part = static_cast<int>(std::min(size - start, kBytesAKey));
+    int written = 0;
+    if (cipher == nullptr ||
+        EVP_EncryptInit_ex(cipher.get(), EVP_aes_256_ctr(), nullptr, key.data(),
+                           first_block.data()) != 1 ||
+        EVP_EncryptUpdate(cipher.get(), place + start, &written, place + start, part) != 1 ||
+        written != part) {
+      throw std::runtime_error("OpenSSL's AES failed: there are no random words");
+    }
+  }
 }
 
 /// A column of labels or of public groups, one a row; it must live until the call returns. Integers
@@ -749,14 +801,10 @@ class Randomizer {
     return columns;
   }
 
-  /// Words from the system's secure generator.
   Words fresh_words() const {
     return [this, words = std::vector<std::uint64_t>()](std::size_t, std::size_t count) mutable {
       words.resize(count * width_);
-      const int size = static_cast<int>(words.size() * sizeof(std::uint64_t));
-      if (RAND_bytes(reinterpret_cast<unsigned char*>(words.data()), size) != 1) {
-        throw std::runtime_error("the secure random generator failed");
-      }
+      fill_with_random_words(words);
       return words.data();
     };
   }

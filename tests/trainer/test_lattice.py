@@ -9,22 +9,29 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
 from labeldp_trainer.dp_gradient.accounting import Plan, calibrate, calibrate_integers, epsilon
-from labeldp_trainer.dp_gradient.lattice import Halves, Lattice, add_rows, halves_of, no_longer
+from labeldp_trainer.dp_gradient.lattice import (
+    LONGEST,
+    STEPS,
+    Halves,
+    Lattice,
+    add_rows,
+    halves_of,
+    no_longer,
+)
 from labeldp_verify.analysis.bounds import exp_upper
 
 NO_LONGER = jax.jit(no_longer, static_argnums=1)
-MOST = 2**26 - 1
+MOST = LONGEST
 
 
 @pytest.mark.parametrize("sigma", [2.0**-20, 0.3, 1.0, 3.084, 64.0, 1e5, 2.0**25])
-def test_scale_and_bound(sigma):
+def test_scale(sigma):
     lattice = Lattice(0.8, sigma)
-    assert lattice.sigma == 2**lattice.exponent
-    assert lattice.sigma >= Fraction(sigma) * lattice.bound
-    assert lattice.sigma < Fraction(sigma) * (lattice.bound + 1)
-    assert MOST // 2 <= lattice.bound <= MOST
-    assert 0.999 * lattice.bound <= lattice.steps < lattice.bound
+    assert 0 <= lattice.sigma - Fraction(sigma) * LONGEST < 1
+    assert 64 <= lattice.sigma <= MOST_SIGMA or sigma < 1e-6
+    assert 0.999 * LONGEST <= STEPS < LONGEST < 2**26
 
 
 def length(vector):
@@ -70,12 +77,12 @@ def test_any_vector_becomes_a_short_one(entries, clip_norm):
     }
     whole = np.asarray(jax.jit(lattice.integers)(tree))
     assert whole.dtype == np.int32
-    assert length(whole) <= lattice.bound**2
+    assert length(whole) <= LONGEST**2
     vector = np.array(entries, np.float64)
     if np.isfinite(vector).all() and np.abs(vector).max() > 1e-30:
         vector *= min(1.0, clip_norm / np.linalg.norm(vector))
-        expected = vector / clip_norm * lattice.steps
-        np.testing.assert_allclose(whole, expected, atol=0.51 + 2e-6 * lattice.steps)
+        expected = vector / clip_norm * STEPS
+        np.testing.assert_allclose(whole, expected, atol=0.51 + 2e-6 * STEPS)
     elif not np.isfinite(vector).all():
         assert not whole.any()
 
@@ -88,7 +95,7 @@ def test_a_vector_that_clipping_left_too_long_counts_as_zero(monkeypatch):
         monkeypatch.setattr(name, lambda tree, bound, factor=factor: tree * factor)
         whole = np.asarray(lattice.integers(jnp.asarray([0.6, -0.8, 0.0], jnp.float32)))
         assert whole.any() == kept
-        assert length(whole) <= lattice.bound**2
+        assert length(whole) <= LONGEST**2
 
 
 def test_sums_and_noise_are_integers_of_64_bits():
@@ -114,7 +121,7 @@ def test_sums_and_noise_are_integers_of_64_bits():
     exact = rows[mask].astype(np.int64).sum(axis=0) + noise
     assert [leaf.dtype for leaf in jax.tree.leaves(found)] == [jnp.float32, jnp.float32]
     flat = np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(found)])
-    np.testing.assert_allclose(flat, exact * 3.0 / lattice.steps / 5, rtol=1e-6)
+    np.testing.assert_allclose(flat, exact * 3.0 / STEPS / 5, rtol=1e-6)
     order = random.permutation(300)
     again = mean(
         jnp.asarray(rows[order]),
@@ -132,7 +139,7 @@ def test_what_rounding_may_add_to_delta_is_kept_for_it():
         kept = (1 + exp_upper(Fraction(target))) * lattice.distance(coordinates, plan.steps)
         assert 0 < kept < Fraction(stated) / 1000
         rest = float(Fraction(stated) - kept)
-        assert epsilon(lattice.sigma / lattice.bound, plan, rest) <= target
+        assert epsilon(lattice.sigma / LONGEST, plan, rest) <= target
         assert sigma <= calibrate(target, plan, stated) * 1.001
 
 

@@ -13,6 +13,7 @@ import pytest
 from labeldp_trainer.discrete_gaussian.words import secret_key
 from labeldp_trainer.dp_gradient.accounting import Plan, calibrate_integers
 from labeldp_trainer.dp_gradient.draws import Randomness
+from labeldp_trainer.dp_gradient.lattice import STEPS
 from labeldp_trainer.dp_gradient.step import private_gradient
 from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
 from scipy import stats
@@ -53,7 +54,7 @@ class Attacker:
         ]
         self.every = np.stack(every)  # [candidate, row, coordinate]
         self.total = self.every[Y, np.arange(ROWS)].sum(axis=0)
-        self.unit = np.float32(CLIP / self.lattice.steps / ROWS)
+        self.unit = np.float32(CLIP / STEPS / ROWS)
 
     def sums(self, row):
         return self.total - self.every[Y[row], row] + self.every[:, row]

@@ -2,14 +2,11 @@
 
 import dataclasses
 import math
-from collections import Counter
-from fractions import Fraction
-from itertools import islice, repeat
+from itertools import repeat
 
 import numpy as np
 import pytest
-from labeldp_trainer.discrete_gaussian import draw
-from labeldp_trainer.discrete_gaussian.draw import discrete_gaussian, noisy, with_float
+from labeldp_trainer.discrete_gaussian.draw import noisy, with_float
 from scipy.stats import chi2
 
 from benchmarks.one_release_audit import cases, proved
@@ -30,37 +27,6 @@ def test_moments_of_the_noise():
     total = np.square(sample / sigma).sum()
     assert chi2.ppf(SURE, n) < total < chi2.isf(SURE, n)
     assert np.unique(sample % 10).tolist() == list(range(10))  # no coarser lattice
-
-
-@pytest.mark.parametrize("sigma", [1, 2, 5])
-def test_the_law_of_the_noise(sigma):
-    n, reach = 100_000, range(-12 * sigma, 12 * sigma + 1)
-    seen = Counter(discrete_gaussian(n, sigma))
-    weights = {x: math.exp(-(x**2) / (2 * sigma**2)) for x in reach}
-    expected = {x: n * w / sum(weights.values()) for x, w in weights.items()}
-    likely = [x for x, e in expected.items() if e > 10]
-    total = sum((seen[x] - expected[x]) ** 2 / expected[x] for x in likely)
-    assert total < chi2.isf(SURE, len(likely) - 1)
-
-
-@pytest.mark.parametrize(("part", "whole"), [(0, 1), (1, 3), (1, 1), (7, 2), (10**30 + 1, 10**30)])
-def test_an_exponential_chance(part, whole):
-    words, n = draw._words(), 20_000
-    chance = math.exp(-Fraction(part, whole))
-    times = sum(draw._falls(part, whole, words) for _ in range(n))
-    assert abs(times - n * chance) <= 7 * math.sqrt(n * chance * (1 - chance))
-
-
-@pytest.mark.parametrize(("second", "expected"), [(-1, True), (1, False)])
-def test_a_word_that_decides_nothing_is_followed_by_another(second, expected):
-    third = 2**128 // 3
-    words = iter([third >> 64, third % 2**64 + second])
-    assert draw._happens(1, 3, words) is expected
-    assert next(words, None) is None
-
-
-def test_words_are_drawn_again_and_again():
-    assert len(set(islice(draw._words(), 10_000))) == 10_000
 
 
 def test_sums_beyond_the_ends_are_the_ends():

@@ -17,7 +17,7 @@ _PI_LOW = Fraction(Decimal("3.14159265358979323846264338327950288419716939937510
 _PI_HIGH = _PI_LOW + Fraction(1, 10**62)
 LEAST_SIGMA = 64
 """In lattice steps, from which on Theorem 13 speaks of a scale."""
-_MOST_SIGMA = 1 << 60
+_MOST_SIGMA = 1 << 58  # of what is drawn
 _SMALLER = tuple(map(Fraction, (8, 12, 16, 24)))
 _SERIES_UP_TO = 5
 _FRACTION_DEPTH = 60
@@ -59,7 +59,7 @@ def rounding_distance(sigma: int, coordinates: int) -> Fraction:
     """An upper bound of the total variation between so many independent discrete Gaussians of scale
     ``sigma`` ≥ 64 and as many continuous ones, rounded to the nearest integer.
 
-    1/(45·σ²) for each: Theorem 13 (c).
+    1/(45·σ²) for each, which includes what the sampler is off by: Theorem 13 (c) and (e).
     """
     if sigma < LEAST_SIGMA:
         raise ValueError("the bound holds from σ = 64 on")

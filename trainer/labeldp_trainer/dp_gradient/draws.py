@@ -76,7 +76,7 @@ class Randomness:
 
     def _steps(self, first: int, count: int) -> Iterator[StepDraws]:
         epoch, batches = -1, list[Batch]()
-        plan, exponent = self.config.plan, self.config.lattice.exponent
+        plan, sigma = self.config.plan, self.config.lattice.sigma
         alternative, centre = self._others
         for number in range(first, first + count):
             if plan.batches == "partition":
@@ -91,7 +91,7 @@ class Randomness:
                     batch=plan.batch,
                     max_batch=plan.max_batch,
                 )
-            noise = discrete_gaussian(Words(self.key, _NOISE, number), self.coordinates, exponent)
+            noise = discrete_gaussian(Words(self.key, _NOISE, number), self.coordinates, sigma)
             yield StepDraws(
                 *batch,
                 lattice.halves_of(noise),

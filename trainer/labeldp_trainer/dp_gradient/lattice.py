@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import NamedTuple
 
 import jax
@@ -21,10 +20,12 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int32, Int64, PyTree, UInt32
 
 from labeldp_trainer.discrete_gaussian.delta import rounding_distance
-from labeldp_trainer.discrete_gaussian.sample import DISTANCE
 from labeldp_trainer.dp_gradient.tree import at_least_float32, clip
 
-_LONGEST = (1 << 26) - 1  # the bound L is at most this, and about half of it or more
+LONGEST = (1 << 26) - 1
+"""L: no unit's integer vector is longer."""
+STEPS = LONGEST - (LONGEST >> 10)
+"""Lattice steps that make up C: 0.1% below L, so that rounding does not exceed it."""
 _SQUARES = 1 << 10  # of entries up to L, of which a sum fits an int64
 _ENOUGH = 1 << 52  # larger sums of squares are longer than any bound
 _FINEST, _COARSEST = 2.0**-20, 2.0**25
@@ -62,32 +63,14 @@ class Lattice:
                 f"it is {self.noise_multiplier:g}"
             )
 
-    @cached_property
-    def exponent(self) -> int:
-        """The noise's scale is 2 to this power: the largest for which L is below 2^26."""
-        exponent = math.floor(math.log2(self.noise_multiplier)) + 28
-        while Fraction(1 << exponent) >= (_LONGEST + 1) * Fraction(self.noise_multiplier):
-            exponent -= 1
-        return exponent
-
     @property
     def sigma(self) -> int:
-        """The scale of the discrete Gaussian noise on each coordinate, in lattice steps."""
-        return 1 << self.exponent
-
-    @cached_property
-    def bound(self) -> int:
-        """L: no unit's integer vector is longer. ``sigma`` is at least σ·L."""
-        return math.floor(Fraction(self.sigma) / Fraction(self.noise_multiplier))
-
-    @property
-    def steps(self) -> int:
-        """Lattice steps that make up C: 0.1% below L, so that rounding does not exceed it."""
-        return self.bound - (self.bound >> 10)
+        """The least integer that is at least σ·L: the scale of the noise on each coordinate."""
+        return math.ceil(Fraction(self.noise_multiplier) * LONGEST)
 
     def distance(self, coordinates: int, steps: int) -> Fraction:
         """The total variation between the noise of all steps and continuous noise, rounded."""
-        return steps * (rounding_distance(self.sigma, coordinates) + coordinates * DISTANCE)
+        return steps * rounding_distance(self.sigma, coordinates)
 
     def integers(self, tree: PyTree) -> Int32[Array, " d"]:
         """Clip one unit's vector to C and round it to lattice steps, all leaves side by side.
@@ -95,9 +78,9 @@ class Lattice:
         Its length is at most L, whatever ``tree`` is: decided in integers.
         """
         clipped = _flat(clip(tree, self.clip_norm))
-        steps = jnp.round(clipped * jnp.asarray(self.steps / self.clip_norm, clipped.dtype))
-        whole = jnp.clip(steps.astype(jnp.int32), -_LONGEST, _LONGEST)
-        return jnp.where(no_longer(whole, self.bound), whole, jnp.zeros_like(whole))
+        steps = jnp.round(clipped * jnp.asarray(STEPS / self.clip_norm, clipped.dtype))
+        whole = jnp.clip(steps.astype(jnp.int32), -LONGEST, LONGEST)
+        return jnp.where(no_longer(whole, LONGEST), whole, jnp.zeros_like(whole))
 
     def noisy_mean(
         self, total: Int64[Array, " d"], noise: Halves, like: PyTree, units: int
@@ -107,7 +90,7 @@ class Lattice:
         dtype = _widest(leaves)
         with jax.enable_x64(True):
             value = (total + _numbers(noise)).astype(dtype)
-        value = value * jnp.asarray(self.clip_norm / self.steps / units, dtype)
+        value = value * jnp.asarray(self.clip_norm / STEPS / units, dtype)
         found, start = [], 0
         for leaf in leaves:
             part = value[start : start + leaf.size].reshape(leaf.shape)
@@ -149,8 +132,8 @@ def add_rows(
 
 def halves_of(numbers: Int64[np.ndarray, " d"]) -> Halves:
     """Return the halves of integers of the host."""
-    halves = numbers.astype("<i8").view("<u4").reshape(-1, 2)
-    return Halves(np.ascontiguousarray(halves[:, 1]).view("<i4"), np.ascontiguousarray(halves[:, 0]))
+    low, high = numbers.astype("<i8").view("<u4").reshape(-1, 2).T
+    return Halves(np.ascontiguousarray(high).view("<i4"), np.ascontiguousarray(low))
 
 
 def _numbers(halves: Halves) -> Int64[Array, " d"]:

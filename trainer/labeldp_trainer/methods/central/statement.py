@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labeldp_trainer.dp_gradient.accounting import Plan
+from labeldp_trainer.dp_gradient.lattice import LONGEST, STEPS
 from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.methods.statement import (
     ADJACENCY,
@@ -70,8 +71,8 @@ def central_statement(
             "clip_norm": config.clip_norm,
             "noise": "discrete Gaussian",
             "coordinates": coordinates,
-            "lattice_steps_of_clip_norm": lattice.steps,
-            "largest_length_in_lattice_steps": lattice.bound,
+            "lattice_steps_of_clip_norm": STEPS,
+            "largest_length_in_lattice_steps": LONGEST,
             "noise_scale_in_lattice_steps": lattice.sigma,
             "total_variation_of_noise": float(lattice.distance(coordinates, plan.steps)),
             "batches": plan.batches,
@@ -118,7 +119,7 @@ def _mechanism(config: StepConfig, unit: str) -> str:
     return (
         f"in each of {plan.steps:,} steps {who}{cut}; the gradient of each {unit} is {scaled}"
         f"clipped to norm C = {clip:g} and rounded to integers of length at most "
-        f"L = {lattice.bound:,}, and the sum gets discrete Gaussian noise of scale "
+        f"L = {LONGEST:,}, and the sum gets discrete Gaussian noise of scale "
         f"{lattice.sigma:,}, at least σ·L with σ = {sigma:.6g}{then}; ε comes from "
         f"{_accountant(plan)} for a replaced {unit} (sensitivity 2L)"
     )

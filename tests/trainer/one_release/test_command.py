@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from labeldp_trainer.methods import one_release as method_module
 from labeldp_trainer.one_release import make
 from labeldp_trainer.one_release.release import read_release
+from labeldp_trainer.run.own_mark import marked
 
 from labeldp_compile.cli import main
 from tests.trainer.kills import kill_when
@@ -403,7 +404,7 @@ def test_damaged_files_are_one_message(place, tmp_path):
 
 
 def with_other_vectors(source, folder, factor):
-    """A copy of a run folder whose vectors were computed differently."""
+    """A copy of a run folder whose vectors were computed differently, by the same user."""
     shutil.copytree(source, folder)
     vectors = folder / "representation" / "train.npy"
     rows = np.load(vectors)
@@ -413,7 +414,8 @@ def with_other_vectors(source, folder, factor):
     document = json.loads(facts.read_text())
     document["files"]["train.npy"] = hashlib.sha256(vectors.read_bytes()).hexdigest()
     facts.unlink()
-    facts.write_text(json.dumps(document))
+    document.pop("mark")
+    facts.write_text(json.dumps(marked(document)))
 
 
 def test_vectors_that_lie_beside_a_release_are_not_believed(place, tmp_path):

@@ -35,6 +35,7 @@ from labeldp_trainer.methods.closed_form import solve_labels
 from labeldp_trainer.methods.corrections import class_shares, corrected, require_correction
 from labeldp_trainer.methods.debias import verified
 from labeldp_trainer.methods.debiased_numbers import debiased_numbers
+from labeldp_trainer.methods.kept import unfit
 from labeldp_trainer.methods.method import Method, Setting, Solved
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.outputs import all_outputs
@@ -229,9 +230,9 @@ class PrivatizedBuilder:
             column = train.columns[method.private_column]
             return column if isinstance(column, Cells) else _storable(as_numpy(column))
         if setting.stored is not None:
-            stored = setting.stored[KEPT]
-            if len(stored) != train.rows:
-                raise RunFolderError(f"{train.source}: the run was started with other rows")
+            stored = setting.stored.get(KEPT)
+            if stored is None or stored.shape != (train.rows,):
+                raise unfit(train.source)
             return stored
         key = None if method.key is None else self._loaded.path(method.key)
         context = None if key is None else method.context or self._column

@@ -352,6 +352,17 @@ class PrivatizedBuilder:
             remarks.append(another_run(f"ε = {again}", doing="randomizes again and "))
         if method.key is not None:
             secret.append("the key file: with ids and private labels it undoes the noise")
+            remarks.append(
+                "Another run with the same key, artifact, ids, label_version and true labels gives "
+                "these private labels again and spends nothing; true labels that have changed need "
+                f"another label_version, and spend ε = {label} a label again."
+            )
+        if certificate.epsilon_prior > 0:
+            remarks.append(
+                f"ε = {prior} of the label distribution is what one compile spent, as the artifact "
+                "declares: every further compile on the same labels spends it again, and nothing "
+                "here counts them."
+            )
         if not here and most is not None:
             remarks.append(
                 f"ε is that of the labels that were used: if further ones of "
@@ -359,8 +370,8 @@ class PrivatizedBuilder:
             )
         if not here:
             remarks.append(
-                f"That {method.private_column!r} was made with this artifact is declared in the "
-                "config; nothing here can prove it."
+                f"That {method.private_column!r} was made with this artifact, and that its labels "
+                "were randomized once, is declared in the config; nothing here can prove it."
             )
         if names:
             remarks.append(

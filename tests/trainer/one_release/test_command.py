@@ -450,6 +450,42 @@ def test_vectors_of_another_processor_are_verified_with_those_published(
     labeldp(config, "--verify-release", release, "--vectors", tmp_path, code=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("mean", None, 2),
+        ("projection", None, 2),
+        ("spectrum", None, 2),
+        ("spectrum", lambda a: a[:1], 2),
+        ("projection", lambda a: a[:2], 2),
+        ("projection", lambda a: a.ravel(), 2),
+        ("projection", lambda a: a.astype(str), 2),
+        ("projection", lambda a: a * np.nan, 2),
+        ("numeric_mean", None, 1),
+        ("numeric_mean", lambda a: a[:2], 1),
+        ("numeric_kept", lambda a: a.astype(str), 1),
+    ],
+)
+def test_a_published_map_of_other_shapes_is_not_verified(place, tmp_path, name, change, code):
+    folder = tmp_path / "run"
+    shutil.copytree(place / "runs" / "classes", folder)
+    learnt, facts = (folder / "representation" / file for file in ("learnt.npz", "facts.json"))
+    with np.load(learnt) as archive:
+        arrays = {key: array for key, array in archive.items() if key != name or change is not None}
+    if change is not None:
+        arrays[name] = change(arrays[name])
+    learnt.unlink()
+    np.savez(learnt, **arrays)
+    document = json.loads(facts.read_text())
+    document["files"]["learnt.npz"] = hashlib.sha256(learnt.read_bytes()).hexdigest()
+    facts.unlink()
+    facts.write_text(json.dumps(document))
+    release = place / "runs" / "classes" / "release.npz"
+    options = ("--verify-release", release, "--vectors", folder)
+    said = labeldp(place / "classes.yaml", *options, code=code)
+    assert "is missing or damaged" in said if code == 2 else "FAILED the published vectors" in said
+
+
 def test_options_that_exclude_each_other(place, tmp_path):
     release = place / "runs" / "classes" / "release.npz"
     arguments = ["train", str(place / "classes.yaml"), "--vectors", str(tmp_path)]

@@ -145,14 +145,32 @@ def _read(folder: Path, facts: dict[str, Any]) -> Representation:
     if facts["kind"] not in KINDS:
         raise ValueError("an unknown kind")
     image = None if shape["image"] is None else tuple(shape["image"])
+    arrays = read_arrays(folder / LEARNT)
+    _require_ends(arrays)
     return Representation(
         facts["kind"],
         FeatureShape(shape["numeric"], tuple(shape["vocabularies"]), image),
-        read_arrays(folder / LEARNT),
+        arrays,
         facts=learnt_from,
         notes=tuple(map(str, facts["notes"])),
         stored=folder,
     )
+
+
+def _require_ends(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise ValueError or KeyError unless the last step of the map has its numbers."""
+    columns, ends = arrays["mean"].shape, [arrays["mean"]]
+    if "projection" in arrays:
+        width = arrays["projection"].shape[-1:]
+        ends += [arrays["projection"], arrays["spectrum"]]
+        shapes = [columns, (*columns, *width), width]
+    else:
+        ends += [arrays["columns"], arrays["deviation"]]
+        shapes = [columns, columns, columns]
+    if len(columns) != 1 or [end.shape for end in ends] != shapes:
+        raise ValueError("of other shapes")
+    if not all(end.dtype.kind in "fiu" and np.isfinite(end).all() for end in ends):
+        raise ValueError("no finite numbers")
 
 
 def _vectors(folder: Path, facts: dict[str, Any]) -> tuple[Vectors, Vectors | None]:

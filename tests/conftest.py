@@ -1,9 +1,11 @@
 """Settings of all tests: behaviour is tested, never wall time, and the same cases in every run."""
 
 import ctypes
+import os
 import signal
 import sys
 from itertools import count
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,6 +39,9 @@ FIRST = (
 )
 
 
+_STATE = TemporaryDirectory()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {file: place for place, file in enumerate(FIRST)}
     items.sort(key=lambda item: rank.get(item.nodeid.split("::")[0], len(FIRST)))
@@ -62,6 +67,8 @@ def pytest_configure() -> None:
     """A shell that starts the tests in the background has them ignore ^C, and their children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The key that marks what a user's labeldp wrote is the tests' own, and that of their children.
+    os.environ["XDG_STATE_HOME"] = _STATE.name
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -240,12 +240,13 @@ def test_private_labels_of_a_csv_file_are_outputs(tmp_path):
             built(tmp_path, text % debiased)
 
 
-def test_users_and_ids_of_a_csv_file_are_text(tmp_path):
+def test_users_and_ids_of_a_csv_file(tmp_path):
+    """An id is its text; a user who is a number is one user, however it is written."""
     write_artifact(tmp_path)
     Key.create(tmp_path / "key.json")
     users = ", user_column: user, max_examples_per_user: 1}"
     text = TRAIN.replace("{kind: none}", KEYED.replace("}", users) % "numbers")
-    data = columns() | {"user": ["1", "01"] * (ROWS // 2)}
+    data = columns() | {"user": ["1", "2", "01", "1.0"] * (ROWS // 4)}
     text = text.replace("batch_size: 50", "batch_size: 2")
     write(tmp_path, data)
     assert built(tmp_path, text).statement.details["labels"] == 2

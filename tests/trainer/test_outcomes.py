@@ -275,6 +275,30 @@ def test_a_damaged_run_is_listed_and_stops_nobody(place, tmp_path, case):
         assert not (tmp_path / "m.onnx").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("private", b'"epsilon": 1.5', b'"epsilon": 0.5'),
+        ("private", b'"epsilon": 1.5', b'"epsilon": -1.5'),
+        ("private", b'"epsilon": 1.5', b'"epsilon": NaN'),
+        ("private", b'"epsilon": 1.5', b'"epsilon": null'),
+        ("private", b'"epsilon": 1.5', b'"epsilon": true'),
+        ("private", b'"delta": 0.0', b'"delta": -1.0'),
+        ("private", b'"method": "alibi"', b'"method": "dp_sgd"'),
+        ("colours", b'"epsilon": null', b'"epsilon": 0.1'),
+    ],
+)
+def test_a_promise_of_less_than_the_config_says_is_damage(place, tmp_path, name, old, new):
+    folder = tmp_path / "runs" / name
+    shutil.copytree(place / "runs" / name, folder)
+    path = folder / "privacy.json"
+    whole = path.read_bytes()
+    assert old in whole
+    path.write_bytes(whole.replace(old, new))
+    (run,) = runs(folder)
+    assert run["status"] == "damaged" and run["epsilon"] is None
+
+
 def test_an_unfinished_run_is_listed(place, tmp_path):
     folder = damaged(place, tmp_path, "result.json", None)
     (run,) = runs(folder)

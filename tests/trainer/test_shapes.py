@@ -193,7 +193,7 @@ def calls():
     yield sampling.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
     yield sampling.partition, (stream,), {"units": 9, "batch": 4}
     yield sampling.independent_batch, (stream,), {"units": 9, "size": 4}
-    yield sampling.group_by_user, (np.array(["a", "b", "a"]), 2, 0), {}
+    yield sampling.group_by_user, (np.array([0, 1, 0]), 2, 0), {}
     yield tree.norm, (W,), {}
     yield tree.clip, (W, jnp.float32(1.0)), {}
     for model in (cnn.MnistCnn(IMAGES, 4), cnn.CifarCnn(IMAGES, 4), dense.Linear(IMAGES, 4)):

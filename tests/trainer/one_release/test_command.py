@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from labeldp_trainer.methods import one_release as method_module
 from labeldp_trainer.one_release import make
 from labeldp_trainer.one_release.release import read_release
+from labeldp_trainer.run.own_mark import marked
 
 from labeldp_compile.cli import main
 from tests.trainer.kills import kill_when
@@ -91,7 +92,7 @@ def test_releases_are_verified_from_features_alone(place, tmp_path, name):
     shutil.copy(place / f"{name}.yaml", tmp_path)
     said = labeldp(tmp_path / f"{name}.yaml", "--verify-release", tmp_path / "release.npz")
     lines = said.splitlines()
-    assert len(lines) == 9 and all(line.split()[0] == "ok" for line in lines[:-1])
+    assert len(lines) == 10 and all(line.split()[0] == "ok" for line in lines[:-1])
     assert "verified" in lines[-1]
     given = {"release.npz", "train.npz", "test.npz", f"{name}.yaml"}
     assert {path.name for path in tmp_path.iterdir()} == given  # nothing is left behind
@@ -201,7 +202,7 @@ def tampered(data, **changes):
         arrays = {name: archive[name] for name in archive.files}
     facts = json.loads(arrays["facts"].tobytes())
     for name, change in changes.items():
-        where = arrays if name in arrays else facts
+        where = arrays if name in arrays or isinstance(change, np.ndarray) else facts
         where[name] = change(where[name]) if callable(change) else change
     if "facts" not in changes:
         arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), np.uint8)
@@ -232,6 +233,23 @@ def huge(data):
     return file.getvalue()
 
 
+def respelled(data):
+    """Releases whose facts are written otherwise."""
+    with np.load(io.BytesIO(data)) as archive:
+        text = archive["facts"].tobytes().decode()
+    others = {
+        "a key twice": text.replace('"rows": ', '"rows": 5, "rows": '),
+        "the other noise first": text.replace('"noise": ', '"noise": "none", "noise": '),
+        "NaN in a list": text.replace("[0, 1, 2]", "[NaN, 1, 2]"),
+        "one number for another": text.replace("[0, 1, 2]", "[0, 1e0, 2]"),
+        "blanks": text.replace(": ", ":  "),
+        "something behind": text + " {}",
+    }
+    assert text not in others.values()
+    facts = {name: np.frombuffer(other.encode(), np.uint8) for name, other in others.items()}
+    return {name: tampered(data, facts=other) for name, other in facts.items()}
+
+
 def less(factor):
     return lambda value: int(value * factor)
 
@@ -246,11 +264,13 @@ FAILING = {
     "another floor": {"floor": lambda f: f * 1.01},
     "longest": {"longest": 10**14, "squared_sensitivity": 2 * 10**14},
     "other rows": {"rows": 299},
-    "other vectors": {"vectors_sha256": RED},
-    "other digest": {"rows_sha256": RED},
+    "other vectors": {"vectors_sha256": "0" * 64},
+    "other digest": {"rows_sha256": "0" * 64},
     "another ε": {"epsilon": "1.5"},
     "another δ": {"delta": "1e-6"},
-    "users": {"users": {"sha256": RED, "column": RED}},
+    "users": {"users": {"column": RED, "max_examples_per_user": 1, "sha256": "0" * 64}},
+    "a smaller gap": {"gap": lambda g: g / 2 - 0.02 if g > 0.1 else g + 0.02},
+    "no expected error": {"expected_error": 0.0},
     "another label": {"label": RED},
     "classes": {"classes": [RED, "1", "2"]},
     "columns that are not there": {"columns": lambda c: c + 100},
@@ -266,6 +286,31 @@ DAMAGED = {
     "no floor": {"floor": 0.0},
     "a tiny floor": {"floor": 1e-300},
     "NaN": {"gap": float("nan")},
+    "infinite": {"gap": float("inf")},
+    "a negative gap": {"gap": -0.1},
+    "no noise": {"noise": "none"},
+    "no word on noise": {"noise": None},
+    "negative rows": {"rows": -5},
+    "no rows": {"rows": 0},
+    "rows as a float": {"rows": 1200.0},
+    "rows as a truth value": {"rows": True},
+    "a number as text": {"longest": "5"},
+    "more than any number": {"sigma": 10**400},
+    "a floor as a whole number": {"floor": 1},
+    "a lattice of truth": {"lattice": {"unit": 1 << 24, "label_steps": True}},
+    "a lattice of floats": {"lattice": {"unit": float(1 << 24), "label_steps": 4096}},
+    "more of a lattice": {"lattice": {"unit": 1 << 24, "label_steps": 4096, "x": 1}},
+    "an unknown key": {"verified": True},
+    "vectors of no digest": {"vectors_sha256": RED},
+    "rows of no digest": {"rows_sha256": "A" * 64},
+    "users that are a number": {"users": 3},
+    "users without a number": {"users": {"column": "u", "sha256": "0" * 64}},
+    "negative users": {"users": {"column": "u", "max_examples_per_user": -1, "sha256": "0" * 64}},
+    "truth classes": {"classes": [False, 1, 2]},
+    "classes twice": {"classes": [1, 1, 2]},
+    "a minor version": {"format_version": "1.1"},
+    "a version that is a number": {"format_version": 1.0},
+    "an array more": {"more": np.zeros(1)},
     "text": {"expected_error": "1e5"},
     "negative noise": {"sigma": -5},
     "noise as a float": {"sigma": 1e9},
@@ -337,7 +382,7 @@ def test_releases_of_earlier_versions_are_read_as_before(place, tmp_path):
     release = read_release(path)
     assert release.label is None and release.to_bytes() == path.read_bytes()
     lines = labeldp(place / "numbers.yaml", "--verify-release", path).splitlines()
-    assert len(lines) == 8 and not any("label column" in line for line in lines)
+    assert len(lines) == 9 and not any("label column" in line for line in lines)
     labeldp(place / "numbers.yaml", "-o", tmp_path / "run", "--from-release", path)
 
 
@@ -347,6 +392,7 @@ def test_damaged_files_are_one_message(place, tmp_path):
     whole |= {f"cut at {n}": data[:n] for n in (0, 1, 100, len(data) // 2, len(data) - 1)}
     whole |= {"deflated": squeezed(data), "huge": huge(data), "text": b"hello\n"}
     whole["an array"] = b"\x93NUMPY" + data[:10]
+    whole |= respelled(data)
     for name, content in whole.items():
         path = tmp_path / "release.npz"
         path.write_bytes(content)
@@ -358,7 +404,7 @@ def test_damaged_files_are_one_message(place, tmp_path):
 
 
 def with_other_vectors(source, folder, factor):
-    """A copy of a run folder whose vectors were computed differently."""
+    """A copy of a run folder whose vectors were computed differently, by the same user."""
     shutil.copytree(source, folder)
     vectors = folder / "representation" / "train.npy"
     rows = np.load(vectors)
@@ -368,7 +414,8 @@ def with_other_vectors(source, folder, factor):
     document = json.loads(facts.read_text())
     document["files"]["train.npy"] = hashlib.sha256(vectors.read_bytes()).hexdigest()
     facts.unlink()
-    facts.write_text(json.dumps(document))
+    document.pop("mark")
+    facts.write_text(json.dumps(marked(document)))
 
 
 def test_vectors_that_lie_beside_a_release_are_not_believed(place, tmp_path):
@@ -401,6 +448,42 @@ def test_vectors_of_another_processor_are_verified_with_those_published(
     said = labeldp(tmp_path / "other.yaml", *options, code=1)
     assert "FAILED the published vectors were made from these features" in said
     labeldp(config, "--verify-release", release, "--vectors", tmp_path, code=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "code"),
+    [
+        ("mean", None, 2),
+        ("projection", None, 2),
+        ("spectrum", None, 2),
+        ("spectrum", lambda a: a[:1], 2),
+        ("projection", lambda a: a[:2], 2),
+        ("projection", lambda a: a.ravel(), 2),
+        ("projection", lambda a: a.astype(str), 2),
+        ("projection", lambda a: a * np.nan, 2),
+        ("numeric_mean", None, 1),
+        ("numeric_mean", lambda a: a[:2], 1),
+        ("numeric_kept", lambda a: a.astype(str), 1),
+    ],
+)
+def test_a_published_map_of_other_shapes_is_not_verified(place, tmp_path, name, change, code):
+    folder = tmp_path / "run"
+    shutil.copytree(place / "runs" / "classes", folder)
+    learnt, facts = (folder / "representation" / file for file in ("learnt.npz", "facts.json"))
+    with np.load(learnt) as archive:
+        arrays = {key: array for key, array in archive.items() if key != name or change is not None}
+    if change is not None:
+        arrays[name] = change(arrays[name])
+    learnt.unlink()
+    np.savez(learnt, **arrays)
+    document = json.loads(facts.read_text())
+    document["files"]["learnt.npz"] = hashlib.sha256(learnt.read_bytes()).hexdigest()
+    facts.unlink()
+    facts.write_text(json.dumps(document))
+    release = place / "runs" / "classes" / "release.npz"
+    options = ("--verify-release", release, "--vectors", folder)
+    said = labeldp(place / "classes.yaml", *options, code=code)
+    assert "is missing or damaged" in said if code == 2 else "FAILED the published vectors" in said
 
 
 def test_options_that_exclude_each_other(place, tmp_path):

@@ -25,12 +25,19 @@ def _number(value: Any) -> float:
 Number = Annotated[float, BeforeValidator(_number)]
 
 
+MOST_EXAMPLES = 100_000
+"""Of one user."""
+
+
 class UserLevel(Strict):
     """Part of every method that can protect users."""
 
     user_column: StrictStr | None = Field(None, description="who a row belongs to; public")
     max_examples_per_user: StrictInt | None = Field(
-        None, ge=1, le=100_000, description="further rows are left out, without a look at labels"
+        None,
+        ge=1,
+        le=MOST_EXAMPLES,
+        description="further rows are left out, without a look at labels",
     )
 
     @model_validator(mode="after")

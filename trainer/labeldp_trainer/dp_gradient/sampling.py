@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float, Int32, Int64, PyTree, Shaped
+from jaxtyping import Bool, Float, Int32, Int64, PyTree
 
 from labeldp_trainer.discrete_gaussian.words import Words
 from labeldp_trainer.dp_gradient.tree import Loss
@@ -116,19 +116,21 @@ def example_weights(
     return kept / _size(present, dtype) if reduction == "mean" else kept
 
 
-def group_by_user(users: Shaped[np.ndarray, " n"], max_examples: int, seed: int) -> Groups:
+def group_by_user(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -> Groups:
     """Group rows by user, at most `max_examples` each, chosen at random without looking at any
     label.
 
-    users: any sortable values. There are `max_examples` slots a user; one that is not present
-    repeats one of the user's rows. Users are in sorted order.
+    owners: the numbers 0 … u − 1 of the users, each of whom has a row (`data/owners.py`). There are
+    `max_examples` slots a user; one that is not present repeats one of the user's rows. Users are
+    in the order of their numbers.
     """
     if max_examples < 1:
         raise ValueError(f"max_examples must be at least 1; it is {max_examples}")
-    _, codes = np.unique(users, return_inverse=True)
-    shuffled = np.random.default_rng(seed).permutation(len(codes))
-    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    counts = np.bincount(codes)
+    counts = np.bincount(owners)
+    if not counts.all():
+        raise ValueError("a user between 0 and the largest number has no row")
+    shuffled = np.random.default_rng(seed).permutation(len(owners))
+    order = shuffled[np.argsort(owners[shuffled], kind="stable")]
     first = np.cumsum(counts) - counts
     slot = np.arange(max_examples)[None, :]
     present = slot < counts[:, None]

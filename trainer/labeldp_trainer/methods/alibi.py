@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import Alibi, LoadedConfig
 from labeldp_trainer.losses import likelihood_loss
+from labeldp_trainer.methods.kept import require_kept
 from labeldp_trainer.methods.label_noise import (
     KEPT,
     require_classes,
@@ -48,10 +49,12 @@ class AlibiBuilder:
         method = self._method
         require_mixable(setting, method.mixup)
         setting = limited_to_users(setting)
+        train, classes = setting.dataset.train, setting.loss.task.outputs
         if setting.stored is None:
             randomizer = NoisyOneHot(exact(method.epsilon))
-            noisy = randomizer.randomize(true_classes(setting), setting.loss.task.outputs)
+            noisy = randomizer.randomize(true_classes(setting), classes)
         else:
+            require_kept(setting.stored, {KEPT: ("u", (train.rows, classes))}, train.source)
             noisy = setting.stored[KEPT]
         uniform = method.prior == "uniform"
         epsilon = jnp.float32(method.epsilon)

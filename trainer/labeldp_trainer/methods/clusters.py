@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config import Clusters, LoadedConfig
 from labeldp_trainer.methods.cluster_features import cluster_of_examples
 from labeldp_trainer.methods.cluster_tables import ClusterTables
+from labeldp_trainer.methods.kept import require_inside, require_kept, unfit
 from labeldp_trainer.methods.label_noise import KEPT, require_mixable, statement, true_classes
 from labeldp_trainer.methods.method import Method, Setting
 from labeldp_trainer.methods.minibatch import minibatch_method
@@ -24,6 +25,7 @@ from labeldp_trainer.methods.users import limited_to, needed_columns, used_rows
 from labeldp_trainer.randomize import exact
 
 CLUSTER, HISTOGRAMS, SCALE = "cluster_of_example", "noisy_histograms", "noise_scale"
+_ROUNDED_UP = 1e-9
 
 
 class ClustersBuilder:
@@ -51,7 +53,7 @@ class ClustersBuilder:
         rows, whole = used_rows(setting), setting
         setting = limited_to(rows, whole)
         stored = setting.stored
-        kept = self._drawn(whole, rows, setting) if stored is None else dict(stored)
+        kept = self._drawn(whole, rows, setting) if stored is None else self._stored(setting)
         train, label = setting.dataset.train, self._loaded.config.data.label
         return minibatch_method(
             setting,
@@ -60,6 +62,20 @@ class ClustersBuilder:
             mixup=self._method.mixup,
             keep=kept,
         )
+
+    def _stored(self, setting: Setting) -> dict[str, NDArray[Any]]:
+        """What the interrupted run drew. Raises RunFolderError."""
+        stored, method, train = setting.stored, self._method, setting.dataset.train
+        assert stored is not None
+        n, source = train.rows, train.source
+        counts = stored[HISTOGRAMS].shape if HISTOGRAMS in stored else ()
+        expected = {KEPT: ("iufU", (n,)), CLUSTER: ("iu", (n,)), HISTOGRAMS: ("i", counts)}
+        require_kept(stored, {**expected, SCALE: ("f", ())}, source)
+        require_inside(stored[CLUSTER], 0, method.k, source)
+        scale, least = float(stored[SCALE]), float(2 / exact(method.epsilon_prior))
+        if not least <= scale <= least * (1 + _ROUNDED_UP):
+            raise unfit(source)
+        return dict(stored)
 
     def _drawn(
         self, whole: Setting, rows: NDArray[np.int64] | None, setting: Setting

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, LpMst
-from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.evaluation import predict
+from labeldp_trainer.methods.kept import require_inside, require_kept, unfit
 from labeldp_trainer.methods.label_noise import (
     KEPT,
     require_classes,
@@ -60,13 +60,21 @@ class LpMstBuilder:
         if setting.stored is None:
             stage_of = split(sizes, self._loaded.config.training.seed)
         else:
-            stage_of = setting.stored[STAGE]
-            if len(stage_of) != len(truth):
-                source = setting.dataset.train.source
-                raise RunFolderError(f"{source}: the run was started with other rows")
+            stage_of = self._stored_split(setting, sizes)
         randomizer = RRWithPrior(setting.loss.task.outputs, exact(method.epsilon))
         stages = _Stages(setting, method, truth, stage_of, randomizer, sizes)
         return stages.first(setting.stored)
+
+    def _stored_split(self, setting: Setting, sizes: list[int]) -> NDArray[np.uint8]:
+        """The stage of each example in the interrupted run. Raises RunFolderError."""
+        stored, source = setting.stored, setting.dataset.train.source
+        assert stored is not None
+        expected = {STAGE: ("u", (sum(sizes),)), KEPT: ("i", (sizes[0],))}
+        require_kept(stored, expected, source)
+        if np.bincount(stored[STAGE], minlength=len(sizes) + 1).tolist() != [0, *sizes]:
+            raise unfit(source)
+        require_inside(stored[KEPT], 0, setting.loss.task.outputs, source)
+        return stored[STAGE]
 
     def _sizes(self, n: int) -> list[int]:
         """Examples of every stage. Raises ConfigError if one is empty, or the first too small."""
@@ -118,6 +126,9 @@ class _Stages:
             prior = softmax(logits, self.method.temperature)
             private[rows] = self.randomizer.randomize(self.truth[rows], prior)
         else:
+            source = self.setting.dataset.train.source
+            require_kept(stored, {KEPT: ("i", (len(rows),))}, source)
+            require_inside(stored[KEPT], 0, self.setting.loss.task.outputs, source)
             private[rows] = stored[KEPT]
         return self._trained_on(stage, private, {KEPT: private[rows]})
 

@@ -12,7 +12,6 @@ from labeldp_trainer.config import LoadedConfig, OneRelease
 from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.declared import require_declared
-from labeldp_trainer.data.labels import as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
 from labeldp_trainer.methods.method import Setting, Solved
@@ -28,6 +27,7 @@ from labeldp_trainer.methods.statement import (
 from labeldp_trainer.methods.users import (
     limited_to_users,
     needed_columns,
+    owners_of,
     user_adjacency,
     user_column,
 )
@@ -167,8 +167,7 @@ def public_rows(setting: Setting) -> Rows:
     column = user_column(loaded)
     if column is None or not isinstance(method, UserLevel):
         return found
-    names = as_numpy(train.columns[column]).astype(str)
-    owners = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    owners = owners_of(train, column)
     users: dict[str, Any] = {
         "column": column,
         "max_examples_per_user": method.max_examples_per_user,

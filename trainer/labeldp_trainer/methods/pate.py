@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig, Pate
 from labeldp_trainer.data.declared import require_declared
-from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.methods.closed_form import default_head, linear_params
+from labeldp_trainer.methods.kept import require_inside, require_kept, unfit
 from labeldp_trainer.methods.method import Setting, Solved
 from labeldp_trainer.methods.one_release import public_rows
 from labeldp_trainer.methods.statement import (
@@ -118,22 +118,13 @@ class PateBuilder:
         might choose others. Raises RunFolderError if they are damaged.
         """
         noise = sizes.noise
-        shapes = {VOTES: (noise.queries, noise.classes), QUERIES: (noise.queries,)}
-        shapes |= {TEACHERS: (), SCALE: ()}
-        whole = set(stored) == set(shapes) and all(
-            stored[name].shape == shape and stored[name].dtype == np.int64
-            for name, shape in shapes.items()
-        )
-        if not (
-            whole
-            and (int(stored[TEACHERS]), int(stored[SCALE])) == (sizes.teachers, noise.sigma)
-            and 0 <= stored[QUERIES].min() <= stored[QUERIES].max() < n
-            and (np.diff(stored[QUERIES]) > 0).all()
-        ):
-            raise RunFolderError(
-                f"{self._loaded.source}: the run's kept.npz holds no votes of this config: start "
-                "another run"
-            )
+        source = self._loaded.source
+        expected = {VOTES: ("i", (noise.queries, noise.classes)), QUERIES: ("i", (noise.queries,))}
+        require_kept(stored, {**expected, TEACHERS: ("i", ()), SCALE: ("i", ())}, source)
+        require_inside(stored[QUERIES], 0, n, source)
+        drawn = int(stored[TEACHERS]), int(stored[SCALE])
+        if drawn != (sizes.teachers, noise.sigma) or (np.diff(stored[QUERIES]) <= 0).any():
+            raise unfit(source)
         return dict(stored)
 
     def _statement(self, setting: Setting, sizes: Sizes) -> Statement:

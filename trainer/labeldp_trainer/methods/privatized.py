@@ -38,6 +38,7 @@ from labeldp_trainer.methods.closed_form import solve_labels
 from labeldp_trainer.methods.corrections import class_shares, corrected, require_correction
 from labeldp_trainer.methods.debias import verified
 from labeldp_trainer.methods.debiased_numbers import debiased_numbers
+from labeldp_trainer.methods.kept import unfit
 from labeldp_trainer.methods.method import Method, Setting, Solved
 from labeldp_trainer.methods.minibatch import minibatch_method
 from labeldp_trainer.methods.outputs import all_outputs
@@ -255,9 +256,9 @@ class PrivatizedBuilder:
             column = train.columns[method.private_column]
             return column if isinstance(column, Cells) else _storable(as_numpy(column))
         if setting.stored is not None:
-            stored = setting.stored[KEPT]
-            if len(stored) != train.rows:
-                raise RunFolderError(f"{train.source}: the run was started with other rows")
+            stored = setting.stored.get(KEPT)
+            if stored is None or stored.shape != (train.rows,):
+                raise unfit(train.source)
             return stored
         key = None if method.key is None else self._loaded.path(method.key)
         context = None if key is None else method.context or self._column
@@ -377,6 +378,17 @@ class PrivatizedBuilder:
             remarks.append(another_run(f"ε = {again}", doing="randomizes again and "))
         if method.key is not None:
             secret.append("the key file: with ids and private labels it undoes the noise")
+            remarks.append(
+                "Another run with the same key, artifact, ids, label_version and true labels gives "
+                "these private labels again and spends nothing; true labels that have changed need "
+                f"another label_version, and spend ε = {label} a label again."
+            )
+        if certificate.epsilon_prior > 0:
+            remarks.append(
+                f"ε = {prior} of the label distribution is what one compile spent, as the artifact "
+                "declares: every further compile on the same labels spends it again, and nothing "
+                "here counts them."
+            )
         if not here and most is not None:
             remarks.append(
                 f"ε is that of the labels that were used: if further ones of "
@@ -384,8 +396,8 @@ class PrivatizedBuilder:
             )
         if not here:
             remarks.append(
-                f"That {method.private_column!r} was made with this artifact is declared in the "
-                "config; nothing here can prove it."
+                f"That {method.private_column!r} was made with this artifact, and that its labels "
+                "were randomized once, is declared in the config; nothing here can prove it."
             )
         if names:
             remarks.append(

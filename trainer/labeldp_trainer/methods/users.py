@@ -6,14 +6,15 @@ import dataclasses
 
 import jax
 import numpy as np
+from jaxtyping import Int64
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import Part, array_digest
-from labeldp_trainer.data.labels import as_numpy, taken
+from labeldp_trainer.data.labels import taken
+from labeldp_trainer.data.owners import owner_codes
 from labeldp_trainer.dp_gradient.sampling import Groups, group_by_user
-from labeldp_trainer.errors import DataError
 from labeldp_trainer.methods.method import Setting
 
 
@@ -26,16 +27,14 @@ def user_groups(loaded: LoadedConfig, train: Part) -> Groups:
     assert isinstance(method, UserLevel)
     assert method.user_column is not None
     assert method.max_examples_per_user is not None
-    users = as_numpy(train.columns[method.user_column])
-    if users.dtype == object:
-        if any(user is None for user in users):
-            raise _missing(train, method.user_column)
-        users = users.astype(str)
-    if users.dtype.kind == "f" and np.isnan(users).any():
-        raise _missing(train, method.user_column)
-    largest = int(np.unique(users, return_counts=True)[1].max())
-    most = min(method.max_examples_per_user, largest)
-    return group_by_user(users, most, loaded.config.training.seed)
+    owners = owners_of(train, method.user_column)
+    most = min(method.max_examples_per_user, int(np.bincount(owners).max()))
+    return group_by_user(owners, most, loaded.config.training.seed)
+
+
+def owners_of(part: Part, column: str) -> Int64[np.ndarray, " n"]:
+    """[n] the number of the user who owns each row of a part. Raises DataError."""
+    return owner_codes(part.columns[column], part.source, column)
 
 
 def used_rows(setting: Setting) -> NDArray[np.int64] | None:
@@ -71,7 +70,7 @@ def user_column(loaded: LoadedConfig) -> str | None:
 
 def users_digest(train: Part, column: str) -> str:
     """SHA-256 of who owns which row, which is public: it decides which rows take part."""
-    return array_digest(as_numpy(train.columns[column]).astype(str))
+    return array_digest(owners_of(train, column))
 
 
 def needed_columns(loaded: LoadedConfig) -> tuple[str, ...]:
@@ -98,7 +97,3 @@ def take_rows(part: Part, rows: NDArray[np.int64]) -> Part:
     columns = {name: taken(column, rows) for name, column in part.columns.items()}
     features = jax.tree.map(lambda leaf: leaf[rows], part.features)
     return dataclasses.replace(part, features=features, rows=len(rows), columns=columns)
-
-
-def _missing(train: Part, column: str) -> DataError:
-    return DataError(f"{train.source}: {column!r} does not name a user in every row")

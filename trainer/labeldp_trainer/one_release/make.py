@@ -12,7 +12,14 @@ from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.delta import least_sigma
 from labeldp_trainer.discrete_gaussian.draw import noisy, with_float
 from labeldp_trainer.linear.evidence import with_constant
-from labeldp_trainer.one_release.design import CLASSES, NUMBERS, design, prior_variances
+from labeldp_trainer.one_release.design import (
+    CLASSES,
+    NUMBERS,
+    certified,
+    design,
+    moments,
+    prior_variances,
+)
 from labeldp_trainer.one_release.lattice import (
     STEPS,
     UNIT,
@@ -67,9 +74,7 @@ def planned(
     n, p = rows.vectors.shape
     width = 1 if classes is None else len(classes)
     epsilon, delta = exact(method.epsilon), exact(method.delta)
-    unit = squared_sensitivity(UNIT * UNIT, classes=classes is not None)
-    noise = least_sigma(unit, epsilon, delta, (p + 1) * width) / UNIT
-    units = 1.0 if classes is not None else float(STEPS)
+    noise, units = _expected_noise(method, p, classes), _units(classes)
     found = design(
         rows.vectors,
         rows.spectrum,
@@ -102,6 +107,32 @@ def planned(
     if planned_release.proved_delta() > delta:
         raise AssertionError("the noise does not give the δ that it was chosen for")
     return planned_release
+
+
+def expectations(release: Release, rows: Rows, method: OneRelease) -> tuple[float, float]:
+    """What ``planned`` states of a release's weights beside the privacy: ``expected`` and ``gap``.
+
+    Raises ValueError for weights that no plan has.
+    """
+    (n, p), classes, weights = rows.vectors.shape, release.classes, release.weights
+    units, power = _units(classes), (NUMBERS if classes is None else CLASSES).power
+    variance = target_variance(classes) * units**2
+    prior = prior_variances(with_constant(rows.spectrum, p), variance, power)[weights.columns]
+    found, noise = moments(weights, rows.vectors, rows.shares), _expected_noise(method, p, classes)
+    expected, gap = certified(found.cross, found.gram, n, prior, noise)
+    return expected / units**2, gap
+
+
+def _expected_noise(method: OneRelease, p: int, classes: tuple[int | str, ...] | None) -> float:
+    """Of a sum of rows of length 1, before it is known which of p columns are used."""
+    unit = squared_sensitivity(UNIT * UNIT, classes=classes is not None)
+    coordinates = (p + 1) * (1 if classes is None else len(classes))
+    return least_sigma(unit, exact(method.epsilon), exact(method.delta), coordinates) / UNIT
+
+
+def _units(classes: tuple[int | str, ...] | None) -> float:
+    """Lattice steps in a label's unit."""
+    return 1.0 if classes is not None else float(STEPS)
 
 
 def drawn(plan: Release, rows: Rows, labels: Any, method: OneRelease) -> Release:

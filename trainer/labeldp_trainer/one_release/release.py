@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
+from labeldp_trainer.config.base import MOST_EXAMPLES
 from labeldp_trainer.discrete_gaussian.delta import delta
 from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
@@ -28,6 +29,7 @@ _MOST_BYTES = 1 << 31
 _MOST_FACTS = 1 << 24
 _LEAST_FLOOR = 1e-9  # no zero row is divided by less
 _DECIMAL = re.compile(r"[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?")  # as Python writes floats
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _DAMAGE = (
     OSError,
     ValueError,
@@ -92,8 +94,8 @@ class Release:
             self.squared_sensitivity, self.sigma, Fraction(self.epsilon), self.statistic.size
         )
 
-    def to_bytes(self) -> bytes:
-        """The contents of ``release.npz``; the same for the same release."""
+    def facts(self) -> bytes:
+        """All but the arrays, as JSON: the same bytes for the same release."""
         facts = {
             "format_version": FORMAT_VERSION,
             "classes": None if self.classes is None else list(self.classes),
@@ -116,27 +118,36 @@ class Release:
         }
         if self.label is not None:
             facts["label"] = self.label
-        text = json.dumps(facts, ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(facts, ensure_ascii=False, allow_nan=False).encode()
+
+    def to_bytes(self) -> bytes:
+        """The contents of ``release.npz``; the same for the same release."""
         file = io.BytesIO()
         np.savez(
             file,
             statistic=self.statistic,
             columns=self.weights.columns,
             metric=self.weights.metric,
-            facts=np.frombuffer(text, np.uint8),
+            facts=np.frombuffer(self.facts(), np.uint8),
         )
         return file.getvalue()
 
 
 def read_release(path: Path) -> Release:
-    """Read a file that somebody else may have written. Raises TrainerError."""
+    """Read a file that somebody else may have written. Raises TrainerError.
+
+    Every fact is checked: the text must be the one that this release would be written with, so that
+    no unknown or repeated key, no other number and no other noise can stand there.
+    """
     try:
         arrays = _stored(path)
         _require(arrays["facts"].dtype == np.uint8 and arrays["facts"].size <= _MOST_FACTS)
-        facts = json.loads(arrays["facts"].tobytes())
-        version = str(facts["format_version"])
-        known = version.partition(".")[0] == FORMAT_VERSION.partition(".")[0]
-        found = _parse(arrays, facts) if known else None
+        text = arrays["facts"].tobytes()
+        facts = json.loads(text)
+        version = facts["format_version"]
+        _require(type(version) is str)
+        found = _parse(arrays, facts) if version == FORMAT_VERSION else None
+        _require(found is None or found.facts() == text)
     except FileNotFoundError:
         raise TrainerError(f"{path}: there is no such file") from None
     except _DAMAGE:
@@ -151,6 +162,7 @@ def _stored(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         _require(path.is_file() and path.stat().st_size <= _MOST_BYTES)
         with zipfile.ZipFile(file) as archive:
+            _require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in _ARRAYS))
             found = {}
             for name in _ARRAYS:
                 info = archive.getinfo(f"{name}.npy")
@@ -158,6 +170,7 @@ def _stored(path: Path) -> dict[str, Any]:
                 _require(info.file_size == info.compress_size <= _MOST_BYTES)
                 data = io.BytesIO(archive.read(info))
                 found[name] = np.load(data, allow_pickle=False)
+                _require(not data.read(1))
     return found
 
 
@@ -179,7 +192,7 @@ def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
     )
     _require((classes is None) != (ends is None))
     if classes is not None:
-        _require(all(type(c) in (int, str) for c in classes) and len(set(classes)) == width)
+        _require(all(type(c) in (int, str) for c in classes) and len(set(classes)) == width > 1)
     else:
         _require(len(ends) == 2 and all(_finite(end) for end in ends) and ends[0] < ends[1])
     for name in ("sigma", "longest", "rows", "squared_sensitivity"):
@@ -187,16 +200,20 @@ def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
     for name in ("floor", "scale", "expected_error", "gap"):
         _require(_finite(facts[name]))
     _require(facts["floor"] >= _LEAST_FLOOR and 0 < facts["scale"] <= UNIT)
-    _require(facts["lattice"] == {"unit": UNIT, "label_steps": STEPS})
+    _require(facts["expected_error"] >= 0 and facts["gap"] >= 0)
     for name in ("epsilon", "delta"):
         _require(type(facts[name]) is str and _DECIMAL.fullmatch(facts[name]))
         _require(0 < Fraction(facts[name]) < {"epsilon": 100, "delta": 1}[name])
     for name in ("vectors_sha256", "rows_sha256"):
-        _require(type(facts[name]) is str)
+        _require(_DIGEST.fullmatch(facts[name]))
     users, label = facts["users"], facts.get("label")
     _require(label is None or type(label) is str)
-    _require(users is None or (isinstance(users, dict) and type(users["sha256"]) is str))
-    found = Release(
+    if users is not None:
+        _require(users.keys() == {"column", "max_examples_per_user", "sha256"})
+        _require(type(users["column"]) is str and _DIGEST.fullmatch(users["sha256"]))
+        most = users["max_examples_per_user"]
+        _require(type(most) is int and 0 < most <= MOST_EXAMPLES)
+    return Release(
         statistic=statistic,
         weights=Weights(columns, metric, float(facts["floor"]), float(facts["scale"])),
         classes=None if classes is None else tuple(classes),
@@ -213,8 +230,6 @@ def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
         gap=float(facts["gap"]),
         label=label,
     )
-    _require(facts["squared_sensitivity"] == found.squared_sensitivity)
-    return found
 
 
 def _finite(value: Any) -> bool:

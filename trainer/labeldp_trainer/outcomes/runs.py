@@ -13,8 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config import Clusters, LoadedConfig, NoMethod, Privatized
+from labeldp_trainer.config.base import Approximate
 from labeldp_trainer.errors import InputError
+from labeldp_trainer.randomize import exact
 from labeldp_trainer.run import RunFolder
 from labeldp_trainer.run.folder import read_json
 from labeldp_trainer.run.metrics import REPORTED
@@ -140,7 +142,7 @@ def _whole(path: Path) -> Run:
     facts = folder.facts()
     loaded = stored_config(folder, facts)
     promise = read_json(path / "privacy.json")
-    epsilon, delta = (_number(promise[key]) for key in ("epsilon", "delta"))
+    epsilon, delta = _promised(loaded, promise)
     unit = promise["details"].get("unit", "label")
     run = replace(
         _of_config(path, loaded),
@@ -166,6 +168,32 @@ def _whole(path: Path) -> Run:
         epochs=epochs if type(epochs) is int else None,
         same_data=hashlib.sha256(json.dumps(same).encode()).hexdigest(),
     )
+
+
+def _promised(
+    loaded: LoadedConfig, promise: Mapping[str, Any]
+) -> tuple[float | None, float | None]:
+    """ε and δ of a statement, which are no less than the config says, as far as it says them.
+
+    Raises ValueError, KeyError or TypeError.
+    """
+    method = loaded.config.method
+    epsilon, delta = _number(promise["epsilon"]), _number(promise["delta"])
+    if promise["method"] != method.kind or (epsilon is None) != isinstance(method, NoMethod):
+        raise ValueError("a statement on another method")
+    if epsilon is None:
+        return None, None
+    least, least_delta = 0.0, 0.0  # of a certificate
+    if isinstance(method, Approximate):
+        least, least_delta = method.epsilon, method.delta
+    elif not isinstance(method, NoMethod | Privatized):
+        label = exact(method.epsilon)
+        if isinstance(method, Clusters):
+            label += exact(method.epsilon_prior)
+        least = float(label * (method.max_examples_per_user or 1))
+    if delta is None or epsilon < least or delta < least_delta:
+        raise ValueError("a smaller promise than that of the config")
+    return epsilon, delta
 
 
 def _of_config(path: Path, loaded: LoadedConfig) -> Run:

@@ -32,8 +32,8 @@ def represented(
 ) -> tuple[Dataset, Representation]:
     """The data with vectors [n, width] in the place of features, and the map from one to other.
 
-    Takes those of ``output``, or of a run folder beside it, if they were learnt from the same
-    features with the same options. No label is looked at. Raises InputError.
+    Takes those of ``output``, or of a run folder of this user's beside it, if they were learnt from
+    the same features with the same options. No label is looked at. Raises InputError.
     """
     config = loaded.config.representation
     assert config is not None
@@ -42,7 +42,11 @@ def represented(
     more = {name: load_unlabelled(loaded, name, dataset) for name in names}
     with_test = not isinstance(config, FromFile) and TEST in config.unlabelled
     facts = _facts(loaded, inputs, more, with_test=with_test)
-    kept = find(output, digest_of(facts))
+    kept = find(
+        output,
+        digest_of(facts),
+        (dataset.train.rows, None if dataset.test is None else dataset.test.rows),
+    )
     if kept is None:
         representation, vectors = _learn(loaded, inputs, list(more.values()), facts, steps)
     else:

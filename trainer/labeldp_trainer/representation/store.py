@@ -1,12 +1,14 @@
 """Representations on the disk: ``representation/`` of a run folder.
 
-facts.json    what decides the vectors, a digest of that, and the SHA-256 of the files
+facts.json    what decides the vectors, a digest of that, the SHA-256 of the files, and a mark
 learnt.npz    what was learnt
 train.npy     the vectors of the training part
 test.npy      those of the test part, if there is one
 
 It holds features only. A run whose features and options are those of a run beside it takes its
-files, as hard links where the file system has them.
+files, as hard links where the file system has them, if this user's labeldp wrote them: the digest
+in a file only says what its writer wanted to say (``run/own_mark.py``). A folder that the user
+names, to resume or to verify with, needs no mark. Whoever wrote it, vectors must fit the data.
 """
 
 from __future__ import annotations
@@ -28,13 +30,23 @@ from labeldp_trainer.data import Dataset, FeatureShape
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.representation.representation import KINDS, Representation
 from labeldp_trainer.run.folder import read_arrays, write_arrays, write_json
+from labeldp_trainer.run.own_mark import is_marked, marked
 
 FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"
 PARTS = ("train.npy", "test.npy")
 FORMAT_VERSION = "1.0"
 _ALGORITHM = 1  # counts changes of what is learnt from the same features with the same options
 _MOST_FACTS = 1 << 22  # bytes
-_DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RecursionError,
+    zipfile.BadZipFile,
+)
 
 Vectors = NDArray[np.float32]
 
@@ -45,13 +57,22 @@ def digest_of(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def find(output: Path, digest: str) -> tuple[Representation, tuple[Vectors, Vectors | None]] | None:
-    """What the run folder ``output``, or one beside it, holds for this digest, undamaged."""
+def find(
+    output: Path, digest: str, rows: tuple[int, int | None]
+) -> tuple[Representation, tuple[Vectors, Vectors | None]] | None:
+    """What the run folder ``output``, or one beside it, holds for this digest, undamaged.
+
+    ``rows`` are those of the training part and of the test part, None if there is none.
+    """
     for folder in _candidates(output):
         try:
             facts = _facts_of(folder)
-            if facts["digest"] == digest:
-                return _read(folder, facts), _vectors(folder, facts)
+            if facts["digest"] != digest or not (folder.parent == output or is_marked(facts)):
+                continue
+            representation, vectors = _read(folder, facts), _vectors(folder, facts)
+            for found, count in zip(vectors, rows, strict=True):
+                _require_shape(found, count, representation.width)
+            return representation, vectors
         except _DAMAGE:
             continue  # it is computed again
     return None
@@ -124,14 +145,32 @@ def _read(folder: Path, facts: dict[str, Any]) -> Representation:
     if facts["kind"] not in KINDS:
         raise ValueError("an unknown kind")
     image = None if shape["image"] is None else tuple(shape["image"])
+    arrays = read_arrays(folder / LEARNT)
+    _require_ends(arrays)
     return Representation(
         facts["kind"],
         FeatureShape(shape["numeric"], tuple(shape["vocabularies"]), image),
-        read_arrays(folder / LEARNT),
+        arrays,
         facts=learnt_from,
         notes=tuple(map(str, facts["notes"])),
         stored=folder,
     )
+
+
+def _require_ends(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise ValueError or KeyError unless the last step of the map has its numbers."""
+    columns, ends = arrays["mean"].shape, [arrays["mean"]]
+    if "projection" in arrays:
+        width = arrays["projection"].shape[-1:]
+        ends += [arrays["projection"], arrays["spectrum"]]
+        shapes = [columns, (*columns, *width), width]
+    else:
+        ends += [arrays["columns"], arrays["deviation"]]
+        shapes = [columns, columns, columns]
+    if len(columns) != 1 or [end.shape for end in ends] != shapes:
+        raise ValueError("of other shapes")
+    if not all(end.dtype.kind in "fiu" and np.isfinite(end).all() for end in ends):
+        raise ValueError("no finite numbers")
 
 
 def _vectors(folder: Path, facts: dict[str, Any]) -> tuple[Vectors, Vectors | None]:
@@ -146,6 +185,13 @@ def _vectors(folder: Path, facts: dict[str, Any]) -> tuple[Vectors, Vectors | No
     if train is None:
         raise ValueError("no vectors")
     return train, test
+
+
+def _require_shape(vectors: Vectors | None, rows: int | None, width: int) -> None:
+    """Raise ValueError unless these are the vectors of so many rows; None are those of no part."""
+    shape = None if vectors is None else (vectors.dtype, vectors.shape)
+    if shape != (None if rows is None else (np.dtype(np.float32), (rows, width))):
+        raise ValueError("of other rows")
 
 
 def _write(part: Path, representation: Representation, dataset: Dataset) -> None:
@@ -172,7 +218,7 @@ def _write(part: Path, representation: Representation, dataset: Dataset) -> None
         "notes": list(representation.notes),
         "files": {name: _sha256(part / name) for name in names},
     }
-    write_json(part / FACTS, facts)
+    write_json(part / FACTS, marked(facts))
 
 
 def _take(source: Path, part: Path) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # methods import JAX, and whoever looks at a run folder need 
     from labeldp_trainer.methods import Statement
 
 
+_OTHERS_WRITE = 0o022
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
 
@@ -143,9 +144,15 @@ class RunFolder:
         return found
 
     def stored(self) -> dict[str, NDArray[Any]]:
-        """What the method asked to keep. Raises RunFolderError."""
+        """What the method asked to keep. Raises RunFolderError.
+
+        Nobody else can have written it: noise, private labels and what they cost are taken from it.
+        """
+        path = self.path / "kept.npz"
         try:
-            return read_arrays(self.path / "kept.npz")
+            if path.stat().st_mode & _OTHERS_WRITE:
+                raise RunFolderError(f"{path}: others may write to it: start another run")
+            return read_arrays(path)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile):
             raise RunFolderError(
                 f"{self.path}: kept.npz is missing or damaged: the run cannot go on without "

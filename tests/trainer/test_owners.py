@@ -1,0 +1,146 @@
+"""Which names are one user, in every kind of column."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from labeldp_trainer import DataError
+from labeldp_trainer.data.labels import Cells, as_numpy, taken
+from labeldp_trainer.data.owners import owner_codes
+
+E_ACUTE, E_AND_ACUTE = "\u00e9", "e\u0301"
+DAY, TIME = datetime.datetime(2020, 2, 3), datetime.time(4, 5)
+
+
+def codes(column):
+    found = owner_codes(column, "train", "user")
+    assert found.dtype == np.int64 and found.shape == (len(column),)
+    return found.tolist()
+
+
+def cells(*values):
+    return Cells(pa.array(values, pa.large_string()))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([0.0, 3.0, -0.0]),
+        np.array([0.0, 3.0, -0.0], np.float16),
+        np.array([0.0, 3.0, -0.0], ">f8"),
+        np.array([0, 3, 0], np.longdouble) * -1,
+        pa.array([0.0, 3.0, -0.0]),
+        pa.array([0.0, 3.0, -0.0], pa.float32()).dictionary_encode(),
+        pa.chunked_array([[0.0, 3.0], [-0.0]]),
+        pa.array([Decimal("0.00"), Decimal("3.00"), Decimal("-0.00")]),
+        pa.array([E_ACUTE, "x", E_AND_ACUTE]),
+        pa.array([E_ACUTE, "x", E_AND_ACUTE], pa.string_view()),
+        pa.array([E_ACUTE, "x", E_AND_ACUTE], pa.large_string()).dictionary_encode(),
+        np.array([E_ACUTE, "x", E_AND_ACUTE]),
+        pa.array(["7", "8", "7.0"]),
+        np.array([" 7", "8", "07"]),
+        cells("-0", "x", "0.0"),
+        cells("7", "8", "7e0"),
+        cells(" Ann", "Bob", "Ann\t"),
+        np.array(["2020-02-03", "2021-02-03", "2020-02-03"], "M8[D]"),
+        pa.array([DAY, DAY + datetime.timedelta(1), DAY], pa.timestamp("ns", "UTC")),
+        pa.array([TIME, datetime.time(5), TIME]),
+        pa.array([b"\xff", b"a", b"\xff"]),
+        np.array([b"b", b"a", b"b"]),
+        pa.array([b"1" * 16, b"2" * 16, b"1" * 16], pa.uuid()),
+        pa.array([True, False, True]),
+        np.array([2**64 - 1, 3, 2**64 - 1], np.uint64),
+    ],
+)
+def test_one_user_however_written(column):
+    first, other, again = codes(column)
+    assert first == again and {first, other} == {0, 1}
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks)
+    if isinstance(column, pa.Array):
+        turned = pa.concat_arrays([column[i : i + 1] for i in (2, 1, 0)])
+    else:
+        turned = taken(column, np.array([2, 1, 0]))
+    assert codes(turned) == [first, other, again]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**53, 2**53 + 1]),
+        np.array([2**53, 2**53 + 1]),
+        cells(str(2**53), str(2**53 + 1)),
+        cells("Ann", "ann"),
+        cells("1", "1x"),
+        pa.array([Decimal(10**30), Decimal(10**30 + 1)]),
+        cells("1e400", "1e401"),
+        cells("a", "a\0"),
+    ],
+)
+def test_users_that_are_two(column):
+    assert sorted(codes(column)) == [0, 1]
+
+
+def test_users_are_numbered_by_their_names_as_text():
+    assert codes(np.array([10, 9, 2])) == [0, 2, 1]
+    assert codes(pa.array([10, 9, 2])) == codes(pa.array(["10", "9", "2"])) == [0, 2, 1]
+    assert codes(np.array([10.5, 9.5, 2.0])) == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1.0, np.nan]),
+        np.array(["2020-01-01", "NaT"], "M8[s]"),
+        np.array([1, "NaT"], "m8[s]"),
+        np.array(["a", ""]),
+        pa.array([1, None]),
+        pa.array([1.0, float("nan")]),
+        pa.array(["a", None]),
+        pa.array(["a", None]).dictionary_encode(),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None])),
+        pa.array(["a", " \t"]),
+        pa.array([b"a", b""]),
+        pa.array([DAY, None]),
+        pa.nulls(2),
+        cells("a", ""),
+        cells("a", "  "),
+    ],
+)
+def test_a_row_without_a_user_is_refused(column):
+    with pytest.raises(DataError, match="train: 'user' does not name a user in every row"):
+        codes(column)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1], [2]]),
+        pa.array([{"a": 1}, {"a": 2}]),
+        np.array([1j, 2j]),
+        np.array([object(), object()]),
+        np.frombuffer(b"\xff" * 8, "<U1"),
+    ],
+)
+def test_what_names_nobody_is_refused(column):
+    with pytest.raises(DataError, match="train: the user column 'user' holds "):
+        codes(column)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.random.default_rng(0).integers(-200, 20_000, 500),
+        np.random.default_rng(1).integers(0, 3000, 500) / 7,
+        np.array([f"user {i % 37}" for i in range(500)]),
+        pa.array([f"user {i % 37}" for i in range(500)]),
+        pa.array([Decimal(i % 91) / 4 for i in range(500)]),
+        cells(*(f"u{i % 37}" for i in range(500))),
+    ],
+)
+def test_names_written_in_one_way_have_the_numbers_of_earlier_versions(column):
+    """The digest of these numbers stands in releases, which verify for good."""
+    names = as_numpy(column).astype(str)
+    assert codes(column) == np.unique(names, return_inverse=True)[1].tolist()

@@ -1,0 +1,75 @@
+"""A mark on what labeldp wrote for a user, by which it is known again: HMAC under the user's key.
+
+A digest inside a file says nothing about who wrote the file. What is taken from a folder that
+nobody named, as a representation out of a run beside the new one, must bear this mark. The key
+stands in ``$XDG_STATE_HOME/labeldp/mark.key`` (``~/.local/state`` by default), is made when first
+needed, and is read only where nobody else can have read or written it. Without a key there is no
+mark, and nothing is taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+FIELD = "mark"
+_BYTES = 32
+_OTHERS = 0o077
+
+
+def marked(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with a mark, if there is a key or can be one."""
+    key = _key(make=True)
+    return dict(facts) if key is None else {**facts, FIELD: _mark(key, facts)}
+
+
+def is_marked(facts: Mapping[str, Any]) -> bool:
+    """Whether this user's labeldp wrote exactly these facts."""
+    key, mark = _key(make=False), facts.get(FIELD)
+    if key is None or not isinstance(mark, str) or not mark.isascii():
+        return False
+    rest = {name: value for name, value in facts.items() if name != FIELD}
+    return hmac.compare_digest(mark, _mark(key, rest))
+
+
+def _mark(key: bytes, facts: Mapping[str, Any]) -> str:
+    text = json.dumps(facts, sort_keys=True)
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _key(*, make: bool) -> bytes | None:
+    try:
+        base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        path = Path(base) / "labeldp" / "mark.key"
+        if make and not path.exists():
+            _make(path)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            key = file.read(_BYTES + 1)
+    except (OSError, RuntimeError):  # of a user without a home
+        return None
+    own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+    return key if own and not status.st_mode & _OTHERS and len(key) == _BYTES else None
+
+
+def _make(path: Path) -> None:
+    """A new key, whole or not at all; that of another process stays. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f".{secrets.token_hex(8)}.key")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -68,7 +68,7 @@ class TableSink:
 
 
 class _Gzip(io.RawIOBase):
-    """Packs text in pieces of one size, so that it does not depend on what was written at a time."""
+    """Packs text in pieces of one size, however it was written."""
 
     def __init__(self, file: BinaryIO) -> None:
         # Without a time or a name: a keyed run repeats the file.

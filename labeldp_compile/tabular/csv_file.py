@@ -16,7 +16,10 @@ from labeldp_compile.tabular.text_stream import TextSource, TextStream
 from labeldp_compile.text_form import LIKELY, PLAIN, UTF8, TextForm
 
 BLOCK_BYTES = 1 << 22  # parsed at once, but for rows that are longer
-MAX_ROW_BYTES = 1 << 29  # so that a column of 32-bit offsets holds it, replacements included
+# Each holds before the work: a few kilobytes of gzip can become gigabytes.
+MAX_ROW_BYTES = 1 << 26
+MAX_HEADER_BYTES = 1 << 22
+MAX_COLUMNS = 100_000
 _HEAD_BYTES = 1 << 13
 
 
@@ -68,9 +71,11 @@ class CsvFile:
             while header is None and (data := stream.read(max(_HEAD_BYTES, len(head)))):
                 head += data
                 header = rows.first_row(head)
-                if header is None and len(head) > MAX_ROW_BYTES:
-                    raise LongRowError
+                if len(head if header is None else header) > MAX_HEADER_BYTES:
+                    raise BadRowError(1, f"the header has more than {MAX_HEADER_BYTES:,} bytes")
             header = head if header is None else header
+            if not _few_columns(header, delimiter):
+                raise BadRowError(1, f"the header has more than {MAX_COLUMNS:,} columns")
             stream.unread(head[len(header) :])
         lines = rows.end_of_rows(header)[1]
         try:
@@ -82,7 +87,9 @@ class CsvFile:
     def other_delimiter(self, column: str) -> str | None:
         """The delimiter with which the header has this column, or else more columns than one."""
         try:
-            found = {mark: _names(self.header, mark) for mark in LIKELY if mark != self.delimiter}
+            others = [mark for mark in LIKELY if mark != self.delimiter]
+            few = [mark for mark in others if _few_columns(self.header, mark)]
+            found = {mark: _names(self.header, mark) for mark in few}
         except (pa.ArrowException, UnicodeDecodeError):
             return None
         for mark, names in found.items():
@@ -152,9 +159,15 @@ def _no_text(source: TextSource) -> str:
     )
 
 
+def _few_columns(header: bytes, delimiter: str) -> bool:
+    return header.count(delimiter.encode()) < MAX_COLUMNS
+
+
 def _names(header: bytes, delimiter: str) -> list[str]:
     names: list[str] = pa_csv.read_csv(
-        pa.BufferReader(header), parse_options=_parse(delimiter, 0)
+        pa.BufferReader(header),
+        read_options=pa_csv.ReadOptions(block_size=len(header) + 1),  # it is one block
+        parse_options=_parse(delimiter, 0),
     ).column_names
     return names
 
@@ -165,7 +178,7 @@ def _blocks(stream: TextStream, rows: RowForm) -> Iterator[tuple[bytes, int]]:
     What follows the last end is the last part.
     """
     pending = b""
-    while data := stream.read(max(BLOCK_BYTES, len(pending))):
+    while data := stream.read(max(BLOCK_BYTES, min(len(pending), MAX_ROW_BYTES - len(pending)))):
         pending += data
         end, ends = rows.end_of_rows(pending)
         if end:

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from labeldp_runtime.columns.arrow import is_text
 
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
-from labeldp_compile.tabular.reader import open_csv, require_column
+from labeldp_compile.tabular.reader import open_csv, open_parquet, require_column
 from labeldp_compile.text_form import PLAIN, TextForm
 
 Kind = Literal["integer", "real", "categorical"]
@@ -53,7 +52,7 @@ def _header_of(path: Path, column: str, form: TextForm) -> ColumnHeader:
         require_column(path, column, csv.names, csv)
         return ColumnHeader(None, None, None)
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowException, OSError):
         raise refused(path, "is empty, or not a Parquet file") from None

@@ -1,18 +1,29 @@
-"""Write Parquet as the input is written: its codecs, encodings and row groups."""
+"""Write Parquet whose layout depends on the number of rows and on the columns written alone.
+
+How rows arrive (in which batches, with which dictionaries) depends on how the input was cut, and
+so perhaps on the bytes of true labels. Nothing of that reaches the file: a row group is gathered
+row by row, and each of its columns is one array when it is written.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-# What a row group may take in memory before it is written, though the input's be larger.
-GROUP_BYTES = 1 << 28
-_GROUP_ROWS = 1 << 20  # where the input has no row groups
+from labeldp_compile.tabular.row_bytes import row_bytes
+from labeldp_compile.tabular.whole_column import whole_column, written_type
+
+# A row group ends with the row that fills one of these.
+GROUP_BYTES = 1 << 27
+GROUP_ROWS = 1 << 20
+_SAMPLE = 1 << 16  # rows that say whether numbers repeat
 _CODECS = {
     "UNCOMPRESSED": "NONE",
     "SNAPPY": "SNAPPY",
@@ -22,27 +33,21 @@ _CODECS = {
     "LZ4_RAW": "LZ4",
     "ZSTD": "ZSTD",
 }
-_DICTIONARIES = {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
-_WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes of a value without encoding
-_LARGE = 1 << 20  # bytes of a chunk: in smaller ones a dictionary may be larger than the values
-_ENCODINGS = {
-    "BYTE_STREAM_SPLIT",
-    "DELTA_BINARY_PACKED",
-    "DELTA_BYTE_ARRAY",
-    "DELTA_LENGTH_BYTE_ARRAY",
-}
 
 
 class ParquetSink:
-    """Gathers batches until they fill a row group, and writes it.
+    """Gathers rows until they fill a row group, and writes it.
 
-    ``like`` is the metadata of the input (None: no Parquet): row groups end where its row groups
-    end, and also where they have taken ``GROUP_BYTES`` in memory; leaf columns get the codec and
-    the encoding that those of the input at the same place have in its first row group, but for a
-    dictionary that its writer gave up. Levels of compression are not known from a file: they are
-    those that pyarrow chooses.
+    Row groups end after ``GROUP_ROWS`` rows, or with the row whose bytes fill ``GROUP_BYTES``, of
+    the columns that are written: a true label that is replaced counts for nothing. Numbers that
+    hardly repeat in the first rows get no dictionary.
 
-    ``drawn`` are the columns that have no counterpart, or another one, in the input.
+    ``like`` is the metadata of the input (None: no Parquet): leaf columns get the codec that the
+    one at the same place has there, which is an option of its writer. Levels of compression are
+    not known from a file: they are those that pyarrow chooses. Row groups, dictionaries and
+    encodings of the input are not copied, since true labels may have decided them.
+
+    ``drawn`` are the private columns.
     """
 
     def __init__(
@@ -52,96 +57,136 @@ class ParquetSink:
         like: pq.FileMetaData | None,
         drawn: Collection[str],
     ) -> None:
-        """Write nothing yet but the beginning of the file."""
-        self._groups = _group_rows(like)
-        self._missing = next(self._groups)
-        self._pending: list[pa.RecordBatch] = []
-        self._bytes = 0
-        options = {} if like is None or not like.num_row_groups else _options(schema, like, drawn)
-        self._writer = pq.ParquetWriter(file, schema, **options)
+        """Write nothing yet."""
+        fields = [field.with_type(written_type(field.type)) for field in schema]
+        self._schema = pa.schema(fields, metadata=schema.metadata)
+        self._file, self._like, self._drawn = file, like, drawn
+        self._writer: pq.ParquetWriter | None = None
+        self._begin()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take the batch, and write the row groups that are full."""
-        while len(batch):
-            part = batch.slice(0, self._missing)
-            batch = batch.slice(len(part))
-            self._pending.append(part)
-            self._missing -= len(part)
-            self._bytes += part.nbytes
-            if not self._missing or self._bytes >= GROUP_BYTES:
+        ends = np.cumsum(_bytes_of(batch))
+        start = 0
+        while start < len(batch):
+            before = int(ends[start - 1]) if start else 0
+            full = int(np.searchsorted(ends, before + GROUP_BYTES - self._bytes)) + 1
+            end = min(full, start + GROUP_ROWS - self._rows, len(batch))
+            for column, pieces in zip(batch.columns, self._pending, strict=True):
+                pieces.append(column.slice(start, end - start))
+            self._rows += end - start
+            self._bytes += int(ends[end - 1]) - before
+            start = end
+            if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
                 self._write_group()
-            if not self._missing:
-                self._missing = next(self._groups)
 
     def finish(self) -> None:
         """Write what is left, and the end of the file."""
-        if self._pending:
+        if self._rows or self._writer is None:
             self._write_group()
+        assert self._writer is not None
         self._writer.close()
 
     def abandon(self) -> None:
         """Forget what is not written; pyarrow would write the end of the file when it can."""
+        if self._writer is None:
+            return
         with contextlib.suppress(Exception):  # the disk may be full
             self._writer.close()
         self._writer.is_open = False
 
+    def _begin(self) -> None:
+        self._pending: list[list[pa.Array]] = [[] for _ in self._schema]
+        self._rows = self._bytes = 0
+
     def _write_group(self) -> None:
-        table = pa.Table.from_batches(self._pending)
-        self._pending, self._bytes = [], 0
-        self._writer.write_table(table, row_group_size=len(table))
+        # One column after another, so that no more than one is held twice.
+        columns = [
+            whole_column(field.type, pieces)
+            for field, pieces in zip(self._schema, _taken(self._pending), strict=True)
+        ]
+        table = pa.Table.from_arrays(columns, schema=self._schema)
+        del columns
+        self._begin()
+        if self._writer is None:
+            options = _options(table, self._like, self._drawn)
+            self._writer = pq.ParquetWriter(self._file, self._schema, **options)
+        if len(table):
+            self._writer.write_table(table, row_group_size=len(table))
         del table
         pa.default_memory_pool().release_unused()
 
 
-def _group_rows(like: pq.FileMetaData | None) -> Iterator[int]:
-    """Rows of each row group: those of the input, then for ever the usual number."""
-    if like is not None:
-        for group in range(like.num_row_groups):
-            if rows := like.row_group(group).num_rows:
-                yield rows
-    while True:
-        yield _GROUP_ROWS
+def _taken(pending: list[list[pa.Array]]) -> Any:
+    while pending:
+        yield pending.pop(0)
 
 
-def _options(schema: pa.Schema, like: pq.FileMetaData, drawn: Collection[str]) -> dict[str, Any]:
-    """Arguments of a ParquetWriter, so that it writes like the first row group of a file."""
-    plain = _empty(schema).schema
-    ours = [plain.column(i) for i in range(len(plain))]
-    theirs = [like.schema.column(i) for i in range(len(like.schema))]
-    group = like.row_group(0)
-    chunks = [group.column(i) for i in range(group.num_columns)]
-    codecs: dict[str, str] = {}
-    encodings: dict[str, str] = {}
-    dictionaries: list[str] = []
-    for i, column in enumerate(ours):
+def _bytes_of(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """Bytes of each row [n] of a batch."""
+    found = sum((row_bytes(column) for column in batch.columns), start=np.int64(0))
+    return np.broadcast_to(np.asarray(found, dtype=np.int64), (len(batch),))
+
+
+def _options(
+    table: pa.Table, like: pq.FileMetaData | None, drawn: Collection[str]
+) -> dict[str, Any]:
+    """Arguments of a ParquetWriter, by the first row group [n] and the codecs of the input."""
+    leaves = _leaves(table.schema)
+    paths = [path for paths in leaves for path in paths]
+    plain = {
+        path
+        for column, field, paths in zip(table.columns, table.schema, leaves, strict=True)
+        for path in paths
+        if field.name not in drawn and not _repeats(column)
+    }
+    options: dict[str, Any] = {"use_dictionary": [path for path in paths if path not in plain]}
+    if like is not None and like.num_row_groups:
+        group = like.row_group(0)
+        theirs = [group.column(i).compression for i in range(group.num_columns)]
         # Names of nested columns may be spelled in another way: what counts is the place.
-        place = min(i, len(chunks) - 1)
-        codecs[column.path] = _CODECS.get(chunks[place].compression, "SNAPPY")
-        used = set(chunks[place].encodings)
-        if column.path in drawn or (used & _DICTIONARIES and not _gave_up(chunks[place])):
-            dictionaries.append(column.path)
-        elif used & _ENCODINGS and column.physical_type == theirs[place].physical_type:
-            encodings[column.path] = max(used & _ENCODINGS)
-    options = {"compression": codecs, "use_dictionary": dictionaries, "column_encoding": encodings}
-    try:
-        _empty(schema, **options)
-    except (pa.ArrowException, OSError):  # this version of pyarrow reads it, but cannot write it
-        del options["column_encoding"]
+        places = (min(i, len(theirs) - 1) for i in range(len(paths)))
+        options["compression"] = {
+            path: _CODECS.get(theirs[place], "SNAPPY")
+            for path, place in zip(paths, places, strict=True)
+        }
     return options
 
 
-def _gave_up(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Whether a column of numbers began with a dictionary, and is no smaller for it.
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether a dictionary is worth a try: not for numbers of which the first rows hold mostly
+    different ones, since filling it would cost more than all else that is done to the column."""
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)):
+        return True
+    first = column.chunk(0).slice(0, _SAMPLE) if column.num_chunks else []
+    return 2 * len(np.unique(_bits(first))) <= len(first) if len(first) else True
 
-    A dictionary that has become too large is followed by values without one: to fill another one
-    would cost more than all else that is done to such a column.
-    """
-    plain = _WIDTHS.get(chunk.physical_type, 0) * chunk.num_values
-    return bool(plain > _LARGE and chunk.total_uncompressed_size >= plain)
+
+def _bits(numbers: pa.Array) -> NDArray[Any]:
+    """The numbers [n] as integers of their width, nulls left out."""
+    values = numbers.drop_null()
+    width = values.type.bit_width // 8
+    data = values.buffers()[1]
+    if data is None or not len(values):
+        return np.empty(0, dtype=np.int64)
+    return np.frombuffer(data, f"i{width}", len(values), values.offset * width)
 
 
-def _empty(schema: pa.Schema, **options: Any) -> pq.FileMetaData:
-    """The metadata of a file without rows."""
+def _leaves(schema: pa.Schema) -> Sequence[list[str]]:
+    """The paths of the leaves of each column in a Parquet file."""
+    every = _empty(schema)
+    paths = [every.column(i).path for i in range(len(every))]
+    found, place = [], 0
+    for field in schema:
+        own = len(_empty(pa.schema([field])))
+        found.append(paths[place : place + own])
+        place += own
+    return found
+
+
+def _empty(schema: pa.Schema) -> pq.ParquetSchema:
+    """The schema of a file without rows."""
     file = io.BytesIO()
-    pq.write_table(pa.Table.from_batches([], schema), file, **options)
-    return pq.read_metadata(file)
+    pq.write_table(pa.Table.from_batches([], schema), file)
+    return pq.read_metadata(file).schema

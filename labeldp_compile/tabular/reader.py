@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from labeldp_compile.errors import DataError, refused
 from labeldp_compile.tabular.count_column import check_count_type, count_array
 from labeldp_compile.tabular.csv_file import (
+    MAX_COLUMNS,
     MAX_ROW_BYTES,
     BadRowError,
     CsvFile,
@@ -37,6 +40,7 @@ from labeldp_compile.text_form import PLAIN, TextForm, shown
 
 BATCH_BYTES = 1 << 25
 BATCH_ROWS = (1 << 13, 1 << 17)  # least and most: few enough to stay in a core's cache
+MAX_FOOTER_BYTES = 1 << 26
 _PARQUET_BUFFER = (1 << 14, 1 << 20)  # least and most bytes of a column that are read at a time
 # All that is said: the message of Arrow may quote a label.
 _DAMAGED = "is damaged, and cannot be read to the end"
@@ -139,7 +143,7 @@ class TableReader:
         if self.csv is not None:
             return None
         try:
-            return pq.read_metadata(self.path)
+            return read_footer(self.path)
         except (pa.ArrowException, OSError):
             raise refused(self.path, "is damaged") from None
 
@@ -261,7 +265,7 @@ def _open_file(
         require_column(path, name, names, csv)
     if csv is None:
         _check_types(table, every, true_labels=true_labels)
-    elif repeated := sorted({name for name in names if names.count(name) > 1}):
+    elif repeated := sorted(name for name, times in Counter(names).items() if times > 1):
         raise refused(path, f"has several columns called {repeated[0]!r}")
     kept = [name for name in (*labels, table.id_column) if name is not None]
     schema = every if table.all_columns else pa.schema([every.field(name) for name in kept])
@@ -386,10 +390,26 @@ def no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 def open_parquet(path: Path) -> pq.ParquetFile:
     """The file, read in small pieces: with pre_buffer, whole row groups are kept, and pile up."""
-    metadata = pq.read_metadata(path)
+    metadata = read_footer(path)
     least, most = _PARQUET_BUFFER
     buffer = max(least, min(most, BATCH_BYTES // max(metadata.num_columns, 1)))
     return pq.ParquetFile(path, metadata=metadata, pre_buffer=False, buffer_size=buffer)
+
+
+def read_footer(path: Path) -> pq.FileMetaData:
+    """What a Parquet file says of itself. Raises OSError, ArrowException, and DataError for more
+    bytes or columns than there may be: an entry of a few bytes takes a hundred times as many."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 8, 0))
+        footer = int.from_bytes(file.read(4), "little")
+        if MAX_FOOTER_BYTES < footer <= size:
+            raise refused(path, f"has a footer of more than {MAX_FOOTER_BYTES:,} bytes")
+        file.seek(0)
+        metadata = pq.read_metadata(file)
+    if metadata.num_columns > MAX_COLUMNS:
+        raise refused(path, f"has more than {MAX_COLUMNS:,} columns")
+    return metadata
 
 
 def batch_rows(file: pq.ParquetFile, columns: list[str] | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -22,6 +23,7 @@ from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import TableReader
 
 _GZIP_LEVEL = 6
+_GZIP_BYTES = 1 << 16
 Rows = tuple[bytes, pa.RecordBatch, list[pa.Array]]
 
 
@@ -41,9 +43,7 @@ class TableSink:
         delimiter: str | None,
     ) -> None:
         """``delimiter`` is that of CSV whose name says no other (None: a comma)."""
-        self._packed: gzip.GzipFile | None = None
-        if form.gzipped:  # without a time or a name: a keyed run repeats the file
-            self._packed = gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
+        self._packed = _Gzip(file) if form.gzipped else None
         out = file if self._packed is None else cast(BinaryIO, self._packed)
         mark = _delimiter(form, delimiter)
         self._sink: _Text | _Columns
@@ -60,11 +60,37 @@ class TableSink:
         """Write the end."""
         self._sink.finish()
         if self._packed is not None:
-            self._packed.close()
+            self._packed.finish()
 
     def abandon(self) -> None:
         """Let go of the file, which is not going to be whole; to be called while it is open."""
         self._sink.abandon()
+
+
+class _Gzip(io.RawIOBase):
+    """Packs text in pieces of one size, however it was written."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        # Without a time or a name: a keyed run repeats the file.
+        self._packed = gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0)
+        self._pending = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        size = len(data)
+        self._pending += data
+        whole = len(self._pending) - len(self._pending) % _GZIP_BYTES
+        with memoryview(self._pending) as pending:
+            for start in range(0, whole, _GZIP_BYTES):
+                self._packed.write(pending[start : start + _GZIP_BYTES])
+        del self._pending[:whole]
+        return size
+
+    def finish(self) -> None:
+        self._packed.write(self._pending)
+        self._packed.close()
 
 
 class _Text:

@@ -1,7 +1,8 @@
 """From Python and numpy values to the exact type of an artifact's label input.
 
-What is refused is decided by the container and by the type that it declares, never by a label: a
-label that raised, or that changed how another is read, would be disclosed.
+What is refused is decided by the container, never by a label: a label that raised, or that changed
+how another is read, would be disclosed. Nor by the type of an array or a column: libraries infer it
+from the values, so that one label may decide it. Labels of a type that cannot be read are missing.
 """
 
 from __future__ import annotations
@@ -22,36 +23,53 @@ Missing = str | int | float | Lookup
 are read as its codes, and ``other`` is what is missing."""
 
 _LAST = np.nextafter(2.0**63, 0)  # float64 inside int64
+_KINDS = {"string": "UT", "int64": "biuf", "float64": "biuf"}  # of numpy's types
 _BUFFER_FORMATS = "?bBhHiIlLqQnNefdg"  # of numbers, in the struct module's letters
 
 
 def as_label_array(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
     """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str, or codes).
 
-    Arrays have a declared type, which fits the labels or is refused. Python sequences and object
-    arrays have none: each object is read on its own by the rules of ``elements``. Numbers with a
-    fraction go to the nearest integer (halves to even) where the labels are integers, and numbers
-    beyond int64 or float64 to its ends. An array that is of the type already is answered as it is,
-    not copied. ``missing`` stands in for masked entries, for NaN, and for
-    objects that are no number (no text). Raises LabelError for an array of another shape or type,
-    and for what is no ordered container; never because of a label.
+    Arrays of text where numbers are wanted, of numbers where text is, or of neither, are all
+    ``missing``. Of Python sequences and object arrays each object is read on its own by the rules
+    of ``elements``, which say the same. Numbers with a fraction go to the nearest integer (halves
+    to even) where the labels are integers, and numbers beyond int64 or float64 to its ends. An
+    array that is of the type already is answered as it is, not copied. ``missing`` stands in for
+    masked entries, for NaN, and for objects that are no number (no text). Raises LabelError for an
+    array of another shape, and for what is no ordered container; never because of a label.
     """
     array = declared(values)
     if array is None:
         labels = from_objects(values, element_type, missing)
     elif array.dtype == object:
         labels = from_objects(array.tolist(), element_type, missing)
+    elif array.dtype.kind not in _KINDS[element_type]:
+        return all_missing(len(array), element_type, missing)
     elif element_type == "string":
-        if array.dtype.kind not in "UT":
-            raise LabelError(f"expected text as labels, got {array.dtype}")
         labels = from_objects(array.tolist(), element_type, missing)
-    elif array.dtype.kind not in "biuf":
-        raise LabelError(f"expected numbers as labels, got {array.dtype}")
     else:
         labels = _numbers(array, element_type, missing)
     if is_masked(values):
         return with_missing(labels, np.ma.getmaskarray(values), missing)
     return labels
+
+
+def all_missing(count: int, element_type: str, missing: Missing) -> NDArray[Any]:
+    """Labels [n] of a column in which none can be read."""
+    return np.repeat(from_objects([None], element_type, missing), count)
+
+
+def refuse_type(values: Any, element_type: str) -> None:
+    """Raise LabelError if an array of public values declares a type that is not wanted."""
+    array = declared(values)
+    if array is not None and array.dtype.kind not in "O" + _KINDS[element_type]:
+        raise wrong_type(element_type, array.dtype)
+
+
+def wrong_type(element_type: str, kind: Any) -> LabelError:
+    """The error for a column of another type."""
+    wanted = "text" if element_type == "string" else "numbers"
+    return LabelError(f"expected {wanted} as labels, got {kind}")
 
 
 def with_missing(labels: NDArray[Any], nulls: NDArray[np.bool_], missing: Missing) -> NDArray[Any]:

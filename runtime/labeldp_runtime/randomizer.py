@@ -156,9 +156,8 @@ class Randomizer:
         numpy arrays, lists and other sequences give numpy arrays (float64, int64 or str objects);
         arrays of pyarrow and Series of pandas and Polars give their own kind, with the same index
         and name. NaN, nulls and labels outside the domain follow the artifact's out-of-domain rule
-        and never raise; nor does anything in a list or a column of objects, where what is no number
-        (no text) counts as missing. Raises LabelError for another shape or container, or a declared
-        type that cannot hold the labels.
+        and never raise; nor does the type of a column, which libraries infer from the labels: what
+        is no number (no text) counts as missing. Raises LabelError for another shape or container.
 
         Where the label has several columns, ``labels`` is a mapping, a frame or a table, of which
         the ``label_columns`` [n] are read, and the private columns [n] come as a dict by the same

@@ -356,7 +356,6 @@ def test_the_number_of_a_set_takes_the_place_of_all_label_columns(engine, lazy):
             {"add_as": {"value": "p", "converted": "z"}},
             "a column 'z' already",
         ),
-        ("text", {"value": "converted", "converted": "value"}, {}, "expected (text|numbers)"),
         ("sets", ["value", "converted"], {"add_as": {"value": "p"}}, "is one column"),
         ("sets", ["value", "converted"], {"add_as": "value"}, "a column 'value' already"),
     ],

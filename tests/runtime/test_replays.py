@@ -180,7 +180,7 @@ def test_misuse_is_refused(tmp_path):
     with pytest.raises(DuplicateIdError, match="rows 0 and 2"):
         randomizer([1, 2, 3], ids=["a", "b", "a"])
     with pytest.raises(LabelError, match="expected"):
-        randomizer(np.array(["a"]), ids=[1])
+        randomizer(np.array([["a"]]), ids=[1])
     assert randomizer([1], ids=[1], version=np.int8(3)) == randomizer([1], ids=[1], version=3)
     for version in (-1, 1.0, "1", True, 2**64, None):
         with pytest.raises(IdError, match="version"):

@@ -5,14 +5,16 @@ import gzip
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels
-from labeldp_compile.tabular import csv_file, open_table, rewrite_table
+from labeldp_compile.tabular import csv_file, open_table, reader, rewrite_table
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.csv_rows import row_form
+from labeldp_compile.tabular.header import read_header
 from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
 
 DOMAIN = IntegerDomain(0, 9)
@@ -146,13 +148,72 @@ def test_a_gzip_bomb_is_never_held(tmp_path, monkeypatch):
         file.write(b"x,y\n")
         for _ in range(40):
             file.write(b"0" * (1 << 20))
-    seen = []
-    read = csv_file.TextStream.read
-    monkeypatch.setattr(
-        csv_file.TextStream, "read", lambda s, n: seen.append(data := read(s, n)) or data
-    )
+    seen = unpacked(monkeypatch)
     assert "has a row of more than" in message(path)
-    assert sum(map(len, seen)) < 5 << 20
+    assert sum(seen) < 5 << 20
+
+
+def unpacked(monkeypatch):
+    """The sizes of the pieces that are read from now on."""
+    seen, read = [], csv_file.TextStream.read
+
+    def noted(stream, size):
+        data = read(stream, size)
+        seen.append(len(data))
+        return data
+
+    monkeypatch.setattr(csv_file.TextStream, "read", noted)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        (b"a" * (1 << 25), "line 1: the header has more than 4,194,304 bytes"),
+        (b'"' + b"a\n" * (1 << 24), "line 1: the header has more than 4,194,304 bytes"),
+        (b"," * 100_000, "line 1: the header has more than 100,000 columns"),
+        (b"a;" * (1 << 20), "has no column 'y'"),
+    ],
+)
+def test_a_header_has_limits_before_it_is_read(tmp_path, monkeypatch, header, reason):
+    """A few kilobytes of gzip; in each no other delimiter is tried where it would be too much."""
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(header + b",x\n1,2\n"))
+    tried, names = [], csv_file._names
+    monkeypatch.setattr(
+        csv_file, "_names", lambda h, d: tried.append(h.count(d.encode())) or names(h, d)
+    )
+    seen = unpacked(monkeypatch)
+    assert reason in message(path)
+    assert sum(seen) <= 16 << 20
+    assert max(tried, default=0) < csv_file.MAX_COLUMNS
+
+
+def test_a_wide_header_is_looked_at_once(tmp_path):
+    """And not once for each of its columns."""
+    path = tmp_path / "a.csv"
+    names = [f"c{i}" for i in range(60_000)]
+    path.write_text(",".join([*names, "y"]) + "\n" + "1," * 60_000 + "3\n")
+    table = open_table(path, "y", DOMAIN, all_columns=False)
+    assert count_labels(table).tolist()[3] == 1
+    path.write_text(",".join([*names, "c7", "y"]) + "\n")
+    assert "has several columns called 'c7'" in message(path)
+
+
+@pytest.mark.parametrize("limit", ["MAX_FOOTER_BYTES", "MAX_COLUMNS"])
+def test_a_parquet_footer_has_limits(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(reader, limit, 1)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [1], "y": [3]}), path)
+    reason = (
+        "has more than 1 columns" if limit == "MAX_COLUMNS" else "has a footer of more than 1 b"
+    )
+    assert reason in message(path)
+    with pytest.raises(DataError, match=reason):
+        read_header(path, "y")
+    for data in (b"", b"PAR1", path.read_bytes()[:-9], b"\xff" * 40):
+        path.write_bytes(data)
+        assert "is empty, or not a Parquet file" in message(path)
 
 
 TEXT = b'id,"y",note,"a b"\r\n007,1,1.50,1e3\n\n "x",2,"say ""hi""",\r'

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
-from labeldp_runtime.labels import Missing, as_label_array
+from labeldp_runtime.labels import Missing, as_label_array, refuse_type
 
 _PLAIN = (np.ndarray, list, tuple)
 
@@ -28,8 +28,8 @@ def read_labels(
     """Labels [n] as the artifact takes them, and how to make private labels like ``values``.
 
     The second is None where they stay the numpy array that they are. ``missing`` stands in for
-    nulls. Raises LabelError for a column whose type cannot hold the labels; never because of one
-    value.
+    nulls, and for all labels of a column whose type cannot hold them: libraries infer types from
+    values, so that a refusal would tell of labels. Raises LabelError for what is no column.
     """
     library = _library(values)
     if library is None:
@@ -47,6 +47,8 @@ def read_group_column(values: Any, element_type: str, missing: Missing) -> NDArr
     """
     library = _library(values)
     if element_type != "int64":
+        refuse = refuse_type if library is None else library.refuse_type
+        refuse(values, element_type)
         found, _ = read_labels(values, element_type, missing)
         return found
     reader = plain if library is None else library

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +14,16 @@ from labeldp_runtime.columns import plain
 from labeldp_runtime.columns.plain import WANTED, integer_ids, null_id
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids
-from labeldp_runtime.labels import Missing, as_label_array, from_objects, with_missing
+from labeldp_runtime.labels import (
+    Missing,
+    all_missing,
+    as_label_array,
+    from_objects,
+    with_missing,
+    wrong_type,
+)
+
+_CHUNK_ROWS = 1 << 20
 
 
 def is_column(values: Any) -> bool:
@@ -24,20 +32,29 @@ def is_column(values: Any) -> bool:
 
 
 def labels(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
-    """Labels [n]; nulls become ``missing``. Raises LabelError for a type that does not fit."""
-    kind = values.type
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    fits = is_text(value) if element_type == "string" else is_number(value)
-    if not (fits or pa.types.is_null(value)):
-        wanted = "text" if element_type == "string" else "numbers"
-        raise LabelError(f"expected {wanted} as labels, got {kind}")
+    """Labels [n]; nulls, and all of a type that cannot be read, become ``missing``."""
+    if not _fits(values.type, element_type):
+        return all_missing(len(values), element_type, missing)
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     parts = [_of_chunk(chunk, element_type, missing) for chunk in chunks]
     return parts[0] if len(parts) == 1 else np.concatenate([_none(element_type, missing), *parts])
 
 
+def refuse_type(values: Any, element_type: str) -> None:
+    """Raise LabelError for a type that does not fit."""
+    if not _fits(values.type, element_type):
+        raise wrong_type(element_type, values.type)
+
+
+def _fits(kind: Any, element_type: str) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    fits = is_text(value) if element_type == "string" else is_number(value)
+    return bool(fits or pa.types.is_null(value))
+
+
 def like(values: Any, private: NDArray[Any] | Texts) -> Any:
-    """Private labels [n] as an array, or in the chunks of ``values``."""
+    """Private labels [n] as an array, or as a chunked one if ``values`` are: in chunks of a number
+    of rows, for those of ``values`` may have been cut by the bytes of true labels."""
     if isinstance(private, Texts):
         texts = pa.array(private.entries, type=pa.string())
         return _in_chunks(values, private.codes, pa.string(), texts.take)
@@ -46,11 +63,11 @@ def like(values: Any, private: NDArray[Any] | Texts) -> Any:
 
 
 def _in_chunks(values: Any, private: NDArray[Any], kind: Any, made: Callable[[Any], Any]) -> Any:
-    """What is ``made`` of private labels [n], as an array or in the chunks of ``values``."""
+    """What is ``made`` of private labels [n], in chunks if ``values`` have any."""
     if not isinstance(values, pa.ChunkedArray):
         return made(pa.array(private))
-    ends = accumulate(map(len, values.chunks), initial=0)
-    parts = [made(pa.array(private[a:b])) for a, b in pairwise(ends)]
+    starts = range(0, len(private), _CHUNK_ROWS)
+    parts = [made(pa.array(private[start : start + _CHUNK_ROWS])) for start in starts]
     return pa.chunked_array(parts, type=kind)
 
 

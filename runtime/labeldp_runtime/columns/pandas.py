@@ -12,7 +12,14 @@ from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import LabelError
 from labeldp_runtime.ids import Ids
-from labeldp_runtime.labels import Missing, as_label_array, from_objects, with_missing
+from labeldp_runtime.labels import (
+    Missing,
+    all_missing,
+    as_label_array,
+    from_objects,
+    with_missing,
+    wrong_type,
+)
 
 
 def is_column(values: Any) -> bool:
@@ -27,46 +34,70 @@ def aligned(labels: Any, ids: Any) -> bool:
 
 
 def labels(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
-    """Labels [n]; NaN, None and pd.NA become ``missing``.
+    """Labels [n]; NaN, None and pd.NA become ``missing``, and so does all that cannot be read.
 
-    What objects and categories are was found out by pandas from the values themselves: such a
-    column declares no type, and its values are read one by one.
+    Any type may have been found out by pandas from the values themselves, and decides nothing but
+    how they are read.
     """
-    if isinstance(values, pd.MultiIndex):
-        raise LabelError("expected labels of one dimension, got an index of several levels")
+    if isinstance(values, pd.MultiIndex):  # of tuples, by the values
+        return all_missing(len(values), element_type, missing)
     values = _series(values)
     kind = values.dtype
-    if isinstance(kind, pd.CategoricalDtype):
-        # The code of nulls is −1, which takes the last entry.
-        entries = from_objects([*kind.categories.tolist(), None], element_type, missing)
-        labels_: NDArray[Any] = entries[values.cat.codes.to_numpy()]
-        return labels_
     if _in_arrow(kind):
         from labeldp_runtime.columns import arrow  # noqa: PLC0415
 
         return arrow.labels(_arrow_array(values), element_type, missing)
-    if isinstance(kind, pd.StringDtype):
-        if element_type != "string":
-            raise LabelError(f"expected numbers as labels, got {kind}")
-        return from_objects(values.to_numpy(object, na_value=None), element_type, missing)
-    if isinstance(kind, pd.SparseDtype):
-        return as_label_array(np.asarray(values), element_type, missing)
-    if isinstance(kind, np.dtype):
-        return as_label_array(values.to_numpy(), element_type, missing)
-    number = getattr(kind, "numpy_dtype", None)
+    if isinstance(kind, pd.CategoricalDtype):
+        # The code of nulls is −1, which takes the last entry.
+        entries = from_objects([*kind.categories.tolist(), None], element_type, missing)
+        found: NDArray[Any] = entries[values.cat.codes.to_numpy()]
+    elif isinstance(kind, pd.StringDtype):
+        found = from_objects(values.to_numpy(object, na_value=None), element_type, missing)
+    elif isinstance(kind, np.dtype | pd.SparseDtype):
+        found = as_label_array(np.asarray(values), element_type, missing)
+    else:
+        found = _of_nullable(values, element_type, missing)
+    return found
+
+
+def _of_nullable(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
+    """Labels [n] of an extension type: one of numbers, with a mask, or one that cannot be read."""
+    number = getattr(values.dtype, "numpy_dtype", None)
     if number is None or number.kind not in "biuf":
-        raise LabelError(f"a pandas column of type {kind} cannot hold the labels")
+        return all_missing(len(values), element_type, missing)
     array = as_label_array(values.to_numpy(number, na_value=0), element_type, missing)
     return with_missing(array, values.isna().to_numpy(), missing)
 
 
+def refuse_type(values: Any, element_type: str) -> None:
+    """Raise LabelError for a type that does not fit; objects and categories have none."""
+    if isinstance(values, pd.MultiIndex):
+        raise LabelError("expected labels of one dimension, got an index of several levels")
+    kind = _series(values).dtype
+    if isinstance(kind, pd.CategoricalDtype) or kind == np.dtype(object):
+        return
+    if _in_arrow(kind):
+        from labeldp_runtime.columns import arrow  # noqa: PLC0415
+
+        arrow.refuse_type(_arrow_array(_series(values)), element_type)
+        return
+    kind = kind.subtype if isinstance(kind, pd.SparseDtype) else kind
+    number = getattr(kind, "numpy_dtype", kind)
+    is_text = isinstance(kind, pd.StringDtype)
+    if is_text if element_type == "string" else getattr(number, "kind", "") in "biuf":
+        return
+    raise wrong_type(element_type, kind)
+
+
 def like(values: Any, private: NDArray[Any] | Texts) -> Any:
-    """Private labels [n] as a Series with the index and the name of ``values``, if it is one."""
+    """Private labels [n] as a Series with the index and the name of ``values``, if it is one.
+
+    Text is of the type that pandas gives it, whatever that of the labels is.
+    """
     if isinstance(private, Texts):
         if not isinstance(values, pd.Series):
             return private.array()
-        kind = values.dtype if isinstance(values.dtype, pd.StringDtype) else None
-        entries = pd.Series(private.entries.tolist(), dtype=kind).array  # of text, or objects
+        entries = pd.Series(private.entries.tolist()).array  # of text, or objects
         return pd.Series(entries.take(private.codes), index=values.index, name=values.name)
     if not isinstance(values, pd.Series):
         return private

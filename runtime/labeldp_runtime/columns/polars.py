@@ -12,7 +12,14 @@ from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import Ids
-from labeldp_runtime.labels import Missing, as_label_array, from_objects, with_missing
+from labeldp_runtime.labels import (
+    Missing,
+    all_missing,
+    as_label_array,
+    from_objects,
+    with_missing,
+    wrong_type,
+)
 from labeldp_runtime.lookup import Lookup
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
@@ -30,13 +37,11 @@ _NUMPY_INTEGERS = (
 
 
 def labels(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
-    """Labels [n]; nulls become ``missing``. Raises LabelError for a type that does not fit."""
+    """Labels [n]; nulls, and all of a type that cannot be read, become ``missing``."""
     kind = values.dtype
-    text, undeclared = isinstance(kind, _TEXT), kind in (pl.Null, pl.Object)
-    number = kind.is_numeric() or kind == pl.Boolean
-    if not (undeclared or (text if element_type == "string" else number)):
-        wanted = "text" if element_type == "string" else "numbers"
-        raise LabelError(f"expected {wanted} as labels, got {kind}")
+    if not _fits(kind, element_type):
+        return all_missing(len(values), element_type, missing)
+    text = isinstance(kind, _TEXT)
     if text and isinstance(missing, Lookup):
         return _codes(values, missing)
     if text:
@@ -47,6 +52,18 @@ def labels(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
     filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
     array = as_label_array(filled, element_type, missing)
     return with_missing(array, values.is_null().to_numpy(), missing)
+
+
+def refuse_type(values: Any, element_type: str) -> None:
+    """Raise LabelError for a type that does not fit."""
+    if not _fits(values.dtype, element_type):
+        raise wrong_type(element_type, values.dtype)
+
+
+def _fits(kind: Any, element_type: str) -> bool:
+    text, undeclared = isinstance(kind, _TEXT), kind in (pl.Null, pl.Object)
+    number = kind.is_numeric() or kind == pl.Boolean
+    return bool(undeclared or (text if element_type == "string" else number))
 
 
 def like(values: Any, private: NDArray[Any] | Texts) -> Any:

@@ -9,8 +9,9 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from labeldp_trainer.errors import DataError
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _MAX_BYTES = 1 << 36
+_PIECE = 1 << 20  # bytes that are unpacked at a time
 _FLAT, _IMAGES = 2, 4  # dimensions
 
 
@@ -84,23 +86,35 @@ def _images(path: Path) -> NDArray[Any]:
 def read_idx(path: Path) -> NDArray[Any]:
     """The array of an idx file, gzipped or not. Raises DataError."""
     try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            with gzip.open(file) if packed else nullcontext(file) as opened:
+                body, shape, dtype = _idx(cast(BinaryIO, opened))
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file") from None
     except (OSError, EOFError, zlib.error):
         raise DataError(f"{path}: cannot be read, or is damaged") from None
-    try:
-        zero, kind, dimensions = struct.unpack(">HBB", data[:4])
-        shape = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
-        dtype = np.dtype(_IDX_TYPES[kind])
     except (struct.error, KeyError):
         raise DataError(f"{path}: is not an idx file") from None
-    body = data[4 + 4 * dimensions :]
-    if zero != 0 or dimensions == 0 or len(body) != math.prod(shape) * dtype.itemsize:
+    if len(body) != math.prod(shape) * dtype.itemsize:
         raise DataError(f"{path}: is not an idx file, or was cut")
     return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _idx(file: BinaryIO) -> tuple[bytes, tuple[int, ...], np.dtype[Any]]:
+    """The body, and what the head says of it; unpacks one byte more than that at most."""
+    zero, kind, dimensions = struct.unpack(">HBB", file.read(4))
+    if zero or not dimensions:
+        raise KeyError
+    shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
+    dtype = np.dtype(_IDX_TYPES[kind])
+    size = math.prod(shape) * dtype.itemsize
+    pieces, missing = [], size + 1
+    while missing and (piece := file.read(min(missing, _PIECE))):
+        pieces.append(piece)
+        missing -= len(piece)
+    return b"".join(pieces), shape, dtype
 
 
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float, Int32, Int64, PyTree
+from jaxtyping import Bool, Float, Int, Int32, Int64, PyTree
 
 from labeldp_trainer.discrete_gaussian.words import Words
 from labeldp_trainer.dp_gradient.tree import Loss

@@ -14,6 +14,7 @@ from dp_accounting import pld
 from labeldp_trainer import DivergedError, RunFolderError
 from labeldp_trainer.cli import train_command
 from labeldp_trainer.methods.central import units
+from labeldp_trainer.outcomes.runs import find_runs
 
 from tests.trainer.central_helpers import (
     CONFIG,
@@ -249,3 +250,41 @@ def test_divergence_does_not_advise_early_stopping(tmp_path, known_key):
     )
     with pytest.raises(DivergedError, match=r"lower optimizer\.learning_rate; what another run"):
         run(tmp_path, text, "other")
+
+
+@pytest.fixture
+def finished(tmp_path):
+    write_tables(tmp_path)
+    run(tmp_path, with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition"))
+    return tmp_path / "run"
+
+
+def test_no_epsilon_is_told_of_noise_of_floats(finished):
+    """What versions before wrote has no word of its noise."""
+    assert [found.epsilon for found in find_runs([finished])] == [8.0]
+    statement = statement_of(finished)
+    del statement["details"]["noise"]
+    (finished / "privacy.json").write_text(json.dumps(statement))
+    (found,) = find_runs([finished])
+    assert (found.status, found.epsilon) == ("damaged", None)
+    assert "no ε holds: its noise was made of float32 numbers" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"noise_key": np.array([5, 7], np.uint32)}, "older version, whose noise of float32"),
+        ({"noise_key": np.arange(8, dtype=np.int64)}, "holds no key of this method"),
+        ({"noise_multiplier": np.array(0.1)}, "less noise than ε needs"),
+        ({"noise_multiplier": np.array(np.nan)}, "less noise than ε needs"),
+        ({"more": np.zeros(1)}, "holds no key of this method"),
+    ],
+)
+def test_a_key_of_another_run_is_not_taken_up(finished, changed, message):
+    (finished / "result.json").unlink()
+    with np.load(finished / "kept.npz") as archive:
+        arrays = dict(archive)
+    np.savez(finished / "kept.npz", **(arrays | changed))
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
+    with pytest.raises(RunFolderError, match=message):
+        run(finished.parent, text, resume=True)

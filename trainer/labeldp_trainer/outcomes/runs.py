@@ -13,7 +13,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from labeldp_trainer.config import Clusters, LoadedConfig, NoMethod, Privatized
+from labeldp_trainer.config import (
+    Clusters,
+    DpSgd,
+    LabelDpPro,
+    LoadedConfig,
+    NoMethod,
+    Privatized,
+)
 from labeldp_trainer.config.base import Approximate
 from labeldp_trainer.errors import InputError
 from labeldp_trainer.randomize import exact
@@ -143,6 +150,11 @@ def _whole(path: Path) -> Run:
     loaded = stored_config(folder, facts)
     promise = read_json(path / "privacy.json")
     epsilon, delta = _promised(loaded, promise)
+    if isinstance(loaded.config.method, DpSgd | LabelDpPro) and "noise" not in promise["details"]:
+        raise InputError(
+            f"{path}: no ε holds: its noise was made of float32 numbers, by an older version, and "
+            "shows labels to anyone who knows the features; do not publish it, train again"
+        )
     unit = promise["details"].get("unit", "label")
     run = replace(
         _of_config(path, loaded),

@@ -104,6 +104,14 @@ def _example_loss(model: Model, loss: Loss, bounds: tuple[float, float] | None) 
 # keyed hash of the labels.
 
 
+_ARRAYS = {
+    "noise_key": ("uint32", (8,)),
+    "noise_multiplier": ("float64", ()),
+    "labels_key": ("uint8", (32,)),
+    "labels_hash": ("uint8", (32,)),
+}
+
+
 @dataclass(frozen=True)
 class Kept:
     """The secrets of a run.
@@ -136,22 +144,23 @@ class Kept:
         """
         if stored is None:
             return cls.new(labels, calibrate())
-        try:
-            kept = cls(
-                stored["noise_key"],
-                float(stored["noise_multiplier"]),
-                stored["labels_key"],
-                stored["labels_hash"],
-            )
-        except (KeyError, TypeError, ValueError):
+        if "noise_key" in stored and stored["noise_key"].shape == (2,):
             raise RunFolderError(
-                "kept.npz holds no key of this method: start another run"
-            ) from None
-        if kept.noise_key.shape != (8,) or kept.noise_key.dtype != np.uint32:
-            raise RunFolderError(
-                "it was begun by an older version, whose noise of float32 numbers shows labels; "
+                "it was begun by an older version, whose noise of float32 numbers shows labels: "
                 "start another run"
             )
+        if set(stored) != set(_ARRAYS) or any(
+            (str(stored[name].dtype), stored[name].shape) != kind for name, kind in _ARRAYS.items()
+        ):
+            raise RunFolderError("kept.npz holds no key of this method: start another run")
+        kept = cls(
+            stored["noise_key"],
+            float(stored["noise_multiplier"]),
+            stored["labels_key"],
+            stored["labels_hash"],
+        )
+        if not kept.noise_multiplier >= calibrate():
+            raise RunFolderError("kept.npz has less noise than ε needs: start another run")
         known = kept.labels_hash.tobytes()
         if not hmac.compare_digest(known, _hash(kept.labels_key.tobytes(), labels)):
             raise RunFolderError(

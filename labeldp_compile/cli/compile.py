@@ -16,6 +16,7 @@ from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.assembly import Artifact
 from labeldp_compile.cli.group_table import group_table
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import (
     complain,
     line_progress,
@@ -58,7 +59,7 @@ _SHOWN_GROUPS = 12
 @click.option(
     "--insecure-test-seed",
     "test_seed",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     help="Seed the prior's noise, for tests: the artifact says INSECURE and never verifies.",
 )
 def compile_command(

@@ -14,6 +14,7 @@ from labeldp_verify.certificate import Certificate
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.group_options import group_column_option
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import complain, row_progress, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
@@ -77,14 +78,14 @@ Example, repeatable without spending ε again:
 )
 @click.option(
     "--version",
-    type=click.IntRange(0, 2**64 - 1),
+    type=Whole(0, 2**64 - 1),
     help="With --key: the version of the labels (default: 0). Labels that changed need a new one.",
 )
 @text_options
 @click.option(
     "--jobs",
     metavar="N",
-    type=click.IntRange(1, MAX_WORKERS),
+    type=Whole(1, MAX_WORKERS),
     default=1,
     help="Processes that write the parts of a folder (default: 1); each takes memory of its own.",
 )

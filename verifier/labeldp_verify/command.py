@@ -13,6 +13,7 @@ from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.errors import InputError
 from labeldp_verify.interrupts import EXIT_CODE
 from labeldp_verify.limits import Limits, number
+from labeldp_verify.numerals import read_whole
 from labeldp_verify.printable import json_text, one_line, printable
 from labeldp_verify.report import REPORT_FORMAT_VERSION, Report
 from labeldp_verify.steps import check_file
@@ -27,6 +28,13 @@ class _Parser(argparse.ArgumentParser):
         near = difflib.get_close_matches(unknown, self._option_string_actions, n=1)
         hint = f"; did you mean {near[0]}?" if near and unknown != message else ""
         super().error(one_line(message) + hint)
+
+
+def _whole(text: str) -> int:
+    try:
+        return read_whole(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}, got {text!r}") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -66,7 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--name", help="fail if the file is of another name (declared)")
     parser.add_argument(
-        "--min-outputs", metavar="M", type=int, help="fail if there are fewer outputs (proved)"
+        "--min-outputs",
+        metavar="M",
+        type=_whole,
+        help="fail if there are fewer outputs (proved)",
     )
     parser.add_argument(
         "--max-bias", metavar="B", help="fail if a label is off by more on average (proved)"

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from labeldp_verify.certificate import Certificate, rational
 from labeldp_verify.errors import InputError
+from labeldp_verify.numerals import read_decimal
 from labeldp_verify.report import short
 
 
@@ -68,9 +69,9 @@ class Limits:
 def number(option: str, text: str) -> Fraction:
     """A decimal ≥ 0 of a command line, exactly; InputError if it is none."""
     try:
-        value = Fraction(text) if len(text) <= 40 and "/" not in text else None
-    except (ValueError, ZeroDivisionError):
+        value = read_decimal(text)
+    except ValueError:
         value = None
     if value is None or value < 0:
         raise InputError(f"{option}: expected a number of 0 or more")
-    return value
+    return Fraction(value)

@@ -36,6 +36,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.window import Output
+from labeldp_verify.numerals import read_decimal
 from labeldp_verify.usefulness import kept_probabilities
 from labeldp_verify.verified import Decoded, DecodedGroups
 
@@ -179,10 +180,10 @@ def _find(domain: Domain, text: str) -> int:
             raise InputError(f"--label {text}: is not one of the {len(names):,} categories{hint}")
         return names.index(text)
     try:
-        number = float(text)
+        number = float(read_decimal(text))
     except ValueError:
         raise InputError(f"--label {text}: expected a number") from None
-    if not math.isfinite(number) or not domain.min <= number <= domain.max:
+    if not domain.min <= number <= domain.max:
         raise InputError(f"--label {text}: the labels lie in {domain.min} … {domain.max}")
     if isinstance(domain, RealDomain):
         return math.floor(domain.position(number) + 0.5)

@@ -157,7 +157,7 @@ def _summary_of_groups(artifact: Artifact, decoded: DecodedGroups) -> list[str]:
 def _proved(certificate: Certificate) -> list[str]:
     privacy, utility = certificate.privacy, certificate.utility
     spent = {
-        "private": "spent on the label histogram",
+        "private": "spent by each compile that reads the labels",
         "public": "nothing: the prior is public",
         "uniform": "nothing: the prior is uniform",
     }[certificate.prior.kind]
@@ -166,7 +166,7 @@ def _proved(certificate: Certificate) -> list[str]:
     lines = [
         f"  ε of the prior   {privacy.epsilon_prior:<12.6g} {spent}",
         f"  ε of a label     {privacy.epsilon_label:<12.6g} the integers give at most {bound}",
-        f"  ε in total       {privacy.epsilon_total:<12.6g} for a label in both",
+        f"  ε in total       {privacy.epsilon_total:<12.6g} for a label in both, at least",
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]

@@ -185,6 +185,6 @@ def _in_words(document: dict[str, Any]) -> list[str]:
     if document["epsilon_prior"]:
         lines.append(
             f"Not counted: the priors. If all these labels were in their tables, too, they add "
-            f"ε = {document['epsilon_prior']:.6g} (declared)."
+            f"at least ε = {document['epsilon_prior']:.6g} (declared)."
         )
     return lines

@@ -69,7 +69,8 @@ Example, repeatable without spending ε again:
     "--key",
     "key_file",
     type=click.Path(path_type=Path),
-    help="Key file of labeldp keygen: repeating the command then gives the same private labels.",
+    help="Key file of labeldp keygen: repeating the command for the same labels then gives "
+    "the same private labels.",
 )
 @group_column_option
 @click.option("--id-column", metavar="NAME", help="With --key: the column that names each label.")
@@ -195,8 +196,11 @@ def randomize_command(
         if key is not None:
             tell(
                 f"{output}: key {key.fingerprint}, context {drawing.context!r}, "
-                f"version {drawing.version}: repeating this gives the same file and spends "
-                "nothing more"
+                f"version {drawing.version}: while labels, ids, key, context, version and artifact "
+                "stay the same, repeating this gives the same file and spends nothing more",
+                f"{output}: a label that changed gets a new output, which spends ε = {epsilon:g} "
+                "again on it; under the same version it also shows that the label changed: raise "
+                "--version for all labels",
             )
         if add_as is not None:
             tell(f"{output}: still holds the true labels in {', '.join(map(repr, columns))}")
@@ -228,10 +232,12 @@ def _other_columns(
 def _say_left(left: Path, *, keyed: bool) -> None:
     """What a run that was killed costs. It cannot be known whether that run had a key."""
     cost = (
-        "with the same key it drew the same private labels, and spent nothing more"
+        "if its labels, ids, key, version and artifact were the same, it drew the same private "
+        "labels, and spent nothing more"
         if keyed
         else "it may hold another draw of the same labels, and whoever has seen that "
-        "and this output has seen ε spent twice on them: with --key, repeating spends nothing"
+        "and this output has seen ε spent twice on them: with --key, repeating "
+        "it for the same labels spends nothing"
     )
     tell(f"labeldp: {left}: was left by a run that was killed, and is removed; {cost}")
 

@@ -152,7 +152,8 @@ _WRITERS: dict[str, Callable[[Sweep, BinaryIO], None]] = {
 
 def _in_words(sweep: Sweep) -> list[str]:
     spec = sweep.spec
-    paid = f"; its ε₁ = {float(sweep.spent):g} was spent once" if sweep.spent else ""
+    how = "is spent once for all points, by each run that reads the labels"
+    paid = f"; its ε₁ = {float(sweep.spent):g} {how}" if sweep.spent else ""
     lines = [
         f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, "
         f"goal: {spec.goal}, prior: {spec.prior.kind}{paid}"

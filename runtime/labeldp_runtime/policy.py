@@ -107,7 +107,7 @@ class Policy:
         most = self.max_total_epsilon
         if most is not None and total > _number("max_total_epsilon", most):
             raise PolicyError(
-                f"{source}: a label that its prior was counted from, too, spends ε = "
+                f"{source}: a label that its prior was counted from, too, spends at least ε = "
                 f"{float(total):.12g} in total, as is declared, and the policy allows {most}: "
                 "compile it with a smaller ε"
             )

@@ -47,8 +47,8 @@ class Limits:
         total = rational(exact.epsilon_total)
         if self.max_total_epsilon is not None and total > self.max_total_epsilon:
             found.append(
-                f"a label in the prior's table, too, pays ε = {float(total):.6g} in total, as is "
-                f"declared, more than the {float(self.max_total_epsilon):g} allowed"
+                f"a label in the prior's table, too, pays at least ε = {float(total):.6g} in "
+                f"total, as is declared, more than the {float(self.max_total_epsilon):g} allowed"
             )
         if self.name is not None and certificate.name != self.name:
             found.append(f"its name is {short(certificate.name)}, not {short(self.name)}")

@@ -129,7 +129,7 @@ class Sweep:
 
     Attributes:
         spec: whose domain, loss and prior all points share.
-        spent: ε₁, spent once on the prior.
+        spent: ε₁ of the prior, which all points share.
         points: in the order of ε, then of mechanisms.
         missing: points that cannot be compiled.
         frontier: from unbiased to RR-on-Bins, in this order, one list an ε; empty if not asked for.

@@ -30,6 +30,22 @@ class _Parser(argparse.ArgumentParser):
         super().error(one_line(message) + hint)
 
 
+class _Once(argparse.Action):
+    """Keeps a value; an option that is given twice is an error, and not the last one."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Called by argparse for each occurrence."""
+        if option_string and getattr(namespace, self.dest) is not None:
+            parser.error(f"{option_string} is given more than once, and takes one")
+        setattr(namespace, self.dest, values)
+
+
 def _whole(text: str) -> int:
     try:
         return read_whole(text)
@@ -43,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "labeldp-verify",
         description="Re-derive every provable claim of an artifact from FILE alone.",
     )
+    parser.register("action", None, _Once)
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+")
     parser.add_argument(
         "--public-key",

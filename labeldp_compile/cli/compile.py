@@ -18,6 +18,7 @@ from labeldp_compile.assembly import Artifact
 from labeldp_compile.cli.group_table import group_table
 from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import (
+    clipped,
     complain,
     line_progress,
     printable,
@@ -32,6 +33,7 @@ from labeldp_compile.tools.inspection import readable
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
+_SHARED_COLUMNS = 120
 
 
 @click.command(
@@ -120,23 +122,24 @@ def _summary(artifact: Artifact) -> list[str]:
         *decoded.usefulness.in_words(decoded.rows),
         *prior_hints(decoded),
         *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
-        *([] if grouped is None else [_one_table(decoded)]),
+        *([] if grouped is None else [_one_table(decoded, grouped)]),
         "privacy, and how near to the best possible:",
         *_proved(certificate),
     ]
 
 
-def _one_table(decoded: Decoded) -> str:
-    """Why groups that were asked for have one table, and what would change that."""
+def _one_table(decoded: Decoded, grouped: DecodedGroups) -> str:
+    """Which groups were asked for and have one table, why, and what would change that."""
+    shared = printable(clipped(grouped.randomizer.groups.name(0), _SHARED_COLUMNS))
     if is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias):
         return (
-            "note: all groups have one table, since unbiased labels gain little from a prior: "
-            "groups pay with goal: labels, a bias budget (mechanism: {kind: optimal_unbiased, "
+            f"note: all groups ({shared}) have one table, since unbiased labels gain little from a "
+            "prior: groups pay with goal: labels, a bias budget (mechanism: {kind: optimal_unbiased, "
             "bias: {sample_size: N}}) or a larger ε"
         )
     return (
-        "note: all groups have one table: too little stood out from the noise of their histograms "
-        "for tables of their own; more rows, a larger ε or a larger part of it for the prior "
+        f"note: all groups ({shared}) have one table: too little stood out from the noise of "
+        "their histograms for tables of their own; more rows, a larger ε or a larger part of it for the prior "
         "(privacy.split) would tell more"
     )
 

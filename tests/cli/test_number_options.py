@@ -20,6 +20,7 @@ from labeldp_compile.tools.sweep import exact_epsilons
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "specs/doctor-visits.yaml"
 FILE = next((ROOT / "tests/old_files").rglob("optimal-unbiased*.onnx"))
+GROUPED = next((ROOT / "tests/old_files").rglob("bands.onnx"))
 PYTHONS = ["1_0", "١٠", "１０", " 10", "10 ", "10\n", "1 0", "inf", "nan", "0x10", "1e", ""]
 """What ``int``, ``float``, ``Decimal`` or ``Fraction`` takes, or nearly, and people do not mean."""
 
@@ -39,6 +40,7 @@ OPTIONS = {
     "verify bias": [FILE, "--max-bias"],
     "verify outputs": [FILE, "--min-outputs"],
     "inspect": [FILE, "--label"],
+    "inspect group": [GROUPED, "--group"],
     "init epsilon": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--epsilon"],
     "init points": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--points"],
     "randomize version": [FILE, SPEC, "-o", "x.csv", "--version"],
@@ -58,7 +60,7 @@ def test_options_take_no_number_of_pythons(name, number, tmp_path, monkeypatch):
         given += ["--kind", "real", "--range", "0..24", "--yes"]
     done = CliRunner().invoke(main, given)
     assert done.exit_code == 2, done.output
-    assert "expected" in done.stderr and "Traceback" not in done.output
+    assert re.search("expected|is not listed", done.stderr) and "Traceback" not in done.output
     assert [p.name for p in tmp_path.iterdir()] == ["budget.ledger"]
     assert Path("budget.ledger").read_bytes() == before
 

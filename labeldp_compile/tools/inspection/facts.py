@@ -36,7 +36,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.window import Output
-from labeldp_verify.numerals import read_decimal
+from labeldp_verify.numerals import read_decimal, read_whole
 from labeldp_verify.usefulness import kept_probabilities
 from labeldp_verify.verified import Decoded, DecodedGroups
 
@@ -107,7 +107,13 @@ def find_group(decoded: DecodedGroups, text: str) -> int:
     row = []
     for column, part in zip(groups.columns, parts, strict=False):
         try:
-            value = part if column.is_text else int(part) if column.values else float(part)
+            value = (
+                part
+                if column.is_text
+                else read_whole(part)
+                if column.values
+                else float(read_decimal(part))
+            )
         except ValueError:
             break
         if column.place(value) is None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from labeldp_verify.forms.domain import Category
 
+_NAMED = 3  # groups that share the table of all others, in messages
 MAX_TABLES = 100_000
 MAX_CELLS = 1_000_000
 MAX_COLUMNS = 8
@@ -186,13 +187,18 @@ class Groups:
         return found
 
     def name(self, table: int) -> str:
-        """How messages call a table's group."""
-        if table == self.own_tables:
-            return "other"
-        first, *more = self.cells_of[table]
-        places = zip(self.columns, self.places(first), strict=True)
-        name = ", ".join(column.name_of(place) for column, place in places)
-        return name if not more else f"{name} and {len(more):,} more"
+        """How messages call a table's group; listed groups may share the table of all others."""
+        cells = self.cells_of[table]
+        if table < self.own_tables:
+            first = self._cell_name(cells[0])
+            return first if len(cells) == 1 else f"{first} and {len(cells) - 1:,} more"
+        named = [self._cell_name(cell) for cell in cells[:_NAMED]]
+        more = [f"{len(cells) - _NAMED:,} more"] if len(cells) > _NAMED else []
+        return "other and " + "; ".join([*named, *more]) if named else "other"
+
+    def _cell_name(self, cell: int) -> str:
+        places = zip(self.columns, self.places(cell), strict=True)
+        return ", ".join(column.name_of(place) for column, place in places)
 
     def rows(self, table: int) -> Iterator[tuple[Value, ...]]:
         """Rows of a table, its edges first; for the last one those that are not listed, too."""

@@ -134,13 +134,13 @@ def _one_table(decoded: Decoded, grouped: DecodedGroups) -> str:
     if is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias):
         return (
             f"note: all groups ({shared}) have one table, since unbiased labels gain little from a "
-            "prior: groups pay with goal: labels, a bias budget (mechanism: {kind: optimal_unbiased, "
-            "bias: {sample_size: N}}) or a larger ε"
+            "prior: groups pay with goal: labels, a bias budget (mechanism: "
+            "{kind: optimal_unbiased, bias: {sample_size: N}}) or a larger ε"
         )
     return (
         f"note: all groups ({shared}) have one table: too little stood out from the noise of "
-        "their histograms for tables of their own; more rows, a larger ε or a larger part of it for the prior "
-        "(privacy.split) would tell more"
+        "their histograms for tables of their own; more rows, a larger ε or a larger "
+        "part of it for the prior (privacy.split) would tell more"
     )
 
 

@@ -63,8 +63,9 @@ def _taking_options_once(command: click.Command) -> None:
 
 
 def _is_single(parameter: click.Parameter) -> bool:
-    option = isinstance(parameter, click.Option)
-    return option and not (parameter.multiple or parameter.is_flag or parameter.count)
+    if not isinstance(parameter, click.Option):
+        return False
+    return not (parameter.multiple or parameter.is_flag or parameter.count)
 
 
 def explained(command: click.Command) -> click.Command:

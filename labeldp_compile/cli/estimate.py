@@ -196,7 +196,8 @@ def _column(found: list[tuple[Any, ColumnEstimates]]) -> list[str]:
 
 def _shares(title: str, blocks: list[tuple[Any, list[str], Any, Any]]) -> list[str]:
     """A row for each label of each (group, labels, estimates, projected shares), of so many."""
-    grouped, rows, left_out = len(blocks) > 1, [], 0
+    grouped, left_out = len(blocks) > 1, 0
+    rows: list[list[str]] = []
     for name, labels, estimates, projected in blocks:
         if len(rows) >= _SHOWN_SHARES:
             left_out += 1

@@ -43,9 +43,9 @@ def parse_labels(text: str) -> NDArray[Any]:
 
 
 def _as_numbers(parts: list[str]) -> NDArray[Any]:
-    for read, dtype in ((read_whole, np.int64), (read_decimal, np.float64)):
+    for read, dtype in ((read_whole, np.int64), (lambda t: float(read_decimal(t)), np.float64)):
         try:
-            return np.array(sorted(set(map(read, parts))), dtype=dtype)
+            return np.array(sorted({read(part) for part in parts}), dtype=dtype)
         except (ValueError, OverflowError):
             continue
     return np.array(parts, dtype=object)

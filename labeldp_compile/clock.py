@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
+from labeldp_verify.numerals import read_whole
+
 from labeldp_compile.errors import InputError
 
 
@@ -15,7 +17,7 @@ def now() -> str:
     """
     text = os.environ.get("SOURCE_DATE_EPOCH")
     try:
-        time = datetime.now(UTC) if text is None else datetime.fromtimestamp(int(text), UTC)
+        time = datetime.now(UTC) if text is None else datetime.fromtimestamp(read_whole(text), UTC)
     except (ValueError, OverflowError, OSError):
         raise InputError("SOURCE_DATE_EPOCH: expected seconds since 1970, as a number") from None
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"

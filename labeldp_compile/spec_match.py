@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
 from labeldp_verify.certificate import Certificate, GroupsClaims, PriorClaims
 from labeldp_verify.limits import Limits
+from labeldp_verify.numerals import read_decimal
 from labeldp_verify.report import short
 
 from labeldp_compile.column_names import is_among
@@ -21,7 +21,6 @@ from labeldp_compile.yaml_tree import MAX_BYTES, Listed, Mapped, Node, YamlError
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
 
-MAX_EXPONENT = 1000
 _SHOWN = 100
 
 
@@ -141,7 +140,7 @@ def _out_of_domain(label: Any, where: str, domain: dict[str, Any]) -> list[str]:
     in_file = domain["out_of_domain"]
     if isinstance(in_spec, dict) and isinstance(in_file, dict):
         one, other = in_spec.get("default"), in_file["default"]
-        same = one == other or _same_number(one, other)
+        same = one == other or (not isinstance(other, str) and _same_number(one, other))
     else:
         same = in_spec == in_file
     if same:
@@ -213,12 +212,9 @@ def _same_number(text: Any, value: Any) -> bool:
 
 def _number(text: Any) -> Fraction | None:
     try:
-        decimal = Decimal(str(text))
-    except ArithmeticError:
+        return Fraction(read_decimal(text))
+    except ValueError:
         return None
-    if not decimal.is_finite() or abs(decimal.adjusted()) > MAX_EXPONENT:
-        return None
-    return Fraction(decimal)
 
 
 def _stated(spec: bytes) -> dict[str, Any]:

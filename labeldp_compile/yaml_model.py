@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
+from labeldp_verify.numerals import MAX_EXPONENT, is_moderate
 from labeldp_verify.printable import one_line
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
@@ -187,8 +188,6 @@ def _get(data: Any, path: KeyPath) -> Any:
 
 
 _SHOWN = 60
-MAX_DIGITS = 100
-MAX_EXPONENT = 100
 
 
 def _number(value: Any) -> Decimal:
@@ -197,8 +196,7 @@ def _number(value: Any) -> Decimal:
     number = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         raise ValueError("expected a finite number")
-    digits = number.as_tuple()
-    if len(digits.digits) > MAX_DIGITS or (number and abs(number.adjusted()) > MAX_EXPONENT):
+    if not is_moderate(number):
         raise ValueError(f"expected a number between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}")
     return number
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 import yaml
+from labeldp_verify.numerals import DECIMAL, MAX_DIGITS, WHOLE
 from yaml.reader import Reader
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -161,9 +162,7 @@ def lines_of(text: str) -> list[str]:
 __all__ = ["KeyPath", "YamlError", "YamlSource", "lines_of", "read_yaml"]
 
 KeyPath = tuple[str | int, ...]
-MAX_DIGITS = 100
-_INTEGER = re.compile(r"[-+]?\d+")
-_DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?\.inf|\.nan")
+_NOT_FINITE = re.compile(r"[-+]?\.inf|\.nan")
 
 
 @dataclass(frozen=True)
@@ -214,12 +213,16 @@ def _value(scalar: Scalar) -> Any:
         return None
     if text in ("true", "false"):
         return text == "true"
-    is_integer = _INTEGER.fullmatch(text)
-    if not is_integer and not _DECIMAL.fullmatch(text):
+    if _NOT_FINITE.fullmatch(text):
+        return Decimal(text.replace(".inf", "Infinity").replace(".nan", "NaN"))
+    is_integer = WHOLE.fullmatch(text)
+    if not is_integer and not DECIMAL.fullmatch(text):
         return text
     if len(text) > (MAX_DIGITS if is_integer else 10 * MAX_DIGITS):
         reason = "a number of more digits than any number here needs"
         raise YamlError(scalar.line, reason, scalar.column)
-    if is_integer:
-        return int(text)
-    return Decimal(text.replace(".inf", "Infinity").replace(".nan", "NaN"))
+    try:
+        return int(text) if is_integer else Decimal(text)
+    except ArithmeticError:
+        reason = "a number with a larger exponent than any number here needs"
+        raise YamlError(scalar.line, reason, scalar.column) from None

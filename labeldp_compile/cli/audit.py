@@ -12,6 +12,7 @@ from labeldp_verify import Budget, VerificationError
 
 from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.group_options import group_option
+from labeldp_compile.cli.number_options import Number, Whole
 from labeldp_compile.cli.output import complain, row_progress, say, say_json
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit import (
@@ -44,10 +45,10 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
     help="Audit this function (array of labels → array of outputs) instead; with FILE, against it.",
 )
 @click.option("--labels", metavar="0..52 | a,b,c", help="With --callable alone: the labels to try.")
-@click.option("--epsilon", type=float, help="With --callable alone: the ε that it claims.")
+@click.option("--epsilon", type=Number(), help="With --callable alone: the ε that it claims.")
 @click.option(
     "--samples",
-    type=click.IntRange(min=MIN_SAMPLES),
+    type=Whole(min=MIN_SAMPLES),
     default=DEFAULT_SAMPLES,
     show_default=True,
     help="Labels to randomize.",

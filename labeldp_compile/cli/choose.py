@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import line_progress, row_progress, say, say_json, text_table
 from labeldp_compile.tools.choose import Choice, Standing, choose_spec
 
@@ -27,7 +28,7 @@ BEST = "◄"
     metavar="E",
     help="One private label is off by E, root mean square; of categories: Pr[not the true one].",
 )
-@click.option("--rows", type=int, metavar="N", help="Of the mean, or of the shares.")
+@click.option("--rows", type=Whole(), metavar="N", help="Of the mean, or of the shares.")
 @click.option(
     "--max-belief",
     metavar="B@S",

@@ -16,7 +16,9 @@ from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.assembly import Artifact
 from labeldp_compile.cli.group_table import group_table
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import (
+    clipped,
     complain,
     line_progress,
     printable,
@@ -31,6 +33,7 @@ from labeldp_compile.tools.inspection import readable
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
+_SHARED_COLUMNS = 120
 
 
 @click.command(
@@ -58,7 +61,7 @@ _SHOWN_GROUPS = 12
 @click.option(
     "--insecure-test-seed",
     "test_seed",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     help="Seed the prior's noise, for tests: the artifact says INSECURE and never verifies.",
 )
 def compile_command(
@@ -119,24 +122,25 @@ def _summary(artifact: Artifact) -> list[str]:
         *decoded.usefulness.in_words(decoded.rows),
         *prior_hints(decoded),
         *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
-        *([] if grouped is None else [_one_table(decoded)]),
+        *([] if grouped is None else [_one_table(decoded, grouped)]),
         "privacy, and how near to the best possible:",
         *_proved(certificate),
     ]
 
 
-def _one_table(decoded: Decoded) -> str:
-    """Why groups that were asked for have one table, and what would change that."""
+def _one_table(decoded: Decoded, grouped: DecodedGroups) -> str:
+    """Which groups were asked for and have one table, why, and what would change that."""
+    shared = printable(clipped(grouped.randomizer.groups.name(0), _SHARED_COLUMNS))
     if is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias):
         return (
-            "note: all groups have one table, since unbiased labels gain little from a prior: "
-            "groups pay with goal: labels, a bias budget (mechanism: {kind: optimal_unbiased, "
-            "bias: {sample_size: N}}) or a larger ε"
+            f"note: all groups ({shared}) have one table, since unbiased labels gain little from a "
+            "prior: groups pay with goal: labels, a bias budget (mechanism: "
+            "{kind: optimal_unbiased, bias: {sample_size: N}}) or a larger ε"
         )
     return (
-        "note: all groups have one table: too little stood out from the noise of their histograms "
-        "for tables of their own; more rows, a larger ε or a larger part of it for the prior "
-        "(privacy.split) would tell more"
+        f"note: all groups ({shared}) have one table: too little stood out from the noise of "
+        "their histograms for tables of their own; more rows, a larger ε or a larger "
+        "part of it for the prior (privacy.split) would tell more"
     )
 
 
@@ -161,7 +165,7 @@ def _summary_of_groups(artifact: Artifact, decoded: DecodedGroups) -> list[str]:
 def _proved(certificate: Certificate) -> list[str]:
     privacy, utility = certificate.privacy, certificate.utility
     spent = {
-        "private": "spent on the label histogram",
+        "private": "spent by each compile that reads the labels",
         "public": "nothing: the prior is public",
         "uniform": "nothing: the prior is uniform",
     }[certificate.prior.kind]
@@ -170,7 +174,7 @@ def _proved(certificate: Certificate) -> list[str]:
     lines = [
         f"  ε of the prior   {privacy.epsilon_prior:<12.6g} {spent}",
         f"  ε of a label     {privacy.epsilon_label:<12.6g} the integers give at most {bound}",
-        f"  ε in total       {privacy.epsilon_total:<12.6g} for a label in both",
+        f"  ε in total       {privacy.epsilon_total:<12.6g} for a label in both, at least",
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ import click
 from click.shell_completion import CompletionItem
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER
+from labeldp_verify.numerals import read_decimal
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import clipped, complain, say, say_json, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
@@ -53,7 +55,7 @@ class _Use:
 @click.option(
     "--labels-per-user",
     "labels",
-    type=click.IntRange(1, MAX_LABELS_PER_USER),
+    type=Whole(1, MAX_LABELS_PER_USER),
     help="Labels of one user in each FILE without its own number, as in FILE:3; without either it "
     "is the number that the certificate states.",
 )
@@ -93,10 +95,10 @@ def compose_command(
 
 def _delta(text: str) -> Decimal:
     try:
-        delta = Decimal(text)
-    except InvalidOperation:
-        raise InputError(f"--delta: expected a number, got {text!r}") from None
-    if not (delta.is_finite() and _LEAST_DELTA <= delta < 1):
+        delta = read_decimal(text)
+    except ValueError as error:
+        raise InputError(f"--delta: {error}, got {text!r}") from None
+    if not _LEAST_DELTA <= delta < 1:
         raise InputError(f"--delta: {text} does not lie between {_LEAST_DELTA:e} and 1")
     return delta
 
@@ -183,6 +185,6 @@ def _in_words(document: dict[str, Any]) -> list[str]:
     if document["epsilon_prior"]:
         lines.append(
             f"Not counted: the priors. If all these labels were in their tables, too, they add "
-            f"ε = {document['epsilon_prior']:.6g} (declared)."
+            f"at least ε = {document['epsilon_prior']:.6g} (declared)."
         )
     return lines

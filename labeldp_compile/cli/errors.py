@@ -37,8 +37,43 @@ def printable_usage_errors() -> Iterator[None]:
         raise
 
 
+def _taking_options_once(command: click.Command) -> None:
+    """An option that is given twice is an error: click would keep the last one, without a word."""
+    make = command.make_parser
+
+    def make_parser(ctx: click.Context) -> Any:
+        parser = make(ctx)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> Any:
+            parsed = parse(args)
+            seen = set()
+            for parameter in parsed[2]:  # in the order in which they were given
+                if parameter.name in seen and _is_single(parameter):
+                    name = max(parameter.opts, key=len)
+                    raise click.UsageError(f"{name} is given more than once, and takes one", ctx)
+                seen.add(parameter.name)
+            return parsed
+
+        if not ctx.resilient_parsing:
+            parser.parse_args = parse_args  # type: ignore[method-assign]
+        return parser
+
+    command.make_parser = make_parser  # type: ignore[method-assign]
+
+
+def _is_single(parameter: click.Parameter) -> bool:
+    if not isinstance(parameter, click.Option):
+        return False
+    return not (parameter.multiple or parameter.is_flag or parameter.count)
+
+
 def explained(command: click.Command) -> click.Command:
-    """The same command, whose InputErrors are messages and not tracebacks."""
+    """The same command, whose InputErrors are messages and not tracebacks.
+
+    And which takes no option twice that has one value.
+    """
+    _taking_options_once(command)
     run = command.callback
     assert run is not None
 

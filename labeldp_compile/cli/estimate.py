@@ -35,7 +35,7 @@ from labeldp_compile.tools.estimate import (
 )
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
-_SHOWN_LABELS, _SHOWN_GROUPS = 60, 60
+_SHOWN_LABELS, _SHOWN_GROUPS, _SHOWN_SHARES = 60, 60, 240
 _NAME_COLUMNS = 32
 _WHOSE = {
     "rows": "the true labels of these rows",
@@ -134,10 +134,10 @@ def _in_words(estimation: AnyEstimation, found: list[GroupEstimates], target: st
     lines = [f"estimates and 95 % intervals for {_WHOSE[target]}; nothing is spent"]
     lines += [f"no {name}: {reason}" for name, reason in estimation.refused.items()]
     lines += ["", *_groups(estimation, found)]
-    for column in found[0].columns:
-        lines += ["", *_column(column)]
+    for place in range(len(found[0].columns)):
+        lines += ["", *_column([(group.name, group.columns[place]) for group in found])]
     if found[0].histogram is not None:
-        lines += ["", *_histogram(estimation, found[0])]
+        lines += ["", *_histogram(estimation, found)]
     small = sum(group.rows < MIN_ROWS for group in found)
     if small:
         lines.append(f"{small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval")
@@ -150,8 +150,7 @@ def _groups(estimation: AnyEstimation, found: list[GroupEstimates]) -> list[str]
     header = ["group", "rows", *(["mean", "low", "high"] if first.mean else []), *shares]
     rows = []
     for group in found[:_SHOWN_GROUPS]:
-        name = "null" if group.name is None else clipped(str(group.name), _NAME_COLUMNS)
-        cells = [name, f"{group.rows:,}"]
+        cells = [_group(group.name), f"{group.rows:,}"]
         if group.mean is not None:
             cells += _interval(group.mean.at(0))
         for q in group.quantiles or []:
@@ -169,36 +168,61 @@ def _ends(estimation: AnyEstimation, low: int, high: int) -> tuple[str, str]:
     return first, class_name(estimation.decoded, estimation.classes, high).split(" … ")[-1]
 
 
-def _histogram(estimation: AnyEstimation, total: GroupEstimates) -> list[str]:
+def _histogram(estimation: AnyEstimation, found: list[GroupEstimates]) -> list[str]:
+    """The shares of all rows; of each group, too, where there is nothing else to tell of it."""
+    total = found[0]
     assert total.histogram is not None and total.projected is not None
     classes = estimation.classes
-    rows = [
-        [
-            clipped(class_name(estimation.decoded, classes, i), _NAME_COLUMNS),
-            *_interval(total.histogram.at(i)),
-            f"{total.projected[i]:.6f}",
+    names = [class_name(estimation.decoded, classes, i) for i in range(classes.count)]
+    told = total.mean is not None or total.quantiles
+    groups = found[:1] if told or total.columns else found
+    return _shares(
+        "label", [(g.name, names, g.histogram, g.projected) for g in groups if g.histogram]
+    )
+
+
+def _column(found: list[tuple[Any, ColumnEstimates]]) -> list[str]:
+    """The shares of one column of a joint label, or the means of its groups."""
+    first = found[0][1]
+    blocks = [(name, list(map(str, c.labels)), c.histogram, c.projected) for name, c in found]
+    lines = _shares(first.name, blocks if first.mean is None else blocks[:1])
+    for name, column in found[:_SHOWN_GROUPS]:
+        if column.mean is not None:
+            estimate, low, high = _interval(column.mean.at(0))
+            of = "" if len(found) == 1 else f", {_group(name)}"
+            lines.append(f"mean of {column.name}{of}: {estimate} ({low} … {high})")
+    return lines
+
+
+def _shares(title: str, blocks: list[tuple[Any, list[str], Any, Any]]) -> list[str]:
+    """A row for each label of each (group, labels, estimates, projected shares), of so many."""
+    grouped, left_out = len(blocks) > 1, 0
+    rows: list[list[str]] = []
+    for name, labels, estimates, projected in blocks:
+        if len(rows) >= _SHOWN_SHARES:
+            left_out += 1
+            continue
+        rows += [
+            [
+                *([_group(name)] if grouped else []),
+                clipped(label, _NAME_COLUMNS),
+                *_interval(estimates.at(i)),
+                f"{projected[i]:.6f}",
+            ]
+            for i, label in enumerate(labels[:_SHOWN_LABELS])
         ]
-        for i in range(min(classes.count, _SHOWN_LABELS))
-    ]
-    lines = text_table(["label", "share", "low", "high", "projected"], rows)
-    if classes.count > _SHOWN_LABELS:
-        lines.append(f"{classes.count - _SHOWN_LABELS:,} more labels: --json has them")
+    header = [*(["group"] if grouped else []), title, "share", "low", "high", "projected"]
+    lines = text_table(header, rows, left=(0, 1) if grouped else (0,))
+    more = len(blocks[0][1]) - _SHOWN_LABELS
+    if more > 0:
+        lines.append(f"{more:,} more labels{' of each group' * grouped}: --json has them")
+    if left_out:
+        lines.append(f"the shares of {left_out:,} more groups: --json has them")
     return lines
 
 
-def _column(column: ColumnEstimates) -> list[str]:
-    """The shares of one column of a joint label, and its mean."""
-    shares = [
-        [clipped(str(label), _NAME_COLUMNS), *_interval(column.histogram.at(i)), f"{share:.6f}"]
-        for i, (label, share) in enumerate(zip(column.labels, column.projected, strict=True))
-    ]
-    lines = text_table([column.name, "share", "low", "high", "projected"], shares[:_SHOWN_LABELS])
-    if len(shares) > _SHOWN_LABELS:
-        lines.append(f"{len(shares) - _SHOWN_LABELS:,} more labels: --json has them")
-    if column.mean is not None:
-        estimate, low, high = _interval(column.mean.at(0))
-        lines.append(f"mean of {column.name}: {estimate} ({low} … {high})")
-    return lines
+def _group(name: Any) -> str:
+    return "null" if name is None else clipped(str(name), _NAME_COLUMNS)
 
 
 def _interval(entry: dict[str, Any]) -> list[str]:

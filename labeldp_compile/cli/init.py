@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from labeldp_verify.numerals import read_decimal
 
 from labeldp_compile import mechanisms
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError, SpecError
@@ -32,7 +34,6 @@ PRIORS = ("private", "uniform")
 MOST_INTEGERS = 1_000  # with more, the optimal randomizer takes long and a file grows large
 POINTS = "101"
 MIN_POINTS = 2
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -55,7 +56,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 @click.option("--range", "ends", metavar="LO..HI", help="The lowest and the highest label.")
 @click.option(
     "--points",
-    type=click.IntRange(min=MIN_POINTS),
+    type=Whole(min=MIN_POINTS),
     help=f"Real labels: points of the grid (default: {POINTS}).",
 )
 @click.option("--values", metavar="A,B,…", help="Categories: all that there are.")
@@ -69,7 +70,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
     help="What the private labels are for (default: training).",
 )
 @click.option("--prior", type=click.Choice(PRIORS), help="Default: private, from TABLE.")
-@click.option("--rows", type=click.IntRange(min=1), help="CSV: the number of rows, if it is known.")
+@click.option("--rows", type=Whole(min=1), help="CSV: the number of rows, if it is known.")
 @click.option(
     "--groups",
     "grouped",
@@ -130,7 +131,8 @@ def init_command(
     draft = Answers(name, column, domain, usual, "1", mechanism or "auto", "training", None)
     losses = _fitting(LOSSES, draft, "loss") if ask.interactive else LOSSES
     loss = loss or ask("What does an error cost?", usual, "--loss", losses)
-    epsilon = epsilon or ask("Privacy budget ε", "1", "--epsilon", check=_check_number)
+    if epsilon is None:
+        epsilon = ask("Privacy budget ε", "1", "--epsilon", check=_check_number)
     _check_number(epsilon)
     goal = goal or ask("What are the private labels for?", "training", "--goal", GOALS)
     draft = replace(draft, loss=loss, goal=goal)
@@ -247,10 +249,14 @@ def _numbers(
 
 
 def _ends(text: str) -> tuple[str, str]:
-    low, dots, high = (part.strip() for part in text.partition(".."))
-    if not dots or not (_NUMBER.fullmatch(low) and _NUMBER.fullmatch(high)):
+    low, dots, high = text.partition("..")
+    try:
+        above = not dots or read_decimal(low) > read_decimal(high)
+    except ValueError:
+        dots = ""
+    if not dots:
         raise InputError(f"--range: expected LO..HI, as in 0..20, got {text!r}")
-    if Decimal(low) > Decimal(high):
+    if above:
         raise InputError(f"--range: min = {low} is above max = {high}")
     return low, high
 
@@ -262,8 +268,10 @@ def _points(text: str) -> int:
 
 
 def _check_number(text: str) -> None:
-    if not _NUMBER.fullmatch(text):
-        raise InputError(f"--epsilon: expected a number, got {text!r}")
+    try:
+        read_decimal(text)
+    except ValueError as error:
+        raise InputError(f"--epsilon: {error}, got {text!r}") from None
 
 
 def _categories(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
 import click
+from labeldp_verify.numerals import read_decimal
 
 from labeldp_compile.cli.errors import explained
 from labeldp_compile.cli.output import clipped, printable, say, say_json, tell, text_table
@@ -22,7 +22,6 @@ from labeldp_compile.ledger import (
     set_budget,
 )
 from labeldp_compile.ledger.entries import HASH, NAME
-from labeldp_compile.yaml_model import MAX_DIGITS, MAX_EXPONENT
 
 FORMAT_VERSION = "1.0"
 _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of a URL stay two
@@ -132,11 +131,10 @@ def verify_command(file: str, head: str | None) -> None:
 
 def _epsilon(text: str) -> Fraction:
     try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise InputError(f"--epsilon: expected a number, got {text!r}") from None
-    sane = number.is_finite() and len(number.as_tuple().digits) <= MAX_DIGITS
-    if not sane or number < 0 or (number and abs(number.adjusted()) > MAX_EXPONENT):
+        number = read_decimal(text)
+    except ValueError as error:
+        raise InputError(f"--epsilon: {error}, got {text!r}") from None
+    if number < 0:
         raise InputError(f"--epsilon: expected a number of at least 0, got {text!r}")
     return Fraction(number)
 

@@ -59,7 +59,7 @@ def _in_words(plan: Plan) -> list[str]:
         *([] if plan.ledger is None else [_line("ledger", plan.ledger)]),
         _line("ε of the prior", _spent(float(budget.prior), _prior_cost(plan))),
         _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
-        _line("ε in total", _spent(float(budget.total), "for a label in both")),
+        _line("ε in total", _spent(float(budget.total), "for a label in both, once each")),
         *_use(plan),
         *_one_by_one(plan),
         _line("solver", forecast.solver),
@@ -189,7 +189,7 @@ def _prior_cost(plan: Plan) -> str:
         return f"nothing: the prior is {'uniform' if is_free else plan.spec.prior.kind}"
     how = {"auto": "split: auto", "paper": "√(k/n)", "given": "as given"}[split_in_words(plan.spec)]
     if plan.ledger is not None:
-        return f"once, unless the ledger recalls it ({how})"
+        return f"each time compile runs, unless the ledger recalls it ({how})"
     return f"each time compile runs ({how})"
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from labeldp_verify import Budget, check_bytes, read_artifact
@@ -21,6 +24,7 @@ from labeldp_compile.cli.output import complain, say, tell
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.prove import (
     MAX_INTEGERS,
+    Proof,
     coq_version,
     lookup_of,
     proof_of,
@@ -28,6 +32,9 @@ from labeldp_compile.tools.prove import (
     size_of,
 )
 from labeldp_compile.whole_file import replaced_when_whole, require_output
+
+if TYPE_CHECKING:
+    from labeldp_verify.signature import Signed
 
 _OUTSIDE = (
     "Outside of the proof: that the graph computes these integers (labeldp verify rebuilt the file "
@@ -38,22 +45,31 @@ _OUTSIDE = (
 
 @click.command(
     "prove",
-    epilog="\b\nExample:\n  labeldp prove build/doctor-visits.onnx -o doctor_visits.v",
+    epilog="\b\nExample:\n"
+    "  labeldp prove build/doctor-visits.onnx -o doctor_visits.v\n"
+    "  labeldp prove build/doctor-visits.onnx --check doctor_visits.v",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    required=True,
     help="The Coq file to write (.v): letters, digits and _, as Coq demands of names.",
+)
+@click.option(
+    "--check",
+    "given",
+    type=click.Path(path_type=Path),
+    metavar="X.v",
+    help="Write nothing: compare this Coq file, byte for byte, with what FILE gives.",
 )
 @signature_options
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @budget_option
 def prove_command(
     file: Path,
-    output: Path,
+    output: Path | None,
+    given: Path | None,
     public_key: Path | None,
     signature: Path | None,
     overwrite: bool,
@@ -62,14 +78,43 @@ def prove_command(
     """Write the integers of the artifact FILE, and a proof that they are private, for Coq.
 
     FILE is verified first. The Coq file needs nothing but Coq 8.16 or newer; if coqc is on the
-    path, it is run. Exit code 0 if the file was written and Coq, where it is there, accepts it; 1
-    if FILE does not verify or Coq refuses the proof (nothing is written then); 2 if FILE cannot be
-    read, or is too large for Coq.
+    path, it is run, within what verifying left of the budget. What a Coq file says of the artifact
+    that it names proves nothing: anybody can write it. --check compares it with what FILE gives.
+
+    Exit code 0 if the file was written, or is the same, and Coq, where it is there, accepts it; 1
+    if FILE does not verify, Coq refuses the proof (nothing is written then) or X.v is another file;
+    2 if a file cannot be read, or is too large for Coq or the budget.
     """
-    _require_name(output)
+    if (output is None) == (given is None):
+        raise click.UsageError("give -o, to write a Coq file, or --check, to compare one")
     require_public_key(public_key, signature)
-    require_output(output, overwrite=overwrite)
+    if output is not None:
+        _require_name(output)
+        require_output(output, overwrite=overwrite)
+    elif overwrite:
+        raise click.UsageError("--overwrite needs -o")
     signed = signed_of(file, public_key, signature)
+    began = time.process_time()
+    proof, count = _proof_of(file, signed, budget)
+    if given is not None:
+        _require_same(file, given, proof.text.encode())
+    version = coq_version()
+    if version is not None:
+        tell(f"Coq {version} checks {count:,} integer{'s' * (count != 1)}: this takes some seconds")
+        left = replace(budget, seconds=budget.seconds - (time.process_time() - began))
+        with naming(file):
+            answer = run_coq(proof.text, len(proof.theorems), budget=left)
+        if not answer.accepted:
+            complain(f"{file}: Coq {version} does not accept the proof: {answer.why}")
+            sys.exit(1)
+    if output is not None:
+        with replaced_when_whole(output) as part:
+            part.write(proof.text.encode())
+    _say_done(output or given, proof, version, checked=given is not None)
+
+
+def _proof_of(file: Path, signed: Signed | None, budget: Budget) -> tuple[Proof, int]:
+    """The proof about FILE, and its number of integers; exits with 1 if FILE does not verify."""
     data = read_artifact(file)
     with naming(file), enforced(budget):
         report = check_bytes(data, None, signed, budget)
@@ -78,28 +123,41 @@ def prove_command(
         failed = next(check for check in report.checks if not check.ok)
         complain(f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}")
         sys.exit(1)
-    if size_of(decoded) > MAX_INTEGERS:
+    count = size_of(decoded)
+    if count > MAX_INTEGERS:
         raise InputError(
-            f"{file}: has {size_of(decoded):,} integers, and Coq would read for too long: it takes "
+            f"{file}: has {count:,} integers, and Coq would read for too long: it takes "
             f"files of at most {MAX_INTEGERS:,}"
         )
-    proof = proof_of(decoded, grid=lookup_of(data, decoded))
-    version = coq_version()
-    if version is not None:
-        count = size_of(decoded)
-        tell(f"Coq {version} checks {count:,} integer{'s' * (count != 1)}: this takes some seconds")
-        answer = run_coq(proof.text, len(proof.theorems))
-        if not answer.accepted:
-            complain(f"{file}: Coq {version} does not accept the proof: {answer.why}")
-            sys.exit(1)
-    with replaced_when_whole(output) as part:
-        part.write(proof.text.encode())
+    return proof_of(decoded, grid=lookup_of(data, decoded)), count
+
+
+def _require_same(file: Path, given: Path, expected: bytes) -> None:
+    """Exit with 1 unless ``given`` holds these bytes. Raises InputError if it cannot be read."""
+    try:
+        with given.open("rb") as opened:
+            found = opened.read(len(expected) + 1)
+    except OSError as error:
+        raise InputError(f"{given}: cannot be read: {error.strerror}") from None
+    if found != expected:
+        complain(
+            f"{given}: IS NOT THE PROOF ABOUT {file}. Whatever Coq says of it, it says nothing of "
+            "this artifact: it is of another artifact, was altered, or was written by another "
+            "version of labeldp. Write it again with -o"
+        )
+        sys.exit(1)
+
+
+def _say_done(path: Path | None, proof: Proof, version: str | None, *, checked: bool) -> None:
     bound = decimals(proof.epsilon)
-    if version is None:
-        say(f"{output}: written; nothing was checked, for there is no coqc on the path")
-        tell(f"It states ε ≤ {bound}. Install Coq 8.16 or newer and run: coqc {output.name}")
+    if checked:
+        say(f"{path}: is what this artifact gives, byte for byte")
+    if version is not None:
+        say(f"machine-checked: ε ≤ {bound} (Coq {version}, resting on no assumption), {path}")
     else:
-        say(f"machine-checked: ε ≤ {bound} (Coq {version}, resting on no assumption), {output}")
+        was = "nothing was checked by Coq" if checked else "written; nothing was checked"
+        say(f"{path}: {was}, for there is no coqc on the path")
+        tell(f"It states ε ≤ {bound}. Install Coq 8.16 or newer and run: coqc {path and path.name}")
     tell(_OUTSIDE)
 
 

@@ -14,6 +14,7 @@ from labeldp_verify.certificate import Certificate
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.group_options import group_column_option
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import complain, row_progress, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
@@ -68,7 +69,8 @@ Example, repeatable without spending ε again:
     "--key",
     "key_file",
     type=click.Path(path_type=Path),
-    help="Key file of labeldp keygen: repeating the command then gives the same private labels.",
+    help="Key file of labeldp keygen: repeating the command for the same labels then gives "
+    "the same private labels.",
 )
 @group_column_option
 @click.option("--id-column", metavar="NAME", help="With --key: the column that names each label.")
@@ -77,14 +79,14 @@ Example, repeatable without spending ε again:
 )
 @click.option(
     "--version",
-    type=click.IntRange(0, 2**64 - 1),
+    type=Whole(0, 2**64 - 1),
     help="With --key: the version of the labels (default: 0). Labels that changed need a new one.",
 )
 @text_options
 @click.option(
     "--jobs",
     metavar="N",
-    type=click.IntRange(1, MAX_WORKERS),
+    type=Whole(1, MAX_WORKERS),
     default=1,
     help="Processes that write the parts of a folder (default: 1); each takes memory of its own.",
 )
@@ -194,8 +196,11 @@ def randomize_command(
         if key is not None:
             tell(
                 f"{output}: key {key.fingerprint}, context {drawing.context!r}, "
-                f"version {drawing.version}: repeating this gives the same file and spends "
-                "nothing more"
+                f"version {drawing.version}: while labels, ids, key, context, version and artifact "
+                "stay the same, repeating this gives the same file and spends nothing more",
+                f"{output}: a label that changed gets a new output, which spends ε = {epsilon:g} "
+                "again on it; under the same version it also shows that the label changed: raise "
+                "--version for all labels",
             )
         if add_as is not None:
             tell(f"{output}: still holds the true labels in {', '.join(map(repr, columns))}")
@@ -227,10 +232,12 @@ def _other_columns(
 def _say_left(left: Path, *, keyed: bool) -> None:
     """What a run that was killed costs. It cannot be known whether that run had a key."""
     cost = (
-        "with the same key it drew the same private labels, and spent nothing more"
+        "if its labels, ids, key, version and artifact were the same, it drew the same private "
+        "labels, and spent nothing more"
         if keyed
         else "it may hold another draw of the same labels, and whoever has seen that "
-        "and this output has seen ε spent twice on them: with --key, repeating spends nothing"
+        "and this output has seen ε spent twice on them: with --key, repeating "
+        "it for the same labels spends nothing"
     )
     tell(f"labeldp: {left}: was left by a run that was killed, and is removed; {cost}")
 

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import click
 
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import (
     complain,
     line_progress,
@@ -68,7 +69,7 @@ _EPSILON_HELP = f"Default: {','.join(DEFAULT_EPSILONS)} and that of the spec."
 @click.option(
     "--insecure-test-seed",
     "test_seed",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     help="Seed the prior's noise, for tests: the numbers are not to be used.",
 )
 def sweep_command(
@@ -151,7 +152,8 @@ _WRITERS: dict[str, Callable[[Sweep, BinaryIO], None]] = {
 
 def _in_words(sweep: Sweep) -> list[str]:
     spec = sweep.spec
-    paid = f"; its ε₁ = {float(sweep.spent):g} was spent once" if sweep.spent else ""
+    how = "is spent once for all points, by each run that reads the labels"
+    paid = f"; its ε₁ = {float(sweep.spent):g} {how}" if sweep.spent else ""
     lines = [
         f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, "
         f"goal: {spec.goal}, prior: {spec.prior.kind}{paid}"

@@ -18,6 +18,7 @@ from labeldp_compile.cli.file_options import (
     signature_options,
     signed_of,
 )
+from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.clock import now
 from labeldp_compile.whole_file import (
@@ -47,7 +48,9 @@ from labeldp_compile.whole_file import (
     "(declared).",
 )
 @click.option("--name", help="Fail if FILE is of another name (declared).")
-@click.option("--min-outputs", type=int, metavar="M", help="Fail if outputs are fewer (proved).")
+@click.option(
+    "--min-outputs", type=Whole(0), metavar="M", help="Fail if outputs are fewer (proved)."
+)
 @click.option("--max-bias", metavar="B", help="Fail if a label is off by more on average (proved).")
 @click.option(
     "--attest",

@@ -13,6 +13,7 @@ from typing import cast
 
 from labeldp_runtime.errors import MissingExtraError, PolicyError
 
+_DECIMAL = re.compile(r"\+?([0-9]{1,100}\.?[0-9]{0,100}|\.[0-9]{1,100})([eE][-+]?[0-9]{1,2})?")
 _RATIONAL = re.compile(r"[0-9]{1,1000}(/[0-9]{1,1000})?")
 _NEEDS_LABELDP = (
     "a policy that verifies the artifact or its signature needs the package labeldp-verify: "
@@ -106,15 +107,17 @@ class Policy:
         most = self.max_total_epsilon
         if most is not None and total > _number("max_total_epsilon", most):
             raise PolicyError(
-                f"{source}: a label that its prior was counted from, too, spends ε = "
+                f"{source}: a label that its prior was counted from, too, spends at least ε = "
                 f"{float(total):.12g} in total, as is declared, and the policy allows {most}: "
                 "compile it with a smaller ε"
             )
 
 
 def _number(limit: str, value: Epsilon) -> Fraction:
-    """A float means the decimal that it prints."""
+    """A float means the decimal that it prints. Of text only ASCII digits are a number."""
     try:
+        if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+            raise ValueError("not a decimal number")
         return Fraction(str(value) if isinstance(value, float) else value)
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{limit} must be a number, not {value!r}") from error

@@ -170,7 +170,8 @@ def test_a_private_prior_is_estimated_once_for_all_points(table, monkeypatch):
     assert len(document["points"]) == 4
     assert {p["epsilon"] for p in document["missing"]} == {0.1, 0.25}
     words = labeldp("sweep", path, *options[:-1], "--mechanisms", "randomized_response")
-    assert "its ε₁ = 0.25 was spent once" in words.stdout and len(calls) == 2
+    said = "its ε₁ = 0.25 is spent once for all points, by each run that reads the labels"
+    assert said in words.stdout and len(calls) == 2
 
 
 def test_nothing_is_spent_where_no_point_could_be_compiled(table, monkeypatch):
@@ -225,7 +226,7 @@ BAD = {
     "no number": (["--epsilon", "1,x"], "expected numbers"),
     "zero": (["--epsilon", "0"], "does not lie in"),
     "large": (["--epsilon", "1,61"], "does not lie in"),
-    "nan": (["--epsilon", "nan"], "does not lie in"),
+    "nan": (["--epsilon", "nan"], "expected numbers"),
     "mechanism": (["--mechanisms", "rr_on_bin"], "did you mean 'rr_on_bins'?"),
     "k": (["--mechanisms", "rr_top_k"], "as in rr_top_k:5"),
     "no k": (["--mechanisms", "laplace:5"], "only rr_top_k takes a number"),

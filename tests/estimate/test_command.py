@@ -194,3 +194,38 @@ def test_a_file_that_does_not_verify_is_not_used(tmp_path):
     path.write_bytes(bytes(data))
     result = labeldp("estimate", path, written)
     assert result.exit_code == 1 and "does not verify" in result.stderr
+
+
+def test_categories_have_shares_for_each_group(tmp_path):
+    path = artifact(tmp_path, TEXT_SPEC.replace("epsilon: 3.0", "epsilon: 8.0"))
+    labels = ["red" if i % 2 else "blue" for i in range(N)]
+    shops = ["a" if i % 2 else "b" for i in range(N)]
+    pq.write_table(table(path, labels, shop=shops), tmp_path / "p.parquet")
+    result = labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop")
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    start = lines.index(["group", "label", "share", "low", "high", "projected"])
+    shares = {tuple(line[:-4]): float(line[-1]) for line in lines[start + 1 : start + 10]}
+    assert [key[-1] for key in shares] == 3 * ["red", "green", "blue"]
+    assert shares["all", "rows", "red"] == pytest.approx(0.5, abs=0.1)
+    assert min(shares["a", "red"], shares["b", "blue"]) > 0.9 and shares["b", "red"] < 0.1
+    alone = labeldp("estimate", path, tmp_path / "p.parquet").stdout
+    assert ["label", "share", "low", "high", "projected"] in map(str.split, alone.splitlines())
+
+
+def test_many_groups_of_categories_are_cut_short(tmp_path):
+    path = artifact(tmp_path, TEXT_SPEC)
+    private = table(path, ["red"] * N, shop=[str(i % 200) for i in range(N)])
+    pq.write_table(private, tmp_path / "p.parquet")
+    said = labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop").stdout
+    assert "the shares of 121 more groups: --json has them" in said
+    document = json.loads(
+        labeldp("estimate", path, tmp_path / "p.parquet", "--by", "shop", "--json").stdout
+    )
+    assert len(document["groups"]) == 201
+
+
+def test_one_by_is_taken_and_two_are_refused(private):
+    result = labeldp("estimate", *private, "--by", "region", "--by", "y")
+    assert result.exit_code == 2 and result.stdout == ""
+    assert "--by is given more than once, and takes one" in result.stderr

@@ -1,5 +1,6 @@
 """labeldp prove: what it says and writes with Coq, with one that refuses, and without."""
 
+import contextlib
 import os
 import re
 import stat
@@ -7,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from labeldp_verify.budget import Budget, TooLargeError
 
 from labeldp_compile.cli import main
+from labeldp_compile.tools.prove import run_coq
 from tests.proofs.artifacts import old_path
 
 ARTIFACT = old_path("rr-with-prior-text")
@@ -107,3 +110,94 @@ def test_files_that_coq_would_read_for_hours_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("labeldp_compile.cli.prove.MAX_INTEGERS", 3)
     done = prove(ARTIFACT, "-o", tmp_path / "answer.v")
     assert done.exit_code == 2 and "at most 3" in done.output and str(ARTIFACT) in done.output
+
+
+HONEST_LOOKING = """\
+From Coq Require Import QArith.
+Definition private (epsilon : Q) := True.
+Theorem artifact_is_private : private (1 # 1000).
+Proof. exact I. Qed.
+Print Assumptions artifact_is_private.
+"""
+
+
+def written(tmp_path, monkeypatch):
+    """The Coq file about the artifact, where there is no Coq."""
+    without_coq(monkeypatch, tmp_path / "bin")
+    assert prove(ARTIFACT, "-o", tmp_path / "answer.v").exit_code == 0
+    return (tmp_path / "answer.v").read_text("ascii")
+
+
+def test_a_header_proves_nothing_and_check_says_so(tmp_path, monkeypatch):
+    honest = written(tmp_path, monkeypatch)
+    header = honest[: honest.index("*)") + 2]
+    forged = tmp_path / "forged.v"
+    for text in (header + "\n" + HONEST_LOOKING, honest + "\n", honest[:-1], honest.upper(), ""):
+        forged.write_text(text)
+        done = prove(ARTIFACT, "--check", forged)
+        assert done.exit_code == 1 and "IS NOT THE PROOF ABOUT" in done.stderr
+        assert done.stdout == ""
+
+
+def test_coq_accepts_the_file_with_the_honest_header(coqc):
+    assert run_coq(HONEST_LOOKING, 1).accepted  # why only a comparison counts
+
+
+def test_check_compares_with_what_the_artifact_gives(tmp_path, monkeypatch):
+    written(tmp_path, monkeypatch)
+    done = prove(ARTIFACT, "--check", tmp_path / "answer.v")
+    assert done.exit_code == 0 and "byte for byte" in done.stdout
+    assert "nothing was checked by Coq" in done.stdout and "machine-checked" not in done.output
+    done = prove(old_path("laplace"), "--check", tmp_path / "answer.v")
+    assert done.exit_code == 1 and "of another artifact" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.v", "bin"]
+
+
+def test_check_asks_coq_too(coqc, tmp_path):
+    assert prove(ARTIFACT, "-o", tmp_path / "answer.v").exit_code == 0
+    done = prove(ARTIFACT, "--check", tmp_path / "answer.v")
+    assert done.exit_code == 0
+    assert "byte for byte" in done.stdout and "machine-checked: ε ≤ 1 (Coq 8." in done.stdout
+
+
+def test_check_needs_a_file_and_no_output(tmp_path):
+    done = prove(ARTIFACT, "--check", tmp_path / "none.v")
+    assert done.exit_code == 2 and "cannot be read" in done.stderr
+    assert prove(ARTIFACT).exit_code == 2
+    assert prove(ARTIFACT, "--check", "a.v", "-o", tmp_path / "a.v").exit_code == 2
+    assert prove(ARTIFACT, "--check", "a.v", "--overwrite").exit_code == 2
+
+
+def running(group):
+    """Processes of a group that do not only wait to be reaped."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended
+            found.append(path.read_text().rpartition(")")[2].split())
+    return [stat for stat in found if stat[2] == group and stat[0] != "Z"]
+
+
+BUSY = "while :; do :; done"
+
+
+@pytest.mark.parametrize("script", [BUSY, f"({BUSY}) & wait", "sleep 1000 & wait"])
+def test_coq_is_killed_at_the_end_of_the_budget(tmp_path, monkeypatch, script):
+    monkeypatch.setattr("labeldp_compile.tools.prove.coq._WAITING", 0.2)
+    fake_coqc(tmp_path / "bin", monkeypatch, f"echo $$ > {tmp_path}/group\n{script}")
+    done = prove(ARTIFACT, "-o", tmp_path / "answer.v", "--budget", "6,2GB")
+    assert done.exit_code == 2, done.output
+    assert "Coq takes longer than" in done.stderr and "--budget" in done.stderr
+    assert str(ARTIFACT) in done.stderr and "does not accept" not in done.output
+    assert not (tmp_path / "answer.v").exists()
+    assert not running((tmp_path / "group").read_text().strip())
+
+
+def test_coq_has_the_processor_time_that_verifying_left(tmp_path, monkeypatch):
+    fake_coqc(tmp_path / "bin", monkeypatch, BUSY)
+    with pytest.raises(TooLargeError, match="longer than the 1 s of processor time"):
+        run_coq("", 1, budget=Budget(1.0, 10**9))
+
+
+def test_coq_has_the_memory_of_the_budget(coqc, tmp_path):
+    with pytest.raises(TooLargeError, match="more memory"):
+        run_coq(HONEST_LOOKING, 1, budget=Budget(60.0, 20_000_000))

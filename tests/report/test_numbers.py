@@ -165,11 +165,14 @@ def test_where_delta_buys_nothing_the_page_says_so(found, pages):
     decoded = found["users"].decoded
     certificate = decoded.certificate
     stated = certificate.composition
-    assert "cost less than" in pages("users") and "buys nothing" not in pages("users")
+    assert "is the ε of each line" in pages("users") and "buys nothing" not in pages("users")
+    said = Reader(pages("users")).sections["composition"]
+    assert f"Their sum is ε = {rounded_up(Fraction(stated.epsilon_pure), 6)}, at δ = 0" in said
+    assert "cost less" not in pages("users") + pages("bins")  # δ may buy a thousandth
     rows = [replace(line, epsilon=stated.epsilon_pure) for line in stated.epsilon_at_delta]
     same = replace(certificate, composition=replace(stated, epsilon_at_delta=rows))
     page = report_page(replace(found["users"], decoded=replace(decoded, certificate=same)))
-    assert "buys nothing" in page and "cost less" not in page
+    assert "buys nothing" in page and "of each line" not in page
 
 
 def test_the_declared_number_of_labels_is_among_what_the_certificate_says(pages):

@@ -13,6 +13,7 @@ from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
 from labeldp_verify.errors import InputError
 from labeldp_verify.interrupts import EXIT_CODE
 from labeldp_verify.limits import Limits, number
+from labeldp_verify.numerals import read_whole
 from labeldp_verify.printable import json_text, one_line, printable
 from labeldp_verify.report import REPORT_FORMAT_VERSION, Report
 from labeldp_verify.steps import check_file
@@ -29,12 +30,36 @@ class _Parser(argparse.ArgumentParser):
         super().error(one_line(message) + hint)
 
 
+class _Once(argparse.Action):
+    """Keeps a value; an option that is given twice is an error, and not the last one."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Called by argparse for each occurrence."""
+        if option_string and getattr(namespace, self.dest) is not None:
+            parser.error(f"{option_string} is given more than once, and takes one")
+        setattr(namespace, self.dest, values)
+
+
+def _whole(text: str) -> int:
+    try:
+        return read_whole(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}, got {text!r}") from None
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Verify files, and exit: 0 all checks hold, 1 one fails, 2 one could not be checked."""
     parser = _Parser(
         "labeldp-verify",
         description="Re-derive every provable claim of an artifact from FILE alone.",
     )
+    parser.register("action", None, _Once)
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+")
     parser.add_argument(
         "--public-key",
@@ -66,7 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--name", help="fail if the file is of another name (declared)")
     parser.add_argument(
-        "--min-outputs", metavar="M", type=int, help="fail if there are fewer outputs (proved)"
+        "--min-outputs",
+        metavar="M",
+        type=_whole,
+        help="fail if there are fewer outputs (proved)",
     )
     parser.add_argument(
         "--max-bias", metavar="B", help="fail if a label is off by more on average (proved)"

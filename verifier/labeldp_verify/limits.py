@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from labeldp_verify.certificate import Certificate, rational
 from labeldp_verify.errors import InputError
+from labeldp_verify.numerals import read_decimal
 from labeldp_verify.report import short
 
 
@@ -46,8 +47,8 @@ class Limits:
         total = rational(exact.epsilon_total)
         if self.max_total_epsilon is not None and total > self.max_total_epsilon:
             found.append(
-                f"a label in the prior's table, too, pays ε = {float(total):.6g} in total, as is "
-                f"declared, more than the {float(self.max_total_epsilon):g} allowed"
+                f"a label in the prior's table, too, pays at least ε = {float(total):.6g} in "
+                f"total, as is declared, more than the {float(self.max_total_epsilon):g} allowed"
             )
         if self.name is not None and certificate.name != self.name:
             found.append(f"its name is {short(certificate.name)}, not {short(self.name)}")
@@ -68,9 +69,9 @@ class Limits:
 def number(option: str, text: str) -> Fraction:
     """A decimal ≥ 0 of a command line, exactly; InputError if it is none."""
     try:
-        value = Fraction(text) if len(text) <= 40 and "/" not in text else None
-    except (ValueError, ZeroDivisionError):
+        value = read_decimal(text)
+    except ValueError:
         value = None
     if value is None or value < 0:
         raise InputError(f"{option}: expected a number of 0 or more")
-    return value
+    return Fraction(value)

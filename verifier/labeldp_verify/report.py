@@ -162,7 +162,9 @@ def _of_the_prior(certificate: Certificate) -> str:
     if not prior:
         return ""
     shown, together = (up_to(part).rstrip("0").rstrip(".") for part in (prior, total))
-    return f"; declared for a label in the prior's table, too: {shown}, together {together}"
+    return (
+        f"; declared for a label in the prior's table, too: at least {shown}, together {together}"
+    )
 
 
 def _of_groups(certificate: Certificate) -> str:

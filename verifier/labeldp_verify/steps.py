@@ -60,6 +60,7 @@ from labeldp_verify.forms.groups import MAX_TABLES
 from labeldp_verify.group_claims import GroupClaims
 from labeldp_verify.joint_claims import require_joint
 from labeldp_verify.limits import Limits
+from labeldp_verify.prior_claims import check_private_priors
 from labeldp_verify.report import (
     LIMITS,
     Check,
@@ -306,6 +307,7 @@ class _Verification:
         agree(self.certificate, "fields.declared", lists.declared)
         label, prior = rational(exact.epsilon_label), rational(exact.epsilon_prior)
         demand(prior >= 0, "the ε spent on the prior is negative")
+        check_private_priors(self.certificate, prior)
         agree(self.certificate, "exact.epsilon_total", str(label + prior))
         for part, value in [("label", label), ("prior", prior), ("total", label + prior)]:
             agree(self.certificate, f"exact.epsilon_{part}", str(value))

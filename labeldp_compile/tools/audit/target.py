@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import re
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from labeldp_runtime import Randomizer, RuntimeArtifactError
 from labeldp_verify.forms import JointDomain
 from labeldp_verify.forms.joint import output_array
 from labeldp_verify.interrupts import require_uninterrupted
+from labeldp_verify.numerals import read_decimal, read_whole
 from labeldp_verify.printable import clipped
 from numpy.typing import NDArray
 
@@ -43,11 +43,9 @@ def parse_labels(text: str) -> NDArray[Any]:
 
 
 def _as_numbers(parts: list[str]) -> NDArray[Any]:
-    for kind, dtype in ((int, np.int64), (float, np.float64)):
+    for read, dtype in ((read_whole, np.int64), (lambda t: float(read_decimal(t)), np.float64)):
         try:
-            numbers = [kind(part) for part in parts]
-            if all(map(math.isfinite, numbers)):
-                return np.array(sorted(set(numbers)), dtype=dtype)
+            return np.array(sorted({read(part) for part in parts}), dtype=dtype)
         except (ValueError, OverflowError):
             continue
     return np.array(parts, dtype=object)

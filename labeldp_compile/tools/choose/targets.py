@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
 from labeldp_verify.analysis.bounds import exp_upper
+from labeldp_verify.numerals import read_decimal
 from labeldp_verify.usefulness import ROWS, Usefulness
 
 from labeldp_compile.errors import InputError
@@ -180,11 +181,10 @@ def _amount(given: Amount, option: str, *, below: int | None) -> Decimal | Fract
     """A number above 0, and below a limit if there is one."""
     limit = "above 0" if below is None else f"between 0 and {below}"
     try:
-        number = given if isinstance(given, Fraction) else Decimal(str(given).strip())
-    except InvalidOperation:
+        number = given if isinstance(given, Fraction) else read_decimal(str(given))
+    except ValueError:
         raise InputError(f"{option}: expected a number {limit}, got {given!r}") from None
-    finite = isinstance(number, Fraction) or number.is_finite()
-    if not finite or not 0 < number < (below or Decimal("1e300")) or float(number) == 0:
+    if not 0 < number < (below or Decimal("1e300")) or float(number) == 0:
         raise InputError(f"{option}: expected a number {limit}, got {given!s}")
     return number
 

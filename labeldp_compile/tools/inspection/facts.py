@@ -36,6 +36,7 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.domain import Category
 from labeldp_verify.forms.window import Output
+from labeldp_verify.numerals import read_decimal, read_whole
 from labeldp_verify.usefulness import kept_probabilities
 from labeldp_verify.verified import Decoded, DecodedGroups
 
@@ -106,7 +107,13 @@ def find_group(decoded: DecodedGroups, text: str) -> int:
     row = []
     for column, part in zip(groups.columns, parts, strict=False):
         try:
-            value = part if column.is_text else int(part) if column.values else float(part)
+            value = (
+                part
+                if column.is_text
+                else read_whole(part)
+                if column.values
+                else float(read_decimal(part))
+            )
         except ValueError:
             break
         if column.place(value) is None:
@@ -179,10 +186,10 @@ def _find(domain: Domain, text: str) -> int:
             raise InputError(f"--label {text}: is not one of the {len(names):,} categories{hint}")
         return names.index(text)
     try:
-        number = float(text)
+        number = float(read_decimal(text))
     except ValueError:
         raise InputError(f"--label {text}: expected a number") from None
-    if not math.isfinite(number) or not domain.min <= number <= domain.max:
+    if not domain.min <= number <= domain.max:
         raise InputError(f"--label {text}: the labels lie in {domain.min} … {domain.max}")
     if isinstance(domain, RealDomain):
         return math.floor(domain.position(number) + 0.5)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from labeldp_verify.budget import OWN_FILES, Budget, TooLargeError, no_memory
 from labeldp_verify.printable import one_line
 
 from labeldp_compile.errors import InputError
@@ -18,6 +24,7 @@ PROGRAM = "coqc"
 _CLOSED = "Closed under the global context"
 _NAME = "artifact.v"
 _SHOWN = 200
+_WAITING = 5
 
 
 @dataclass(frozen=True)
@@ -29,44 +36,99 @@ class CoqAnswer:
 
 
 def coq_version() -> str | None:
-    """The version of Coq on the path, or None where there is none."""
+    """The version of Coq on the path, or None where there is none that answers."""
     program = shutil.which(PROGRAM)
     if program is None:
         return None
     try:
         done = subprocess.run(  # noqa: S603  # found on the path, our own argument
-            [program, "--print-version"], capture_output=True, text=True, check=True
+            [program, "--print-version"], capture_output=True, text=True, check=True, timeout=60
         )
-    except (OSError, subprocess.CalledProcessError, UnicodeDecodeError):
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
     found = re.match(r"[\d.]+\w*", done.stdout)
     return None if found is None else found[0]
 
 
-def run_coq(text: str, theorems: int, *, options: Sequence[str] = ()) -> CoqAnswer:
+def run_coq(
+    text: str, theorems: int, *, options: Sequence[str] = (), budget: Budget = OWN_FILES
+) -> CoqAnswer:
     """Have Coq check a file whose ``theorems`` must all rest on nothing.
 
-    Raises InputError where there is no Coq.
+    Raises InputError where there is no Coq, and TooLargeError at the end of the budget (processor
+    time and memory), which says nothing of the proof.
     """
     program = shutil.which(PROGRAM)
     if program is None:
         raise InputError(f"there is no {PROGRAM} on the path: install Coq")
     with tempfile.TemporaryDirectory(prefix="labeldp.") as folder:
         Path(folder, _NAME).write_text(text, encoding="utf-8")
-        done = subprocess.run(  # noqa: S603  # found on the path, our own arguments
-            [program, "-q", *options, _NAME],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-    if done.returncode:
-        return CoqAnswer(False, one_line(_error(done.stderr))[:_SHOWN])
-    rests_on = done.stdout.strip().splitlines()
+        code, stdout, stderr = _within(budget, [program, "-q", *options, _NAME], folder)
+    if code:
+        return CoqAnswer(False, one_line(_error(stderr))[:_SHOWN])
+    rests_on = stdout.strip().splitlines()
     if rests_on != [_CLOSED] * theorems:
         return CoqAnswer(False, "the proof rests on something that is not proved")
     return CoqAnswer(True)
+
+
+def _within(budget: Budget, command: Sequence[str], folder: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command, which is killed with its children at the end.
+
+    A process that only waits uses no processor time: it has five times the seconds by the clock.
+    """
+    process = subprocess.Popen(  # noqa: S603  # found on the path, our own arguments
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # a group of its own, without the terminal's ^C
+    )
+    try:
+        _limit(process.pid, budget)
+        stdout, stderr = process.communicate(timeout=_WAITING * budget.seconds)
+    except BaseException as error:  # ^C, too
+        _kill(process)
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise _too_late(budget) from None
+        raise
+    code = process.returncode
+    if sys.platform != "win32" and signal.SIGXCPU in (-code, code - 128):
+        raise _too_late(budget)
+    if code and "Out of memory" in stderr:
+        raise no_memory(budget)
+    return code, stdout, stderr
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """With what it started, before it is waited for: until then the group is its own."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def _limit(process: int, budget: Budget) -> None:
+    """The kernel's limits on a process and what it will start; there are none but on Linux."""
+    if sys.platform == "linux":
+        import resource  # noqa: PLC0415
+
+        seconds = max(1, math.ceil(budget.seconds))
+        with contextlib.suppress(ProcessLookupError):  # it is done already
+            resource.prlimit(process, resource.RLIMIT_CPU, (seconds, seconds + 1))
+            resource.prlimit(process, resource.RLIMIT_DATA, (budget.bytes, budget.bytes))
+
+
+def _too_late(budget: Budget) -> TooLargeError:
+    return TooLargeError(
+        f"not checked: Coq takes longer than the {budget.seconds:,.0f} s of processor time that "
+        "verifying the file left: give more: --budget SECONDS,BYTES"
+    )
 
 
 def _error(stderr: str) -> str:

@@ -101,6 +101,9 @@ def _header(decoded: Decoded | DecodedGroups) -> str:
     To check it with Coq 8.16 or newer: coqc, and the name of this file. It prints for each theorem
     what it rests on: nothing, or "Closed under the global context".
 
+    That this file is about that artifact, neither Coq nor the digests above can show, for anybody
+    can write them. "labeldp prove ARTIFACT --check FILE.v" compares it with what ARTIFACT gives.
+
     Outside of this proof: that the graph computes these integers (labeldp verify rebuilds the whole
     file from them, byte for byte, and runs it around its thresholds), and that every word is
     uniform, secret and used once. *)

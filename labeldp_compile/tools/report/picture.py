@@ -118,7 +118,7 @@ def _line(findings: Findings, certificate: Certificate) -> str:
         certificate.mechanism,
         f"{certificate.labels:,} labels",
         f"{certificate.outputs:,} outputs",
-        *([f"prior ε = {plain(prior)}"] if prior else []),
+        *([f"prior ε ≥ {plain(prior)}"] if prior else []),
         f"noisy label loss {plain(utility.noisy_label_loss)} ({utility.loss})",
     ]
     if utility.certified_gap is not None:

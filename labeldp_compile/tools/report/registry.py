@@ -147,7 +147,10 @@ def _epsilon_in_words(certificate: Certificate) -> str:
     )
     if not prior:
         return f"{proved} No ε was spent on the prior, as it is declared."
-    return f"{proved} ε = {up_to(prior)} was spent on the prior, as it is declared; the sum is ε."
+    return (
+        f"{proved} ε = {up_to(prior)} was spent on the prior, as it is declared, by each compile "
+        "that read the data, of which there was at least one; ε is the sum for one."
+    )
 
 
 def _composition(certificate: Certificate) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+from labeldp_verify.numerals import read_decimal
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import PriorAccount, account_of
@@ -127,7 +129,7 @@ class Sweep:
 
     Attributes:
         spec: whose domain, loss and prior all points share.
-        spent: ε₁, spent once on the prior.
+        spent: ε₁ of the prior, which all points share.
         points: in the order of ε, then of mechanisms.
         missing: points that cannot be compiled.
         frontier: from unbiased to RR-on-Bins, in this order, one list an ε; empty if not asked for.
@@ -242,11 +244,10 @@ def exact_epsilons(numbers: Iterable[float | str | Decimal | Fraction]) -> list[
     totals = set()
     for number in numbers:
         try:
-            exact = number if isinstance(number, Fraction) else Decimal(str(number).strip())
-        except InvalidOperation:
+            exact = number if isinstance(number, Fraction) else read_decimal(str(number))
+        except ValueError:
             raise InputError(f"expected numbers, got {number!r}") from None
-        infinite = isinstance(exact, Decimal) and not exact.is_finite()
-        if infinite or not MIN_EPSILON <= exact <= MAX_EPSILON:
+        if not MIN_EPSILON <= exact <= MAX_EPSILON:
             raise InputError(f"ε = {number} does not lie in {MIN_EPSILON} … {MAX_EPSILON}")
         totals.add(Fraction(exact))
     if not totals:

@@ -358,7 +358,8 @@ class PrivatizedBuilder:
         label, prior, total = (written(part) for part in parts)
         mechanism = (
             f"each of {labels:,} labels was {where}, ε = {label} a label; the label "
-            f"distribution behind it cost ε = {prior}, {total} in all for a label in both"
+            f"distribution behind it cost ε = {prior} for each compile that read the labels, "
+            f"at least {total} in all for a label in both"
         )
         secret = ["the true labels"]
         remarks = [

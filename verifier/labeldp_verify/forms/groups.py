@@ -21,6 +21,7 @@ from typing import Any
 
 from labeldp_verify.forms.domain import Category
 
+_NAMED = 3  # groups that share the table of all others, in messages
 MAX_TABLES = 100_000
 MAX_CELLS = 1_000_000
 MAX_COLUMNS = 8
@@ -186,15 +187,24 @@ class Groups:
         return found
 
     def name(self, table: int, *, counted: bool = True) -> str:
-        """How messages call a table's group; ``counted`` says how many values it has."""
-        if table == self.own_tables:
-            return "other"
-        first, *more = self.cells_of[table]
-        places = zip(self.columns, self.places(first), strict=True)
-        name = ", ".join(column.name_of(place) for column, place in places)
-        if not more:
-            return name
-        return f"{name} and {len(more):,} more" if counted else f"{name} and more"
+        """How messages call a table's group; listed groups may share the table of all others.
+
+        ``counted`` says how many values it has.
+        """
+        cells = self.cells_of[table]
+        if table < self.own_tables:
+            named, others = [self._cell_name(cells[0])], len(cells) - 1
+            if not others:
+                return named[0]
+            return f"{named[0]} and {others:,} more" if counted else f"{named[0]} and more"
+        named, others = [self._cell_name(cell) for cell in cells[:_NAMED]], len(cells) - _NAMED
+        if others > 0:
+            named.append(f"{others:,} more" if counted else "more")
+        return "other and " + "; ".join(named) if named else "other"
+
+    def _cell_name(self, cell: int) -> str:
+        places = zip(self.columns, self.places(cell), strict=True)
+        return ", ".join(column.name_of(place) for column, place in places)
 
     def rows(self, table: int) -> Iterator[tuple[Value, ...]]:
         """Rows of a table, its edges first; for the last one those that are not listed, too."""

@@ -1,0 +1,145 @@
+"""Numbers of options, specs and policies: ASCII digits, and nothing else that Python would read."""
+
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from labeldp_runtime import Policy
+from labeldp_verify import check_file, command
+from labeldp_verify.numerals import read_decimal, read_whole
+
+from labeldp_compile.cli import main
+from labeldp_compile.errors import InputError, SpecError
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.spec_match import spec_check
+from labeldp_compile.tools.audit.target import parse_labels
+from labeldp_compile.tools.sweep import exact_epsilons
+
+ROOT = Path(__file__).parents[2]
+SPEC = ROOT / "specs/doctor-visits.yaml"
+FILE = next((ROOT / "tests/old_files").rglob("optimal-unbiased*.onnx"))
+GROUPED = next((ROOT / "tests/old_files").rglob("bands.onnx"))
+PYTHONS = ["1_0", "١٠", "１０", " 10", "10 ", "10\n", "1 0", "inf", "nan", "0x10", "1e", ""]
+"""What ``int``, ``float``, ``Decimal`` or ``Fraction`` takes, or nearly, and people do not mean."""
+
+OPTIONS = {
+    "sweep": [SPEC, "--epsilon"],
+    "sweep seed": [SPEC, "--insecure-test-seed"],
+    "compile seed": [SPEC, "--insecure-test-seed"],
+    "choose mean": [SPEC, "--rows", "100", "--mean-error"],
+    "choose label": [SPEC, "--label-error"],
+    "choose rows": [SPEC, "--mean-error", "1", "--rows"],
+    "compose": [FILE, "--labels-per-user", "2", "--delta"],
+    "compose labels": [FILE, "--labels-per-user"],
+    "audit": ["--callable", "math:floor", "--labels", "0..9", "--epsilon"],
+    "audit samples": [FILE, "--samples"],
+    "verify epsilon": [FILE, "--max-epsilon"],
+    "verify total": [FILE, "--max-total-epsilon"],
+    "verify bias": [FILE, "--max-bias"],
+    "verify outputs": [FILE, "--min-outputs"],
+    "inspect": [FILE, "--label"],
+    "inspect group": [GROUPED, "--group"],
+    "init epsilon": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--epsilon"],
+    "init points": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--points"],
+    "randomize version": [FILE, SPEC, "-o", "x.csv", "--version"],
+    "randomize jobs": [FILE, SPEC, "-o", "x.csv", "--jobs"],
+    "ledger": ["set-budget", "budget.ledger", "--data-set", "d", "--epsilon"],
+}
+
+
+@pytest.mark.parametrize("number", PYTHONS)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_take_no_number_of_pythons(name, number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(main, ["ledger", "init", "budget.ledger"])
+    before = Path("budget.ledger").read_bytes()
+    given = [name.split()[0], *map(str, OPTIONS[name]), number]
+    if name.startswith("init"):
+        given += ["--kind", "real", "--range", "0..24", "--yes"]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 2, done.output
+    assert re.search("expected|is not listed", done.stderr) and "Traceback" not in done.output
+    assert [p.name for p in tmp_path.iterdir()] == ["budget.ledger"]
+    assert Path("budget.ledger").read_bytes() == before
+
+
+@pytest.mark.parametrize("number", PYTHONS)
+def test_ranges_beliefs_and_labels_take_none_either(number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = ROOT / "specs/data/randhie.parquet"
+    given = ["init", str(table), "--column", "mdvis", "--range", f"0..{number}", "--yes"]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 2 and "expected LO..HI" in done.stderr
+    done = CliRunner().invoke(main, ["choose", str(SPEC), "--max-belief", f"{number}@0.01"])
+    assert done.exit_code == 2 and "--max-belief: expected" in done.stderr
+    if number == number.strip() and number:
+        assert parse_labels(f"{number},11").dtype == object  # text, like any other
+
+
+@pytest.mark.parametrize("number", PYTHONS)
+@pytest.mark.parametrize("option", ["--max-epsilon", "--max-bias", "--min-outputs"])
+def test_the_verifiers_own_command_takes_none(option, number, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main([str(FILE), option, number])
+    assert ended.value.code == 2 and "expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["1_0", "١", "１", '"1"', ".inf", ".nan", "0x1", "1e", "1 0"])
+def test_a_spec_takes_none(number):
+    text = SPEC.read_text(encoding="utf-8")
+    for key in (r"epsilon: 1.0", r"max: 24"):
+        assert key in text
+        wrong = text.replace(key, f"{key.partition(':')[0]}: {number}")
+        with pytest.raises(SpecError, match=r"spec:\d+: .*(expected|should be)"):
+            parse_spec(wrong)
+
+
+def test_an_exponent_beyond_decimals_is_one_clear_error():
+    text = SPEC.read_text(encoding="utf-8").replace("1.0", "1e99999999999999999999", 1)
+    with pytest.raises(SpecError, match=r"spec:\d+: .*exponent"):
+        parse_spec(text)
+
+
+@pytest.mark.parametrize("number", [*PYTHONS, "1/2", "1e999999999", "-1", "0"])
+def test_a_policy_takes_none(number):
+    with pytest.raises(ValueError, match="max_epsilon must be"):
+        Policy(max_epsilon=number)
+
+
+@pytest.mark.parametrize("number", [*PYTHONS, "1/2", "1e999999999"])
+def test_the_readers_take_none(number):
+    for read in (read_decimal, read_whole):
+        with pytest.raises(ValueError, match="expected a "):
+            read(number)
+    with pytest.raises(InputError, match="expected numbers"):
+        exact_epsilons([number])
+
+
+def test_what_people_write_is_read_exactly():
+    for text in ("1", "+1", "1.", "1.0", "1e0", "10E-1"):
+        assert read_decimal(text) == 1
+        assert Policy(max_epsilon=text).max_epsilon == text
+    assert Fraction(read_decimal(".1")) == Fraction(1, 10)
+    assert read_whole("-007") == -7
+    assert exact_epsilons([0.1, "0.1", Fraction(1, 10)]) == [Fraction(1, 10)]
+
+
+def test_a_spec_that_only_python_reads_alike_does_not_agree_with_a_file():
+    text = SPEC.read_text(encoding="utf-8").replace("epsilon: 1.0", "epsilon: 1_0")
+    agreement = spec_check(text.encode())
+    report = check_file(FILE, agreement)
+    said = next(c.detail for c in report.checks if not c.ok)
+    assert "privacy.epsilon: the spec says 1_0" in said
+
+
+def test_no_other_code_turns_text_into_numbers():
+    own = re.compile(r"IntRange|FloatRange|type=int\b|type=float\b|click\.(INT|FLOAT)\b")
+    found = [
+        str(path.relative_to(ROOT))
+        for package in ("labeldp_compile", "verifier", "runtime", "trainer")
+        for path in (ROOT / package).rglob("*.py")
+        if own.search(re.sub(r"dtype=\w+", "", path.read_text(encoding="utf-8")))
+    ]
+    assert found == ["labeldp_compile/cli/number_options.py"]

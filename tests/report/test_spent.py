@@ -1,0 +1,36 @@
+"""What a file can know of ε₁: a compile spent it. How many did, no file shows."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from labeldp_verify import check_bytes
+
+from labeldp_compile.tools.report.findings import examine
+from labeldp_compile.tools.report.page import report_page
+from labeldp_compile.tools.report.registry import registry_entry
+from tests.report.reading import Reader
+
+OLD = Path(__file__).parents[1] / "old_files"
+
+
+@pytest.fixture(scope="module")
+def private():
+    return next(OLD.rglob("auto-private-prior.onnx"))
+
+
+def test_the_report_claims_no_single_compile(private):
+    page = report_page(examine(private))
+    text = " ".join(" ".join(Reader(page).sections.values()).split())
+    assert "spent once" not in text and "once; then" not in text
+    assert "each compile that reads the data spends ε = " in text
+    assert "a value that is in both has spent at least" in text
+    assert "each time that a compile reads the data" in text
+
+
+def test_the_verdict_and_the_registry_say_at_least(private):
+    verdict = check_bytes(private.read_bytes()).require().in_words("x.onnx")[-1]
+    assert "declared for a label in the prior's table, too: at least " in verdict
+    entry = registry_entry(check_bytes(private.read_bytes()), date(2026, 1, 31))
+    said = "by each compile that read the data, of which there was at least one"
+    assert said in " ".join(entry.split())

@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from labeldp_trainer.config.base import NoisySum, Number
 
 Positive = Annotated[Number, Field(gt=0)]
-ClipNorm = Annotated[Number, Field(ge=1e-6, le=1e6)]  # far from where float32 noise rounds away
+ClipNorm = Annotated[Number, Field(ge=1e-6, le=1e6)]  # far from the ends of float32
 Count = Annotated[StrictInt, Field(ge=1)]
 _CENTRED = ("centre", "centre_units", "radius_floor")
 

@@ -116,7 +116,7 @@ def _summary(artifact: Artifact) -> list[str]:
         f"{certificate.outputs:,} outputs, for goal: {artifact.goal}",
         *prior_bars(decoded, sys.stderr),
         "use of the private labels:",
-        *decoded.usefulness.in_words(decoded.rows),
+        *decoded.use_in_words(),
         *prior_hints(decoded),
         *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
         *([] if grouped is None else [_one_table(decoded)]),

@@ -148,7 +148,7 @@ def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
         "",
         *prior_bars(decoded, sys.stdout),
         "use of the private labels:",
-        *decoded.usefulness.in_words(decoded.rows),
+        *decoded.use_in_words(),
         *(f"warning: {found.text}" for found in decoded.shortcomings),
         "",
         *_matrix(decoded, asked, whole),

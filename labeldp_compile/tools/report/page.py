@@ -147,7 +147,7 @@ def _about(decoded: Decoded) -> dict[str, Any]:
         "typical_error": math.sqrt(2 * max(loss, 0)),  # of the squared loss, which halves it
         "figures": list(_figures(certificate)),
         "why_no_bound": _why_no_bound(certificate),
-        "use": decoded.usefulness.figures(decoded.rows),
+        "use": decoded.figures(),
         "shortcomings": shortcomings(decoded),
     }
 

@@ -32,17 +32,19 @@ def rounding_step(domain: Domain) -> float:
     return 0.0 if rounds_to_nearest(domain) else float(grid_step(domain))
 
 
-def most_between(variances: Floats, step: float) -> float:
-    """The most variance of a label, those that are rounded at random between two points included.
+def most_between(squares: Floats, bends: Floats) -> float:
+    """The most of a quantity of labels, those that are rounded at random between points included.
 
-    With probability w a label takes the upper row: (1 − w)·V_j + w·V_{j+1} + w·(1 − w)·step².
+    With probability w a label takes the upper row: (1 − w)·s_j + w·s_{j+1} + w·(1 − w)·bend_j for
+    ``squares`` s [k] at the points and ``bends`` [k − 1] between them, which may be negative.
     """
-    most = float(variances.max())
-    if not step or len(variances) < 2:
+    most = float(squares.max())
+    if not bends.any():
         return most
-    low, rise = variances[:-1], np.diff(variances)
-    up = np.clip(0.5 + rise / (2 * step**2), 0.0, 1.0)
-    return max(most, float((low + up * rise + up * (1 - up) * step**2).max()))
+    low, rise = squares[:-1], np.diff(squares)
+    up = np.where(bends > 0, 0.5 + rise / np.where(bends > 0, 2 * bends, 1.0), 0.0)
+    up = np.clip(up, 0.0, 1.0)
+    return max(most, float((low + up * rise + up * (1 - up) * bends).max()))
 
 
 def noise_of_outputs(
@@ -100,10 +102,11 @@ def _noise(
     ratios = np.full(len(least), math.inf)
     np.divide(rounded, least, out=ratios, where=least > 0)
     reach += step + bias
+    most = most_between(variances, np.full(len(variances) - 1, step**2))
     return Noise(
         least=float(variances.min()),
-        average=min(float(prior @ variances) + step**2 / 4, most_between(variances, step)),
-        most=most_between(variances, step),
+        average=min(float(prior @ variances) + step**2 / 4, most),
+        most=most,
         third=min(float(ratios.max(initial=0.0)), reach),
         reach=reach,
         bias=float(bias_in_range(domain, Fraction(bias))),

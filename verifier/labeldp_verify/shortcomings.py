@@ -109,8 +109,8 @@ def find_shortcomings(
         )
     if distances is not None and distances[1] and distances[0] >= _HARDLY * distances[1]:
         off, constant = (f"{distance:.3g}" for distance in distances)
-        text = f"under the stated prior single labels are off by {off}, and a constant by {constant}"
-        text = f"{text}: anyone who reads them one by one learns hardly more from them"
+        text = f"under the stated prior a label is off by {off}, and a constant by {constant}"
+        text = f"{text}: anyone who reads labels one by one learns hardly more from them"
         lines.append(Shortcoming(LIKE_A_CONSTANT, text, for_labels_only=True))
     groups = distinct_rows(randomizer)
     if groups < domain.size:

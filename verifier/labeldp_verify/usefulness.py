@@ -261,20 +261,21 @@ def _of_numbers(
     largest_bias: float | None,
 ) -> Usefulness:
     assert not isinstance(domain, CategoricalDomain)
-    variances, squares, constant = _squares(domain, randomizer, prior)
+    squares = _squares(domain, randomizer, prior)
     unbiased = is_unbiased(domain, largest_bias)
     if unbiased:
         assert largest_bias is not None
-        noise: Noise | None = noise_of_outputs(domain, randomizer, prior, variances, largest_bias)
+        noise: Noise | None = noise_of_outputs(
+            domain, randomizer, prior, squares.variances, largest_bias
+        )
         estimable: bool | None = True
     else:
         noise, estimable = _weighted_mean(domain, randomizer, prior)
     more, width = None, float(domain.max) - float(domain.min)
     if noise is not None and width and not rounds_to_nearest(domain):
         more = MoreLabels.of_mean(noise, width)
-    step = rounding_step(domain)
     return Usefulness(
-        _between(variances, prior, step),
+        squares.deviation,
         None,
         unbiased,
         estimable,
@@ -282,8 +283,8 @@ def _of_numbers(
         noise,
         more,
         belief,
-        distance=squares,
-        constant=math.sqrt(constant),
+        distance=squares.distance,
+        constant=squares.constant,
     )
 
 
@@ -291,8 +292,8 @@ def distances(
     domain: Domain, randomizer: Randomizer, weights: Sequence[int]
 ) -> tuple[float, float]:
     """``Usefulness.distances`` of a randomizer of numbers, alone; ``weights`` as there."""
-    _, distance, constant = _squares(domain, randomizer, _prior(weights))
-    return distance.mean, math.sqrt(constant)
+    found = _squares(domain, randomizer, _prior(weights))
+    return found.distance.mean, found.constant
 
 
 def _prior(weights: Sequence[int]) -> Floats:
@@ -300,33 +301,46 @@ def _prior(weights: Sequence[int]) -> Floats:
     return np.array([weight / total for weight in weights])
 
 
-def _squares(domain: Domain, randomizer: Randomizer, prior: Floats) -> tuple[Floats, Spread, float]:
-    """[k] variances of private labels at the grid points; the roots of their mean squared distances
-    from every label in the range; and the best constant's mean squared distance under the prior.
+@dataclass(frozen=True)
+class _Squares:
+    """Of private labels: variances [k] at the points, what is said of all labels in the range, and
+    how far the best constant is under the prior (root mean square).
     """
+
+    variances: Floats
+    deviation: Spread
+    distance: Spread
+    constant: float
+
+
+def _squares(domain: Domain, randomizer: Randomizer, prior: Floats) -> _Squares:
     labels, analysis = domain.exact_labels(), analyse(randomizer)
     assert isinstance(labels, ExactNumbers)
     y, variances = np.array(labels.floats()), np.array(analysis.variances().floats())
-    biases = np.abs(np.array(analysis.means().floats()) - y)
-    constant = float(prior @ (y - prior @ y) ** 2)
+    biases = np.array(analysis.means().floats()) - y
+    constant = math.sqrt(float(prior @ (y - prior @ y) ** 2))
+    step, drift = rounding_step(domain), np.diff(biases)
+    spread = (step + drift) ** 2 if step else 0 * drift
+    deviation = _between(variances, prior, spread)
     if not rounds_to_nearest(domain):
-        squares = variances + biases**2
-        return variances, _between(squares, prior, rounding_step(domain)), constant
-    half = float(grid_step(domain)) / 2
-    nearest = variances + np.maximum(biases - half, 0) ** 2
-    furthest = variances + (biases + half) ** 2
-    parts = nearest.min(), float(prior @ furthest), furthest.max()
-    return variances, Spread(*map(math.sqrt, parts)), constant
+        distance = _between(variances + biases**2, prior, step * (step + 2 * drift))
+        return _Squares(variances, deviation, distance, constant)
+    half, off = float(grid_step(domain)) / 2, np.abs(biases)
+    nearest = variances + np.maximum(off - half, 0) ** 2
+    furthest = variances + (off + half) ** 2
+    parts = float(nearest.min()), float(prior @ furthest), float(furthest.max())
+    return _Squares(variances, deviation, Spread(*map(math.sqrt, parts)), constant)
 
 
-def _between(squares: Floats, prior: Floats, step: float) -> Spread:
+def _between(squares: Floats, prior: Floats, bends: Floats) -> Spread:
     """Roots of squares at the grid points, and between points whose labels are rounded at random.
 
-    The mean is at most that, with the most that rounding adds.
+    The mean is at most that, with the most that rounding adds; the least at least.
     """
-    most = most_between(squares, step)
-    mean = min(float(prior @ squares) + step**2 / 4, most)
-    return Spread(*map(math.sqrt, (float(squares.min()), mean, most)))
+    most = most_between(squares, bends)
+    mean = min(float(prior @ squares) + max(float(bends.max(initial=0.0)), 0.0) / 4, most)
+    least = float(squares.min()) + min(float(bends.min(initial=0.0)), 0.0) / 4
+    return Spread(*map(math.sqrt, (max(least, 0.0), mean, most)))
 
 
 def _weighted_mean(

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import click
+from labeldp_verify.usefulness import belief_in_words
 
 from labeldp_compile.cli.output import line_progress, row_progress, say, say_json, text_table
 from labeldp_compile.tools.choose import Choice, Standing, choose_spec
@@ -82,12 +83,11 @@ def _in_words(choice: Choice) -> list[str]:
         "",
         *_answer(choice),
     ]
-    sure, *others = [(f"{before:.0%}", f"{after:.1%}") for before, after in choice.beliefs]
-    more = "".join(f", of {before} {after}" for before, after in others)
+    beliefs = [(f"{before:.0%}", f"{after:.1%}") for before, after in choice.beliefs]
     lines += [
         f"privacy at ε = {epsilon}: an output is at most e^ε = {math.exp(choice.epsilon):.4g} "
         "times as likely under one label as under another",
-        f"an observer who was {sure[0]} sure of a label can become at most {sure[1]} sure{more}",
+        belief_in_words(beliefs),
         "",
         "in the spec:",
     ]

@@ -215,7 +215,7 @@ def test_the_table_says_what_json_says(folder):
         value = row["figures"][0]["value"]
         assert (" – " in line) if value is None else (f"{value:.4g}" in line)
     assert "\n".join(f"  {line}" for line in found["spec"].splitlines()) in words
-    assert "an observer who was 1% sure of a label can become at most" in words
+    assert "an observer who was 1% or 10% sure of a label can become at most" in words
     assert rows["rr_with_prior"]["outputs"] == 1 and rows["rr_with_prior"]["epsilon"] is None
     assert "will not do: rr_with_prior: every label becomes the same output" in words
 

@@ -18,8 +18,7 @@ def test_simulated_errors_are_those_that_were_asked_for(tmp_path, monkeypatch):
     Inside the range of ε no mechanism meets the target at the next smaller ε. There the error of a
     label is not 5 % below the target either, that of means and shares not by half, for which the
     target is a bound for all labels; but where the chosen mechanism is of no use at the smaller ε
-    (two labels that no output tells apart, for instance), so that its figure jumps, or where labels
-    lie between the points of a grid, and the simulated ones do not.
+    (two labels that no output tells apart, for instance), so that its figure jumps.
     """
     tried = {}
     try_at = search.Bench.try_at
@@ -54,8 +53,7 @@ def test_simulated_errors_are_those_that_were_asked_for(tmp_path, monkeypatch):
         assert excess > 0
         kinds["jump"] += excess == math.inf
         near = 0.95 if demand.kind == "label_error" else 0.5
-        on_a_grid = "kind: real" in demand.text
-        assert error >= near * demand.most or excess == math.inf or on_a_grid
+        assert error >= near * demand.most or excess == math.inf
         for standing in choice.standings[1:]:
             if standing.epsilon is None:
                 assert standing.tried >= choice.missed_at

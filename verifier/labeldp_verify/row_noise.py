@@ -128,11 +128,11 @@ def _of_lattice(r: AdditiveRandomizer, variance: float, bias: float) -> tuple[fl
     sides = []
     for side, shape in enumerate(r.shapes):
         chosen = starts >= 0 if side else starts < 0
-        weights = np.array([weight / r.words for weight in shape])
-        sides.append((blocks[chosen], starts[chosen], weights, 1.0 if side else -1.0))
+        inner = np.array([weight / r.words for weight in shape])
+        sides.append((blocks[chosen], starts[chosen], inner, 1.0 if side else -1.0))
     third = 0.0
-    for weight, start, shape, sign in sides:
-        moments = [math.comb(3, p) * sign**p * float(shape @ inside**p) for p in range(4)]
+    for weight, start, inner, sign in sides:
+        moments = [math.comb(3, p) * sign**p * float(inner @ inside**p) for p in range(4)]
         third += float(weight @ sum(m * (sign * start) ** (3 - p) for p, m in enumerate(moments)))
     tail = []
     for rate in (_RATES / math.sqrt(variance)).tolist() if variance > 0 else []:
@@ -142,10 +142,10 @@ def _of_lattice(r: AdditiveRandomizer, variance: float, bias: float) -> tuple[fl
         convex = 0.0  # E (exp(x) − 1 − x), the larger of both signs
         for direction in (step, -step):
             total = 0.0
-            for weight, start, shape, _ in sides:
+            for weight, start, inner, _ in sides:
                 ahead = np.expm1(direction * start)
-                grown = float(shape @ np.expm1(direction * inside))
-                linear = direction * (start + float(shape @ inside))
+                grown = float(inner @ np.expm1(direction * inside))
+                linear = direction * (start + float(inner @ inside))
                 total += float(weight @ (ahead + grown + ahead * grown - linear))
             convex = max(convex, total)
         tail.append((rate, math.log1p(convex) + rate * bias))

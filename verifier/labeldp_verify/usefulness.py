@@ -178,15 +178,15 @@ class Usefulness:
         """(what, in words) of each line for people."""
         lines, assumed = [], f"assuming {PRIORS[prior]}"
         if self.unbiased and self.deviation is not None:
-            sd = _span(self.deviation, assumed)
-            lines.append(("one private label", f"sd {sd} around the true one"))
+            sd = _span(self.deviation, " around the true one", assumed)
+            lines.append(("one private label", f"sd {sd}"))
         elif self.distance is not None:
-            off = f"off by {_span(self.distance, assumed)} (root mean square)"
-            constant = f"the best constant by {_short(self.constant)}, {assumed}"
-            lines.append(("one private label", f"{off}; {constant}"))
+            off = _span(self.distance, " (root mean square)", assumed)
+            constant = f"{assumed} the best constant is off by {_short(self.constant)}"
+            lines.append(("one private label", f"off by {off}; {constant}"))
         if self.kept is not None:
             what = "is the true one" if self.set_sizes is None else _holds(self.set_sizes)
-            kept = _span(self.kept, assumed)
+            kept = _span(self.kept, "", assumed)
             lines.append(("one private label", f"{what} with probability {kept}"))
         if self.noise is not None:
             what = "a share" if self.deviation is None else "a mean"
@@ -194,15 +194,8 @@ class Usefulness:
         if self.more_labels is not None:
             what = "share" if self.deviation is None else "mean"
             lines.append(("more labels", _more(self.more_labels, what)))
-        sure, *others = [(f"{before:.0%}", _percent(after)) for before, after in self.belief]
-        more = "".join(f", of {before} {after}" for before, after in others)
-        lines.append(
-            (
-                "belief in a label",
-                f"an observer who was {sure[0]} sure of a label can become at most {sure[1]} sure"
-                f"{more}",
-            )
-        )
+        beliefs = [(f"{before:.0%}", _percent(after)) for before, after in self.belief]
+        lines.append(("belief in a label", belief_in_words(beliefs)))
         return lines
 
 
@@ -410,9 +403,17 @@ def _row_counts(rows: int | None) -> list[int]:
     return [ROWS] if rows is None or rows == ROWS else [ROWS, rows]
 
 
-def _span(spread: Spread, assumed: str) -> str:
+def belief_in_words(beliefs: Sequence[tuple[str, str]]) -> str:
+    """What an observer can believe at most, for each (before, after)."""
+    before, after = (f"{', '.join(side[:-1])} or {side[-1]}" for side in zip(*beliefs, strict=True))
+    return f"an observer who was {before} sure of a label can become at most {after} sure"
+
+
+def _span(spread: Spread, of: str, assumed: str) -> str:
     least, mean, most = map(_short, (spread.least, spread.mean, spread.most))
-    return mean if least == most else f"{least} to {most}, {mean} on average {assumed}"
+    if least == most:
+        return f"{mean}{of}"
+    return f"{least} to {most}{of}, {mean} on average {assumed}"
 
 
 def _margins(noise: Noise, counts: Sequence[int], assumed: str) -> str:
@@ -434,11 +435,10 @@ def _more(more: MoreLabels, what: str) -> str:
     examples = []
     for spread, least, most in more.examples:
         times = " to ".join(dict.fromkeys((_short(least), _short(most))))
-        if what == "share":
-            examples.append(f"{times} times for a share of {_percent(spread)}")
-        else:
-            examples.append(f"{times} times if those have an sd of {_short(spread)}")
-    return f"{need} as true ones: {', '.join(examples)}"
+        examples.append(f"{times} if {_percent(spread) if what == 'share' else _short(spread)}")
+    of = "a share" if what == "share" else "the sd of those"
+    first, second = examples
+    return f"{need} as true ones: {first.replace(' if', f' times if {of} is')}, {second}"
 
 
 def _short(number: float | None) -> str:

@@ -254,7 +254,7 @@ def choose(
     >>> from labeldp_compile import choose
     >>> found = choose("specs/visits.yaml", mean_error=0.05, rows=100_000)
     >>> found.chosen.mechanism.title, float(found.epsilon)
-    ('optimal_unbiased', 1.097)
+    ('optimal_unbiased', 1.173)
     """
     from labeldp_compile.tools.choose import choose_spec
 

@@ -19,16 +19,16 @@ NORMAL = 1.959964
 RARE = 10  # of 2^16 words
 
 
-def rare_outputs():
-    """Labels 0 and 1: the output −1, and once in 6,554 or in 3,277 rows one of 6,552.6."""
+def rare_file(rare):
+    """Labels 0 and 1: the output −1, and, ``rare`` of 2^16 times or twice that, a large one."""
     words = 1 << 16
-    values = (-1.0, words / RARE - 1)
-    table = TableRandomizer(16, ((words - RARE, RARE), (words - 2 * RARE, 2 * RARE)), values)
-    report = check_bytes(
-        write(IntegerDomain(0, 1), table, Fraction(7, 10), "squared", weights=[10**6, 1])
+    table = TableRandomizer(
+        16, ((words - rare, rare), (words - 2 * rare, 2 * rare)), (-1.0, words / rare - 1)
     )
+    model = write(IntegerDomain(0, 1), table, Fraction(7, 10), "squared", weights=[10**6, 1])
+    report = check_bytes(model)
     assert report.ok, report.checks[-1]
-    return report.decoded, RARE / words
+    return report.decoded
 
 
 def coverage(margin, rows, ones, rare):
@@ -42,7 +42,7 @@ def coverage(margin, rows, ones, rare):
 
 @pytest.mark.parametrize("rows", [20, 1_000, 5_000, 20_000])
 def test_a_file_with_rare_outputs_keeps_its_margin(rows):
-    decoded, rare = rare_outputs()
+    decoded, rare = rare_file(RARE), RARE / (1 << 16)
     use = decoded.usefulness
     assert use.unbiased
     for ones in (0, rows // 10, rows // 2, rows):

@@ -56,7 +56,7 @@ def error_of(demand, spec, artifact, draw):
     if are_degenerate(found.shortcomings, spec.goal):
         return math.inf
     if demand.rows is not None:
-        error = found.usefulness.error(demand.rows)
+        error = found.usefulness.margin(demand.rows)
         return math.inf if error is None else error
     return simulated_error(demand, artifact, draw, 1)
 

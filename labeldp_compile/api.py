@@ -234,7 +234,7 @@ def choose(
     Args:
         path: a YAML file, whose ε and mechanism play no part. Paths in it are relative to its
             folder.
-        mean_error: half the width of the 95 % interval of a mean of ``rows`` rows (numbers).
+        mean_error: 95% margin of error of a mean over ``rows`` rows, for all labels (numbers).
         share_error: the same of the least certain share (categories).
         label_error: of one private label under the prior: the root mean square error (numbers),
             or the probability that it is not the true one (categories).
@@ -254,7 +254,7 @@ def choose(
     >>> from labeldp_compile import choose
     >>> found = choose("specs/visits.yaml", mean_error=0.05, rows=100_000)
     >>> found.chosen.mechanism.title, float(found.epsilon)
-    ('optimal_unbiased', 1.097)
+    ('optimal_unbiased', 1.173)
     """
     from labeldp_compile.tools.choose import choose_spec
 

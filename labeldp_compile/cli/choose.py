@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import click
+from labeldp_verify.usefulness import belief_in_words
 
 from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import line_progress, row_progress, say, say_json, text_table
@@ -21,12 +22,13 @@ BEST = "◄"
     "  labeldp choose specs/health-rating.yaml --max-belief 0.2@0.01",
 )
 @click.argument("spec", type=click.Path(path_type=Path))
-@click.option("--mean-error", metavar="E", help="A mean of --rows rows is right to ±E (numbers).")
-@click.option("--share-error", metavar="E", help="Each share of --rows rows is (categories).")
+@click.option("--mean-error", metavar="E", help="95% margin of error of a mean (numbers).")
+@click.option("--share-error", metavar="E", help="The same of each share (categories).")
 @click.option(
     "--label-error",
     metavar="E",
-    help="One private label is off by E, root mean square; of categories: Pr[not the true one].",
+    help="One private label is off by E, root mean square; of categories: Pr[not the true one]. "
+    "Assumes the prior.",
 )
 @click.option("--rows", type=Whole(), metavar="N", help="Of the mean, or of the shares.")
 @click.option(
@@ -48,9 +50,9 @@ def choose_command(
 ) -> None:
     """Find the least ε, and the mechanism, that make private labels good enough.
 
-    For the label, loss, goal and prior of SPEC, whose own ε and mechanism play no part. ± is right
-    in 95 of 100 cases. No label is read: a private prior is taken as uniform. Exit code 1 if no ε
-    up to 20 will do.
+    For the label, loss, goal and prior of SPEC, whose own ε and mechanism play no part. A margin of
+    error holds for all labels in the range. No label is read: a private prior is taken as uniform.
+    Exit code 1 if no ε up to 20 will do.
     """
     with row_progress("counting labels", None, quiet=quiet) as progress:
         choice = choose_spec(
@@ -82,11 +84,11 @@ def _in_words(choice: Choice) -> list[str]:
         "",
         *_answer(choice),
     ]
-    rises = ", ".join(f"{before:.0%} to {after:.1%}" for before, after in choice.beliefs)
+    beliefs = [(f"{before:.0%}", f"{after:.1%}") for before, after in choice.beliefs]
     lines += [
         f"privacy at ε = {epsilon}: an output is at most e^ε = {math.exp(choice.epsilon):.4g} "
         "times as likely under one label as under another",
-        f"belief in a label can rise from {rises}",
+        belief_in_words(beliefs),
         "",
         "in the spec:",
     ]

@@ -119,12 +119,12 @@ def _summary(artifact: Artifact) -> list[str]:
         f"{certificate.outputs:,} outputs, for goal: {artifact.goal}",
         *prior_bars(decoded, sys.stderr),
         "use of the private labels:",
-        *decoded.usefulness.in_words(decoded.rows),
+        *decoded.use_in_words(),
         *prior_hints(decoded),
         *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
         *([] if grouped is None else [_one_table(decoded, grouped)]),
         "privacy, and how near to the best possible:",
-        *_proved(certificate),
+        *_proved(certificate, decoded.bias_in_range),
     ]
 
 
@@ -158,18 +158,18 @@ def _summary_of_groups(artifact: Artifact, decoded: DecodedGroups) -> list[str]:
             if found.kind != ODD_GROUPS  # said before anything was spent
         ),
         "privacy, and how near to the best possible, of all groups together:",
-        *_proved(certificate),
+        *_proved(certificate, decoded.bias_in_range),
     ]
 
 
-def _proved(certificate: Certificate) -> list[str]:
+def _proved(certificate: Certificate, bias: float | None) -> list[str]:
+    """What the certificate states, and the largest ``bias`` of all labels in the range."""
     privacy, utility = certificate.privacy, certificate.utility
     spent = {
         "private": "spent by each compile that reads the labels",
         "public": "nothing: the prior is public",
         "uniform": "nothing: the prior is uniform",
     }[certificate.prior.kind]
-    bias = utility.largest_bias
     bound = f"{privacy.epsilon_label_bound:.12f}".rstrip("0").rstrip(".")
     lines = [
         f"  ε of the prior   {privacy.epsilon_prior:<12.6g} {spent}",
@@ -181,7 +181,8 @@ def _proved(certificate: Certificate) -> list[str]:
     if certificate.composition is not None:
         lines.append(_composed(certificate.composition))
     if bias is not None:
-        lines.append(f"  largest bias     {bias:<12.3g} |E[output | label] − label|")
+        what = "|E[output | label] − label|, for labels in the range"
+        lines.append(f"  largest bias     {bias:<12.3g} {what}")
     if utility.loss_lower_bound is not None and certificate.optimality is not None:
         over = OVER[certificate.optimality.over]
         lines.append(f"  least possible   {utility.loss_lower_bound:<12.6g} {over}")

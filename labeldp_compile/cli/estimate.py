@@ -131,7 +131,7 @@ def estimate_command(
 
 
 def _in_words(estimation: AnyEstimation, found: list[GroupEstimates], target: str) -> list[str]:
-    lines = [f"estimates and 95 % intervals for {_WHOSE[target]}; nothing is spent"]
+    lines = [f"estimates and approximate 95% intervals for {_WHOSE[target]}; nothing is spent"]
     lines += [f"no {name}: {reason}" for name, reason in estimation.refused.items()]
     lines += ["", *_groups(estimation, found)]
     for place in range(len(found[0].columns)):

@@ -14,7 +14,7 @@ _NAME_COLUMNS = 44
 def group_table(decoded: DecodedGroups, shown: int = SHOWN) -> list[str]:
     """A line for each table: where there are many, those with most rows, and that of all others."""
     facts = overview(decoded)
-    numeric = facts[0].largest_bias is not None
+    numeric = facts[0].bias_in_range is not None
     rows = facts
     if len(facts) > shown:
         by_rows = sorted(facts[:-1], key=lambda one: (-one.rows, one.table))
@@ -29,7 +29,7 @@ def group_table(decoded: DecodedGroups, shown: int = SHOWN) -> list[str]:
                 f"{one.outputs:,}",
                 f"≤ {one.epsilon_bound:.6g}",
                 f"{one.loss:.6g}",
-                *([] if one.largest_bias is None else [f"{one.largest_bias:.3g}"]),
+                *([] if one.bias_in_range is None else [f"{one.bias_in_range:.3g}"]),
             ]
             for one in rows
         ],

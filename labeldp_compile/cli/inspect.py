@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis.probabilities import likely_outputs, matrix, value
-from labeldp_verify.forms import AdditiveRandomizer, WindowRandomizer, sets_of
+from labeldp_verify.forms import AdditiveRandomizer, RealDomain, WindowRandomizer, sets_of
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
@@ -148,7 +148,7 @@ def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
         "",
         *prior_bars(decoded, sys.stdout),
         "use of the private labels:",
-        *decoded.usefulness.in_words(decoded.rows),
+        *decoded.use_in_words(),
         *(f"warning: {found.text}" for found in decoded.shortcomings),
         "",
         *_matrix(decoded, asked, whole),
@@ -241,6 +241,11 @@ def _labels(decoded: Decoded, shown: list[int]) -> list[str]:
     if sets:
         what = "how often the output is a set with it"
     title = f"Labels{_some(len(shown), decoded.domain.size)}: {what}"
+    if numeric and isinstance(decoded.domain, RealDomain):
+        title += (
+            f", at the points of the grid; the largest bias of all labels in the range is at most "
+            f"{decoded.bias_in_range:.3g}"
+        )
     return [title, *text_table(header, rows)]
 
 

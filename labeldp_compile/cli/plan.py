@@ -12,7 +12,7 @@ from labeldp_verify.certificate import DECLARED_BY
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
 from labeldp_verify.forms.joint import columns_of
 from labeldp_verify.shortcomings import relevant
-from labeldp_verify.usefulness import ROWS
+from labeldp_verify.usefulness import PRIORS, ROWS
 
 from labeldp_compile.cli.output import printable, say, say_json
 from labeldp_compile.planning import Plan, plan_spec
@@ -86,10 +86,10 @@ def _use(plan: Plan) -> list[str]:
     if plan.use is None:
         return []
     use = plan.use
-    whose = "were the prior uniform" if use.prior == "uniform" else f"under the {use.prior} prior"
+    whose = f"assuming {PRIORS[use.prior]}"
     return [
         _line("use", f"for goal: {plan.spec.goal}, {whose}:"),
-        *(f"  {line}" for line in use.figures.in_words(plan.budget.rows)),
+        *(f"  {line}" for line in use.figures.in_words(plan.budget.rows, use.prior)),
         *(_line("warning", found.text) for found in relevant(use.shortcomings, plan.spec.goal)),
     ]
 
@@ -99,7 +99,7 @@ def _one_by_one(plan: Plan) -> list[str]:
     found = plan.one_by_one
     if found is None:
         return []
-    first = _line("one by one", f"with ε = {found.epsilon:g} a column, were all labels uniform:")
+    first = _line("one by one", f"with ε = {found.epsilon:g} a column, assuming uniform labels:")
     if plan.spec.goal == "labels":  # single labels that are near, and not right on average
         kinds = ", ".join(f"{printable(one.name)} by {one.mechanism}" for one in found.columns)
         jointly, alone = (f"{loss:.6g}" for loss in (found.loss_jointly, found.loss_alone))

@@ -16,12 +16,14 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.joint import column_losses
 from labeldp_verify.analysis.probabilities import matrix
+from labeldp_verify.analysis.range_bias import bias_in_range
 from labeldp_verify.analysis.sets import set_weights
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.forms import CategoricalDomain, JointDomain, Randomizer, sets_of
 from labeldp_verify.forms.joint import Part
 from labeldp_verify.joint_claims import total_loss
-from labeldp_verify.usefulness import ROWS, half_width
+from labeldp_verify.margins import Noise
+from labeldp_verify.usefulness import ROWS
 from labeldp_verify.verified import assess
 from numpy.typing import NDArray
 
@@ -37,12 +39,12 @@ _PLACES = Decimal("0.000001")  # of the ε of one column
 
 @dataclass(frozen=True)
 class ColumnAlone:
-    """One column: ± of what 1,000 rows say of it, jointly and by itself.
+    """One column: the margin of error over 1,000 rows, jointly and by itself.
 
     Attributes:
         name: of the column.
         figure: what is estimated: its mean, or its least certain share.
-        jointly, alone: half the width of a 95 % interval; None where there is no estimate.
+        jointly, alone: 95% margin of error for uniform labels; None where there is no estimate.
         mechanism: that it has by itself.
     """
 
@@ -90,7 +92,7 @@ def one_by_one(spec: Spec, epsilon: Fraction, use: ExpectedUse | None) -> OneByO
     places = domain.places_of(np.arange(domain.size))
     columns = []
     for column, own, at in zip(domain.parts, alone, places, strict=True):
-        together = _half_width(column, at, table, inverse, means=own.figure == _MEAN)
+        together = _margin(column, at, table, inverse, means=own.figure == _MEAN)
         columns.append(ColumnAlone(own.name, own.figure, together, own.error, own.mechanism))
     losses = spec.column_losses
     if losses is None:
@@ -138,8 +140,8 @@ def _alone(joint: Spec, column: JointColumnSpec, epsilon: Decimal) -> _Alone:
     figures, _ = assess(domain, randomizer, weights, exact, classes=spec.has_classes)
     labels, astray = domain.labels(), strays(domain)
     loss = analyse(randomizer).expected_loss(labels, weights, spec.loss, astray)[0]
-    figure = _SHARE if spec.has_classes else _MEAN
-    return _Alone(column.column, figure, spec.mechanism.kind, figures.error(ROWS), float(loss))
+    figure, error = _SHARE if spec.has_classes else _MEAN, figures.margin_under_prior(ROWS)
+    return _Alone(column.column, figure, spec.mechanism.kind, error, float(loss))
 
 
 Floats = NDArray[np.float64]
@@ -152,10 +154,10 @@ def _weights(joint: Randomizer, table: Floats) -> Floats | None:
     return least_variance_inverse(table)
 
 
-def _half_width(
+def _margin(
     part: Part, at: NDArray[np.int64], table: Floats, inverse: Floats | None, *, means: bool
 ) -> float | None:
-    """± of the mean of a column, or of its least certain share, whose places are ``at`` [K]."""
+    """Of the mean of a column, or of its least certain share, whose places are ``at`` [K]."""
     if inverse is None:
         return None
     functionals = np.eye(part.size)[at]
@@ -165,4 +167,7 @@ def _half_width(
         functionals = (numbers - numbers.mean())[at][:, None]
     estimators = inverse @ functionals
     noise = table.mean(axis=0) @ estimators**2 - (functionals**2).mean(axis=0)
-    return half_width(max(float(noise.max()), 0.0), ROWS)
+    average = max(float(noise.max()), 0.0)
+    reach = float(np.abs(estimators).max() + np.abs(functionals).max())
+    rounded = float(bias_in_range(part, Fraction(0))) if means else 0.0
+    return Noise(average, average, average, reach, reach, rounded).margin_under_prior(ROWS)

@@ -76,7 +76,7 @@ class Plan:
             "ledger": self.ledger,
             "usefulness": None
             if self.use is None
-            else {"prior": self.use.prior, **self.use.figures.to_json(budget.rows)},
+            else self.use.figures.to_json(budget.rows, self.use.prior),
             "warnings": []
             if self.use is None
             else [asdict(part) for part in self.use.shortcomings],

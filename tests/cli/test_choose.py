@@ -92,12 +92,12 @@ def test_the_lines_for_the_spec_make_an_artifact_that_is_as_good_as_asked(folder
     found = chosen(path, "--mean-error", "0.05", "--rows", "10000")
     assert found["mechanism"] == "optimal_unbiased" and found["missed_at"] < found["epsilon"]
     decoded = usefulness_with(path, found["spec"])
-    error = decoded.usefulness.error(10_000)
+    error = decoded.usefulness.margin(10_000)
     assert error <= 0.05
     assert found["candidates"][0]["figures"][0]["value"] == error
     assert decoded.certificate.privacy.epsilon_label == found["epsilon"]
     old, new = (f"epsilon: {found[name]:g}" for name in ("epsilon", "missed_at"))
-    assert usefulness_with(path, found["spec"].replace(old, new)).usefulness.error(10_000) > 0.05
+    assert usefulness_with(path, found["spec"].replace(old, new)).usefulness.margin(10_000) > 0.05
 
 
 def test_no_other_mechanism_reaches_it_with_less(folder):
@@ -107,7 +107,7 @@ def test_no_other_mechanism_reaches_it_with_less(folder):
     swept = labeldp("sweep", path, "--epsilon", f"{found['missed_at']:g}", "--json")
     points = json.loads(swept.stdout)["points"]
     assert {p["mechanism"] for p in points} == {c["mechanism"] for c in found["candidates"]}
-    errors = [p["error_of_1000"] for p in points if p["error_of_1000"] is not None]
+    errors = [p["margin_all_labels"] for p in points if p["margin_all_labels"] is not None]
     assert len(errors) > 4 and min(errors) > 0.05
 
 
@@ -122,7 +122,7 @@ def test_categories_take_a_share_error_and_all_targets_hold_at_once(folder):
     assert label["mechanism"] == "randomized_response"
     assert least <= label["epsilon"] < least * 1.001
     decoded = usefulness_with(path, both["spec"])
-    assert decoded.usefulness.kept.mean >= 0.9 and decoded.usefulness.error(10_000) <= 0.02
+    assert decoded.usefulness.kept.mean >= 0.9 and decoded.usefulness.margin(10_000) <= 0.02
 
 
 def test_the_error_of_a_label_is_a_root_mean_square(folder):
@@ -215,7 +215,7 @@ def test_the_table_says_what_json_says(folder):
         value = row["figures"][0]["value"]
         assert (" – " in line) if value is None else (f"{value:.4g}" in line)
     assert "\n".join(f"  {line}" for line in found["spec"].splitlines()) in words
-    assert "belief in a label can rise from 1% to" in words
+    assert "an observer who was 1% or 10% sure of a label can become at most" in words
     assert rows["rr_with_prior"]["outputs"] == 1 and rows["rr_with_prior"]["epsilon"] is None
     assert "will not do: rr_with_prior: every label becomes the same output" in words
 

@@ -15,8 +15,9 @@ TARGETS, REPETITIONS = 20, 4_000  # benchmarks/choose.py tries 200, with 20,000
 def test_simulated_errors_are_those_that_were_asked_for(tmp_path, monkeypatch):
     """The error is never more than 5 % above the target (1.1 % is the simulation's own deviation).
 
-    Inside the range of ε no mechanism meets the target at the next smaller ε. There the error is
-    not 5 % below the target either, but where the chosen mechanism is of no use at the smaller ε
+    Inside the range of ε no mechanism meets the target at the next smaller ε. There the error of a
+    label is not 5 % below the target either, that of means and shares not by half, for which the
+    target is a bound for all labels; but where the chosen mechanism is of no use at the smaller ε
     (two labels that no output tells apart, for instance), so that its figure jumps.
     """
     tried = {}
@@ -51,7 +52,8 @@ def test_simulated_errors_are_those_that_were_asked_for(tmp_path, monkeypatch):
         excess = tried[choice.chosen.mechanism.title, choice.missed_at]
         assert excess > 0
         kinds["jump"] += excess == math.inf
-        assert error >= 0.95 * demand.most or excess == math.inf
+        near = 0.95 if demand.kind == "label_error" else 0.5
+        assert error >= near * demand.most or excess == math.inf
         for standing in choice.standings[1:]:
             if standing.epsilon is None:
                 assert standing.tried >= choice.missed_at

@@ -123,10 +123,10 @@ def test_the_table_holds_the_numbers_and_marks_the_best(tmp_path):
     rows = {line.split()[0]: line.split() for line in result.stdout.splitlines() if line}
     for point in document["points"]:
         cells = rows[point["mechanism"]]
-        error = point["error_of_1000"]
+        error = point["margin_under_prior"]
         assert cells[1] == ("–" if error is None else f"{error:.4g}")
         assert cells[2] == f"{point['loss']:.6g}"
-        assert cells[3] == ("0" if point["unbiased"] else f"{point['largest_bias']:.4g}")
+        assert cells[3] == ("0" if point["unbiased"] else f"{point['bias_in_range']:.4g}")
         assert (cells[-1] == "◄") == point["best"]
     assert result.stderr == ""
 

@@ -108,7 +108,7 @@ def row(page, what):
 def test_the_card_states_epsilon_use_gap_and_the_whole_digest(found, pages, files):
     decoded, page = found["unbiased"].decoded, pages("unbiased")
     assert row(page, "privacy of a label") == "ε ≤ 1, proved; ε = 1 is declared"
-    for what, words in decoded.usefulness.figures(decoded.rows):
+    for what, words in decoded.figures():
         assert row(page, what) == words
     assert "that is right on average for every label can have, proved" in row(page, "certified gap")
     digest = hashlib.sha256(files["unbiased"].read_bytes()).hexdigest()

@@ -1,6 +1,7 @@
 """What private labels are good for: each figure from the definition, and by drawing labels."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,6 @@ from labeldp_verify.analysis.probabilities import equally_likely, row, value
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 from labeldp_verify.usefulness import (
     SHARES,
-    half_width,
     kept_probabilities,
     most_belief,
     usefulness,
@@ -89,10 +89,14 @@ def test_deviations_of_single_labels(name):
     assert found.most == pytest.approx(math.sqrt(max(variances)))
     assert decoded.usefulness.unbiased == (name in ("unbiased", "noise"))
     if decoded.usefulness.unbiased:
-        spread = np.average(np.arange(10) ** 2, weights=SKEWED)
-        spread -= np.average(np.arange(10), weights=SKEWED) ** 2
         assert decoded.usefulness.variance == pytest.approx(average)
-        assert decoded.usefulness.worth == pytest.approx(1 + average / spread)
+        assert decoded.usefulness.noise.least == pytest.approx(min(variances))
+        assert decoded.usefulness.noise.most == pytest.approx(max(variances))
+        more = decoded.usefulness.more_labels
+        assert more.at_least == pytest.approx(1 + min(variances) / 4.5**2)
+        assert more.examples[0] == pytest.approx(
+            (9 / 4, 1 + min(variances) / 2.25**2, 1 + max(variances) / 2.25**2)
+        )
 
 
 def test_averages_over_many_labels_leave_none_out():
@@ -131,7 +135,7 @@ def test_the_error_of_a_mean_is_the_one_that_draws_have(name):
     if not decoded.usefulness.estimable:
         assert name in ("bins", "exponential")  # the latter is smooth: hardly invertible
         assert np.linalg.matrix_rank(probabilities, tol=1e-5) < 10
-        assert decoded.usefulness.error(1000) is None
+        assert decoded.usefulness.margin(1000) is None
         return
     values = np.array(outputs, float)
     if not decoded.usefulness.unbiased:  # any weights with P·v = y; here of least variance
@@ -145,7 +149,8 @@ def test_the_error_of_a_mean_is_the_one_that_draws_have(name):
         labels = generator.multinomial(500, prior)
         drawn = sum(generator.multinomial(n, probabilities[y]) for y, n in enumerate(labels))
         errors.append((drawn @ values - labels @ np.arange(10)) / 500)
-    stated = decoded.usefulness.error(500) / half_width(1.0, 1)
+    stated = math.sqrt(decoded.usefulness.variance / 500)
+    assert np.mean(np.abs(errors) <= decoded.usefulness.margin_under_prior(500)) >= 0.95
     assert abs(np.std(errors) / stated - 1) < 5 / math.sqrt(800)
     assert abs(np.mean(errors)) < 5 * stated / math.sqrt(400)
 
@@ -163,11 +168,15 @@ def test_the_error_of_a_share_is_the_one_that_draws_have():
         errors.append(drawn @ inverse / 1000 - labels / 1000)
     deviations = np.std(errors, axis=0)
     found = decoded.usefulness
-    assert found.error(1000) / half_width(1, 1) == pytest.approx(deviations.max(), rel=0.12)
+    assert math.sqrt(found.noise.average / 1000) == pytest.approx(deviations.max(), rel=0.12)
+    assert np.mean(np.abs(errors) <= found.margin_under_prior(1000)) >= 0.95
+    assert found.margin_under_prior(1000) <= found.margin(1000) <= 2 * 1.96 * deviations.max()
     assert found.variance == pytest.approx((deviations**2).mean() * 1000, rel=0.12)
     assert found.kept.least == pytest.approx(probabilities.diagonal().min())
-    true = (prior * (1 - prior)).sum()
-    assert found.worth == pytest.approx(1 + 3 * found.variance / true)
+    for _ in range(200):  # no share, and no other labels, need fewer
+        shares = generator.dirichlet([0.5] * 3)
+        noise = shares @ (probabilities @ inverse**2) - shares
+        assert (1 + noise / (shares * (1 - shares)) >= found.more_labels.at_least - 1e-9).all()
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -187,13 +196,21 @@ def test_belief_rises_no_further_than_bayes_allows(name):
 
 def test_words_and_json_say_the_same():
     decoded = of_numbers("unbiased")
-    facts = decoded.usefulness.to_json(20_000)
-    assert [part["rows"] for part in facts["errors"]] == [1000, 20_000]
-    assert facts["errors"][1]["error"] == decoded.usefulness.error(20_000)
-    words = "\n".join(decoded.usefulness.in_words(20_000))
-    assert f"±{decoded.usefulness.error(1000):.3g}, of 20,000 to ±" in words
-    assert f"{decoded.usefulness.worth:.3g} private labels say as much" in words
-    assert "belief" in words and "1% to 2.7%" in words
+    use = decoded.usefulness
+    facts = use.to_json(20_000, "private")
+    assert facts["prior"] == "private" and "worth" not in facts
+    assert [part["rows"] for part in facts["margins"]] == [1000, 20_000]
+    assert facts["margins"][1]["all_labels"] == use.margin(20_000)
+    assert facts["margins"][1]["under_prior"] == use.margin_under_prior(20_000)
+    words = "\n".join(use.in_words(20_000, "private"))
+    (stated,) = re.findall(r"over 1,000 rows has a 95% margin of error of at most ±([\d.]+)", words)
+    assert 0 <= float(stated) - use.margin(1000) <= 0.01 * use.margin(1000)
+    (stated,) = re.findall(r"needs at least ([\d.]+) times as many private labels", words)
+    assert 0 <= use.more_labels.at_least - float(stated) <= 0.01 * float(stated)
+    assert "for all labels in the range" in words
+    for line in words.splitlines():  # what depends on the labels names its condition
+        assert ("average" in line) <= ("assuming the noisy prior" in line)
+    assert "1%, 10% or 50% sure of a label can become at most 2.7%, 23% or 73% sure" in words
 
 
 def test_a_domain_of_many_labels_is_looked_at_in_parts():

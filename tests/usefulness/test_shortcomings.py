@@ -151,7 +151,7 @@ def test_a_prior_on_one_label_asks_how_categories_are_spelt(place):
 def test_plan_says_it_without_data(place):
     (place / "visits.yaml").write_text(INTEGER_SPEC)
     result = labeldp("plan", "visits.yaml")
-    assert "were the prior uniform" in result.stdout or "under the public prior" in result.stdout
+    assert "assuming the public prior" in result.stdout
     assert "warning" in result.stdout and "cannot be estimated" in result.stdout
     found = json.loads(labeldp("plan", "visits.yaml", "--json").stdout)
     assert found["usefulness"]["estimable"] is False
@@ -183,11 +183,11 @@ def test_labels_that_say_hardly_more_than_a_constant():
     assert found[0] in relevant(decoded.shortcomings, None)
     use = decoded.usefulness
     assert 0.95 * use.constant <= use.distance.mean <= use.constant * (1 + 1e-9)
-    assert f"off by {use.distance.least:.3g} to " in " ".join(use.in_words(None))
+    assert f"off by {use.distance.least:.3g} to " in " ".join(decoded.use_in_words())
     clear = check_bytes(compile_text(ten.replace("epsilon: 1.0", "epsilon: 4")).model).decoded
     assert "like_a_constant" not in [one.kind for one in clear.shortcomings]
     unbiased = check_bytes(
         compile_text(ten.replace("rr_on_bins", "optimal_unbiased")).model
     ).require()
     assert "like_a_constant" not in [one.kind for one in unbiased.decoded.shortcomings]
-    assert "around the true one" in " ".join(unbiased.decoded.usefulness.in_words(None))
+    assert "around the true one" in " ".join(unbiased.decoded.use_in_words())

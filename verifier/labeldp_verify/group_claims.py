@@ -95,7 +95,7 @@ class GroupClaims:
         agree(self.certificate, "utility.output_rounding", 0.0)
         pooled = self.stated.tables[-1].prior
         demand(self.certificate.prior == pooled, "the prior is not that of all other groups")
-        words = agree_on_use(self.certificate, (low, high), largest, square)
+        words = agree_on_use(self.certificate, self.domain, (low, high), largest, square)
         return f"weighted with the stated sizes of the groups, {words}"
 
     def optimality(self) -> str:

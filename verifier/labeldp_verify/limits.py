@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from labeldp_verify.analysis.range_bias import bias_in_range
 from labeldp_verify.certificate import Certificate, rational
 from labeldp_verify.errors import InputError
+from labeldp_verify.forms import Domain
 from labeldp_verify.numerals import read_decimal
 from labeldp_verify.report import short
 
@@ -19,7 +21,8 @@ class Limits:
         max_epsilon: of one randomization of a label, compared with the proved bound.
         name: of the spec. A declared field: it tells artifacts apart and proves nothing.
         min_outputs: number of different outputs, proved.
-        max_bias: of |E[output | label] − label|, proved; categories and sets have no bias and fail.
+        max_bias: of |E[output | label] − label| for all labels in the range, those between the
+            points of a grid included; proved. Categories and sets have no bias and fail.
         max_total_epsilon: of one randomization and the prior together, for a label in the prior's
             table, too. A declared field: what a prior cost, no file can prove.
     """
@@ -35,7 +38,7 @@ class Limits:
         """Whether anything is demanded."""
         return self != Limits()
 
-    def exceeded(self, certificate: Certificate) -> list[str]:
+    def exceeded(self, certificate: Certificate, domain: Domain) -> list[str]:
         """What of a verified file is beyond the limits, in plain words."""
         exact, found = certificate.exact, []
         bound = rational(exact.epsilon_label_bound)
@@ -58,11 +61,14 @@ class Limits:
             )
         if self.max_bias is not None and exact.largest_bias is None:
             found.append("its labels are categories, or its outputs sets: they have no bias")
-        elif self.max_bias is not None and rational(str(exact.largest_bias)) > self.max_bias:
-            found.append(
-                f"a label is off by {certificate.utility.largest_bias:.6g} on average, more than "
-                f"the {float(self.max_bias):g} allowed"
-            )
+        elif self.max_bias is not None:
+            rounding = Fraction(certificate.utility.output_rounding)
+            bias = bias_in_range(domain, rational(str(exact.largest_bias)), rounding)
+            if bias > self.max_bias:
+                found.append(
+                    f"a label in the range may be off by {float(bias):.6g} on average, more than "
+                    f"the {float(self.max_bias):g} allowed"
+                )
         return found
 
 

@@ -17,6 +17,7 @@ from labeldp_verify.analysis.lower_bound import (
     unbiased_tolerance,
 )
 from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
+from labeldp_verify.analysis.range_bias import rounds_to_nearest
 from labeldp_verify.certificate import (
     Certificate,
     Optimality,
@@ -58,7 +59,7 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
     classes = biases is None
     demand(not classes or rule.kind == "any", "categories have no bias")
     labels = ExactNumbers.of([0] * domain.size if classes else domain.exact_labels())
-    _demand_in_class(rule, labels, biases)
+    _demand_in_class(rule, domain, labels, biases)
     upper = exp_bounds(rational(certificate.exact.epsilon_label))[1]
     if isinstance(stated, RadiusOptimality):
         demand(rule.kind == "any", "radii bound the loss of all randomizers alike")
@@ -152,10 +153,21 @@ def _read_duals(
     return alpha, beta
 
 
-def _demand_in_class(rule: BiasRule, labels: ExactNumbers, biases: ExactNumbers | None) -> None:
-    """The randomizer itself must belong to the class that it is compared with."""
+def _demand_in_class(
+    rule: BiasRule, domain: Domain, labels: ExactNumbers, biases: ExactNumbers | None
+) -> None:
+    """The randomizer itself must belong to the class that it is compared with.
+
+    Labels that are rounded to the nearest point of a grid have a bias in between, however small it
+    is at the points: no compiler places such a file among the unbiased, or within a budget of bias.
+    """
     if rule.kind == "any" or biases is None:
         return
+    demand(
+        rule.kind == "penalty" or not rounds_to_nearest(domain),
+        "the bound is over randomizers whose bias is limited, but labels between two points of the "
+        "grid are rounded to the nearest and have a bias of up to half a step",
+    )
     largest = biases.largest()
     if rule.kind == "max":
         demand(largest <= rule.amount, "the bias is larger than its budget")

@@ -107,7 +107,7 @@ class Report:
             return []
         found = self.decoded
         warnings = [f"warning: {shortcoming.text}" for shortcoming in found.shortcomings]
-        return [*warnings, "use of the private labels:", *found.usefulness.in_words(found.rows)]
+        return [*warnings, "use of the private labels:", *found.use_in_words()]
 
     def _epsilon(self) -> dict[str, float] | None:
         if not self.ok or self.certificate is None:
@@ -150,7 +150,7 @@ class Report:
             ],
             "proved": fields.proved if self.ok else [],
             "declared": fields.declared,
-            "usefulness": None if found is None else found.usefulness.to_json(found.rows),
+            "usefulness": None if found is None else found.use_to_json(),
             "warnings": None if holder is None else [asdict(part) for part in holder.shortcomings],
         }
 

@@ -83,7 +83,7 @@ def find_shortcomings(
         estimable: whether weights exist that make its labels right on average; None if unknown.
         proved, declared: ε of a label.
         distances: from the true label, of a private one and of the best constant (root mean
-            squares), where private labels are off on average.
+            squares under the prior), where private labels are off on average.
     """
     nothing = says_nothing(randomizer, proved)
     if nothing is not None:
@@ -111,8 +111,8 @@ def find_shortcomings(
         )
     if distances is not None and distances[1] and distances[0] >= _HARDLY * distances[1]:
         off, constant = (f"{distance:.3g}" for distance in distances)
-        text = f"single labels are off by {off}, and a constant by {constant}"
-        text = f"{text}: whoever reads them one by one learns hardly more from them"
+        text = f"under the stated prior a label is off by {off}, and a constant by {constant}"
+        text = f"{text}: anyone who reads labels one by one learns hardly more from them"
         lines.append(Shortcoming(LIKE_A_CONSTANT, text, for_labels_only=True))
     groups = distinct_rows(randomizer)
     if groups < domain.size:

@@ -354,7 +354,7 @@ class _Verification:
 
     def check_limits(self) -> str:  # 16
         assert self.limits is not None
-        exceeded = self.limits.exceeded(self.certificate)
+        exceeded = self.limits.exceeded(self.certificate, self.domain)
         demand(not exceeded, "; ".join(exceeded))
         return "everything that was asked of it holds"
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import exp_bounds, least_log_bound
+from labeldp_verify.analysis.range_bias import bias_in_words
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, rational
 from labeldp_verify.cost import charge_outputs
-from labeldp_verify.forms import Domain, JointDomain, Randomizer, are_numbers
+from labeldp_verify.forms import Domain, JointDomain, Randomizer, RealDomain, are_numbers
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.joint_claims import SUM, check_joint
 from labeldp_verify.optimality import check_optimality
@@ -112,7 +113,7 @@ class TableClaims:
         else:
             bounds = self.analysis.expected_loss(labels, weights, loss, astray)
         self.use = Use(bounds, biases, square)
-        return agree_on_use(certificate, bounds, self.use.largest_bias, square)
+        return agree_on_use(certificate, domain, bounds, self.use.largest_bias, square)
 
     def optimality(self) -> str:
         """The dual values prove the lower bound."""
@@ -134,6 +135,7 @@ def agree_on_ratio(certificate: Certificate, ratio: Fraction) -> Fraction:
 
 def agree_on_use(
     certificate: Certificate,
+    domain: Domain,
     bounds: tuple[Fraction, Fraction],
     largest: Fraction | None,
     mean_square: Fraction,
@@ -147,8 +149,12 @@ def agree_on_use(
     demand(float(low) == float(high), "the loss cannot be bounded tightly")
     agree(certificate, "exact.noisy_label_loss", None if loss == "poisson" else str(low))
     agree(certificate, "utility.noisy_label_loss", float(low))
-    stated = "" if largest is None else f"; the largest bias is {float(largest):.6g}"
-    return f"the noisy label loss under the stated prior is {float(low):.12g} ({loss}){stated}"
+    which = " of the grid points" if isinstance(domain, RealDomain) else ""
+    text = f"the noisy label loss{which} under the stated prior is {float(low):.12g} ({loss})"
+    if largest is None:
+        return text
+    rounding = Fraction(certificate.utility.output_rounding)
+    return f"{text}; {bias_in_words(domain, largest, rounding)}"
 
 
 def decimals(bound: Fraction) -> str:

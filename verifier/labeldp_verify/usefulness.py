@@ -8,7 +8,10 @@ With π the certificate's prior, P [k, m] the table Pr[output | label] and n row
     classes      (categories, and integers under the 0-1 loss) the share of class c is estimated by
                  weights W with P·W = I; its noise variance a row is V_c = Σ_o (πP)_o·W[o, c]² − π_c
 
-What is said of n rows is said of the true labels of these rows, in 95 of 100 cases: ±1.96·√(V/n).
+What is said of n rows is said of the true labels of these rows, in 95 of 100 cases, and is a bound:
+``margins`` says how. What depends on how the labels are distributed says so: it is given for all of
+them, from the least to the most noise of a label, or names the prior that it assumes. All of it is
+about labels in the range: others are clamped, or become the default.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
@@ -25,16 +29,31 @@ from numpy.typing import NDArray
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.probabilities import entries, indices_of, matrix, rows
-from labeldp_verify.analysis.sets import share_variances
+from labeldp_verify.analysis.range_bias import grid_step, rounds_to_nearest
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, are_numbers, sets_of
 from labeldp_verify.forms.exact_numbers import ExactNumbers
+from labeldp_verify.margins import Noise
+from labeldp_verify.row_noise import (
+    most_between,
+    noise_of_outputs,
+    noise_of_sets,
+    noise_of_shares,
+    noise_of_weights,
+    rounding_step,
+)
 
 Floats = NDArray[np.float64]
 ROWS = 1_000  # whose mean is spoken of, besides all n
 SHARES = (0.01, 0.1, 0.5)  # prior shares of a label that somebody is suspected to have
 MAX_LABELS, MAX_ENTRIES = 1_000, 8_000_000  # of a table that is inverted
 _SAMPLE = 2_049  # labels whose own probability is looked at, of more, and as many likely ones
-_NORMAL = 1.959964  # 95 % of a standard normal lie within ±
+_SPREADS = (4, 10)  # parts of the range: standard deviations of labels that are given as examples
+_EXAMPLES = (0.1, 0.01)  # shares of a class that are
+PRIORS = {
+    "private": "the noisy prior",
+    "public": "the public prior",
+    "uniform": "a uniform prior",
+}
 _UNBIASED = 1e-9  # of the range of the labels: what rounding to whole counts can do
 
 
@@ -45,6 +64,41 @@ class Spread:
     least: float
     mean: float
     most: float
+
+
+@dataclass(frozen=True)
+class MoreLabels:
+    """How many private labels make up for one true label in an estimated mean, or share.
+
+    That is 1 + (noise of a row)/(variance of the true labels), which nobody knows.
+
+    Attributes:
+        at_least: for all labels: their variance is at most ((max − min)/2)², a share's at most ¼.
+        examples: (standard deviation of the true labels, or share of a class, least, most).
+    """
+
+    at_least: float
+    examples: tuple[tuple[float, float, float], ...]
+
+    @classmethod
+    def of_mean(cls, noise: Noise, width: float) -> MoreLabels:
+        """Of the mean of numbers in a range of this width."""
+        spreads = [width / part for part in _SPREADS]
+        examples = ((s, 1 + noise.least / s**2, 1 + noise.most / s**2) for s in spreads)
+        return cls(1 + noise.least / (width / 2) ** 2, tuple(examples))
+
+    @classmethod
+    def of_shares(cls, own: tuple[float, float], others: tuple[float, float]) -> MoreLabels:
+        """Of a share p, whose noise is p·own + (1 − p)·others; each the least and the most."""
+        examples = []
+        for p in _EXAMPLES:
+            least, most = (
+                1 + (p * inside + (1 - p) * outside) / (p * (1 - p))
+                for inside, outside in zip(own, others, strict=True)
+            )
+            examples.append((p, least, most))
+        least = (math.sqrt(own[0]) + math.sqrt(others[0])) ** 2  # over all p
+        return cls(1 + least, tuple(examples))
 
 
 @dataclass(frozen=True)
@@ -60,9 +114,9 @@ class Usefulness:
         unbiased: whether private labels are right on average as they are (numbers).
         estimable: whether weights exist that make them so; None if that was too much work.
         variance: noise of a row in an estimated mean (numbers) or share (categories: the mean
-            over categories).
-        worst_variance: of the category whose share is the least certain (categories).
-        worth: private labels that say as much of a mean, or of the shares, as one true label.
+            over categories), under the prior.
+        noise: of a row in a mean (numbers), or in the least certain share (categories).
+        more_labels: what they cost; None where they stay wrong by the rounding to a grid.
         belief: (share of a label before, the most an observer can believe in it after).
     """
 
@@ -71,17 +125,20 @@ class Usefulness:
     unbiased: bool | None
     estimable: bool | None
     variance: float | None
-    worst_variance: float | None
-    worth: float | None
+    noise: Noise | None
+    more_labels: MoreLabels | None
     belief: tuple[tuple[float, float], ...]
     set_sizes: tuple[int, int] | None = None
     distance: Spread | None = None
     constant: float | None = None
 
-    def error(self, rows: int) -> float | None:
-        """± of an estimated mean, or of the least certain share, of so many rows."""
-        variance = self.worst_variance if self.deviation is None else self.variance
-        return None if variance is None else half_width(variance, rows)
+    def margin(self, rows: int) -> float | None:
+        """± of an estimated mean, or of the least certain share, for all labels in the range."""
+        return None if self.noise is None else self.noise.margin(rows)
+
+    def margin_under_prior(self, rows: int) -> float | None:
+        """The same for labels that are distributed as the prior says."""
+        return None if self.noise is None else self.noise.margin_under_prior(rows)
 
     @property
     def distances(self) -> tuple[float, float] | None:
@@ -90,45 +147,56 @@ class Usefulness:
             return None
         return self.distance.mean, self.constant
 
-    def to_json(self, rows: int | None) -> dict[str, Any]:
-        """The fields by their names, and ``errors``: ``[{rows, error}]`` for 1,000 rows and n."""
+    def to_json(self, rows: int | None, prior: str) -> dict[str, Any]:
+        """The fields by their names, the kind of the ``prior``, and ``margins``: ``[{rows,
+        all_labels, under_prior}]`` for 1,000 rows and n.
+        """
         facts = asdict(self)
+        del facts["noise"]
+        facts["prior"] = prior
         facts["belief"] = [{"before": before, "after": after} for before, after in self.belief]
-        facts["errors"] = [{"rows": n, "error": self.error(n)} for n in _row_counts(rows)]
+        if self.more_labels is not None:
+            of = "share" if self.deviation is None else "deviation"
+            facts["more_labels"] = {
+                "at_least": self.more_labels.at_least,
+                "examples": [
+                    {of: spread, "least": least, "most": most}
+                    for spread, least, most in self.more_labels.examples
+                ],
+            }
+        facts["margins"] = [
+            {"rows": n, "all_labels": self.margin(n), "under_prior": self.margin_under_prior(n)}
+            for n in _row_counts(rows)
+        ]
         return facts
 
-    def in_words(self, rows: int | None) -> list[str]:
-        """Lines for people; n rows, if they are known."""
-        return [f"  {name:<17} {text}" for name, text in self.figures(rows)]
+    def in_words(self, rows: int | None, prior: str) -> list[str]:
+        """Lines for people; n rows, if they are known, and the kind of the prior."""
+        return [f"  {name:<17} {text}" for name, text in self.figures(rows, prior)]
 
-    def figures(self, rows: int | None) -> list[tuple[str, str]]:
+    def figures(self, rows: int | None, prior: str) -> list[tuple[str, str]]:
         """(what, in words) of each line for people."""
-        lines = []
+        lines, assumed = [], f"assuming {PRIORS[prior]}"
         if self.unbiased and self.deviation is not None:
-            lines.append(("one private label", f"sd {_span(self.deviation)} around the true one"))
+            sd = _span(self.deviation, " around the true one", assumed)
+            lines.append(("one private label", f"sd {sd}"))
         elif self.distance is not None:
-            off = f"off by {_span(self.distance)}, a constant by {_short(self.constant)}"
-            lines.append(("one private label", f"{off} (root mean square)"))
+            off = _span(self.distance, " (root mean square)", assumed)
+            constant = f"{assumed} the best constant is off by {_short(self.constant)}"
+            lines.append(("one private label", f"off by {off}; {constant}"))
         if self.kept is not None:
             what = "is the true one" if self.set_sizes is None else _holds(self.set_sizes)
-            lines.append(("one private label", f"{what} with probability {_span(self.kept)}"))
-        what = "a mean" if self.deviation is not None else "a share"
-        if self.variance is not None:
-            first, *others = [(f"{n:,}", _short(self.error(n))) for n in _row_counts(rows)]
-            more = "".join(f", of {n} to ±{error}" for n, error in others)
-            lines.append((what, f"of {first[0]} rows is right to ±{first[1]}{more} (95 %)"))
-        if self.worth is not None:
-            lines.append(
-                ("worth", f"{_short(self.worth)} private labels say as much as one true label")
-            )
-        rises = ", ".join(f"{before:.0%} to {_percent(after)}" for before, after in self.belief)
-        lines.append(("belief in a label", f"can rise from {rises}"))
+            kept = _span(self.kept, "", assumed)
+            lines.append(("one private label", f"{what} with probability {kept}"))
+        if self.noise is not None:
+            what = "a share" if self.deviation is None else "a mean"
+            lines.append((what, _margins(self.noise, _row_counts(rows), assumed)))
+        if self.more_labels is not None:
+            what = "share" if self.deviation is None else "mean"
+            lines.append(("more labels", _more(self.more_labels, what)))
+        beliefs = [(f"{before:.0%}", _percent(after)) for before, after in self.belief]
+        lines.append(("belief in a label", belief_in_words(beliefs)))
         return lines
-
-
-def half_width(variance: float, rows: int) -> float:
-    """± of a mean of so many rows in 95 of 100 cases, where a row has this variance."""
-    return _NORMAL * math.sqrt(variance / rows)
 
 
 def most_belief(ratio: float, share: float) -> float:
@@ -137,8 +205,12 @@ def most_belief(ratio: float, share: float) -> float:
 
 
 def is_unbiased(domain: Domain, largest_bias: float | None) -> bool:
-    """Whether the largest bias is nothing but rounding to whole counts; categories have none."""
-    if isinstance(domain, CategoricalDomain) or largest_bias is None:
+    """Whether the largest bias is nothing but rounding to whole counts; categories have none.
+
+    ``largest_bias`` is that of grid points; labels between them stay unbiased only if they are
+    rounded at random.
+    """
+    if isinstance(domain, CategoricalDomain) or largest_bias is None or rounds_to_nearest(domain):
         return False
     return largest_bias <= _UNBIASED * float(domain.max - domain.min)
 
@@ -164,14 +236,14 @@ def usefulness(
     Args:
         weights: [k] integers in proportion to the prior.
         ratio: of Pr[output | label] for any two labels, at most.
-        largest_bias: max |E[output | y] − y|; None for categories.
+        largest_bias: max |E[output | y] − y| over the grid points; None for categories.
         classes: whether labels that are numbers stand for classes, as under the 0-1 loss.
     """
     prior = _prior(weights)
     belief = tuple((share, most_belief(float(ratio), share)) for share in SHARES)
     if classes or not are_numbers(domain, randomizer):
         return _of_categories(domain, randomizer, weights, prior, belief)
-    return _of_numbers(domain, randomizer, prior, belief, is_unbiased(domain, largest_bias))
+    return _of_numbers(domain, randomizer, prior, belief, largest_bias)
 
 
 def _of_numbers(
@@ -179,26 +251,33 @@ def _of_numbers(
     randomizer: Randomizer,
     prior: Floats,
     belief: tuple[tuple[float, float], ...],
-    unbiased: bool,
+    largest_bias: float | None,
 ) -> Usefulness:
-    variances, squares, spread = _squares(domain, randomizer, prior)
-    variance, estimable = (
-        (float(prior @ variances), True)
-        if unbiased
-        else _weighted_mean(randomizer, prior, domain.exact_labels())
-    )
-    worth = None if variance is None or not spread else 1 + variance / spread
+    assert not isinstance(domain, CategoricalDomain)
+    squares = _squares(domain, randomizer, prior)
+    unbiased = is_unbiased(domain, largest_bias)
+    if unbiased:
+        assert largest_bias is not None
+        noise: Noise | None = noise_of_outputs(
+            domain, randomizer, prior, squares.variances, largest_bias
+        )
+        estimable: bool | None = True
+    else:
+        noise, estimable = _weighted_mean(domain, randomizer, prior)
+    more, width = None, float(domain.max) - float(domain.min)
+    if noise is not None and width and not rounds_to_nearest(domain):
+        more = MoreLabels.of_mean(noise, width)
     return Usefulness(
-        _roots(variances, prior),
+        squares.deviation,
         None,
         unbiased,
         estimable,
-        variance,
-        None,
-        worth,
+        None if noise is None else noise.average,
+        noise,
+        more,
         belief,
-        distance=_roots(squares, prior),
-        constant=math.sqrt(spread),
+        distance=squares.distance,
+        constant=squares.constant,
     )
 
 
@@ -206,9 +285,8 @@ def distances(
     domain: Domain, randomizer: Randomizer, weights: Sequence[int]
 ) -> tuple[float, float]:
     """``Usefulness.distances`` of a randomizer of numbers, alone; ``weights`` as there."""
-    prior = _prior(weights)
-    _, squares, spread = _squares(domain, randomizer, prior)
-    return math.sqrt(prior @ squares), math.sqrt(spread)
+    found = _squares(domain, randomizer, _prior(weights))
+    return found.distance.mean, found.constant
 
 
 def _prior(weights: Sequence[int]) -> Floats:
@@ -216,32 +294,61 @@ def _prior(weights: Sequence[int]) -> Floats:
     return np.array([weight / total for weight in weights])
 
 
-def _squares(domain: Domain, randomizer: Randomizer, prior: Floats) -> tuple[Floats, Floats, float]:
-    """[k] variances and mean squared distances of private labels; the best constant's."""
+@dataclass(frozen=True)
+class _Squares:
+    """Of private labels: variances [k] at the points, what is said of all labels in the range, and
+    how far the best constant is under the prior (root mean square).
+    """
+
+    variances: Floats
+    deviation: Spread
+    distance: Spread
+    constant: float
+
+
+def _squares(domain: Domain, randomizer: Randomizer, prior: Floats) -> _Squares:
     labels, analysis = domain.exact_labels(), analyse(randomizer)
     assert isinstance(labels, ExactNumbers)
     y, variances = np.array(labels.floats()), np.array(analysis.variances().floats())
-    squares = variances + (np.array(analysis.means().floats()) - y) ** 2
-    return variances, squares, float(prior @ (y - prior @ y) ** 2)
+    biases = np.array(analysis.means().floats()) - y
+    constant = math.sqrt(float(prior @ (y - prior @ y) ** 2))
+    step, drift = rounding_step(domain), np.diff(biases)
+    spread = (step + drift) ** 2 if step else 0 * drift
+    deviation = _between(variances, prior, spread)
+    if not rounds_to_nearest(domain):
+        distance = _between(variances + biases**2, prior, step * (step + 2 * drift))
+        return _Squares(variances, deviation, distance, constant)
+    half, off = float(grid_step(domain)) / 2, np.abs(biases)
+    nearest = variances + np.maximum(off - half, 0) ** 2
+    furthest = variances + (off + half) ** 2
+    parts = float(nearest.min()), float(prior @ furthest), float(furthest.max())
+    return _Squares(variances, deviation, Spread(*map(math.sqrt, parts)), constant)
 
 
-def _roots(squares: Floats, prior: Floats) -> Spread:
-    return Spread(*(math.sqrt(s) for s in (squares.min(), float(prior @ squares), squares.max())))
+def _between(squares: Floats, prior: Floats, bends: Floats) -> Spread:
+    """Roots of squares at the grid points, and between points whose labels are rounded at random.
+
+    The mean is at most that, with the most that rounding adds; the least at least.
+    """
+    most = most_between(squares, bends)
+    mean = min(float(prior @ squares) + max(float(bends.max(initial=0.0)), 0.0) / 4, most)
+    least = float(squares.min()) + min(float(bends.min(initial=0.0)), 0.0) / 4
+    return Spread(*map(math.sqrt, (max(least, 0.0), mean, most)))
 
 
 def _weighted_mean(
-    randomizer: Randomizer, prior: Floats, labels: Sequence[Any]
-) -> tuple[float | None, bool | None]:
-    """The noise variance of a row in an estimated mean, and whether there is such an estimate."""
-    if _is_too_large(randomizer, len(labels)):
+    domain: Domain, randomizer: Randomizer, prior: Floats
+) -> tuple[Noise | None, bool | None]:
+    """The noise of a row in an estimated mean, and whether there is such an estimate."""
+    if _is_too_large(randomizer, domain.size):
         return None, None
-    table = matrix(randomizer, range(len(labels)))
+    table = matrix(randomizer, range(domain.size))
     inverse = least_variance_inverse(table)
     if inverse is None:
         return None, False
-    y = np.array([float(label) for label in labels])
-    values = inverse @ (y - y.mean())
-    return max(float(prior @ table @ values**2 - prior @ (y - y.mean()) ** 2), 0.0), True
+    y = np.array([float(label) for label in domain.labels()])
+    values = inverse @ (y - y.mean()) + y.mean()
+    return noise_of_weights(domain, table, prior, values), True
 
 
 def _of_categories(
@@ -262,7 +369,7 @@ def _of_categories(
         average = float(1 - changed)
     kept = Spread(float(probabilities.min()), average, float(probabilities.max()))
     if sets is not None:
-        noise = share_variances(randomizer, prior)
+        noise = noise_of_sets(randomizer, prior)
     elif _is_too_large(randomizer, domain.size):
         return Usefulness(None, kept, None, None, None, None, None, belief)
     else:
@@ -270,11 +377,9 @@ def _of_categories(
         inverse = least_variance_inverse(table)
         if inverse is None:
             return Usefulness(None, kept, None, False, None, None, None, belief)
-        noise = np.maximum(prior @ table @ inverse**2 - prior, 0.0)
-    true = float((prior * (1 - prior)).sum())
-    worth = 1 + float(noise.sum()) / true if true else None
-    variance, worst = float(noise.mean()), float(noise.max())
-    return Usefulness(None, kept, None, True, variance, worst, worth, belief, classes)
+        noise = noise_of_shares(table, inverse, prior)
+    more = MoreLabels.of_shares(noise.own, noise.others) if domain.size > 1 else None
+    return Usefulness(None, kept, None, True, noise.average, noise.worst, more, belief, classes)
 
 
 def kept_probabilities(domain: Domain, randomizer: Randomizer, shown: Sequence[int]) -> Floats:
@@ -298,15 +403,66 @@ def _row_counts(rows: int | None) -> list[int]:
     return [ROWS] if rows is None or rows == ROWS else [ROWS, rows]
 
 
-def _span(spread: Spread) -> str:
+def belief_in_words(beliefs: Sequence[tuple[str, str]]) -> str:
+    """What an observer can believe at most, for each (before, after)."""
+    before, after = (f"{', '.join(side[:-1])} or {side[-1]}" for side in zip(*beliefs, strict=True))
+    return f"an observer who was {before} sure of a label can become at most {after} sure"
+
+
+def _span(spread: Spread, of: str, assumed: str) -> str:
     least, mean, most = map(_short, (spread.least, spread.mean, spread.most))
-    return mean if least == most else f"{least} to {most}, {mean} on average"
+    if least == most:
+        return f"{mean}{of}"
+    return f"{least} to {most}{of}, {mean} on average {assumed}"
+
+
+def _margins(noise: Noise, counts: Sequence[int], assumed: str) -> str:
+    """Of all labels first; under the prior where that makes a difference."""
+    first, *others = counts
+    found = [_up(noise.margin(n)) for n in counts]
+    more = "".join(f", over {n:,} rows ±{m}" for n, m in zip(others, found[1:], strict=True))
+    text = f"over {first:,} rows has a 95% margin of error of at most ±{found[0]}{more}"
+    text += ", for all labels in the range"
+    narrower = [_up(noise.margin_under_prior(n)) for n in counts]
+    if narrower == found:
+        return text
+    return f"{text} ({', '.join(f'±{m}' for m in narrower)} {assumed})"
+
+
+def _more(more: MoreLabels, what: str) -> str:
+    """What holds for all labels first, then examples."""
+    need = f"estimating a {what} needs at least {_down(more.at_least)} times as many private labels"
+    examples = []
+    for spread, least, most in more.examples:
+        times = " to ".join(dict.fromkeys((_short(least), _short(most))))
+        examples.append(f"{times} if {_percent(spread) if what == 'share' else _short(spread)}")
+    of = "a share" if what == "share" else "the sd of those"
+    first, second = examples
+    return f"{need} as true ones: {first.replace(' if', f' times if {of} is')}, {second}"
 
 
 def _short(number: float | None) -> str:
     if number is None:
         return "?"
     return f"{number:,.0f}" if number >= 1_000 else f"{number:.3g}"
+
+
+def _up(number: float) -> str:
+    """Three digits, not below the number."""
+    return _rounded(number, ROUND_CEILING)
+
+
+def _down(number: float) -> str:
+    """Three digits, not above the number."""
+    return _rounded(number, ROUND_FLOOR)
+
+
+def _rounded(number: float, rounding: str) -> str:
+    if not math.isfinite(number):
+        return "∞"
+    if number >= 1_000:
+        return f"{math.ceil(number) if rounding == ROUND_CEILING else math.floor(number):,}"
+    return f"{float(Context(prec=3, rounding=rounding).create_decimal_from_float(number)):.3g}"
 
 
 def _holds(classes: tuple[int, int]) -> str:

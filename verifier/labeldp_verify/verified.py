@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.bounds import least_log_bound
+from labeldp_verify.analysis.range_bias import bias_in_range
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.certificate import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, are_numbers
@@ -39,6 +41,15 @@ def assess(
     return figures, find_shortcomings(
         domain, randomizer, figures.estimable, proved, declared, figures.distances
     )
+
+
+def largest_bias(domain: Domain, certificate: Certificate) -> float | None:
+    """The largest bias of a verified file for all labels in the range; None of categories, sets."""
+    stated = certificate.exact.largest_bias
+    if stated is None:
+        return None
+    rounding = Fraction(certificate.utility.output_rounding)
+    return float(bias_in_range(domain, rational(stated), rounding))
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,23 @@ class Decoded:
             self.domain, self.randomizer, use.estimable, proved, declared, use.distances
         )
 
+    def use_in_words(self) -> list[str]:
+        """The figures as lines for people, each with its condition."""
+        return self.usefulness.in_words(self.rows, self.certificate.prior.kind)
+
+    def figures(self) -> list[tuple[str, str]]:
+        """(what, in words) of each of these lines."""
+        return self.usefulness.figures(self.rows, self.certificate.prior.kind)
+
+    def use_to_json(self) -> dict[str, Any]:
+        """The figures as JSON."""
+        return self.usefulness.to_json(self.rows, self.certificate.prior.kind)
+
+    @property
+    def bias_in_range(self) -> float | None:
+        """An upper bound of |E[output | label] − label| for all labels in the range (numbers)."""
+        return largest_bias(self.domain, self.certificate)
+
     @property
     def rows(self) -> int | None:
         """n of a private prior, where it is stated."""
@@ -91,6 +119,11 @@ class DecodedGroups:
     randomizer: GroupedWindows
     certificate: Certificate
     sha256: str = ""
+
+    @property
+    def bias_in_range(self) -> float | None:
+        """As of ``Decoded``; the largest of all tables."""
+        return largest_bias(self.domain, self.certificate)
 
     def table(self, table: int) -> Decoded:
         """One group's table, as if the file had no other."""

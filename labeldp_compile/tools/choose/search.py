@@ -120,10 +120,8 @@ class Bench:
         labels, astray = domain.labels(), strays(domain)
         categories = spec.has_classes
         found, known = assess(domain, randomizer, weights, epsilon, classes=categories)
-        error = analysis.expected_loss(
-            labels, weights, "zero_one" if categories else "squared", astray
-        )[0]
-        label_error = float(error) if categories else math.sqrt(2 * error)  # ½(ŷ − y)²
+        error = analysis.expected_loss(labels, weights, "zero_one", astray)[0]
+        label_error = float(error) if found.distance is None else found.distance.mean
         merit = found.variance
         if spec.goal == "labels":
             merit = float(analysis.expected_loss(labels, weights, spec.loss, astray)[0])

@@ -33,8 +33,9 @@ class Target:
 
     Attributes:
         kind: ``mean_error`` (numbers) and ``share_error`` (categories, of the least certain one):
-            half the width of a 95 % interval; ``label_error``: of one private label under the
-            prior, the root mean square error (numbers) or Pr[it is not the true one] (categories).
+            the 95% margin of error for all labels in the range; ``label_error``: of one private
+            label under the prior, the root mean square error (numbers) or Pr[it is not the true
+            one] (categories).
         most: the largest that will do.
         rows: whose mean or shares are estimated; None for single labels.
         categories: whether labels are classes (``Spec.has_classes``).
@@ -47,7 +48,7 @@ class Target:
 
     def figure(self, found: Usefulness, label_error: float) -> float | None:
         """Of a randomizer with these figures; None if there is no estimate."""
-        return label_error if self.rows is None else found.error(self.rows)
+        return label_error if self.rows is None else found.margin(self.rows)
 
     @property
     def name(self) -> str:
@@ -60,10 +61,13 @@ class Target:
         """The whole demand."""
         if self.rows is not None:
             what = "shares" if self.categories else "a mean"
-            return f"{what} of {self.rows:,} rows right to ±{self.most:g} (95 %)"
+            what = f"{what} over {self.rows:,} rows with a 95% margin of error"
+            return f"{what} of at most ±{self.most:g}, for all labels in the range"
+        under = "assuming that prior"
         if self.categories:
-            return f"a private label other than the true one with probability {self.most:g} at most"
-        return f"a private label off by {self.most:g} at most (root mean square)"
+            what = "a private label other than the true one with probability"
+            return f"{what} at most {self.most:g}, {under}"
+        return f"a private label off by at most {self.most:g} (root mean square, {under})"
 
 
 @dataclass(frozen=True)

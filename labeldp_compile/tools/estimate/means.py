@@ -46,7 +46,8 @@ class LinearMean:
         """The estimate [1] of one group."""
         assert projected is not None
         value, n = self.linear.estimate(group), group.rows
-        return score_estimates(value, self.linear.variance(group, target, projected), n, student(n))
+        variance, jump = self.linear.variance(group, target, projected), self.linear.jump(projected)
+        return score_estimates(value, variance, n, student(n), jump)
 
     def log_chance(self, group: GroupCounts) -> float:
         """log of a bound on the chance of an estimate so far outside of the labels' range."""

@@ -49,7 +49,8 @@ def inspection_json(decoded: Decoded, asked: Sequence[int] = ()) -> dict[str, An
         "number_of_outputs": r.outputs,
         "equally_likely_words": str(equally_likely(r)),
         "epsilon_label_bound": certificate.privacy.epsilon_label_bound,
-        "usefulness": decoded.usefulness.to_json(decoded.rows),
+        "bias_in_range": decoded.bias_in_range,
+        "usefulness": decoded.use_to_json(),
         "warnings": [asdict(part) for part in decoded.shortcomings],
         "matrix": _matrix(decoded, rows),
         "outputs": [

@@ -18,7 +18,9 @@ class GroupFacts:
         outputs: how many.
         epsilon_bound: upper bound on its ε, proved.
         loss: noisy label loss under its own prior.
-        largest_bias: of the means of its outputs; None for categories.
+        largest_bias: of the means of its outputs, of real labels at the points of the grid; None
+            for categories.
+        bias_in_range: the largest for all labels in the range.
     """
 
     table: int
@@ -28,6 +30,7 @@ class GroupFacts:
     epsilon_bound: float
     loss: float
     largest_bias: float | None
+    bias_in_range: float | None
 
 
 def overview(decoded: DecodedGroups) -> list[GroupFacts]:
@@ -43,6 +46,7 @@ def overview(decoded: DecodedGroups) -> list[GroupFacts]:
             epsilon_bound=table.epsilon_label_bound,
             loss=table.utility.noisy_label_loss,
             largest_bias=table.utility.largest_bias,
+            bias_in_range=decoded.table(i).bias_in_range,
         )
         for i, table in enumerate(stated.tables)
     ]

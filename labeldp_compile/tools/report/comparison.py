@@ -35,21 +35,21 @@ class Standing:
     Attributes:
         title: of the mechanism.
         loss: the noisy label loss.
-        largest_bias: None for categories.
+        bias_in_range: the largest for all labels in the range; None for categories.
         unbiased: whether the largest bias is nothing but rounding.
         own: whether it is the file's.
     """
 
     title: str
     loss: float
-    largest_bias: float | None
+    bias_in_range: float | None
     unbiased: bool
     own: bool
 
     @property
     def biased(self) -> bool:
         """Whether it has a bias that is more than rounding; categories have none."""
-        return self.largest_bias is not None and not self.unbiased
+        return self.bias_in_range is not None and not self.unbiased
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,12 @@ def _comparison(
     own = Standing(
         title=f"{clipped(certificate.mechanism, _TITLE_COLUMNS)} (this file)",
         loss=utility.noisy_label_loss,
-        largest_bias=utility.largest_bias,
+        bias_in_range=decoded.bias_in_range,
         unbiased=is_unbiased(decoded.domain, utility.largest_bias),
         own=True,
     )
     others = [
-        Standing(point.mechanism, point.loss, point.largest_bias, point.unbiased, False)
+        Standing(point.mechanism, point.loss, point.bias_in_range, point.unbiased, False)
         for point in points
     ]
     ranked = sorted([own, *others], key=lambda standing: standing.loss)

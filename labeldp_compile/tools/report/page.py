@@ -10,11 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from labeldp_verify.analysis.range_bias import rounds_to_nearest
 from labeldp_verify.certificate import PROVED, SETS_PROVED, Certificate, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
 from labeldp_verify.sets_claims import gap_in_words
 from labeldp_verify.shortcomings import Shortcoming, relevant
+from labeldp_verify.usefulness import PRIORS
 from markupsafe import Markup
 
 from labeldp_compile.mechanisms import KINDS, mechanism_class
@@ -134,7 +136,7 @@ def _groups(findings: Findings) -> dict[str, Any]:
 def _about(decoded: Decoded) -> dict[str, Any]:
     """What all sections share, and the figures of the summary."""
     certificate, domain = decoded.certificate, decoded.domain
-    loss = certificate.utility.noisy_label_loss
+    loss, apart = certificate.utility.noisy_label_loss, decoded.usefulness.distance
     return {
         "certificate": certificate,
         "numeric": are_numbers(domain, decoded.randomizer),
@@ -142,12 +144,16 @@ def _about(decoded: Decoded) -> dict[str, Any]:
         "share_gap": None if certificate.sets is None else gap_in_words(certificate.sets.gap),
         "set_size": _set_size(decoded),
         "unbiased": _unbiased(decoded),
+        "bias_in_range": decoded.bias_in_range,
+        "rounded": rounds_to_nearest(decoded.domain),
         "epsilon_bound": Fraction(certificate.exact.epsilon_label_bound),
         "ratio": Fraction(certificate.exact.realised_ratio),
-        "typical_error": math.sqrt(2 * max(loss, 0)),  # of the squared loss, which halves it
+        # Of the squared loss, which halves it, where labels are no numbers.
+        "typical_error": math.sqrt(2 * max(loss, 0)) if apart is None else apart.mean,
+        "assumed": PRIORS[certificate.prior.kind],
         "figures": list(_figures(certificate)),
         "why_no_bound": _why_no_bound(certificate),
-        "use": decoded.usefulness.figures(decoded.rows),
+        "use": decoded.figures(),
         "shortcomings": shortcomings(decoded),
     }
 
@@ -170,7 +176,9 @@ def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]
             shown = data_above(bound, 7, field)
         else:
             shown = data(value, 9 if isinstance(value, int) else 7, field)
-        yield what, shown, field in (*PROVED, *SETS_PROVED), field
+        of_grid = field == "utility.largest_bias" and certificate.label.domain["kind"] == "real"
+        named = f"{what} at the points of the grid" if of_grid else what
+        yield named, shown, field in (*PROVED, *SETS_PROVED), field
 
 
 def _why_no_bound(certificate: Certificate) -> str:

@@ -131,5 +131,5 @@ def _worth(decoded: Decoded) -> tuple[str, str]:
     found = [shortcoming.text for shortcoming in shortcomings(decoded)]
     if found:
         return clipped(f"warning: {found[0]}", _LINE_COLUMNS), LIGHT["mind"]
-    figures = [f"{what} {words}" for what, words in decoded.usefulness.figures(decoded.rows)]
+    figures = [f"{what} {words}" for what, words in decoded.figures()]
     return clipped("  ·  ".join(figures[:2]), _LINE_COLUMNS), LIGHT["soft"]

@@ -10,7 +10,7 @@ from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.strays import strays
 from labeldp_verify.forms import are_numbers
 from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming
-from labeldp_verify.usefulness import ROWS, half_width
+from labeldp_verify.usefulness import ROWS
 
 from labeldp_compile.assembly import Artifact, assemble
 from labeldp_compile.errors import InputError
@@ -60,10 +60,16 @@ class Point:
         epsilon_label: ε₂ of the label.
         epsilon_label_bound: what the integers realise at most.
         loss: the noisy label loss.
-        largest_bias, rms_bias: of E[output | label] − label; None for categories.
+        largest_bias, rms_bias: of E[output | label] − label, of real labels at the points of the
+            grid; None for categories.
+        bias_in_range: the largest for all labels in the range.
         variance: the mean of Var[output | label] under the prior; None for categories.
         noise_variance: of a row, in a mean (numbers) or a share (categories, the mean over them)
-            that is estimated from private labels; None if none can be, or that was too much work.
+            that is estimated from private labels, under the prior; None if none can be, or that
+            was too much work.
+        margin_all_labels, margin_under_prior: 95% margin of error of a mean, or of the least
+            certain share, over 1,000 rows, at most: for all labels in the range, and for labels
+            that are distributed as the prior says.
         unbiased: whether the largest bias is nothing but rounding.
         shortcomings: what keeps private labels from being useful, the worst first.
         outputs: number of outputs.
@@ -79,8 +85,11 @@ class Point:
     loss: float
     largest_bias: float | None
     rms_bias: float | None
+    bias_in_range: float | None
     variance: float | None
     noise_variance: float | None
+    margin_all_labels: float | None
+    margin_under_prior: float | None
     unbiased: bool
     shortcomings: tuple[Shortcoming, ...]
     outputs: int
@@ -108,10 +117,6 @@ class Point:
         figure = self.figure(goal)
         known = _UNRANKED if figure is None else rounded(figure)
         return self.is_degenerate(goal), known, rounded(self.loss)
-
-    def error(self, rows: int = ROWS) -> float | None:
-        """± of an estimated mean, or share, of so many rows (95 %)."""
-        return None if self.noise_variance is None else half_width(self.noise_variance, rows)
 
 
 def are_degenerate(shortcomings: Iterable[Shortcoming], goal: Goal) -> bool:
@@ -168,8 +173,11 @@ def measure(
         loss=utility.noisy_label_loss,
         largest_bias=bias,
         rms_bias=utility.rms_bias,
+        bias_in_range=found.bias_in_range,
         variance=variance,
         noise_variance=found.usefulness.variance,
+        margin_all_labels=found.usefulness.margin(ROWS),
+        margin_under_prior=found.usefulness.margin_under_prior(ROWS),
         unbiased=is_unbiased(domain, bias),
         shortcomings=tuple(found.shortcomings),
         outputs=artifact.certificate.outputs,

@@ -86,9 +86,9 @@ def draw_losses(axes: Any, sweep: Sweep) -> None:
 
 
 def draw_errors(axes: Any, sweep: Sweep) -> None:
-    """± of an estimated mean or share against ε; what cannot be estimated has no point."""
-    _draw(axes, sweep, lambda point: point.error())
-    axes.set_ylabel(f"{error_column(sweep)} rows, in 95 of 100 cases")
+    """± of an estimated mean or share against ε, under the prior; others have no point."""
+    _draw(axes, sweep, lambda point: point.margin_under_prior)
+    axes.set_ylabel(f"{error_column(sweep)} rows, at most (95%)")
     what = error_column(sweep).removeprefix("± of a ").partition(" ")[0]
     axes.set_title(f"Noise in an estimated {what}", loc="left", color=INK)
 

@@ -176,7 +176,6 @@ class Sweep:
             "points": [
                 {
                     **asdict(point),
-                    "error_of_1000": point.error(),
                     "degenerate": point.is_degenerate(self.spec.goal),
                     "best": point is self.best(point.epsilon),
                 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labeldp_verify.shortcomings import relevant
-from labeldp_verify.usefulness import ROWS
+from labeldp_verify.usefulness import PRIORS, ROWS
 
 from labeldp_compile.tools.sweep.measure import Point
 from labeldp_compile.tools.sweep.sweep import Sweep
@@ -37,7 +37,7 @@ def header(sweep: Sweep) -> list[str]:
 
 
 def error_column(sweep: Sweep) -> str:
-    """What ``Point.error`` is, in a few words."""
+    """What ``Point.margin_under_prior`` is, in a few words."""
     of = "share" if sweep.spec.has_classes else "mean"
     return f"± of a {of} of {ROWS:,}"
 
@@ -46,9 +46,9 @@ def cells(sweep: Sweep, point: Point) -> list[str]:
     """One row, in the order of ``header``; the bias of an unbiased mechanism is 0."""
     moments = []
     if _numeric(sweep):
-        biases = (point.largest_bias, point.rms_bias)
+        biases = (point.bias_in_range, point.rms_bias)
         moments = [_bias(bias, unbiased=point.unbiased) for bias in biases]
-    error = point.error()
+    error = point.margin_under_prior
     return [
         point.mechanism,
         *_by_goal(sweep, "–" if error is None else f"{error:.4g}", f"{point.loss:.6g}"),
@@ -90,9 +90,10 @@ def notes(sweep: Sweep) -> list[str]:
     """What the table's columns and marks mean."""
     what = "share" if sweep.spec.has_classes else "mean"
     error = {
-        "mean": "the noise alone; where outputs have a bias, labeldp estimate undoes it",
-        "share": "the root mean square over all categories, as labeldp estimate has them",
+        "mean": "where outputs have a bias, labeldp estimate undoes it",
+        "share": "of the least certain category, as labeldp estimate has them",
     }[what]
+    assumed = PRIORS[sweep.spec.prior.kind]
     best = {
         "training": f"least noise in an estimated {what}",
         "labels": "least noisy label loss",
@@ -104,7 +105,9 @@ def notes(sweep: Sweep) -> list[str]:
     ]
     return [
         f"{BEST} {best} (goal: {sweep.spec.goal}){bias}",
-        f"± in 95 of 100 cases: {error}",
+        f"±: 95% margin of error, at most, assuming {assumed} (--json also has that for all "
+        f"labels); {error}",
+        f"noisy label loss, rms bias and {BEST}: assuming {assumed}",
         *(groups if sweep.spec.groups else []),
     ]
 
@@ -131,8 +134,8 @@ def missing_by_reason(sweep: Sweep) -> list[tuple[float, str, list[str]]]:
 
 def frontier_cells(point: Point) -> list[str]:
     """One row of the frontier's table, in the order of ``FRONTIER_HEADER``."""
-    assert point.rms_bias is not None and point.largest_bias is not None
-    biases = (point.rms_bias, point.largest_bias)
+    assert point.rms_bias is not None and point.bias_in_range is not None
+    biases = (point.rms_bias, point.bias_in_range)
     return [
         point.mechanism.partition(", ")[2] or "unbiased",
         f"{point.loss:.6g}",

@@ -20,6 +20,7 @@ from labeldp_runtime import (
 )
 from labeldp_verify.decode import DecodeError, read_domain, read_groups
 from labeldp_verify.forms import Groups
+from labeldp_verify.verified import largest_bias
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
@@ -40,7 +41,8 @@ class Certificate:
         epsilon_label: ε that each label pays.
         epsilon_prior: ε that the labels behind the prior paid.
         epsilon_total: their sum.
-        largest_bias: the largest distance of E[output | label] from the label; None for categories.
+        largest_bias: the largest distance of E[output | label] from the label, for all labels in
+            the range; None for categories.
         classes: the labels, where they are few enough to be classes.
         ends: of the labels, if they are numbers.
         sets: whether private labels are the numbers of sets of classes.
@@ -117,7 +119,7 @@ def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certif
             epsilon_label=stated.privacy.epsilon_label,
             epsilon_prior=stated.privacy.epsilon_prior,
             epsilon_total=stated.privacy.epsilon_total,
-            largest_bias=stated.utility.largest_bias,
+            largest_bias=largest_bias(read_domain(stated.label.domain), stated),
             classes=_classes(stated.label.domain),
             ends=_ends(stated.label.domain),
             sets=stated.sets is not None and stated.sets.blocks is not None,

@@ -1,0 +1,158 @@
+"""A margin of error holds for every file, also where few outputs are rare and large."""
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.probabilities import matrix
+from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain, RealDomain, TableRandomizer
+from scipy.stats import binom
+
+from labeldp_compile.rounding.randomized_response import randomized_response
+from tests.form_helpers import certified
+from tests.helpers import INTEGER_SPEC, compile_text, write
+
+NORMAL = 1.959964
+RARE = 10  # of 2^16 words
+
+
+def rare_file(rare):
+    """Labels 0 and 1: the output −1, and, ``rare`` of 2^16 times or twice that, a large one."""
+    words = 1 << 16
+    table = TableRandomizer(
+        16, ((words - rare, rare), (words - 2 * rare, 2 * rare)), (-1.0, words / rare - 1)
+    )
+    model = write(IntegerDomain(0, 1), table, Fraction(7, 10), "squared", weights=[10**6, 1])
+    report = check_bytes(model)
+    assert report.ok, report.checks[-1]
+    return report.decoded
+
+
+def coverage(margin, rows, ones, rare):
+    """Exactly: of ``rows`` labels, ``ones`` of them 1, by the number of large outputs."""
+    first = binom.pmf(np.arange(rows - ones + 1), rows - ones, rare)
+    second = binom.pmf(np.arange(ones + 1), ones, 2 * rare)
+    counts = np.convolve(first, second)
+    private = np.arange(len(counts)) / rare / rows - 1
+    return counts[np.abs(private - ones / rows) <= margin].sum()
+
+
+@pytest.mark.parametrize("rows", [20, 1_000, 5_000, 20_000])
+def test_a_file_with_rare_outputs_keeps_its_margin(rows):
+    decoded, rare = rare_file(RARE), RARE / (1 << 16)
+    use = decoded.usefulness
+    assert use.unbiased
+    for ones in (0, rows // 10, rows // 2, rows):
+        assert coverage(use.margin(rows), rows, ones, rare) >= 0.95
+    assert coverage(use.margin_under_prior(rows), rows, 0, rare) >= 0.95
+    if rows == 1_000:  # what 1.96 standard errors would say
+        deviation = np.sqrt((1 - rare) / rare / rows)
+        assert coverage(NORMAL * deviation, rows, 0, rare) < 0.86
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_margin_holds_for_random_tables_and_labels(seed):
+    """The distribution of a sum of 40 labels, by convolution over outputs that are whole."""
+    generator = random.Random(seed)
+    outputs = sorted(generator.sample(range(-30, 60), 3))
+    words, k = 1 << 12, 2
+    rows = []
+    for _ in range(k):
+        cuts = sorted(generator.sample(range(1, words), 2))
+        rows.append((cuts[0], cuts[1] - cuts[0], words - cuts[1]))
+    table = TableRandomizer(12, tuple(rows), tuple(float(v) for v in outputs))
+    report = check_bytes(certified(IntegerDomain(0, 1), table, Fraction(20)))
+    assert report.ok, report.checks[-1]
+    use = report.decoded.usefulness
+    if use.noise is None:
+        return
+    weights = weights_of(matrix(table, range(k)))
+    n, unit = 40, 1e-3 * np.ptp(weights)  # of the lattice on which the weights are laid
+    steps = np.rint(weights / unit).astype(int)
+    for ones in (0, 7, 20, 40):
+        law, low = np.ones(1), 0
+        for label, count in ((0, n - ones), (1, ones)):
+            one = np.zeros(steps.max() - steps.min() + 1)
+            for step, probability in zip(steps, matrix(table, [label])[0], strict=True):
+                one[step - steps.min()] += probability
+            for _ in range(count):
+                law = convolved(law, one)
+                low += steps.min()
+        estimates = (np.arange(len(law)) + low) * unit / n
+        held = law[np.abs(estimates - ones / n) <= use.margin(n) + unit].sum()
+        assert held >= 0.95
+
+
+def weights_of(table):
+    """Of least variance with P·v = (0, 1), as the figures take them."""
+    scaled = table / table.mean(axis=0)
+    inverse = np.linalg.solve(scaled @ table.T, scaled).T
+    return inverse @ np.array([0.0, 1.0])
+
+
+def convolved(first, second):
+    size = len(first) + len(second) - 1
+    product = np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size)
+    return np.maximum(product, 0)
+
+
+@pytest.mark.parametrize("mechanism", ["optimal_unbiased", "laplace", "staircase", "debiased_rr"])
+def test_the_margin_of_an_ordinary_file_is_near_that_of_the_normal_distribution(mechanism):
+    model = compile_text(INTEGER_SPEC.replace("rr_on_bins", mechanism)).model
+    use = check_bytes(model).require().decoded.usefulness
+    for rows, times in ((1_000, 1.5), (20_000, 1.45), (10**6, 1.1), (10**9, 1.005)):
+        normal = NORMAL * np.sqrt(use.noise.most / rows)
+        assert normal < use.margin(rows) <= times * normal
+        assert use.margin_under_prior(rows) <= use.margin(rows)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "staircase"])
+def test_noise_that_is_added_has_the_moments_and_the_tail_that_are_taken(mechanism):
+    model = compile_text(INTEGER_SPEC.replace("rr_on_bins", mechanism)).model
+    decoded = check_bytes(model).require().decoded
+    r, use = decoded.randomizer, decoded.usefulness
+    assert isinstance(r, AdditiveRandomizer) and use.unbiased and use.noise.tail
+    values = (r.low + np.arange(r.outputs)) * r.unit + r.origin
+    for label in (0, 5, 9):
+        probabilities, noise = matrix(r, [label])[0], values - label
+        third = float(probabilities @ np.abs(noise) ** 3 / (probabilities @ noise**2))
+        assert 0.99 * use.noise.third < third <= use.noise.third * (1 + 1e-9)
+        assert np.abs(noise).max() <= use.noise.reach
+        for rate, psi in use.noise.tail[::8]:
+            for sign in (-1, 1):
+                grown = np.log1p(probabilities @ np.expm1(sign * rate * noise))
+                assert grown <= psi * (1 + 1e-6) + 1e-12
+
+
+def test_labels_between_the_points_of_a_grid_have_the_noise_of_their_rounding():
+    """Half way between two points: the variance of both rows and a quarter of step²."""
+    domain = RealDomain(0.0, 1.0, 3, "unbiased")
+    numbers = randomized_response([-0.25, 0.5, 1.25], range(3), Fraction(6))
+    report = check_bytes(certified(domain, numbers, Fraction(7)))
+    assert report.ok, report.checks[-1]
+    table = matrix(numbers, range(3))
+    values = np.array([-0.25, 0.5, 1.25])
+    use = report.decoded.usefulness
+    for share in np.linspace(0, 1, 21):
+        mixed = (1 - share) * table[0] + share * table[1]
+        away = (mixed @ (values - share * 0.5) ** 2) ** 0.5
+        assert use.distance.least <= away <= use.distance.most * (1 + 1e-12)
+    spread = [float(v) for v in analyse(numbers).variances()]
+    assert use.deviation.most >= (min(spread) + 0.25**2) ** 0.5
+
+
+def test_the_factor_of_labels_is_a_bound_for_all_labels():
+    use = check_bytes(compile_text(INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased")).model)
+    found = use.require().decoded
+    variances = np.array([float(v) for v in analyse(found.randomizer).variances()])
+    generator, labels = np.random.default_rng(3), np.arange(10)
+    for concentration in (0.05, 0.3, 1, 10):
+        for _ in range(50):
+            shares = generator.dirichlet([concentration] * 10)
+            spread = shares @ (labels - shares @ labels) ** 2
+            assert 1 + shares @ variances / spread >= found.usefulness.more_labels.at_least
+    for deviation, least, most in found.usefulness.more_labels.examples:
+        assert least <= 1 + variances.mean() / deviation**2 <= most

@@ -1,0 +1,72 @@
+"""The bias for every label in the range, where a certificate states it for grid points alone.
+
+A real label x lies between two points of its grid, which are one *step* apart. Let b be the largest
+bias at a grid point.
+
+    nearest     x takes the row of the nearest point g, |x − g| ≤ ½ step: the bias is at most
+                b + ½ step, and near that in the middle between two points
+    unbiased    x takes the rows of both neighbours, so that the mean of the two points is x: the
+                bias is at most b, but for float64, in which the graph computes where x lies
+
+Labels outside the range are clamped, or become the default: nothing here speaks of them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from labeldp_verify.forms.domain import Domain, RealDomain
+
+_HALF_ULP = Fraction(1, 1 << 53)
+_ROUNDINGS = 5  # of one position: range, factor, difference, product, and one to spare
+
+
+def rounds_to_nearest(domain: Domain) -> bool:
+    """Whether labels between two grid points all become the nearer one."""
+    return isinstance(domain, RealDomain) and domain.rounding == "nearest"
+
+
+def grid_step(domain: Domain) -> Fraction:
+    """From one grid point to the next; 0 where every label is a point."""
+    if not isinstance(domain, RealDomain):
+        return Fraction(0)
+    return (Fraction(domain.max) - Fraction(domain.min)) / (domain.points - 1)
+
+
+def bias_in_range(
+    domain: Domain, at_points: Fraction, output_rounding: Fraction = Fraction(0)
+) -> Fraction:
+    """An upper bound of |E[output | x] − x| for every label x in the range.
+
+    Args:
+        at_points: the largest bias over the points of the grid (of integers: over all labels).
+        output_rounding: how far a float64 output may be from the exact one.
+    """
+    bias = at_points + output_rounding
+    if not isinstance(domain, RealDomain):
+        return bias
+    step = grid_step(domain)
+    off = float(np.abs(domain.positions(np.array(domain.grid())) - np.arange(domain.size)).max())
+    astray = Fraction(off) + _ROUNDINGS * domain.points * _HALF_ULP  # grid steps
+    points = _HALF_ULP * max(abs(Fraction(domain.min)), abs(Fraction(domain.max)))
+    if domain.rounding == "nearest":
+        return bias + points + (Fraction(1, 2) + astray) * step
+    # The means of two rows differ by a step and two biases at most, and those of labels between
+    # them are linear in between but for ``astray``.
+    return bias + points + 2 * astray * (step + 2 * at_points)
+
+
+def bias_in_words(
+    domain: Domain, at_points: Fraction, output_rounding: Fraction = Fraction(0)
+) -> str:
+    """Both figures where they differ, and of which labels they speak."""
+    most = float(bias_in_range(domain, at_points, output_rounding))
+    if not isinstance(domain, RealDomain):
+        return f"the largest bias is {most:.6g} for labels in the range"
+    how = "rounded to the nearest" if domain.rounding == "nearest" else "rounded at random"
+    return (
+        f"the largest bias is {float(at_points + output_rounding):.6g} at the points of the grid "
+        f"and at most {most:.6g} for all labels in the range, which are {how}"
+    )

@@ -80,7 +80,8 @@ def _accepted(words: Source, candidates: int, sigma: np.uint64) -> Int64[np.ndar
         waiting = waiting[passed]
         waiting = waiting[k[waiting] >= trials]
     size = k * np.int64(sigma) + j.astype(np.int64)
-    return np.where(negative, -size, size)[accepted]
+    signed: Int64[np.ndarray, " c"] = np.where(negative, -size, size)[accepted]
+    return signed
 
 
 def _whole_parts(words: Source, count: int) -> Int64[np.ndarray, " c"]:

@@ -37,11 +37,11 @@ class StepDraws(NamedTuple):
     the `alternative` batch and those of the public `centre`, none where a step has no such batch.
     """
 
-    indices: Int32[Array, " b"]
-    mask: Bool[Array, " b"]
+    indices: Int32[Array | np.ndarray, " b"]
+    mask: Bool[Array | np.ndarray, " b"]
     noise: lattice.Halves
-    alternative: Int32[Array, " n2"]
-    centre: Int32[Array, " c"]
+    alternative: Int32[Array | np.ndarray, " n2"]
+    centre: Int32[Array | np.ndarray, " c"]
 
 
 @dataclass(frozen=True)

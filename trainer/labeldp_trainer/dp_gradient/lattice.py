@@ -34,8 +34,8 @@ _FINEST, _COARSEST = 2.0**-20, 2.0**25
 class Halves(NamedTuple):
     """64-bit integers in two halves: how they come to a device whose integers have 32 bits."""
 
-    high: Int32[Array, " d"]
-    low: UInt32[Array, " d"]
+    high: Int32[Array | np.ndarray, " d"]
+    low: UInt32[Array | np.ndarray, " d"]
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,8 @@ class CentralBuilder:
             params: Params, key: jax.Array, step: jax.Array, drawn: Any, arrays: Any
         ) -> tuple[Params, Metrics]:
             del key, step
-            estimate, report = private_gradient(config, problem, params, *arrays, drawn)
+            x, y = arrays
+            estimate, report = private_gradient(config, problem, params, x, y, drawn)
             return estimate, {} if amplified else _metrics(report, config)
 
         projection = None if config.denoiser == "noop" else config.projection

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -37,11 +37,11 @@ class StepDraws(NamedTuple):
     the `alternative` batch and those of the public `centre`, none where a step has no such batch.
     """
 
-    indices: Int32[Array | np.ndarray, " b"]
-    mask: Bool[Array | np.ndarray, " b"]
+    indices: Int32[Array, " b"]
+    mask: Bool[Array, " b"]
     noise: lattice.Halves
-    alternative: Int32[Array | np.ndarray, " n2"]
-    centre: Int32[Array | np.ndarray, " c"]
+    alternative: Int32[Array, " n2"]
+    centre: Int32[Array, " c"]
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,13 @@ class Randomness:
                     max_batch=plan.max_batch,
                 )
             noise = discrete_gaussian(Words(self.key, _NOISE, number), self.coordinates, sigma)
-            yield StepDraws(
+            drawn: Any = (  # numpy arrays, until a device gets them
                 *batch,
                 lattice.halves_of(noise),
                 self._independent(_ALTERNATIVE, number, alternative),
                 self._independent(_CENTRE, number, centre),
             )
+            yield StepDraws(*drawn)
 
     @property
     def _others(self) -> tuple[int, int]:

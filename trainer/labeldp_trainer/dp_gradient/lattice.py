@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,8 +34,8 @@ _FINEST, _COARSEST = 2.0**-20, 2.0**25
 class Halves(NamedTuple):
     """64-bit integers in two halves: how they come to a device whose integers have 32 bits."""
 
-    high: Int32[Array | np.ndarray, " d"]
-    low: UInt32[Array | np.ndarray, " d"]
+    high: Int32[Array, " d"]
+    low: UInt32[Array, " d"]
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ def add_rows(
 def halves_of(numbers: Int64[np.ndarray, " d"]) -> Halves:
     """Return the halves of integers of the host."""
     low, high = numbers.astype("<i8").view("<u4").reshape(-1, 2).T
-    return Halves(np.ascontiguousarray(high).view("<i4"), np.ascontiguousarray(low))
+    parts: Any = np.ascontiguousarray(high).view("<i4"), np.ascontiguousarray(low)
+    return Halves(*parts)
 
 
 def _numbers(halves: Halves) -> Int64[Array, " d"]:

@@ -7,8 +7,11 @@ out where there is none, or fail.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import re
 import sqlite3
+import tomllib
 from itertools import count
 from pathlib import Path
 
@@ -104,9 +107,15 @@ class Bench:
         connection.commit()
         connection.close()
 
-    def insert(self, entry: Entry) -> None:
+    def force(self, entry: Entry) -> None:
+        """An entry that the ledger would refuse, written by its owner."""
+        self.insert(entry, guarded=False)
+
+    def insert(self, entry: Entry, *, guarded: bool = True) -> None:
         """An entry that is written by hand."""
         connection = self._connect()
+        if not guarded:
+            self._drop_triggers(connection)
         values = (entry.number, entry.kind, entry.body, entry.previous, entry.hash)
         connection.execute(self._insert, values)
         connection.commit()
@@ -132,11 +141,19 @@ class PostgresBench(Bench):
         super().__init__(folder)
         self.server, self.schema = server, f"ledger_{next(self._schemas)}"
         self.ledger = server.url(self.schema)
-        self.named = server.url(self.schema, password="")  # which is in PGPASSWORD
+        self.named = self.name_server(server.url(self.schema, password=""))  # in PGPASSWORD
 
     def another(self, folder: str) -> Bench:
         (self.folder / folder).mkdir()
         return PostgresBench(self.folder / folder, self.server)
+
+    def name_server(self, url: str) -> str:
+        """Have the user's configuration name the URL's server; gives the URL."""
+        config = Path(os.environ["LABELDP_CONFIG"])
+        servers = tomllib.loads(config.read_text()).get("ledger", {}).get("servers", [])
+        servers.append(re.sub(r"[?&]schema=[a-z0-9_]*", "", url))
+        config.write_text(f"[ledger]\nservers = {json.dumps(servers)}\n")
+        return url
 
     def run(self, *arguments: object) -> Result:
         result = super().run(*arguments)
@@ -165,7 +182,8 @@ class PostgresBench(Bench):
             ("entries_follow", "entries"),
             ("secret_stays", "secret"),
         ):
-            connection.execute(f"DROP TRIGGER {trigger} ON {table}")
+            connection.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {table}")
+        connection.execute("ALTER TABLE entries DROP CONSTRAINT IF EXISTS entries_kind")
 
 
 BOTH_STORES = pytest.mark.parametrize("store", ["sqlite", "postgres"])
@@ -197,6 +215,15 @@ def server(_server, monkeypatch):
     if not _server.is_running:  # after a test that failed
         _server.start()
     return _server
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path_factory, monkeypatch):
+    """The user's configuration: a file of this test's own, with a key beside it once it is made."""
+    path = tmp_path_factory.mktemp("user") / "config.toml"
+    path.touch(mode=0o600)
+    monkeypatch.setenv("LABELDP_CONFIG", str(path))
+    return path
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def test_a_chain_that_is_written_anew_is_found_by_a_noted_head_only(used):
 @BOTH_STORES
 def test_spending_beyond_the_budget_is_found_even_in_a_whole_chain(used):
     entry = next_entry(used.entries(), "spend", {**used.entries()[2].facts, "epsilon": "5"})
-    used.insert(entry)
+    used.force(entry)
     result = verify(used)
     assert result.exit_code == 1 and "spends what was not there" in result.stderr
 
@@ -80,7 +80,7 @@ def test_input_that_makes_no_sense(used, flags):
 
 def append(bench, kind, **facts):
     """An entry with a hash that is right, written by hand."""
-    bench.insert(next_entry(bench.entries(), kind, facts))
+    bench.force(next_entry(bench.entries(), kind, facts))
 
 
 @BOTH_STORES

@@ -32,7 +32,7 @@ _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of
 _COLUMNS = 40
 _COUNTED = ["ε₁ of the private priors of compiles and sweeps whose specs name this ledger"]
 _NOT_COUNTED = [
-    "ε per label: each randomized label spends it, each time with fresh randomness (labeldp verify)",
+    "ε per label, which a label spends each time that it is randomized (labeldp verify)",
     "ε of training runs on true labels (their privacy.json)",
     "what was compiled, sampled or released without this ledger",
 ]

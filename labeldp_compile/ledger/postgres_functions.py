@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-KINDS = ("ledger", "budget", "key", "spend", "prior")
+OWNERS = ("ledger", "budget", "key")  # kinds that the owner of the table writes
+KINDS = (*OWNERS, "spend", "prior")
 
 REFUSE = """
 BEGIN
@@ -53,27 +54,25 @@ _PRIOR = {
 _GROUP = {"prior": "^[{]", "size": _COUNT}
 
 
-def _keys(facts: str) -> str:
-    return f"""(SELECT pg_catalog.array_agg(k ORDER BY k COLLATE pg_catalog."C")
-        FROM pg_catalog.json_object_keys({facts}) AS k)"""
-
-
 def _list(names: Sequence[str]) -> str:
     return "ARRAY[" + ", ".join(f"'{name}'" for name in names) + "]"
 
 
 def _holds(facts: str, fields: dict[str, str]) -> str:
     """A condition: exactly these keys, each once, and values whose tokens match."""
+    keys = _KEYS.replace("<facts>", facts).replace("<keys>", _list(sorted(fields)))
     tokens = "".join(
         f"\n        AND ({facts} -> '{key}')::pg_catalog.text ~ '{token}'"
         for key, token in fields.items()
     )
-    return f"({_keys(facts)} = {_list(sorted(fields))}{tokens})"
+    return f"({keys}{tokens})"
 
 
-# A row that does not follow may be of somebody who wrote at the same time: 40001 lets psycopg's
-# users, and this program, begin again. Budgets and keys are set by who owns the table.
-FOLLOW = f"""
+_KEYS = """(
+            SELECT pg_catalog.array_agg(k ORDER BY k COLLATE pg_catalog."C")
+            FROM pg_catalog.json_object_keys(<facts>) AS k
+        ) = <keys>"""
+_DECLARE = """
 DECLARE
     last RECORD;
     one RECORD;
@@ -81,13 +80,17 @@ DECLARE
     paid pg_catalog.json;
     answer pg_catalog.json;
     answers pg_catalog.json[];
-    p pg_catalog.numeric;  -- of each epsilon
+    p pg_catalog.numeric;  -- an epsilon is p/q
     q pg_catalog.numeric;
-    bp pg_catalog.numeric;  -- of the budget
+    bp pg_catalog.numeric;  -- the budget, bp/bq
     bq pg_catalog.numeric;
-    sp pg_catalog.numeric := 0;  -- of what was spent
+    sp pg_catalog.numeric := 0;  -- what was spent, sp/sq
     sq pg_catalog.numeric := 1;
 BEGIN
+"""
+# A row that does not follow may be of somebody who wrote at the same time: 40001 lets psycopg's
+# users, and this program, begin again. Budgets and keys are set by who owns the table.
+_EVERY_ROW = f"""
     SELECT e.number, e.hash INTO last FROM ONLY {{schema}}.entries e ORDER BY e.number DESC LIMIT 1;
     IF (NEW.number = COALESCE(last.number, -1) + 1
         AND NEW.previous = COALESCE(last.hash, pg_catalog.repeat('0', 64))) IS NOT TRUE THEN
@@ -104,7 +107,10 @@ BEGIN
         ), 'UTF8')), 'hex')) IS NOT TRUE THEN
         RAISE EXCEPTION 'the hash of this entry is another' USING ERRCODE = 'check_violation';
     END IF;
-    IF NEW.kind = ANY ({_list(KINDS[:3])}) THEN
+    IF (pg_catalog.length(NEW.token) <= 100) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the token is too long' USING ERRCODE = 'check_violation';
+    END IF;
+    IF NEW.kind = ANY ({_list(OWNERS)}) THEN
         IF NOT pg_catalog.pg_has_role(
             current_user, (SELECT relowner FROM pg_catalog.pg_class WHERE oid = TG_RELID), 'MEMBER'
         ) THEN
@@ -113,11 +119,15 @@ BEGIN
         END IF;
         RETURN NEW;
     END IF;
-
     facts := NEW.body::pg_catalog.json;
-    IF pg_catalog.length(NEW.token) > 100 THEN
-        RAISE EXCEPTION 'the token is too long' USING ERRCODE = 'check_violation';
-    END IF;
+"""  # noqa: S608  # made of constants
+# '0' || '' is the denominator of a whole number.
+_FRACTION = """p := pg_catalog.split_part(<facts> ->> 'epsilon', '/', 1)::pg_catalog.numeric;
+            q := '0' || pg_catalog.split_part(<facts> ->> 'epsilon', '/', 2);
+            IF q = 0 THEN
+                q := 1;
+            END IF;"""
+_SPENDS = f"""
     IF NEW.kind = 'spend' THEN
         IF (pg_catalog.length(NEW.body) < 65536
             AND {_holds("facts", _SPEND)}) IS NOT TRUE THEN
@@ -128,11 +138,7 @@ BEGIN
             WHERE e.kind = 'budget' OR e.kind = 'spend' ORDER BY e.number
         LOOP
             CONTINUE WHEN (one.facts ->> 'data_set') <> (facts ->> 'data_set');
-            p := pg_catalog.split_part(one.facts ->> 'epsilon', '/', 1)::pg_catalog.numeric;
-            q := ('0' || pg_catalog.split_part(one.facts ->> 'epsilon', '/', 2))::pg_catalog.numeric;
-            IF q = 0 THEN  -- a whole number
-                q := 1;
-            END IF;
+            {_FRACTION.replace("<facts>", "one.facts")}
             IF one.kind = 'budget' THEN
                 bp := p;
                 bq := q;
@@ -144,18 +150,15 @@ BEGIN
                 sq := pg_catalog.div(sq, p);
             END IF;
         END LOOP;
-        p := pg_catalog.split_part(facts ->> 'epsilon', '/', 1)::pg_catalog.numeric;
-        q := ('0' || pg_catalog.split_part(facts ->> 'epsilon', '/', 2))::pg_catalog.numeric;
-        IF q = 0 THEN
-            q := 1;
-        END IF;
+        {_FRACTION.replace("<facts>", "facts")}
         IF ((sp * q + p * sq) * bq <= bp * sq * q) IS NOT TRUE THEN
             RAISE EXCEPTION 'this spends more than the budget of the data set'
                 USING ERRCODE = 'check_violation';
         END IF;
         RETURN NEW;
     END IF;
-
+"""  # noqa: S608  # made of constants
+_PRIORS = f"""
     IF {_holds("facts", _PRIOR)} IS NOT TRUE THEN
         RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
     END IF;
@@ -167,11 +170,11 @@ BEGIN
         RAISE EXCEPTION 'no entry paid for this prior' USING ERRCODE = 'check_violation';
     END IF;
     answers := ARRAY[facts -> 'answer'];
-    IF pg_catalog.json_typeof(facts -> 'answer' -> 'groups') IS NOT NULL THEN
+    IF (facts -> 'answer' -> 'groups') IS NOT NULL THEN
         FOR one IN SELECT g FROM pg_catalog.json_array_elements(facts -> 'answer' -> 'groups') AS g
         LOOP
             IF ({_holds("one.g", _GROUP)}
-                AND one.g -> 'prior' -> 'groups' IS NULL) IS NOT TRUE THEN
+                AND (one.g -> 'prior' -> 'groups') IS NULL) IS NOT TRUE THEN
                 RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
             END IF;
             answers := answers || (one.g -> 'prior');
@@ -196,6 +199,8 @@ BEGIN
             RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
         END IF;
     END LOOP;
+"""  # noqa: S608  # made of constants
+FOLLOW = f"""{_DECLARE}{_EVERY_ROW}{_SPENDS}{_PRIORS}
     RETURN NEW;
 END
 """

@@ -25,7 +25,6 @@ from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.label_key import columns_of
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.book import Ledger, in_transaction
-from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.client_key import (
     Binding,
     ClientKey,
@@ -35,6 +34,7 @@ from labeldp_compile.ledger.client_key import (
     require_client_key,
 )
 from labeldp_compile.ledger.data_digest import DigestKeys
+from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.place import in_folder, open_named_store
 from labeldp_compile.ledger.store import Store
 from labeldp_compile.spec import Spec

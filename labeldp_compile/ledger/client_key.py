@@ -73,22 +73,6 @@ class ClientKey:
         """The key of a ledger's digests; ``salt`` is the ledger's own key, which may be known."""
         return hmac.new(self.secret, _DIGESTS + salt, hashlib.sha256).digest()
 
-    def require(self, binding: Binding, ledger: str) -> None:
-        """Raise InputError unless the ledger was begun, or adopted, with this key."""
-        if binding.key_sha256 != self.sha256:
-            raise InputError(
-                f"{ledger}: digests its data with another client key (SHA-256 "
-                f"{binding.key_sha256[:16]}…) than {self.path} ({self.sha256[:16]}…): all "
-                "compilers of a ledger share one key file; nothing was spent"
-            )
-        if binding.mac is not None and not hmac.compare_digest(
-            binding.mac, self.adoption(binding.previous)
-        ):
-            raise InputError(
-                f"{ledger}: entry {binding.number} adopts the ledger, but not with the key in "
-                f"{self.path}: somebody without the key wrote it; nothing was spent"
-            )
-
 
 def binding_of(entries: Sequence[Entry]) -> Binding | None:
     """The client key that a ledger takes; None for one that an earlier labeldp began."""
@@ -122,15 +106,26 @@ def find_client_key() -> ClientKey | None:
     return ClientKey(path, bytes.fromhex(text.strip()))
 
 
-def require_client_key(ledger: str) -> ClientKey:
-    """The key; InputError if there is none."""
-    key = find_client_key()
-    if key is None:
+def require_bound(client: ClientKey | None, binding: Binding, ledger: str) -> None:
+    """Raise InputError unless the ledger was begun, or adopted, with the user's key."""
+    if client is None:
         raise InputError(
             f"{ledger}: digests its data with a client key, and {user_config().ledger_key} does "
             "not exist: copy the key file of the other compilers there; nothing was spent"
         )
-    return key
+    if binding.key_sha256 != client.sha256:
+        raise InputError(
+            f"{ledger}: digests its data with another client key (SHA-256 "
+            f"{binding.key_sha256[:16]}…) than {client.path} ({client.sha256[:16]}…): all "
+            "compilers of a ledger share one key file; nothing was spent"
+        )
+    if binding.mac is not None and not hmac.compare_digest(
+        binding.mac, client.adoption(binding.previous)
+    ):
+        raise InputError(
+            f"{ledger}: entry {binding.number} adopts the ledger, but not with the key in "
+            f"{client.path}: somebody without the key wrote it; nothing was spent"
+        )
 
 
 def make_client_key(say: Callable[[str], None]) -> ClientKey:

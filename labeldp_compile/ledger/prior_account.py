@@ -31,7 +31,7 @@ from labeldp_compile.ledger.client_key import (
     binding_of,
     find_client_key,
     make_client_key,
-    require_client_key,
+    require_bound,
 )
 from labeldp_compile.ledger.data_digest import DigestKeys
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
@@ -134,8 +134,7 @@ class PriorAccount:
                 return (
                     f"{self.name}: recalls the noisy prior of an earlier compile: nothing is spent"
                 )
-            if not self._store.is_own or binding_of(ledger.entries) is not None:
-                self._bound(ledger, require_client_key(self.name))
+            self._require_key(ledger, find_client_key())
             data_set = self._names["data_set"]
             require_budget(self.name, ledger.entries, data_set, question.epsilon)
             account = data_sets(ledger.entries)[data_set]
@@ -239,13 +238,18 @@ class PriorAccount:
         """The user's key; made only for a file that an earlier version began."""
         if self._client is None:
             found = find_client_key()
-            if found is None and self._store.is_own:
-                bound = in_transaction(self._store, lambda ledger: binding_of(ledger.entries))
-                found = make_client_key(self._say) if bound is None else None
-            self._client = found or require_client_key(self.name)
+            if found is None:
+                in_transaction(self._store, lambda ledger: self._require_key(ledger, None))
+                found = make_client_key(self._say)
+            self._client = found
         return self._client
 
-    def _bound(self, ledger: Ledger, client: ClientKey) -> Binding:
+    def _require_key(self, ledger: Ledger, client: ClientKey | None) -> None:
+        """Raise InputError where ``spend`` would, for the key; a file can still take one."""
+        if not self._store.is_own or binding_of(ledger.entries) is not None:
+            self._bound(ledger, client)
+
+    def _bound(self, ledger: Ledger, client: ClientKey | None) -> Binding:
         """How the ledger is bound to the client's key; InputError if it is not."""
         binding = binding_of(ledger.entries)
         if binding is None:
@@ -254,7 +258,7 @@ class PriorAccount:
                 "can test guesses against; its owner gives it a client key with: "
                 f"labeldp ledger upgrade {self.name}; nothing was spent"
             )
-        client.require(binding, self.name)
+        require_bound(client, binding, self.name)
         return binding
 
     def _find(self, ledger: Ledger, question: Question) -> Entry | None:

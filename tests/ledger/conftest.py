@@ -51,7 +51,7 @@ class Bench:
     ledger: Path | str
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.config = folder, Path(os.environ["LABELDP_CONFIG"])
         self.ledger, self.named = folder / "budget.ledger", "budget.ledger"
         self.write_labels("labels.parquet", [0, 1, 1, 2, 3, 3, 3] * 20)
 
@@ -149,10 +149,9 @@ class PostgresBench(Bench):
 
     def name_server(self, url: str) -> str:
         """Have the user's configuration name the URL's server; gives the URL."""
-        config = Path(os.environ["LABELDP_CONFIG"])
-        servers = tomllib.loads(config.read_text()).get("ledger", {}).get("servers", [])
+        servers = tomllib.loads(self.config.read_text()).get("ledger", {}).get("servers", [])
         servers.append(re.sub(r"[?&]schema=[a-z0-9_]*", "", url))
-        config.write_text(f"[ledger]\nservers = {json.dumps(servers)}\n")
+        self.config.write_text(f"[ledger]\nservers = {json.dumps(servers)}\n")
         return url
 
     def run(self, *arguments: object) -> Result:
@@ -232,7 +231,7 @@ def store():
 
 
 @pytest.fixture
-def bench(store, tmp_path, known_noise, request):
+def bench(store, tmp_path, config, known_noise, request):
     if store == "sqlite":
         yield Bench(tmp_path)
         return

@@ -73,6 +73,7 @@ _KEYS = """(
             FROM pg_catalog.json_object_keys(<facts>) AS k
         ) = <keys>"""
 _DECLARE = """
+#variable_conflict error
 DECLARE
     last RECORD;
     one RECORD;

@@ -1,4 +1,4 @@
-"""Digests of data need the client's key: who has the ledger, and nothing else, confirms no guess."""
+"""Digests of data need the client's key: the ledger alone confirms no guess of labels."""
 
 import hashlib
 import hmac

@@ -106,26 +106,7 @@ def show_command(file: str, as_json: bool) -> None:
         say_json(_document(contents))
     else:
         say(*_in_words(contents))
-    for _, error in contents.problems:
-        if isinstance(error, BrokenChainError):
-            raise BrokenChainError(f"{place_name(file)}: {error}")
-
-
-@ledger_command.command(
-    "upgrade", epilog="\b\nExample:\n  labeldp ledger upgrade postgresql://owner@db.example/budgets"
-)
-@_FILE
-def upgrade_command(file: str) -> None:
-    """Bring the ledger of an earlier labeldp up to date, as its owner; harmless to repeat.
-
-    Its triggers become the present ones, and it takes your client key for digests of data. That
-    trusts the entries that are in it: digests before it are still compared under its own key.
-    """
-    entry = upgrade_ledger(file, tell)
-    if entry is None:
-        tell(f"{place_name(file)}: up to date")
-    else:
-        tell(f"{place_name(file)}: up to date; entry {entry.number} takes your client key")
+    _require_written_by_labeldp(file, contents)
 
 
 @ledger_command.command("head", epilog="\b\nExample:\n  labeldp ledger head budget.ledger")
@@ -133,9 +114,7 @@ def upgrade_command(file: str) -> None:
 def head_command(file: str) -> None:
     """Print the hash of the last entry, to note where the ledger's owner cannot change it."""
     contents = read_contents(file)
-    for _, error in contents.problems:
-        if isinstance(error, BrokenChainError):
-            raise BrokenChainError(f"{place_name(file)}: {error}")
+    _require_written_by_labeldp(file, contents)
     say(head_text(contents.entries))
 
 
@@ -165,6 +144,30 @@ def verify_command(file: str, head: str | None) -> None:
         say("not checked: whether later entries were cut off (--head HASH)")
     else:
         say("ok     head     the noted entry is in the chain: nothing up to it was cut off")
+
+
+@ledger_command.command(
+    "upgrade", epilog="\b\nExample:\n  labeldp ledger upgrade postgresql://owner@db.example/budgets"
+)
+@_FILE
+def upgrade_command(file: str) -> None:
+    """Bring the ledger of an earlier labeldp up to date, as its owner; harmless to repeat.
+
+    Its triggers become the present ones, and it takes your client key for digests of data. That
+    trusts the entries that are in it: digests before it are still compared under its own key.
+    """
+    entry = upgrade_ledger(file, tell)
+    if entry is None:
+        tell(f"{place_name(file)}: up to date")
+    else:
+        tell(f"{place_name(file)}: up to date; entry {entry.number} takes your client key")
+
+
+def _require_written_by_labeldp(file: str, contents: Contents) -> None:
+    """Raise BrokenChainError for what no version writes; a later version's kinds may stand."""
+    for _, error in contents.problems:
+        if isinstance(error, BrokenChainError):
+            raise BrokenChainError(f"{place_name(file)}: {error}")
 
 
 def _epsilon(text: str) -> Fraction:

@@ -163,6 +163,7 @@ def check_kinds(entries: Sequence[Entry]) -> None:
 def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]:
     """The numbers of the entries that ``check_kinds`` refuses, and why."""
     is_bound = False
+    answered: set[int] = set()  # the spends that have their prior: another would replace it
     for entry in entries:
         fields = _KINDS.get(entry.kind)
         if fields is None:
@@ -184,9 +185,11 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
         ):
             reason = f"entry {entry.number} holds what no labeldp writes"
             yield entry.number, BrokenChainError(reason)
-        elif entry.kind == "prior" and not _is_paid(entry, entries):
-            reason = f"entry {entry.number} is a prior that no entry before it paid"
-            yield entry.number, BrokenChainError(reason)
+        elif entry.kind == "prior":
+            if facts["spend"] in answered or not _is_paid(entry, entries):
+                reason = f"entry {entry.number} is a prior that no entry before it paid"
+                yield entry.number, BrokenChainError(reason)
+            answered.add(facts["spend"])
         is_bound |= entry.kind in ("ledger", "key") and "client_key_sha256" in facts
 
 

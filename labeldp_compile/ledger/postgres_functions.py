@@ -167,7 +167,12 @@ _PRIORS = f"""
     WHERE e.number = (facts ->> 'spend')::pg_catalog.int8 AND e.kind = 'spend';
     IF ((paid ->> 'data_set') = (facts ->> 'data_set')
         AND (paid ->> 'data_version') = (facts ->> 'data_version')
-        AND (paid ->> 'question_sha256') = (facts ->> 'question_sha256')) IS NOT TRUE THEN
+        AND (paid ->> 'question_sha256') = (facts ->> 'question_sha256')
+        AND NOT EXISTS (
+            SELECT FROM ONLY {{schema}}.entries e
+            WHERE e.kind = 'prior'
+                AND (e.body::pg_catalog.json ->> 'spend') = (facts ->> 'spend')
+        )) IS NOT TRUE THEN
         RAISE EXCEPTION 'no entry paid for this prior' USING ERRCODE = 'check_violation';
     END IF;
     answers := ARRAY[facts -> 'answer'];

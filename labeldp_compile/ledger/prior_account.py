@@ -34,7 +34,7 @@ from labeldp_compile.ledger.client_key import (
     require_bound,
 )
 from labeldp_compile.ledger.data_digest import DigestKeys
-from labeldp_compile.ledger.entries import BrokenChainError, Entry
+from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger.place import in_folder, open_named_store
 from labeldp_compile.ledger.store import Store
 from labeldp_compile.spec import Spec
@@ -262,14 +262,13 @@ class PriorAccount:
         return binding
 
     def _find(self, ledger: Ledger, question: Question) -> Entry | None:
-        """The latest entry that answers the question."""
+        """The latest entry that answers the question, and was paid with its ε₁."""
         wanted = question.digest()
         for entry in reversed(ledger.entries):
             if entry.kind != "prior" or not self._is_ours(entry):
                 continue
-            if entry.facts["question_sha256"] == wanted:
-                if len(entry.facts["answer"].get("weights", [])) == 0:
-                    raise BrokenChainError(f"{self.name}: entry {entry.number} is no prior")
+            paid = ledger.entries[entry.facts["spend"]].facts["epsilon"]
+            if entry.facts["question_sha256"] == wanted and Fraction(paid) == question.epsilon:
                 return entry
         return None
 

@@ -85,11 +85,10 @@ def prior(entries, **changes):
 
 SHADOWS = """
 CREATE SCHEMA {role};
+CREATE FUNCTION {role}.unless(text, text) RETURNS boolean LANGUAGE sql
+    AS $$SELECT $1 OPERATOR(pg_catalog.=) $2 AND $1 OPERATOR(pg_catalog.<>) 'budget'$$;
 CREATE FUNCTION {role}.never(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
-CREATE FUNCTION {role}.always(name, oid, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-CREATE FUNCTION {role}.same(oid, oid) RETURNS boolean LANGUAGE plpgsql AS
-    $$BEGIN RETURN true; END$$;
-CREATE OPERATOR {role}.= (LEFTARG = text, RIGHTARG = text, FUNCTION = {role}.never);
+CREATE OPERATOR {role}.= (LEFTARG = text, RIGHTARG = text, FUNCTION = {role}.unless);
 CREATE OPERATOR {role}.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = {role}.never);
 CREATE FUNCTION {role}.pg_has_role(name, oid, text) RETURNS boolean LANGUAGE sql
     AS 'SELECT true';
@@ -254,6 +253,7 @@ def nested(depth):
 
 
 WRONG_PRIORS = [
+    {},  # a second answer, which would replace the first one
     {"spend": 3},
     {"spend": 99},
     {"spend": 2.0},

@@ -138,9 +138,10 @@ class PriorAccount:
             data_set = self._names["data_set"]
             require_budget(self.name, ledger.entries, data_set, question.epsilon)
             account = data_sets(ledger.entries)[data_set]
+            again = _again(self._spent_in_vain(ledger, question))
             return (
                 f"{self.name}: {data_set} has spent {float(account.spent):.6g} of "
-                f"{float(account.budget):.6g}{_again(self._spent_in_vain(ledger, question))}"
+                f"{float(account.budget):.6g} on priors{again}"
             )
 
         return in_transaction(self._store, look)

@@ -119,6 +119,7 @@ class SqliteStore:
             raise InputError(f"{path}: cannot be opened: {error}") from error
         try:
             try:
+                _require_ledger(path, connection)
                 _set_up(connection)
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.Error as error:
@@ -201,25 +202,32 @@ def _require_private(path: Path) -> None:
             f"{path}: cannot be read: {error.strerror}; a new ledger is made by: "
             f"labeldp ledger init {path}"
         ) from error
-    if not stat.S_ISREG(status.st_mode) or not _is_ledger(path):
+    if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: is no ledger of labeldp")
     if is_others(status):
         raise InputError(f"{path}: belongs to somebody else, who may change it: make a copy")
     if status.st_mode & 0o077:
+        if not _is_sqlite(path):  # not one to change the mode of
+            raise InputError(f"{path}: is no ledger of labeldp")
         raise InputError(f"{path}: others may open it; it holds a secret key: chmod 600 {path}")
     if status.st_nlink > 1:
         # SQLite names its journal after the file: under another name a crash is not undone.
         raise InputError(f"{path}: has a second name (a hard link); keep one, or make a copy")
 
 
-def _is_ledger(path: Path) -> bool:
-    """By the file's header: SQLite, which could change another program's file, has not opened it."""
+def _is_sqlite(path: Path) -> bool:
+    # Only for a file that is refused: to close it frees the locks that this process has on it.
     try:
         with path.open("rb") as file:
-            header = file.read(72)
+            return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
         return True  # who may not read it cannot tell
-    return header.startswith(_SQLITE) and header[68:] == _APPLICATION.to_bytes(4, "big")
+
+
+def _require_ledger(path: Path, connection: sqlite3.Connection) -> None:
+    """Before anything is set up, which would change the database of another program."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        raise InputError(f"{path}: is no ledger of labeldp")
 
 
 def _is_guarded(connection: sqlite3.Connection) -> bool:

@@ -8,6 +8,9 @@ Every compile asks another question, each for ε₁ = 0.1 of a budget of 0.75. P
 paid and refused, and what `labeldp ledger verify` says afterwards.
 """
 
+import json
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -40,6 +43,11 @@ def main():
         folder = Path(name)
         ledger = sys.argv[1] if len(sys.argv) > 1 else folder / "budget.ledger"
         pq.write_table(pa.table({"y": [0, 1, 2, 3] * 500}), folder / "labels.parquet")
+        # A key and a configuration of the benchmark's own, which names the server for the specs.
+        config = folder / "config.toml"
+        server = re.sub(r"(?<=\?)schema=\w*&|[?&]schema=\w*", "", str(ledger))
+        config.write_text(f"[ledger]\nservers = {json.dumps(sys.argv[1:] and [server])}\n")
+        os.environ["LABELDP_CONFIG"] = str(config)
         labeldp("ledger", "init", ledger)
         labeldp("ledger", "set-budget", ledger, "--data-set", "visits", "--epsilon", "0.75")
         processes = []

@@ -6,7 +6,8 @@ Needs no driver: specs are checked without one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 from labeldp_compile.errors import InputError
 
@@ -25,7 +26,7 @@ _URL = re.compile(
     r"(?:\?(?P<query>[a-z_]+=[^&=@?#\s]*(?:&[a-z_]+=[^&=@?#\s]*)*))?"
 )
 _SHOWN = ("host", "port", "user", "dbname", "service")
-_SECRET = ("password", "sslpassword")
+_SECRET = {"password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret"}
 _PLAIN = re.compile(r"[A-Za-z0-9._~%+/,-]*")
 
 
@@ -37,13 +38,18 @@ class Url:
         conninfo: what libpq understands, with the password if there is one.
         name: for messages, without it.
         schema: where the ledger's tables are.
-        has_password: whether it holds one.
+        has_password: whether it holds one, or another secret.
+        states_schema: whether ``schema`` was said.
+        parameters: all but schema and secrets, by name; ``hosts``, ``user`` and ``database`` are
+            those before the question mark.
     """
 
     conninfo: str
     name: str
     schema: str
     has_password: bool
+    states_schema: bool
+    parameters: dict[str, str]
 
     def __repr__(self) -> str:
         """The name: a traceback must not show the password either."""
@@ -82,8 +88,29 @@ class Url:
             conninfo=f"postgresql://{secret}{base}" + ("?" + "&".join(rest) if rest else ""),
             name=f"postgresql://{user}{base}" + ("?" + "&".join(shown) if shown else ""),
             schema=schema,
-            has_password=bool(found["password"]) or any(key in _SECRET for key, _ in pairs),
+            has_password=found["password"] is not None or any(key in _SECRET for key, _ in pairs),
+            states_schema=bool(schemas),
+            parameters={
+                **{key: unquote(value) for key, value in pairs if key not in {"schema", *_SECRET}},
+                **{
+                    part: unquote(found[part])
+                    for part in ("hosts", "user", "database")
+                    if found[part]
+                },
+            },
         )
+
+    @property
+    def server_name(self) -> str:
+        """The name without its schema."""
+        return re.sub(r"[?&]schema=[a-z0-9_]*$", "", self.name)
+
+    def in_schema(self, schema: str) -> Url:
+        """The same server, another schema."""
+        name = self.server_name
+        if schema != DEFAULT_SCHEMA:
+            name += f"{'&' if '?' in name else '?'}schema={schema}"
+        return replace(self, name=name, schema=schema, states_schema=True)
 
 
 def is_url(text: str) -> bool:

@@ -86,6 +86,16 @@ def copying_process(tmp_path_factory):
     return CopyingProcess(tmp_path_factory.mktemp("copied_process"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_configuration_of_the_user(tmp_path_factory):
+    """Tests, and the processes that they start, make no key in the home of who runs them."""
+    config = tmp_path_factory.mktemp("configuration") / "config.toml"
+    config.touch(mode=0o600)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LABELDP_CONFIG", str(config))
+        yield
+
+
 @pytest.fixture
 def known_noise(monkeypatch):
     """Noise of private priors that is the same in every run, so that solvers meet none by chance.

@@ -12,20 +12,29 @@ from labeldp_compile.cli.errors import explained
 from labeldp_compile.cli.output import clipped, printable, say, say_json, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import (
+    BrokenChainError,
+    Contents,
     Entry,
     create_ledger,
-    data_sets,
     head_text,
     is_guarded,
     place_name,
+    read_contents,
     read_entries,
     set_budget,
+    upgrade_ledger,
 )
 from labeldp_compile.ledger.entries import HASH, NAME
 
 FORMAT_VERSION = "1.0"
 _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of a URL stay two
 _COLUMNS = 40
+_COUNTED = ["ε₁ of the private priors of compiles and sweeps whose specs name this ledger"]
+_NOT_COUNTED = [
+    "ε per label, which a label spends each time that it is randomized (labeldp verify)",
+    "ε of training runs on true labels (their privacy.json)",
+    "what was compiled, sampled or released without this ledger",
+]
 
 
 class _Commands(click.Group):
@@ -57,7 +66,7 @@ def ledger_command() -> None:
 @_FILE
 def init_command(file: str) -> None:
     """Make an empty ledger: FILE, of mode 0600, or tables in the database of a URL."""
-    create_ledger(file)
+    create_ledger(file, tell)
     name = place_name(file)
     tell(f"{name}: an empty ledger; say what may be spent with: labeldp ledger set-budget")
 
@@ -86,19 +95,26 @@ def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | Non
 @_FILE
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show_command(file: str, as_json: bool) -> None:
-    """Show what every data set may spend and has spent, and all entries."""
-    entries = read_entries(file)
+    """Show what every data set may spend and has spent on private priors, and all entries.
+
+    ε per label, which each randomized label spends, and training runs are not in a ledger. Exit
+    code 1 if an entry holds what no labeldp writes, or spends what was not there.
+    """
+    contents = read_contents(file)
     if as_json:
-        say_json(_document(entries))
+        say_json(_document(contents))
     else:
-        say(*_in_words(entries))
+        say(*_in_words(contents))
+    _require_written_by_labeldp(file, contents)
 
 
 @ledger_command.command("head", epilog="\b\nExample:\n  labeldp ledger head budget.ledger")
 @_FILE
 def head_command(file: str) -> None:
     """Print the hash of the last entry, to note where the ledger's owner cannot change it."""
-    say(head_text(read_entries(file)))
+    contents = read_contents(file)
+    _require_written_by_labeldp(file, contents)
+    say(head_text(contents.entries))
 
 
 @ledger_command.command(
@@ -129,6 +145,30 @@ def verify_command(file: str, head: str | None) -> None:
         say("ok     head     the noted entry is in the chain: nothing up to it was cut off")
 
 
+@ledger_command.command(
+    "upgrade", epilog="\b\nExample:\n  labeldp ledger upgrade postgresql://owner@db.example/budgets"
+)
+@_FILE
+def upgrade_command(file: str) -> None:
+    """Bring the ledger of an earlier labeldp up to date, as its owner; harmless to repeat.
+
+    Its triggers become the present ones, and it takes your client key for digests of data. That
+    trusts the entries that are in it: digests before it are still compared under its own key.
+    """
+    entry = upgrade_ledger(file, tell)
+    if entry is None:
+        tell(f"{place_name(file)}: up to date")
+    else:
+        tell(f"{place_name(file)}: up to date; entry {entry.number} takes your client key")
+
+
+def _require_written_by_labeldp(file: str, contents: Contents) -> None:
+    """Raise BrokenChainError for what no version writes; a later version's kinds may stand."""
+    for _, error in contents.problems:
+        if isinstance(error, BrokenChainError):
+            raise BrokenChainError(f"{place_name(file)}: {error}")
+
+
 def _epsilon(text: str) -> Fraction:
     try:
         number = read_decimal(text)
@@ -139,10 +179,13 @@ def _epsilon(text: str) -> Fraction:
     return Fraction(number)
 
 
-def _document(entries: list[Entry]) -> dict[str, Any]:
+def _document(contents: Contents) -> dict[str, Any]:
+    problems = dict(contents.problems)
     return {
         "format_version": FORMAT_VERSION,
-        "head": head_text(entries),
+        "head": head_text(contents.entries),
+        "counted": _COUNTED,
+        "not_counted": _NOT_COUNTED,
         "data_sets": {
             name: {
                 "budget": float(account.budget),
@@ -151,11 +194,19 @@ def _document(entries: list[Entry]) -> dict[str, Any]:
                 "versions": {version: float(e) for version, e in account.versions.items()},
                 "exact": {"budget": str(account.budget), "spent": str(account.spent)},
             }
-            for name, account in data_sets(entries).items()
+            for name, account in contents.accounts.items()
         },
+        "problems": [
+            {"entry": number, "problem": str(error)} for number, error in contents.problems
+        ],
         "entries": [
-            {"number": e.number, "kind": e.kind, "hash": e.hash, **_without_answer(e)}
-            for e in entries
+            {
+                "number": e.number,
+                "kind": e.kind,
+                "hash": e.hash,
+                **({} if e.number in problems else _without_answer(e)),
+            }
+            for e in contents.entries
         ],
     }
 
@@ -165,19 +216,28 @@ def _without_answer(entry: Entry) -> dict[str, Any]:
     return {key: value for key, value in entry.facts.items() if key != "answer"}
 
 
-def _in_words(entries: list[Entry]) -> list[str]:
-    accounts = data_sets(entries)
+def _in_words(contents: Contents) -> list[str]:
     sums = [
-        [name, *(f"{float(x):.6g}" for x in (a.budget, a.spent, a.left))]
-        for name, a in accounts.items()
+        [printable(name), *(f"{float(x):.6g}" for x in (a.budget, a.spent, a.left))]
+        for name, a in contents.accounts.items()
     ]
-    rows = [[str(e.number), e.facts["time"], e.kind, _what(e)] for e in entries]
+    problems = dict(contents.problems)
+    rows = [
+        [str(e.number), "", "?", "not understood"]
+        if e.number in problems
+        else [str(e.number), e.facts["time"], e.kind, _what(e)]
+        for e in contents.entries
+    ]
+    heads = ["data set", "budget ε", "spent on priors", "left"]
     return [
-        *(text_table(["data set", "budget ε", "spent", "left"], sums) if sums else ["no budgets"]),
+        *(text_table(heads, sums) if sums else ["no budgets"]),
+        *(f"problem      {error}" for error in problems.values()),
+        *(f"counted      {words}" for words in _COUNTED),
+        *(f"not counted  {words}" for words in _NOT_COUNTED),
         "",
         *text_table(["entry", "time", "kind", "what"], rows, left=(1, 2, 3)),
         "",
-        f"head {head_text(entries)}",
+        f"head {head_text(contents.entries)}",
     ]
 
 
@@ -193,6 +253,8 @@ def _what(entry: Entry) -> str:
         )
     if entry.kind == "prior":
         return f"noisy prior of {facts['data_set']} {facts['data_version']}, by {facts['spend']}"
+    if entry.kind == "key":
+        return f"digests of data take the client key {facts['client_key_sha256'][:16]}… from now on"
     return "the beginning"
 
 

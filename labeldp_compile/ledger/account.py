@@ -38,22 +38,39 @@ def data_sets(entries: Sequence[Entry]) -> dict[str, DataSet]:
 
     Raises BrokenChainError if something was spent that the budget of its time did not allow.
     """
+    accounts, overspent = add_up(entries)
+    for _, error in overspent:
+        raise error
+    return accounts
+
+
+Problem = tuple[int, InputError]
+
+
+def add_up(entries: Sequence[Entry]) -> tuple[dict[str, DataSet], list[Problem]]:
+    """The account of every data set, and each spend that its budget did not allow, by number.
+
+    Such a spend is counted all the same.
+    """
     accounts: dict[str, DataSet] = {}
+    overspent: list[Problem] = []
     for entry in entries:
         if entry.kind not in ("budget", "spend"):
             continue
         facts = entry.facts  # a hash stands over it: it is as some labeldp wrote it
         name, epsilon = facts["data_set"], Fraction(facts["epsilon"])
+        account = accounts.get(name)
         if entry.kind == "budget":
             accounts.setdefault(name, DataSet(Fraction(0))).budget = epsilon
             continue
-        account = accounts.get(name)
         if account is None or epsilon < 0 or epsilon > account.left:
-            raise BrokenChainError(f"entry {entry.number} of the ledger spends what was not there")
+            reason = f"entry {entry.number} of the ledger spends what was not there"
+            overspent.append((entry.number, BrokenChainError(reason)))
+        account = accounts.setdefault(name, DataSet(Fraction(0)))
         account.spent += epsilon
         version = facts["data_version"]
         account.versions[version] = account.versions.get(version, Fraction(0)) + epsilon
-    return accounts
+    return accounts, overspent
 
 
 def require_budget(path: str, entries: Sequence[Entry], name: str, epsilon: Fraction) -> None:

@@ -8,23 +8,29 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
+from labeldp_verify.printable import one_line
+
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.account import data_sets
+from labeldp_compile.ledger.account import DataSet, Problem, add_up, data_sets
+from labeldp_compile.ledger.client_key import ClientKey, binding_of, make_client_key
 from labeldp_compile.ledger.entries import (
     BrokenChainError,
     Entry,
     check_chain,
     check_kinds,
     next_entry,
+    not_understood,
 )
 from labeldp_compile.ledger.place import open_store
 from labeldp_compile.ledger.store import Rows, Say, Store, T
 
-FORMAT_VERSION = "1.0"
+FORMAT_VERSION = "2.0"  # 1.0 digested data with the ledger's own key
+_READS = ("1", "2")
 
 
 class Ledger:
@@ -42,13 +48,20 @@ class Ledger:
         self.entries.append(entry)
         return entry
 
+    def adopt(self, client: ClientKey) -> Entry | None:
+        """From now on digests have the client's key; nothing is added if they had one already."""
+        if binding_of(self.entries) is not None:
+            return None
+        mac = client.adoption(self.entries[-1].hash)
+        return self.append("key", {"client_key_sha256": client.sha256, "mac": mac})
+
     @property
     def is_guarded(self) -> bool:
         """Whether the store itself refuses to change, delete, replace or skip an entry."""
         return self._rows.is_guarded
 
     def key(self) -> bytes:
-        """The secret under which data are digested; the first entry has its hash."""
+        """The ledger's own random bytes; the first entry has their hash."""
         key = self._rows.key()
         if hashlib.sha256(key).hexdigest() != self.entries[0].facts.get("key_sha256"):
             raise BrokenChainError("the key of the ledger is not the one that it began with")
@@ -60,18 +73,24 @@ def in_transaction(store: Store, body: Callable[[Ledger], T], *, waiting: Say | 
 
     Raises InputError if there is no ledger, or it is not its owner's alone, and BrokenChainError.
     """
-    return store.run(lambda rows: body(Ledger(rows, _checked(store.name, rows))), waiting=waiting)
+
+    def use(rows: Rows) -> T:
+        return body(Ledger(rows, _understood(store.name, _checked(store.name, rows))))
+
+    return store.run(use, waiting=waiting)
 
 
-def create_ledger(where: Path | str) -> None:
+def create_ledger(where: Path | str, say: Say = lambda line: None) -> None:
     """Make an empty ledger, whole or not at all; InputError if there is one already.
 
-    ``where`` is the path of a file, which gets the mode 0600, or a URL.
+    ``where`` is the path of a file, which gets the mode 0600, or a URL. The client's key is made,
+    too, if the user has none, which ``say`` is told.
     """
     key = secrets.token_bytes(32)
     facts = {
         "format_version": FORMAT_VERSION,
         "key_sha256": hashlib.sha256(key).hexdigest(),
+        "client_key_sha256": make_client_key(say).sha256,
         "time": now(),
     }
     open_store(where).create(key, next_entry([], "ledger", facts))
@@ -90,6 +109,54 @@ def read_entries(where: Path | str, head: str | None = None) -> list[Entry]:
         return list(ledger.entries)
 
     return in_transaction(open_store(where), read)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All entries of a whole chain, of which some may not be understood.
+
+    Attributes:
+        entries: all of them.
+        accounts: of every data set, from the entries that are understood.
+        problems: why others are not, or spent what was not there, by number.
+    """
+
+    entries: list[Entry]
+    accounts: dict[str, DataSet]
+    problems: list[Problem]
+
+
+def read_contents(where: Path | str) -> Contents:
+    """What a ledger holds, also where a use of it would be refused for what an entry says.
+
+    Raises BrokenChainError if the chain is not whole.
+    """
+    store = open_store(where)
+    entries = store.run(lambda rows: _checked(store.name, rows))
+    problems = list(not_understood(entries))
+    numbers = {number for number, _ in problems}
+    accounts, overspent = add_up([e for e in entries if e.number not in numbers])
+    return Contents(entries, accounts, problems + overspent)
+
+
+def upgrade_ledger(where: Path | str, say: Say) -> Entry | None:
+    """Bring the ledger of an earlier version up to date; does nothing to one that is.
+
+    What refuses changes is put in place, also where an entry is not understood. A ledger without a
+    client key takes this user's from now on: the entry that says so is returned. ``say`` is told of
+    a key that is made. Raises InputError where this user may not, and BrokenChainError.
+    """
+    store = open_store(where)
+
+    def guard(rows: Rows) -> None:
+        _checked(store.name, rows)
+        rows.guard()
+
+    store.run(guard)
+    if in_transaction(store, lambda ledger: binding_of(ledger.entries)) is not None:
+        return None
+    client = make_client_key(say)
+    return in_transaction(store, lambda ledger: ledger.adopt(client))
 
 
 def is_guarded(where: Path | str) -> bool:
@@ -126,12 +193,15 @@ def _checked(name: str, rows: Rows) -> list[Entry]:
         raise BrokenChainError(f"{name}: {error}") from None
     except (TypeError, ValueError, KeyError, RecursionError) as error:
         raise BrokenChainError(f"{name}: holds what no ledger of labeldp holds") from error
-    if str(version).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
-        raise InputError(f"{name}: has format {version!r}, this labeldp reads {FORMAT_VERSION!r}")
+    if str(version).partition(".")[0] not in _READS:
+        shown = one_line(str(version), 100)
+        raise InputError(f"{name}: has format {shown!r}, this labeldp reads {FORMAT_VERSION!r}")
+    return entries
+
+
+def _understood(name: str, entries: list[Entry]) -> list[Entry]:
     try:
         check_kinds(entries)
     except InputError as error:
         raise type(error)(f"{name}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise BrokenChainError(f"{name}: holds what no ledger of labeldp holds") from error
     return entries

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -42,7 +42,8 @@ class Entry:
 
     Attributes:
         number: 0, 1, 2, …
-        kind: ``ledger`` (the first), ``budget``, ``spend`` or ``prior``.
+        kind: ``ledger`` (the first), ``budget``, ``spend``, ``prior``, or ``key``: the client key
+            that a ledger of an earlier labeldp takes from then on.
         body: canonical JSON.
         previous: hash of the entry before, or 64 zeros.
         hash: of everything above.
@@ -122,9 +123,14 @@ def _is_group(value: Any) -> bool:
     return type(size) is int and size >= 0 and alone and _is_answer(prior)
 
 
+_OPTIONAL: dict[str, Holds] = {
+    "reason": lambda value: isinstance(value, str),
+    "client_key_sha256": _matches(HASH),  # of the first entry; earlier versions wrote none
+}
 _NAMED = {"data_set": _matches(NAME), "data_version": _matches(NAME)}
 _KINDS: dict[str, dict[str, Holds]] = {
     "ledger": {"format_version": _matches(NAME), "key_sha256": _matches(HASH)},
+    "key": {"client_key_sha256": _matches(HASH), "mac": _matches(HASH)},
     "budget": {"data_set": _matches(NAME), "epsilon": _matches(_EPSILON)},
     "spend": {
         **_NAMED,
@@ -150,28 +156,55 @@ def check_kinds(entries: Sequence[Entry]) -> None:
 
     Raises InputError for a kind that this labeldp does not know.
     """
+    for _, error in not_understood(entries):
+        raise error
+
+
+def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]:
+    """The numbers of the entries that ``check_kinds`` refuses, and why."""
+    is_bound = False
+    answered: set[int] = set()  # the spends that have their prior: another would replace it
     for entry in entries:
         fields = _KINDS.get(entry.kind)
         if fields is None:
-            raise InputError(
-                f"entry {entry.number} is of a kind that this labeldp does not know "
-                f"({entry.kind[:40]!a}): use the version that wrote it"
+            yield (
+                entry.number,
+                InputError(
+                    f"entry {entry.number} is of a kind that this labeldp does not know "
+                    f"({entry.kind[:40]!a}): use the version that wrote it"
+                ),
             )
-        facts = entry.facts if isinstance(entry.facts, dict) else {}
-        fields = {"time": _matches(_TIME), **fields}
-        reason = facts.get("reason", "")
+            continue
+        facts = _facts_of(entry)
+        given = {key: holds for key, holds in _OPTIONAL.items() if key in facts}
+        fields = {"time": _matches(_TIME), **given, **fields}
         if (
             not all(holds(facts.get(key)) for key, holds in fields.items())
-            or not isinstance(reason, str)
             or (entry.kind == "ledger") != (entry.number == 0)
+            or (is_bound and entry.kind == "key")  # a ledger takes one client key for ever
         ):
-            raise BrokenChainError(f"entry {entry.number} holds what no labeldp writes")
-        if entry.kind == "prior" and not _is_paid(entry, entries):
-            raise BrokenChainError(f"entry {entry.number} is a prior that no entry before it paid")
+            reason = f"entry {entry.number} holds what no labeldp writes"
+            yield entry.number, BrokenChainError(reason)
+        elif entry.kind == "prior":
+            if facts["spend"] in answered or not _is_paid(entry, entries):
+                reason = f"entry {entry.number} is a prior that no entry before it paid"
+                yield entry.number, BrokenChainError(reason)
+            answered.add(facts["spend"])
+        is_bound |= entry.kind in ("ledger", "key") and "client_key_sha256" in facts
+
+
+def _facts_of(entry: Entry) -> dict[str, Any]:
+    """The body, or nothing where it is no JSON object."""
+    try:
+        facts = entry.facts
+    except (ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def _is_paid(prior: Entry, entries: Sequence[Entry]) -> bool:
     number = prior.facts["spend"]
     if not 0 <= number < prior.number or entries[number].kind != "spend":
         return False
-    return all(entries[number].facts[key] == prior.facts[key] for key in _PAID_FOR)
+    spend = _facts_of(entries[number])
+    return all(spend.get(key) == prior.facts[key] for key in _PAID_FOR)

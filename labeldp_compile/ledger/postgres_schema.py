@@ -7,8 +7,11 @@ needs the right to UPDATE it, which nobody needs of the others.
 
 from __future__ import annotations
 
+from labeldp_verify.printable import one_line
+
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import BrokenChainError
+from labeldp_compile.ledger.postgres_functions import FOLLOW, KINDS, REFUSE
 from labeldp_compile.ledger.postgres_session import Session
 
 _TABLES = (
@@ -34,34 +37,10 @@ _COLUMNS = {
     "secret": ["one boolean", "key bytea"],
     "turn": [],
 }
-_REFUSE = """
-BEGIN
-    RAISE EXCEPTION 'the % of a ledger is never changed or deleted', TG_TABLE_NAME
-        USING ERRCODE = 'integrity_constraint_violation';
-END
-"""
-# A row that does not follow may be of somebody who wrote at the same time: 40001 lets psycopg's
-# users, and this program, begin again. Budgets are set by who owns the table, not by compilers.
-_FOLLOW = """
-DECLARE
-    last RECORD;
-BEGIN
-    SELECT number, hash INTO last FROM {schema}.entries ORDER BY number DESC LIMIT 1;
-    IF NEW.number IS DISTINCT FROM coalesce(last.number, -1) + 1
-        OR NEW.previous IS DISTINCT FROM coalesce(last.hash, pg_catalog.repeat('0', 64)) THEN
-        RAISE EXCEPTION 'entries of a ledger follow one another'
-            USING ERRCODE = 'serialization_failure';
-    END IF;
-    IF NEW.kind IN ('ledger', 'budget') AND NOT pg_catalog.pg_has_role(
-        current_user, (SELECT relowner FROM pg_catalog.pg_class WHERE oid = TG_RELID), 'MEMBER'
-    ) THEN
-        RAISE EXCEPTION 'only the owner of a ledger sets budgets'
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    RETURN NEW;
-END
-"""
-_FUNCTIONS = {"refuse": _REFUSE, "follow": _FOLLOW}
+_FUNCTIONS = {"refuse": REFUSE, "follow": FOLLOW}
+_PATH = "pg_catalog, pg_temp"  # of the functions, whatever path their caller has
+_KINDS = ", ".join(f"'{kind}'" for kind in KINDS)
+_KIND = f"ADD CONSTRAINT entries_kind CHECK (kind = ANY (ARRAY[{_KINDS}])) NOT VALID"
 _ROW, _BEFORE, _INSERT, _DELETE, _UPDATE, _TRUNCATE = 1, 2, 4, 8, 16, 32  # of pg_trigger.tgtype
 _CHANGE = "BEFORE UPDATE OR DELETE OR TRUNCATE ON {schema}.%s FOR EACH STATEMENT"
 _CHANGES = _BEFORE | _UPDATE | _DELETE | _TRUNCATE
@@ -78,7 +57,6 @@ _TRIGGERS = {
 _FIND_TABLES = """
 SELECT c.relname, c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity
         AND NOT c.relhasrules AND NOT c.relhassubclass,
-    EXISTS (SELECT FROM pg_catalog.aclexplode(c.relacl) WHERE grantee = 0),
     ARRAY(
         SELECT a.attname || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod)
         FROM pg_catalog.pg_attribute a
@@ -95,8 +73,50 @@ JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid AND p.pronamespace = c.relnamespac
 JOIN pg_catalog.pg_language l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND t.tgenabled = 'A' AND t.tgqual IS NULL AND t.tgattr = ''
-    AND NOT p.prosecdef
+    AND NOT p.prosecdef AND p.proconfig = ARRAY['search_path=' || %s]
+    AND pg_catalog.pg_has_role(p.proowner, c.relowner, 'MEMBER')
 """
+_FIND_KIND = """
+SELECT pg_catalog.pg_get_expr(k.conbin, k.conrelid)
+FROM pg_catalog.pg_constraint k
+JOIN pg_catalog.pg_class c ON c.oid = k.conrelid AND c.relname = 'entries'
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND k.contype = 'c' AND k.conname = 'entries_kind'
+"""
+_IS_OWNER = """
+SELECT pg_catalog.pg_has_role(c.relowner, 'USAGE')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = 'entries'
+"""
+# The owner of a schema can drop and rename all that is in it.
+_FOREIGN_SCHEMA = """
+SELECT o.rolname
+FROM pg_catalog.pg_namespace n
+JOIN pg_catalog.pg_roles o ON o.oid = n.nspowner
+JOIN pg_catalog.pg_roles me ON me.rolname = current_user
+WHERE n.nspname = %s AND o.oid <> me.oid AND NOT o.rolsuper
+    AND (me.rolsuper OR NOT pg_catalog.pg_has_role(me.oid, o.oid, 'MEMBER'))
+"""
+# Rights on tables and columns, of all but the owner.
+_FIND_RIGHTS = """
+SELECT c.relname, coalesce(r.rolname, 'PUBLIC'), a.privilege_type, a.grantee = 0
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL (
+    SELECT grantee, privilege_type FROM pg_catalog.aclexplode(c.relacl)
+    UNION ALL
+    SELECT x.grantee, x.privilege_type
+    FROM pg_catalog.pg_attribute t CROSS JOIN LATERAL pg_catalog.aclexplode(t.attacl) x
+    WHERE t.attrelid = c.oid AND NOT t.attisdropped
+) a
+LEFT JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+WHERE n.nspname = %s AND c.relname IN ('entries', 'secret', 'turn') AND a.grantee <> c.relowner
+"""
+# What compilers need. With TRIGGER one can have the owner of the tables run one's code.
+_RIGHTS = {
+    *(("entries", "SELECT"), ("entries", "INSERT"), ("secret", "SELECT")),
+    *(("turn", "SELECT"), ("turn", "UPDATE")),
+}
 # Of the columns that make a number and a hash unique.
 _FIND_KEYS = """
 SELECT c.relname, a.attname
@@ -125,42 +145,76 @@ def require_tables(session: Session, name: str) -> None:
     BrokenChainError for other tables; InputError for what its owner can mend.
     """
     found = {row[0]: row[1:] for row in session.execute(_FIND_TABLES, session.schema)}
-    whole = all(plain for plain, _, _ in found.values())
-    if not whole or {table: columns for table, (*_, columns) in found.items()} != _COLUMNS:
+    whole = all(plain for plain, _ in found.values())
+    if not whole or {table: columns for table, (_, columns) in found.items()} != _COLUMNS:
         # Unlogged, with row security, rules or children: not all that was written is there.
         raise BrokenChainError(f"{name}: its tables are not those of a ledger")
-    if any(public for _, public, _ in found.values()):
-        raise InputError(
-            f"{name}: others may use it; it holds a secret key: REVOKE ALL ON ALL TABLES IN SCHEMA "
-            f"{session.schema} FROM PUBLIC"
-        )
+    for table, role, right, is_public in session.execute(_FIND_RIGHTS, session.schema):
+        if is_public:
+            raise InputError(
+                f"{name}: others may use it; it holds a secret key: REVOKE ALL ON ALL TABLES IN "
+                f"SCHEMA {session.schema} FROM PUBLIC"
+            )
+        if (table, right) not in _RIGHTS:
+            raise InputError(
+                f"{name}: the role {one_line(role)!a} has {right} on {table}, which no compiler "
+                f"needs and which can undo what the ledger refuses: REVOKE {right} ON "
+                f"{session.schema}.{table} FROM {one_line(role)!a}"
+            )
     if session.execute("SHOW fsync") != [("on",)]:
         raise InputError(
             f"{name}: its server runs with fsync = off: what was spent could be forgotten"
         )
 
 
+def require_own_schema(session: Session, name: str) -> None:
+    """Raise InputError if the schema is there, and somebody else's."""
+    for (role,) in session.execute(_FOREIGN_SCHEMA, session.schema):
+        raise InputError(
+            f"{name}: the schema belongs to the role {one_line(role)!a}, who could replace the "
+            f"ledger: take another one, or ALTER SCHEMA {session.schema} OWNER TO its owner"
+        )
+
+
+def is_owner(session: Session) -> bool:
+    """Whether this role may change the tables."""
+    return session.execute(_IS_OWNER, session.schema) == [(True,)]
+
+
 def is_guarded(session: Session) -> bool:
     """Whether the tables have these triggers, which nothing but their owner turns off."""
-    found = set(session.execute(_FIND_TRIGGERS, session.schema))
+    found = set(session.execute(_FIND_TRIGGERS, session.schema, _PATH))
     keys = set(session.execute(_FIND_KEYS, session.schema))
-    return found >= _guards(session) and keys >= _KEYS
+    return found >= _guards(session) and keys >= _KEYS and _has_kind(session)
 
 
 def set_guards(session: Session) -> None:
     """Make those that are missing, or are not as they stand here, inside a transaction."""
     if is_guarded(session):
         return
+    for table, trigger in _TRIGGERS:
+        session.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {{schema}}.{table}")
     for name, body in _FUNCTIONS.items():
+        # Not replaced: that would leave it to the role whose it is.
+        session.execute(f"DROP FUNCTION IF EXISTS {{schema}}.{name}()")
         session.execute(
-            f"CREATE OR REPLACE FUNCTION {{schema}}.{name}() RETURNS trigger LANGUAGE plpgsql "
-            f"SECURITY INVOKER AS $body${body}$body$"
+            f"CREATE FUNCTION {{schema}}.{name}() RETURNS trigger LANGUAGE plpgsql "
+            f"SECURITY INVOKER SET search_path = {_PATH} AS $body${body}$body$"
         )
     for (table, trigger), (function, when, _) in _TRIGGERS.items():
-        session.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {{schema}}.{table}")
         session.execute(f"CREATE TRIGGER {trigger} {when} EXECUTE FUNCTION {{schema}}.{function}()")
         # Always: in a session that plays a replica, too.
         session.execute(f"ALTER TABLE {{schema}}.{table} ENABLE ALWAYS TRIGGER {trigger}")
+    if not _has_kind(session):
+        session.execute("ALTER TABLE {schema}.entries DROP CONSTRAINT IF EXISTS entries_kind")
+        # Not valid: it is for new rows, also where an old one has an unknown kind.
+        session.execute(f"ALTER TABLE {{schema}}.entries {_KIND}")
+
+
+def _has_kind(session: Session) -> bool:
+    """Whether the table itself refuses unknown kinds; an expression has its operators by oid."""
+    found = session.execute(_FIND_KIND, session.schema)
+    return len(found) == 1 and all(f"'{kind}'" in found[0][0] for kind in KINDS)
 
 
 def _guards(session: Session) -> set[tuple[object, ...]]:

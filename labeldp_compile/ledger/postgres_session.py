@@ -62,9 +62,10 @@ class Session:
     def transaction(self) -> Iterator[None]:
         """Committed at the end; after an exception, closing the connection undoes all of it."""
         self.execute("BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE")
-        # Nothing is found by a name alone, and nobody is kept waiting for ever by a client that is
-        # stopped or whose host is gone.
-        self.execute("SET LOCAL search_path = ''")
+        # Names without a schema mean PostgreSQL's own, not a temporary table, type or operator of
+        # somebody who had this connection before, from a pool. And nobody is kept waiting for ever
+        # by a client that is stopped or whose host is gone.
+        self.execute("SET LOCAL search_path = pg_catalog, pg_temp")
         self.execute(f"SET LOCAL lock_timeout = {int(1000 * SECONDS_TO_WAIT)}")
         self.execute("SET LOCAL idle_in_transaction_session_timeout = 60000")
         yield

@@ -19,6 +19,8 @@ from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.postgres_schema import (
     create_tables,
     is_guarded,
+    is_owner,
+    require_own_schema,
     require_tables,
     set_guards,
 )
@@ -49,12 +51,18 @@ class PostgresStore:
         """The URL without its password."""
         return self._url.name
 
+    @property
+    def is_own(self) -> bool:
+        """No: compilers' roles may spend, and neither set budgets nor choose a key."""
+        return False
+
     def create(self, key: bytes, first: Entry) -> None:
         """Make the schema, unless it is there, and its tables; InputError if those are there."""
         try:
             with connected(self._url) as session, session.transaction():
                 if session.execute("SHOW server_encoding") != [("UTF8",)]:
                     raise InputError(f"{self.name}: a ledger needs a database of ENCODING 'UTF8'")
+                require_own_schema(session, self.name)
                 create_tables(session)
                 session.execute("INSERT INTO {schema}.secret (key) VALUES (%s)", key)
                 _PostgresRows(session, self.name).add(first)
@@ -142,7 +150,7 @@ class _PostgresRows:
 
     def add(self, entry: Entry) -> None:
         """The triggers that were taken away are set first, which only the tables' owner may."""
-        set_guards(self._session)
+        self.guard()
         values = (entry.number, entry.kind, entry.body, entry.previous, entry.hash)
         added = self._session.execute(
             "INSERT INTO {schema}.entries VALUES (%s, %s, %s, %s, %s, %s) "
@@ -153,6 +161,17 @@ class _PostgresRows:
         if added != [(*values, self.token)]:  # a trigger of somebody else's can alter a row, too
             raise BrokenChainError("the ledger holds a trigger that keeps entries out of it")
         self.last = entry.number
+
+    def guard(self) -> None:
+        if is_guarded(self._session):
+            return
+        if not is_owner(self._session):
+            raise InputError(
+                f"{self._name}: is not for this role: its triggers are an earlier version's, or "
+                "were taken away; the owner of its tables sets them with: "
+                f"labeldp ledger upgrade {self._name}"
+            )
+        set_guards(self._session)
 
     def key(self) -> bytes:
         rows = self._session.execute("SELECT key FROM ONLY {schema}.secret")

@@ -13,7 +13,6 @@ and says so.
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,14 +25,22 @@ from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.label_key import columns_of
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.book import Ledger, in_transaction
-from labeldp_compile.ledger.entries import BrokenChainError, Entry
-from labeldp_compile.ledger.place import in_folder, open_store
+from labeldp_compile.ledger.client_key import (
+    Binding,
+    ClientKey,
+    binding_of,
+    find_client_key,
+    make_client_key,
+    require_bound,
+)
+from labeldp_compile.ledger.data_digest import DigestKeys
+from labeldp_compile.ledger.entries import Entry
+from labeldp_compile.ledger.place import in_folder, open_named_store
+from labeldp_compile.ledger.store import Store
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
-from labeldp_compile.tabular.parts import files_of
 from labeldp_compile.text_form import PLAIN, TextForm
 
-_BLOCK = 1 << 20
 _COPIES = 4  # of an answer: as text, in SQLite's pages, in its journal
 _IN_VAIN = "Nothing was computed from it, but the ε of this attempt stays in the ledger"
 
@@ -83,7 +90,7 @@ class PriorAccount:
 
     def __init__(
         self,
-        where: Path | str,
+        store: Store,
         *,
         data_set: str,
         data_version: str,
@@ -92,11 +99,12 @@ class PriorAccount:
         command: str,
         say: Callable[[str], None],
     ) -> None:
-        """``where`` is the ledger's path or URL, ``spec`` the name in the spec.
+        """``store`` has the ledger, ``spec`` is the name in the spec.
 
-        ``say`` is told what was recalled or spent. Raises InputError for a URL that is none.
+        ``say`` is told what was recalled or spent.
         """
-        self._store, self._say = open_store(where), say
+        self._store, self._say = store, say
+        self._client: ClientKey | None = None
         self._names = {"data_set": data_set, "data_version": data_version}
         self._spec = {"spec": spec, "spec_sha256": spec_digest, "command": command}
 
@@ -126,28 +134,43 @@ class PriorAccount:
                 return (
                     f"{self.name}: recalls the noisy prior of an earlier compile: nothing is spent"
                 )
+            self._require_key(ledger, find_client_key())
             data_set = self._names["data_set"]
             require_budget(self.name, ledger.entries, data_set, question.epsilon)
             account = data_sets(ledger.entries)[data_set]
+            again = _again(self._spent_in_vain(ledger, question))
             return (
                 f"{self.name}: {data_set} has spent {float(account.spent):.6g} of "
-                f"{float(account.budget):.6g}{_again(self._spent_in_vain(ledger, question))}"
+                f"{float(account.budget):.6g} on priors{again}"
             )
 
         return in_transaction(self._store, look)
 
     def spend(self, question: Question) -> int:
-        """Append ε₁ and return the entry's number; raises OverBudgetError if it cannot be paid."""
-        epsilon = question.epsilon
+        """Append ε₁ and return the entry's number; raises OverBudgetError if it cannot be paid.
 
-        def pay(ledger: Ledger) -> tuple[int, list[int]]:
+        A ledger of an earlier version, if it is a file, takes the client's key from now on. Another
+        key than the ledger's, or none, is an InputError before anything is spent.
+        """
+        epsilon = question.epsilon
+        client = self._client_key()
+
+        def pay(ledger: Ledger) -> tuple[int, list[int], Entry | None]:
             require_budget(self.name, ledger.entries, self._names["data_set"], epsilon)
+            adopted = ledger.adopt(client) if self._store.is_own else None
+            self._bound(ledger, client)
             in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
-            return spent.number, in_vain
+            return spent.number, in_vain, adopted
 
-        number, in_vain = in_transaction(self._store, pay)
+        number, in_vain, adopted = in_transaction(self._store, pay)
+        if adopted is not None:
+            self._say(
+                f"{self.name}: entry {adopted.number} adopts the ledger of an earlier version: "
+                f"digests of data have the key in {client.path} from now on. Priors before it are "
+                "compared under the ledger's own key: if somebody gave you this ledger, begin one"
+            )
         self._say(f"{self.name}: entry {number} spends ε₁ = {float(epsilon):g}{_again(in_vain)}")
         return number
 
@@ -171,12 +194,15 @@ class PriorAccount:
         they would have two budgets.
         """
 
-        def read(ledger: Ledger) -> tuple[bytes, list[Entry]]:
-            return ledger.key(), [entry for entry in ledger.entries if entry.kind == "prior"]
+        client = self._client_key()
 
-        key, priors = in_transaction(self._store, read, waiting=self._say)
-        digest = _keyed_digest(key, file)
-        if any(self._is_ours(entry) and entry.facts["data_hmac"] != digest for entry in priors):
+        def read(ledger: Ledger) -> tuple[DigestKeys, list[Entry]]:
+            keys = DigestKeys.of(ledger, client, self._bound(ledger, client))
+            return keys, [entry for entry in ledger.entries if entry.kind == "prior"]
+
+        keys, priors = in_transaction(self._store, read, waiting=self._say)
+        digests = keys.digests(file)
+        if any(self._is_ours(entry) and not digests.equal(entry) for entry in priors):
             raise DataError(
                 f"{file}: is not the file that was called "
                 f"{self._names['data_version']!r} before: other data need another data_version. "
@@ -185,14 +211,14 @@ class PriorAccount:
         for entry in priors:
             facts = entry.facts
             shared = columns_of(facts["column"]) & columns_of(column)
-            same = facts["data_hmac"] == digest and bool(shared)
+            same = bool(shared) and digests.equal(entry)
             if same and facts["data_set"] != self._names["data_set"]:
                 raise DataError(
                     f"{file}: its column {column!r} is the data set "
                     f"{facts['data_set']!r} in entry {entry.number}, and not "
                     f"{self._names['data_set']!r}: the same labels have one budget. {_IN_VAIN}"
                 )
-        return digest
+        return digests.new
 
     def keep(self, spent: int, question: Question, digest: str, answer: dict[str, Any]) -> None:
         """Append the noisy answer, which is no secret any more.
@@ -209,15 +235,41 @@ class PriorAccount:
         }
         in_transaction(self._store, lambda ledger: ledger.append("prior", facts), waiting=self._say)
 
+    def _client_key(self) -> ClientKey:
+        """The user's key; made only for a file that an earlier version began."""
+        if self._client is None:
+            found = find_client_key()
+            if found is None:
+                in_transaction(self._store, lambda ledger: self._require_key(ledger, None))
+                found = make_client_key(self._say)
+            self._client = found
+        return self._client
+
+    def _require_key(self, ledger: Ledger, client: ClientKey | None) -> None:
+        """Raise InputError where ``spend`` would, for the key; a file can still take one."""
+        if not self._store.is_own or binding_of(ledger.entries) is not None:
+            self._bound(ledger, client)
+
+    def _bound(self, ledger: Ledger, client: ClientKey | None) -> Binding:
+        """How the ledger is bound to the client's key; InputError if it is not."""
+        binding = binding_of(ledger.entries)
+        if binding is None:
+            raise InputError(
+                f"{self.name}: was begun by an earlier labeldp, whose digests of labels the server "
+                "can test guesses against; its owner gives it a client key with: "
+                f"labeldp ledger upgrade {self.name}; nothing was spent"
+            )
+        require_bound(client, binding, self.name)
+        return binding
+
     def _find(self, ledger: Ledger, question: Question) -> Entry | None:
-        """The latest entry that answers the question."""
+        """The latest entry that answers the question, and was paid with its ε₁."""
         wanted = question.digest()
         for entry in reversed(ledger.entries):
             if entry.kind != "prior" or not self._is_ours(entry):
                 continue
-            if entry.facts["question_sha256"] == wanted:
-                if len(entry.facts["answer"].get("weights", [])) == 0:
-                    raise BrokenChainError(f"{self.name}: entry {entry.number} is no prior")
+            paid = ledger.entries[entry.facts["spend"]].facts["epsilon"]
+            if entry.facts["question_sha256"] == wanted and Fraction(paid) == question.epsilon:
                 return entry
         return None
 
@@ -240,14 +292,17 @@ class PriorAccount:
 def account_of(
     spec: Spec, directory: Path, spec_digest: str, command: str, say: Callable[[str], None]
 ) -> PriorAccount | None:
-    """The account that a spec names, its path relative to ``directory``; None if it needs none."""
+    """The account that a spec names, its path relative to ``directory``; None if it needs none.
+
+    Raises InputError for a server that the user's configuration does not name.
+    """
     prior, ledger = spec.prior, spec.privacy.ledger
     if ledger is None or not isinstance(prior, PrivatePrior):
         return None
     assert prior.data_set is not None
     assert prior.data_version is not None
     return PriorAccount(
-        in_folder(directory, ledger),
+        open_named_store(in_folder(directory, ledger)),
         data_set=prior.data_set,
         data_version=prior.data_version,
         spec=spec.name,
@@ -265,26 +320,3 @@ def _again(in_vain: list[int]) -> str:
         f"; the same was paid for by entry {entries}, of which no noisy prior came: that compile "
         "was stopped before it had one, was refused the data, or is still running"
     )
-
-
-def _keyed_digest(key: bytes, table: Path) -> str:
-    """HMAC-SHA-256 of a file's bytes: a plain digest would confirm guesses about the labels.
-
-    Of a folder, that of the names of its parts, each with its own.
-    """
-    if not table.is_dir():
-        return _keyed_digest_of_file(key, table)
-    parts = {part.name: _keyed_digest_of_file(key, part) for part in files_of(table)}
-    listed = canonical_json(parts).encode("utf-8", "surrogatepass")
-    return hmac.new(key, listed, hashlib.sha256).hexdigest()
-
-
-def _keyed_digest_of_file(key: bytes, file: Path) -> str:
-    mac = hmac.new(key, digestmod=hashlib.sha256)
-    try:
-        with file.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                mac.update(block)
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
-    return mac.hexdigest()

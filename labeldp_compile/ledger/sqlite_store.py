@@ -19,6 +19,7 @@ from labeldp_runtime.whole_file import replaced_when_whole
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
 from labeldp_compile.ledger.store import SECONDS_TO_WAIT, Rows, Say, T
+from labeldp_compile.user_config import is_others
 
 _APPLICATION = 0x4C44504C  # "LDPL"
 _SQLITE = b"SQLite format 3\0"  # how each of its files begins
@@ -72,6 +73,11 @@ class SqliteStore:
         """The path."""
         return str(self._path)
 
+    @property
+    def is_own(self) -> bool:
+        """Yes: it is refused if others may open it."""
+        return True
+
     def create(self, key: bytes, first: Entry) -> None:
         """Make the file, of mode 0600, whole or not at all; InputError if the name is taken."""
         path = self._path
@@ -113,6 +119,7 @@ class SqliteStore:
             raise InputError(f"{path}: cannot be opened: {error}") from error
         try:
             try:
+                _require_ledger(path, connection)
                 _set_up(connection)
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.Error as error:
@@ -140,9 +147,6 @@ class _SqliteRows:
     def read(self) -> list[tuple[Any, ...]]:
         path, connection = self._path, self._connection
         try:
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            if application != _APPLICATION:
-                raise InputError(f"{path}: is no ledger of labeldp")
             tables = connection.execute(
                 "SELECT name, sql FROM main.sqlite_master WHERE type = 'table'"
             )
@@ -157,13 +161,16 @@ class _SqliteRows:
 
     def add(self, entry: Entry) -> None:
         """The triggers of an earlier version, or ones that were taken away, are replaced first."""
-        _set_guards(self._connection)
+        self.guard()
         added = self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
             (entry.number, entry.kind, entry.body, entry.previous, entry.hash),
         )
         if added.rowcount != 1:  # a trigger of somebody else's can pass an insertion over
             raise BrokenChainError("the ledger holds a trigger that keeps entries out of it")
+
+    def guard(self) -> None:
+        _set_guards(self._connection)
 
     def key(self) -> bytes:
         rows = self._connection.execute("SELECT key FROM secret").fetchall()
@@ -179,6 +186,8 @@ def _unusable(path: Path, error: sqlite3.Error) -> InputError:
 
 
 def _set_up(connection: sqlite3.Connection) -> None:
+    # The file may be a stranger's: what its views and triggers may call has no side effects.
+    connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("PRAGMA synchronous = EXTRA")
 
@@ -195,6 +204,8 @@ def _require_private(path: Path) -> None:
         ) from error
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: is no ledger of labeldp")
+    if is_others(status):
+        raise InputError(f"{path}: belongs to somebody else, who may change it: make a copy")
     if status.st_mode & 0o077:
         if not _is_sqlite(path):  # not one to change the mode of
             raise InputError(f"{path}: is no ledger of labeldp")
@@ -205,11 +216,18 @@ def _require_private(path: Path) -> None:
 
 
 def _is_sqlite(path: Path) -> bool:
+    # Only for a file that is refused: to close it frees the locks that this process has on it.
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError:
         return True  # who may not read it cannot tell
+
+
+def _require_ledger(path: Path, connection: sqlite3.Connection) -> None:
+    """Before anything is set up, which would change the database of another program."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        raise InputError(f"{path}: is no ledger of labeldp")
 
 
 def _is_guarded(connection: sqlite3.Connection) -> bool:

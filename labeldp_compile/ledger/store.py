@@ -31,8 +31,17 @@ class Rows(Protocol):
         What the store has to refuse changes is put in place first where it is not.
         """
 
+    def guard(self) -> None:
+        """Put in place what refuses changes, where it is not as this version has it.
+
+        Raises InputError where this user may not.
+        """
+
     def key(self) -> bytes:
-        """The secret under which data are digested; empty if there is not exactly one."""
+        """The ledger's own random bytes; empty if there is not exactly one such value.
+
+        Earlier versions digested data with them; now they are mixed with the client's key.
+        """
 
     @property
     def is_guarded(self) -> bool:
@@ -45,6 +54,10 @@ class Store(Protocol):
     @property
     def name(self) -> str:
         """For messages: a path, or a URL without its password."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether everybody who spends from it may do everything to it: it is one user's file."""
 
     def create(self, key: bytes, first: Entry) -> None:
         """Make the ledger, whole or not at all; InputError if there is one already."""

@@ -42,7 +42,7 @@ def test_a_chain_that_is_written_anew_is_found_by_a_noted_head_only(used):
 @BOTH_STORES
 def test_spending_beyond_the_budget_is_found_even_in_a_whole_chain(used):
     entry = next_entry(used.entries(), "spend", {**used.entries()[2].facts, "epsilon": "5"})
-    used.insert(entry)
+    used.force(entry)
     result = verify(used)
     assert result.exit_code == 1 and "spends what was not there" in result.stderr
 
@@ -80,7 +80,7 @@ def test_input_that_makes_no_sense(used, flags):
 
 def append(bench, kind, **facts):
     """An entry with a hash that is right, written by hand."""
-    bench.insert(next_entry(bench.entries(), kind, facts))
+    bench.force(next_entry(bench.entries(), kind, facts))
 
 
 @BOTH_STORES
@@ -122,6 +122,7 @@ def test_entries_that_no_labeldp_writes(used, change):
         {"spend": 1},
         {"spend": 9},
         {"spend": -1},
+        {},  # a second answer to a spend that has one
         {"data_version": "other"},
         {"question_sha256": "0" * 64},
     ],
@@ -153,3 +154,14 @@ def test_an_answer_that_is_no_prior(used, answer):
 )
 def test_which_columns_a_key_of_the_ledger_may_name(key, columns):
     assert columns_of(key) == columns
+
+
+@BOTH_STORES
+def test_a_prior_that_was_paid_with_less_is_not_recalled(used):
+    """An entry that pays nothing for the question, and an answer to it that somebody made up."""
+    entries = used.entries()
+    append(used, "spend", **{**entries[2].facts, "epsilon": "0"})
+    answer = {**entries[3].facts["answer"], "weights": [1, 0, 0, 0]}
+    append(used, "prior", **{**entries[3].facts, "spend": 4, "answer": answer})
+    result = used.compile()
+    assert result.exit_code == 0 and "reusing the noisy prior of entry 3" in result.stderr

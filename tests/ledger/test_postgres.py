@@ -179,7 +179,7 @@ def test_a_commit_is_flushed_whatever_the_role_is_used_to(used, monkeypatch):
         names = ("synchronous_commit", "transaction_isolation", "search_path")
         return [session.execute(f"SHOW {name}")[0][0] for name in names]
 
-    assert in_transaction(store, settings) == ["on", "serializable", '""']
+    assert in_transaction(store, settings) == ["on", "serializable", "pg_catalog, pg_temp"]
 
 
 COMPILER = """
@@ -196,7 +196,8 @@ def test_a_role_that_compiles_and_sets_no_budgets(used):
 
     role = f"compiler_{used.schema}"
     sql(used, COMPILER.format(role=role, schema=used.schema, password=PASSWORD))
-    owners, used.named = used.named, used.server.url(used.schema, user=role, password="")
+    owners = used.named
+    used.named = used.name_server(used.server.url(used.schema, user=role, password=""))
     assert used.compile("other", last="9").exit_code == 0
     used.ledger = used.server.url(used.schema, user=role)
     assert verify(used).exit_code == 0

@@ -110,7 +110,8 @@ def test_a_server_that_goes_after_the_prior_is_kept(paying, monkeypatch):
 @pytest.mark.parametrize("entry", [1, 2], ids=["spend", "prior"])
 def test_a_connection_that_is_lost_in_a_commit(paying, entry, delivered):
     proxy = Proxy(paying.server.folder, entry, delivered=delivered)
-    paying.named = paying.server.url(paying.schema, password="", at=proxy.folder)
+    url = paying.server.url(paying.schema, password="", at=proxy.folder)
+    paying.named = paying.name_server(url)
     try:
         result = paying.compile()
         assert proxy.has_cut

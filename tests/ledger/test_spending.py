@@ -242,11 +242,12 @@ AT_ONCE = """
 import os, sys
 from fractions import Fraction
 from labeldp_compile.ledger import OverBudgetError, PriorAccount, Question
+from labeldp_compile.ledger.place import open_store
 
 def pay(process):
     names = {"data_set": "visits", "data_version": "first", "spec": "x", "command": "compile"}
     facts = {"spec_digest": "0" * 64, "say": lambda line: None}
-    account = PriorAccount(sys.argv[1], **names, **facts)
+    account = PriorAccount(open_store(sys.argv[1]), **names, **facts)
     for attempt in range(10):
         question = Question("y", None, {"process": process, "attempt": attempt}, Fraction(1, 40))
         try:

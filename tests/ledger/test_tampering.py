@@ -221,6 +221,21 @@ def test_what_is_no_ledger(bench):
         assert bench.run("ledger", "show", path).exit_code == 2
 
 
+def test_a_database_of_another_program_is_left_as_it_is(bench):
+    """A spec can name any file: to set up a connection would change its journal mode."""
+    path = bench.folder / "budget.ledger"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE cookies (x)")
+    connection.commit()
+    connection.close()
+    path.chmod(0o600)
+    before = path.read_bytes()
+    result = bench.compile()
+    assert result.exit_code == 2 and "is no ledger of labeldp" in result.stderr
+    assert path.read_bytes() == before
+
+
 def test_a_ledger_is_never_replaced(used):
     before = used.ledger.read_bytes()
     result = used.run("ledger", "init", used.ledger)

@@ -1,0 +1,212 @@
+"""The functions with which the tables of a ledger in PostgreSQL refuse rows.
+
+They run as the role that writes, with a ``search_path`` of their own: pg_catalog alone (pg_temp,
+which is last, is never searched for operators and functions), so that no operator, function, type
+or cast of that role is found. Tables are named with their schema.
+
+A compiler's role may insert rows with SQL of its own. So ``follow`` takes a ``spend`` or a
+``prior`` only if every labeldp will read it: the hash is that of the row, the body holds the fields
+that its kind has and no others (``entries.py``), a spend is within the budget, a prior was paid.
+JSON is looked at as text, token by token (``->`` of the type json): 1e2 is no integer for Python.
+No literal has a backslash, which a setting of the caller's would read differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+OWNERS = ("ledger", "budget", "key")  # kinds that the owner of the table writes
+KINDS = (*OWNERS, "spend", "prior")
+
+REFUSE = """
+BEGIN
+    RAISE EXCEPTION 'the % of a ledger is never changed or deleted', TG_TABLE_NAME
+        USING ERRCODE = 'integrity_constraint_violation';
+END
+"""
+
+_HASH = '^"[0-9a-f]{64}"$'
+_NAME = '^"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"$'
+_TIME = '^"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"$'
+_COUNT = "^(0|[1-9][0-9]{0,99})$"
+_TEXT = '^"'
+# Tokens of JSON. {m,n} of PostgreSQL's regular expressions ends at 255.
+_SPEND = {
+    "command": _NAME,
+    "data_set": _NAME,
+    "data_version": _NAME,
+    "epsilon": '^"[0-9]{1,200}(/[1-9][0-9]{0,200})?"$',
+    "question_sha256": _HASH,
+    "spec": _TEXT,
+    "spec_sha256": _HASH,
+    "time": _TIME,
+}
+_PRIOR = {
+    "answer": "^[{]",
+    "column": _TEXT,
+    "data_hmac": _HASH,
+    "data_set": _NAME,
+    "data_version": _NAME,
+    "question_sha256": _HASH,
+    "spend": "^(0|[1-9][0-9]{0,17})$",
+    "time": _TIME,
+}
+_GROUP = {"prior": "^[{]", "size": _COUNT}
+
+
+def _list(names: Sequence[str]) -> str:
+    return "ARRAY[" + ", ".join(f"'{name}'" for name in names) + "]"
+
+
+def _holds(facts: str, fields: dict[str, str]) -> str:
+    """A condition: exactly these keys, each once, and values whose tokens match."""
+    keys = _KEYS.replace("<facts>", facts).replace("<keys>", _list(sorted(fields)))
+    tokens = "".join(
+        f"\n        AND ({facts} -> '{key}')::pg_catalog.text ~ '{token}'"
+        for key, token in fields.items()
+    )
+    return f"({keys}{tokens})"
+
+
+_KEYS = """(
+            SELECT pg_catalog.array_agg(k ORDER BY k COLLATE pg_catalog."C")
+            FROM pg_catalog.json_object_keys(<facts>) AS k
+        ) = <keys>"""
+_DECLARE = """
+#variable_conflict error
+DECLARE
+    last RECORD;
+    one RECORD;
+    facts pg_catalog.json;
+    paid pg_catalog.json;
+    answer pg_catalog.json;
+    answers pg_catalog.json[];
+    p pg_catalog.numeric;  -- an epsilon is p/q
+    q pg_catalog.numeric;
+    bp pg_catalog.numeric;  -- the budget, bp/bq
+    bq pg_catalog.numeric;
+    sp pg_catalog.numeric := 0;  -- what was spent, sp/sq
+    sq pg_catalog.numeric := 1;
+BEGIN
+"""
+# A row that does not follow may be of somebody who wrote at the same time: 40001 lets psycopg's
+# users, and this program, begin again. Budgets and keys are set by who owns the table.
+_EVERY_ROW = f"""
+    SELECT e.number, e.hash INTO last FROM ONLY {{schema}}.entries e ORDER BY e.number DESC LIMIT 1;
+    IF (NEW.number = COALESCE(last.number, -1) + 1
+        AND NEW.previous = COALESCE(last.hash, pg_catalog.repeat('0', 64))) IS NOT TRUE THEN
+        RAISE EXCEPTION 'entries of a ledger follow one another'
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    IF (NEW.kind = ANY ({_list(KINDS)})) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a ledger has no entries of this kind' USING ERRCODE = 'check_violation';
+    END IF;
+    IF (NEW.hash = pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(
+        pg_catalog.concat(
+            '[', NEW.number, ',', pg_catalog.to_json(NEW.kind), ',', pg_catalog.to_json(NEW.body),
+            ',', pg_catalog.to_json(NEW.previous), ']'
+        ), 'UTF8')), 'hex')) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the hash of this entry is another' USING ERRCODE = 'check_violation';
+    END IF;
+    IF (pg_catalog.length(NEW.token) <= 100) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the token is too long' USING ERRCODE = 'check_violation';
+    END IF;
+    IF NEW.kind = ANY ({_list(OWNERS)}) THEN
+        IF NOT pg_catalog.pg_has_role(
+            current_user, (SELECT relowner FROM pg_catalog.pg_class WHERE oid = TG_RELID), 'MEMBER'
+        ) THEN
+            RAISE EXCEPTION 'only the owner of a ledger sets budgets'
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
+        RETURN NEW;
+    END IF;
+    facts := NEW.body::pg_catalog.json;
+"""  # noqa: S608  # made of constants
+# '0' || '' is the denominator of a whole number.
+_FRACTION = """p := pg_catalog.split_part(<facts> ->> 'epsilon', '/', 1)::pg_catalog.numeric;
+            q := '0' || pg_catalog.split_part(<facts> ->> 'epsilon', '/', 2);
+            IF q = 0 THEN
+                q := 1;
+            END IF;"""
+_SPENDS = f"""
+    IF NEW.kind = 'spend' THEN
+        IF (pg_catalog.length(NEW.body) < 65536
+            AND {_holds("facts", _SPEND)}) IS NOT TRUE THEN
+            RAISE EXCEPTION 'this is no spend of labeldp' USING ERRCODE = 'check_violation';
+        END IF;
+        FOR one IN
+            SELECT e.kind, e.body::pg_catalog.json AS facts FROM ONLY {{schema}}.entries e
+            WHERE e.kind = 'budget' OR e.kind = 'spend' ORDER BY e.number
+        LOOP
+            CONTINUE WHEN (one.facts ->> 'data_set') <> (facts ->> 'data_set');
+            {_FRACTION.replace("<facts>", "one.facts")}
+            IF one.kind = 'budget' THEN
+                bp := p;
+                bq := q;
+            ELSE
+                sp := sp * q + p * sq;
+                sq := sq * q;
+                p := pg_catalog.gcd(sp, sq);
+                sp := pg_catalog.div(sp, p);
+                sq := pg_catalog.div(sq, p);
+            END IF;
+        END LOOP;
+        {_FRACTION.replace("<facts>", "facts")}
+        IF ((sp * q + p * sq) * bq <= bp * sq * q) IS NOT TRUE THEN
+            RAISE EXCEPTION 'this spends more than the budget of the data set'
+                USING ERRCODE = 'check_violation';
+        END IF;
+        RETURN NEW;
+    END IF;
+"""  # noqa: S608  # made of constants
+_PRIORS = f"""
+    IF {_holds("facts", _PRIOR)} IS NOT TRUE THEN
+        RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
+    END IF;
+    SELECT e.body::pg_catalog.json INTO paid FROM ONLY {{schema}}.entries e
+    WHERE e.number = (facts ->> 'spend')::pg_catalog.int8 AND e.kind = 'spend';
+    IF ((paid ->> 'data_set') = (facts ->> 'data_set')
+        AND (paid ->> 'data_version') = (facts ->> 'data_version')
+        AND (paid ->> 'question_sha256') = (facts ->> 'question_sha256')
+        AND NOT EXISTS (
+            SELECT FROM ONLY {{schema}}.entries e
+            WHERE e.kind = 'prior'
+                AND (e.body::pg_catalog.json ->> 'spend') = (facts ->> 'spend')
+        )) IS NOT TRUE THEN
+        RAISE EXCEPTION 'no entry paid for this prior' USING ERRCODE = 'check_violation';
+    END IF;
+    answers := ARRAY[facts -> 'answer'];
+    IF (facts -> 'answer' -> 'groups') IS NOT NULL THEN
+        FOR one IN SELECT g FROM pg_catalog.json_array_elements(facts -> 'answer' -> 'groups') AS g
+        LOOP
+            IF ({_holds("one.g", _GROUP)}
+                AND (one.g -> 'prior' -> 'groups') IS NULL) IS NOT TRUE THEN
+                RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
+            END IF;
+            answers := answers || (one.g -> 'prior');
+        END LOOP;
+    END IF;
+    FOREACH answer IN ARRAY answers LOOP
+        IF ((SELECT pg_catalog.count(*) = pg_catalog.count(DISTINCT k)
+             FROM pg_catalog.json_object_keys(answer) AS k)
+            AND pg_catalog.json_array_length(answer -> 'weights') > 0
+            AND (answer -> 'rows')::pg_catalog.text ~ '{_COUNT}'
+            AND NOT EXISTS (
+                SELECT FROM pg_catalog.json_array_elements(answer -> 'weights') AS w
+                WHERE (w::pg_catalog.text ~ '{_COUNT}') IS NOT TRUE
+            )
+            AND NOT EXISTS (
+                SELECT FROM pg_catalog.json_each(answer) AS f
+                WHERE f.key <> 'weights' AND f.key <> 'groups' AND (
+                    pg_catalog.json_typeof(f.value) IN ('object', 'array')
+                    OR pg_catalog.length(f.value::pg_catalog.text) > 4000
+                )
+            )) IS NOT TRUE THEN
+            RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
+        END IF;
+    END LOOP;
+"""  # noqa: S608  # made of constants
+FOLLOW = f"""{_DECLARE}{_EVERY_ROW}{_SPENDS}{_PRIORS}
+    RETURN NEW;
+END
+"""

@@ -1,0 +1,515 @@
+"""What the role of a compiler tries with SQL of its own, on a ledger in PostgreSQL."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from labeldp_compile.ledger import data_sets, read_contents
+from labeldp_compile.ledger.entries import next_entry
+from labeldp_compile.ledger.postgres_functions import FOLLOW, REFUSE
+from tests.ledger.earlier_tables import bring_earlier
+from tests.ledger.postgres import PASSWORD
+from tests.ledger.test_postgres import COMPILER, contents, sql, verify
+
+INSERT = "INSERT INTO {schema}.entries VALUES (%s, %s, %s, %s, %s, 'by hand')"
+TIME = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def store():
+    return "postgres"
+
+
+@pytest.fixture
+def role(bench):
+    """A compiler's, once the ledger is there (``grant``)."""
+    return f"compiler_{bench.schema}"
+
+
+def grant(bench, role):
+    sql(bench, COMPILER.format(role=role, schema=bench.schema, password=PASSWORD))
+
+
+@pytest.fixture
+def attacked(used, role):
+    grant(used, role)
+    return used
+
+
+def values(entry):
+    return (entry.number, entry.kind, entry.body, entry.previous, entry.hash)
+
+
+def attack(bench, role, *entries, before=()):
+    """Insert rows as the role, in one transaction."""
+    connection = bench.server.connect(role)
+    connection.autocommit = False
+    try:
+        for statement in before:
+            connection.execute(statement)
+        for entry in entries:
+            connection.execute(INSERT.format(schema=bench.schema), values(entry))
+        connection.commit()
+    finally:
+        connection.close()
+
+
+def refused(bench, role, *entries, before=()):
+    """The state of the error with which they are; the ledger is as it was, and of use."""
+    import psycopg
+
+    rows = contents(bench)
+    with pytest.raises(psycopg.Error) as caught:
+        attack(bench, role, *entries, before=before)
+    assert contents(bench) == rows
+    assert verify(bench).exit_code == 0
+    assert bench.run("ledger", "show", bench.ledger).exit_code == 0
+    return caught.value.sqlstate
+
+
+def budget(entries, epsilon="100", **more):
+    facts = {"data_set": "visits", "epsilon": epsilon, "time": TIME, **more}
+    return next_entry(entries, "budget", facts)
+
+
+def spend(entries, **changes):
+    first = next(e for e in entries if e.kind == "spend")
+    return next_entry(entries, "spend", {**first.facts, **changes})
+
+
+def prior(entries, **changes):
+    first = next(e for e in entries if e.kind == "prior")
+    return next_entry(entries, "prior", {**first.facts, **changes})
+
+
+SHADOWS = """
+CREATE SCHEMA {role};
+CREATE FUNCTION {role}.unless(text, text) RETURNS boolean LANGUAGE sql
+    AS $$SELECT $1 OPERATOR(pg_catalog.=) $2 AND $1 OPERATOR(pg_catalog.<>) 'budget'$$;
+CREATE FUNCTION {role}.never(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+CREATE OPERATOR {role}.= (LEFTARG = text, RIGHTARG = text, FUNCTION = {role}.unless);
+CREATE OPERATOR {role}.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = {role}.never);
+CREATE FUNCTION {role}.pg_has_role(name, oid, text) RETURNS boolean LANGUAGE sql
+    AS 'SELECT true';
+CREATE FUNCTION {role}.more(numeric, numeric) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR {role}.<= (LEFTARG = numeric, RIGHTARG = numeric, FUNCTION = {role}.more);
+CREATE FUNCTION {role}.none(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 0.0';
+CREATE OPERATOR {role}.* (LEFTARG = numeric, RIGHTARG = numeric, FUNCTION = {role}.none);
+CREATE FUNCTION {role}.matches(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR {role}.~ (LEFTARG = text, RIGHTARG = text, FUNCTION = {role}.matches);
+CREATE DOMAIN {role}.numeric AS text;
+CREATE DOMAIN {role}.json AS text
+"""
+
+
+def test_operators_of_the_compilers_role_decide_nothing(attacked, role):
+    sql(attacked, f"GRANT CREATE ON DATABASE postgres TO {role}")
+    try:
+        sql(attacked, SHADOWS.format(role=role), user=role)
+        path = [f"SET search_path = {role}, pg_temp, pg_catalog"]
+        entries = attacked.entries()
+        assert refused(attacked, role, budget(entries), before=path) == "42501"
+        greedy = spend(entries, epsilon="5")
+        assert refused(attacked, role, greedy, before=path) == "23514"
+        assert refused(attacked, role, spend(entries, command="\x1b"), before=path) == "23514"
+    finally:
+        sql(attacked, f"DROP SCHEMA IF EXISTS {role} CASCADE")
+        sql(attacked, f"REVOKE CREATE ON DATABASE postgres FROM {role}")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "CREATE TEMP TABLE pg_class AS SELECT oid, 'owner'::regrole::oid AS relowner "
+        "FROM pg_catalog.pg_class; UPDATE pg_temp.pg_class SET relowner = CURRENT_USER::regrole",
+        "CREATE TEMP TABLE entries (number bigint, kind text, body text, previous text, hash text)",
+        "CREATE TYPE pg_temp.json AS ENUM ('a')",
+        "CREATE DOMAIN pg_temp.numeric AS int",
+        "SET standard_conforming_strings = off",
+        "SET transform_null_equals = on",
+        "SET default_transaction_isolation = 'read uncommitted'",
+        "SET row_security = off",
+        "SET quote_all_identifiers = on",
+        "SET plpgsql.variable_conflict = 'use_variable'",
+        "SET constraints ALL DEFERRED",
+        "SELECT pg_advisory_lock(1)",
+        "SELECT set_config('search_path', 'pg_temp', false)",
+    ],
+)
+def test_settings_and_temporary_things_of_the_session_decide_nothing(attacked, role, setting):
+    entries = attacked.entries()
+    for entry, state in (
+        (budget(entries), "42501"),
+        (next_entry(entries, "free", {}), "23514"),
+        (spend(entries, epsilon="9/10000000000000000/1"), "23514"),
+        (spend(entries, epsilon="9"), "23514"),
+    ):
+        assert refused(attacked, role, entry, before=[setting]) == state, entry.body
+
+
+def test_no_literal_of_the_functions_depends_on_a_setting():
+    assert "\\" not in FOLLOW + REFUSE
+
+
+def test_a_row_of_an_unknown_kind_is_refused(attacked, role):
+    for kind in ("group_spend", "Spend", "spend ", "", "key\n"):
+        assert refused(attacked, role, next_entry(attacked.entries(), kind, {})) == "23514"
+    # Of the owner, too, and without the trigger.
+    connection = attacked.owner()
+    connection.execute("ALTER TABLE entries DISABLE TRIGGER entries_follow")
+    import psycopg
+
+    with pytest.raises(psycopg.errors.CheckViolation, match="entries_kind"):
+        connection.execute(
+            INSERT.format(schema=attacked.schema), values(next_entry(attacked.entries(), "x", {}))
+        )
+    connection.close()
+
+
+def test_show_survives_a_row_of_an_unknown_kind_in_an_earlier_ledger(bench, role):
+    bring_earlier(bench)
+    grant(bench, role)
+    entries = bench.entries()
+    attack(bench, role, next_entry(entries, "free\x1b[2J", {"time": "\x1b[31m"}))
+    shown = bench.run("ledger", "show", bench.ledger)
+    assert shown.exit_code == 0 and "\x1b" not in shown.output
+    assert "visits           1              0.1   0.9" in shown.stdout
+    assert "entry 4 is of a kind that this labeldp does not know" in shown.stdout
+    facts = json.loads(bench.run("ledger", "show", bench.ledger, "--json").stdout)
+    assert [problem["entry"] for problem in facts["problems"]] == [4]
+    assert facts["data_sets"]["visits"]["spent"] == 0.1 and len(facts["entries"]) == 5
+    head = bench.run("ledger", "head", bench.ledger)
+    assert head.exit_code == 0 and head.stdout.strip() == facts["head"]
+    # It could be a spend: nothing is spent beside it, and verify says so.
+    assert verify(bench).exit_code == 2
+    assert bench.compile("other", last="9", data="labels.csv, rows: 140").exit_code == 2
+    # The owner sets the triggers all the same; then takes it away, and goes on.
+    upgraded = bench.run("ledger", "upgrade", bench.ledger)
+    assert upgraded.exit_code == 2 and "does not know" in upgraded.stderr
+    import psycopg
+
+    with pytest.raises(psycopg.errors.CheckViolation):
+        row = next_entry(read_contents(bench.ledger).entries, "free", {})
+        attack(bench, role, row)
+    sql(
+        bench,
+        "DROP TRIGGER entries_stay ON entries",
+        "DELETE FROM entries WHERE number = 4",
+    )
+    assert bench.run("ledger", "upgrade", bench.ledger).exit_code == 0
+    assert verify(bench).exit_code == 0 and "ok     file" in verify(bench).stdout
+
+
+def test_an_earlier_ledger_is_upgraded_by_its_owner_alone(bench, role):
+    bring_earlier(bench)
+    grant(bench, role)
+    url = bench.server.url(bench.schema, user=role)
+    result = bench.run("ledger", "upgrade", url)
+    assert result.exit_code == 2 and "the owner of its tables sets them with" in result.stderr
+    bench.named = bench.name_server(bench.server.url(bench.schema, user=role, password=""))
+    result = bench.compile("other", last="9", data="labels.csv, rows: 140")
+    assert result.exit_code == 2 and "labeldp ledger upgrade" in result.stderr
+    assert bench.run("ledger", "upgrade", bench.ledger).exit_code == 0
+    assert bench.compile("other", last="9", data="labels.csv, rows: 140").exit_code == 0
+    assert len(bench.entries("key")) == 1
+
+
+WRONG_SPENDS = [
+    {"epsilon": "NaN"},
+    {"epsilon": "Infinity"},
+    {"epsilon": "-1"},
+    {"epsilon": "1e-3"},
+    {"epsilon": "1/0"},
+    {"epsilon": "0.1"},
+    {"epsilon": "١"},
+    {"epsilon": "1/10\n"},
+    {"epsilon": " 1/10"},
+    {"epsilon": "1/1/1"},
+    {"epsilon": "1" * 400},
+    {"epsilon": 0.1},
+    {"epsilon": None},
+    {"epsilon": ["1/10"]},
+    {"data_set": "visits\n"},
+    {"data_set": "nothing-has-this-budget"},
+    {"data_set": {"a": 1}},
+    {"data_version": "\x1b[2J"},
+    {"question_sha256": "0" * 63},
+    {"spec": 3},
+    {"spec": "x" * 10**5},
+    {"time": "now"},
+    {"note": "more"},
+    {"reason": 3},
+]
+
+
+@pytest.mark.parametrize("change", WRONG_SPENDS, ids=str)
+def test_a_spend_that_labeldp_does_not_write_is_refused(attacked, role, change):
+    assert refused(attacked, role, spend(attacked.entries(), **change)) == "23514"
+
+
+def nested(depth):
+    return [] if not depth else [nested(depth - 1)]
+
+
+WRONG_PRIORS = [
+    {},  # a second answer, which would replace the first one
+    {"spend": 3},
+    {"spend": 99},
+    {"spend": 2.0},
+    {"spend": "2"},
+    {"spend": 10**30},
+    {"data_set": "others"},
+    {"question_sha256": "0" * 64},
+    {"data_hmac": "0"},
+    {"answer": None},
+    {"answer": []},
+    {"answer": {}},
+    {"answer": {"rows": 1, "weights": []}},
+    {"answer": {"rows": 1, "weights": {}}},
+    {"answer": {"rows": 1, "weights": ["1"]}},
+    {"answer": {"rows": 1, "weights": [1.0]}},
+    {"answer": {"rows": 1, "weights": [-1]}},
+    {"answer": {"rows": 1, "weights": [None]}},
+    {"answer": {"rows": 1e2, "weights": [1]}},
+    {"answer": {"rows": True, "weights": [1]}},
+    {"answer": {"rows": 1, "weights": [1], "more": nested(300)}},
+    {"answer": {"rows": 1, "weights": [nested(300)]}},
+    {"answer": {"rows": 1, "weights": [1], "groups": None}},
+    {"answer": {"rows": 1, "weights": [1], "groups": [{"size": 1}]}},
+    {"answer": {"rows": 1, "weights": [1], "groups": [{"size": -1, "prior": {}}]}},
+    {"answer": {"rows": 1, "weights": [1], "groups": [{"size": 1, "prior": {"rows": 1}}]}},
+    {"column": 3},
+    {"column": nested(300)},
+    {"more": 1},
+]
+
+
+@pytest.mark.parametrize("change", WRONG_PRIORS, ids=lambda change: str(change)[:60])
+def test_a_prior_that_nobody_reads_is_refused(attacked, role, change):
+    state = refused(attacked, role, prior(attacked.entries(), **change))
+    assert state in ("23514", "22023"), state
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '"a"',
+        "[" * 100_000,
+        '{"a":NaN}',
+        '{"epsilon":"1/10","epsilon":"0"}',
+        "{" + "9" * 10_000 + "}",
+    ],
+    ids=lambda body: body[:20],
+)
+def test_a_body_that_is_no_object_is_refused(attacked, role, body):
+    from labeldp_compile.ledger import entries as module
+
+    last = attacked.entries()[-1]
+    for kind in ("spend", "prior"):
+        digest = module._hash(4, kind, body, last.hash)
+        entry = module.Entry(4, kind, body, last.hash, digest)
+        assert refused(attacked, role, entry)[:2] in ("22", "23", "54")
+
+
+def test_a_repeated_key_is_refused(attacked, role):
+    """JSON readers differ in which of the two counts."""
+    from labeldp_compile.ledger import entries as module
+
+    last = attacked.entries()[-1]
+    body = spend(attacked.entries()).body.replace('"epsilon":', '"epsilon":"0","epsilon":', 1)
+    entry = module.Entry(4, "spend", body, last.hash, module._hash(4, "spend", body, last.hash))
+    assert refused(attacked, role, entry) == "23514"
+
+
+def test_a_hash_that_is_not_the_rows_is_refused(attacked, role):
+    from dataclasses import replace
+
+    entry = spend(attacked.entries(), epsilon="1/100")
+    for wrong in ("0" * 64, entry.hash.upper(), ""):
+        assert refused(attacked, role, replace(entry, hash=wrong)) == "23514"
+    # What is not ASCII, or escaped, has the hash that Python gives it.
+    more = spend(attacked.entries(), epsilon="1/100", spec='ε "\\\n\t\x01\x7f\u2028😀/')
+    attack(attacked, role, more)
+    assert verify(attacked).exit_code == 0
+
+
+def test_no_spend_goes_over_budget_in_any_number_of_rows(attacked, role):
+    entries = attacked.entries()  # 1/10 of 1 is spent
+    almost = spend(entries, epsilon="9/10")
+    over = spend(entries, epsilon=str(Fraction(9, 10) + Fraction(1, 10**99)))
+    assert refused(attacked, role, over) == "23514"
+    first = spend(entries, epsilon="6/10")
+    second = spend([*entries, first], epsilon="6/10")
+    assert refused(attacked, role, first, second) == "23514"
+    # In one statement, and in two parts of one.
+    one = "INSERT INTO {schema}.entries VALUES (%s, %s, %s, %s, %s, ''), (%s, %s, %s, %s, %s, '')"
+    two = (
+        "WITH a AS (INSERT INTO {schema}.entries VALUES (%s, %s, %s, %s, %s, '') RETURNING 1) "
+        "INSERT INTO {schema}.entries VALUES (%s, %s, %s, %s, %s, '')"
+    )
+    import psycopg
+
+    for statement in (one, two):
+        connection = attacked.server.connect(role)
+        with pytest.raises(psycopg.Error):
+            connection.execute(
+                statement.format(schema=attacked.schema), values(first) + values(second)
+            )
+        connection.close()
+    assert len(attacked.entries()) == 4
+    attack(attacked, role, almost)
+    assert data_sets(attacked.entries())["visits"].left == 0 and verify(attacked).exit_code == 0
+
+
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+def test_an_old_snapshot_does_not_hide_what_was_spent(attacked, role, level):
+    import psycopg
+
+    entries = attacked.entries()
+    connection = attacked.server.connect(role)
+    connection.execute(f"BEGIN ISOLATION LEVEL {level}")
+    connection.execute(f"SELECT * FROM {attacked.schema}.entries")
+    attack(attacked, role, spend(entries, epsilon="9/10"))
+    now = attacked.entries()
+    for entry in (spend(entries, epsilon="9/10"), spend(now, epsilon="9/10")):
+        connection.execute("SAVEPOINT s")
+        with pytest.raises(psycopg.Error):
+            connection.execute(INSERT.format(schema=attacked.schema), values(entry))
+        connection.execute("ROLLBACK TO s")
+    connection.execute("COMMIT")
+    connection.close()
+    assert attacked.entries() == now and verify(attacked).exit_code == 0
+
+
+def test_copying_rows_in_is_no_way_round(attacked, role):
+    import psycopg
+
+    entry = budget(attacked.entries())
+    connection = attacked.server.connect(role)
+    into = connection.cursor().copy(f"COPY {attacked.schema}.entries FROM STDIN")
+    with (
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="only the owner"),
+        into as copy,
+    ):
+        copy.write_row((*values(entry), "t"))
+    connection.close()
+
+
+OBJECTS = [
+    "CREATE TRIGGER t BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION refuse()",
+    "CREATE RULE r AS ON INSERT TO entries DO INSTEAD NOTHING",
+    "CREATE POLICY p ON entries USING (false)",
+    "ALTER TABLE entries ENABLE ROW LEVEL SECURITY",
+    "ALTER TABLE entries DROP CONSTRAINT entries_kind",
+    "CREATE INDEX ON entries ((length(body)))",
+    "CREATE TABLE child () INHERITS (entries)",
+    "CREATE TEMP TABLE child () INHERITS (entries)",
+    "CREATE TEMP TABLE child (number bigint REFERENCES entries (number))",
+    "CREATE TABLE more (a int)",
+    "CREATE OR REPLACE FUNCTION follow() RETURNS trigger LANGUAGE plpgsql "
+    "AS 'BEGIN RETURN NEW; END'",
+    "ALTER FUNCTION follow() SET search_path = public",
+    "ALTER FUNCTION follow() RESET search_path",
+    "CREATE EVENT TRIGGER e ON ddl_command_start EXECUTE FUNCTION refuse()",
+    "CREATE CAST (text AS int8) WITH INOUT AS IMPLICIT",
+    "ALTER SCHEMA {schema} RENAME TO other",
+    "UPDATE turn SET x = 1",
+    "SET ROLE owner",
+    "SET SESSION AUTHORIZATION owner",
+    "SET session_replication_role = replica",
+]
+
+
+@pytest.mark.parametrize("statement", OBJECTS)
+def test_the_role_makes_nothing_in_the_ledger(attacked, role, statement):
+    import psycopg
+
+    before = contents(attacked)
+    with pytest.raises(psycopg.Error) as caught:
+        sql(attacked, statement.format(schema=attacked.schema), user=role)
+    assert caught.value.sqlstate in ("42501", "42P16", "42703", "42P17"), caught.value
+    assert contents(attacked) == before
+    assert verify(attacked).exit_code == 0 and "ok     file" in verify(attacked).stdout
+
+
+def test_a_function_that_runs_as_its_maker_gives_no_more_rights(attacked, role):
+    """SECURITY DEFINER and views: of the role itself, for there is none of the owner's."""
+    sql(attacked, f"CREATE SCHEMA {role} AUTHORIZATION {role}")
+    insert = f"INSERT INTO {attacked.schema}.entries SELECT * FROM {role}.rows"
+    sql(
+        attacked,
+        f"CREATE TABLE {role}.rows (LIKE {attacked.schema}.entries)",
+        f"CREATE FUNCTION {role}.pay() RETURNS void LANGUAGE sql SECURITY DEFINER AS $${insert}$$",
+        f"CREATE VIEW {role}.v AS SELECT * FROM {attacked.schema}.entries",
+        user=role,
+    )
+    entry = budget(attacked.entries())
+    row = ", ".join(f"'{value}'" for value in values(entry))
+    sql(attacked, f"INSERT INTO {role}.rows VALUES ({row}, 't')", user=role)
+    import psycopg
+
+    for statement in (f"SELECT {role}.pay()", f"INSERT INTO {role}.v VALUES ({row}, 't')"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only the owner"):
+            sql(attacked, statement, user=role)
+    # The functions of the ledger, on a table of the role's: they write nothing.
+    sql(
+        attacked,
+        f"CREATE TRIGGER t BEFORE INSERT ON {role}.rows FOR EACH ROW "
+        f"EXECUTE FUNCTION {attacked.schema}.follow()",
+        f"INSERT INTO {role}.rows VALUES ({row}, 't')",
+        user=role,
+    )
+    assert len(attacked.entries()) == 4 and verify(attacked).exit_code == 0
+    sql(attacked, f"DROP SCHEMA {role} CASCADE")
+
+
+@pytest.mark.parametrize(
+    ("grant_of", "message"),
+    [
+        ("GRANT TRIGGER ON entries TO {role}", "has TRIGGER on entries"),
+        ("GRANT ALL ON secret TO {role}", "on secret"),
+        ("GRANT DELETE ON entries TO {role}", "has DELETE on entries"),
+        ("GRANT UPDATE (body) ON entries TO {role}", "has UPDATE on entries"),
+        ("GRANT REFERENCES ON entries TO {role}", "has REFERENCES on entries"),
+        ("GRANT SELECT (key) ON secret TO PUBLIC", "others may use it"),
+        ("GRANT INSERT (body) ON entries TO PUBLIC", "others may use it"),
+    ],
+)
+def test_rights_that_undo_the_ledger_are_refused(attacked, role, grant_of, message):
+    """With TRIGGER, a role has the owner run its code at the owner's next entry."""
+    sql(attacked, grant_of.format(role=role))
+    result = verify(attacked)
+    assert result.exit_code == 2 and message in result.stderr and "REVOKE" in result.stderr
+
+
+def test_a_schema_that_somebody_else_made_first_is_not_taken(bench):
+    """Its owner could drop or replace the tables."""
+    squatter = f"squatter_{bench.schema}"
+    sql(bench, f"CREATE ROLE {squatter}", f"CREATE SCHEMA {bench.schema} AUTHORIZATION {squatter}")
+    result = bench.run("ledger", "init", bench.ledger)
+    assert result.exit_code == 2 and f"belongs to the role '{squatter}'" in result.stderr
+    sql(bench, f"ALTER SCHEMA {bench.schema} OWNER TO owner")
+    assert bench.run("ledger", "init", bench.ledger).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER FUNCTION follow() RESET ALL",
+        "ALTER FUNCTION follow() SET search_path = pg_temp, pg_catalog",
+        "ALTER FUNCTION refuse() SECURITY DEFINER",
+        "ALTER TABLE entries DROP CONSTRAINT entries_kind",
+        "ALTER FUNCTION follow() OWNER TO {role}",
+    ],
+)
+def test_guards_that_were_weakened_are_set_by_the_next_entry(attacked, role, change):
+    sql(attacked, f"GRANT CREATE ON SCHEMA {attacked.schema} TO {role}")
+    sql(attacked, change.format(role=role))
+    assert "note   file" in verify(attacked).stdout
+    assert attacked.compile("other", last="9").exit_code == 0
+    assert "ok     file" in verify(attacked).stdout

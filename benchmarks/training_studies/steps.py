@@ -110,7 +110,7 @@ def show(
         print(f"| {name} | {clock} | {busy} | {' | '.join((*ratios, *told))} |", flush=True)
 
 
-def main(given=None) -> None:
+def read_options(given):
     """The command line."""
     parser = argparse.ArgumentParser(prog="training.py steps", description=__doc__)
     parser.add_argument("--batch", type=int, default=256)
@@ -119,7 +119,12 @@ def main(given=None) -> None:
     parser.add_argument("--gram", action="store_true", help="leave out what takes many times SGD")
     parser.add_argument("--microbatch", type=int, default=32)
     parser.add_argument("--runs", type=int, default=5)
-    arguments = parser.parse_args(given)
+    return parser.parse_args(given)
+
+
+def main(given=None) -> None:
+    """Measure and print."""
+    arguments = read_options(given)
     rng = np.random.default_rng(0)
     params = MODEL.init(jax.random.key(0))
     size = sum(leaf.size for leaf in jax.tree.leaves(params))

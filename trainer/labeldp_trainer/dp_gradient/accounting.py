@@ -154,24 +154,39 @@ def calibrate_integers(target_epsilon: float, plan: Plan, delta: float, coordina
     """Return a noise multiplier with which the integers of `Lattice` are (ε, δ)-label-DP.
 
     `coordinates`: entries of a gradient. The discrete Gaussians of all steps are within a total
-    variation τ of continuous ones, rounded, and (1 + e^ε)·τ of δ is kept for that (Theorem 7 i).
-    Where that is too much, σ is calibrated for a smaller ε, at which it is not.
+    variation τ of continuous ones, rounded, and (1 + e^ε)·τ of δ is kept for that (Theorem 7 i), ε
+    being `provable_epsilon`.
 
     Raises ValueError if ε or δ is out of range or out of reach.
     """
-    sigma = calibrate(target_epsilon, plan, delta)
-    tau = Lattice(1.0, sigma).distance(coordinates, plan.steps)  # falls as σ rises
+    proved = provable_epsilon(target_epsilon, plan, delta, coordinates)
+    rest = Fraction(delta) - _kept(proved, target_epsilon, plan, delta, coordinates)
+    return calibrate(proved, plan, math.nextafter(float(rest), 0.0))
+
+
+def provable_epsilon(target_epsilon: float, plan: Plan, delta: float, coordinates: int) -> float:
+    """Return the largest ε up to the target at which τ takes at most a tenth of δ.
+
+    It is the target, or an integer below it. Raises ValueError if not even ε = 1 is.
+    """
     proved = target_epsilon
-    while (kept := (1 + exp_upper(Fraction(proved))) * tau) > _ROUNDED * Fraction(delta):
-        proved = math.ceil(proved) - 1
+    while _kept(proved, target_epsilon, plan, delta, coordinates) > _ROUNDED * Fraction(delta):
+        proved = float(math.ceil(proved) - 1)
         if proved < 1:
             raise ValueError(
                 f"δ = {delta:g} is too small for {coordinates:,} parameters and {plan.steps:,} "
                 "steps: noise on integers differs from a Gaussian by more than that; raise δ, or "
                 "take fewer steps or a smaller model"
             )
-    rest = float(Fraction(delta) - kept)
-    return calibrate(float(proved), plan, math.nextafter(rest, 0.0))
+    return proved
+
+
+def _kept(
+    epsilon: float, target_epsilon: float, plan: Plan, delta: float, coordinates: int
+) -> Fraction:
+    """What of δ is kept for τ, at any noise for an ε up to the target: τ falls as σ rises."""
+    tau = Lattice(1.0, calibrate(target_epsilon, plan, delta)).distance(coordinates, plan.steps)
+    return (1 + exp_upper(Fraction(epsilon))) * tau
 
 
 def _check_delta(delta: float) -> None:

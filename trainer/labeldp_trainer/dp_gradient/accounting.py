@@ -160,33 +160,41 @@ def calibrate_integers(target_epsilon: float, plan: Plan, delta: float, coordina
     Raises ValueError if ε or δ is out of range or out of reach.
     """
     proved = provable_epsilon(target_epsilon, plan, delta, coordinates)
-    rest = Fraction(delta) - _kept(proved, target_epsilon, plan, delta, coordinates)
-    return calibrate(proved, plan, math.nextafter(float(rest), 0.0))
+    least, kept = _kept(proved, plan, delta, coordinates)
+    rest = math.nextafter(float(Fraction(delta) - kept), 0.0)
+    return max(calibrate(proved, plan, rest), least)
 
 
 def provable_epsilon(target_epsilon: float, plan: Plan, delta: float, coordinates: int) -> float:
     """Return the largest ε up to the target at which τ takes at most a tenth of δ.
 
-    It is the target, or an integer below it. Raises ValueError if not even ε = 1 is.
+    It is the target, or the largest such integer below it: what holds at a smaller ε holds at this
+    one. Raises ValueError if not even ε = 1 is.
     """
-    proved = target_epsilon
-    while _kept(proved, target_epsilon, plan, delta, coordinates) > _ROUNDED * Fraction(delta):
-        proved = float(math.ceil(proved) - 1)
-        if proved < 1:
-            raise ValueError(
-                f"δ = {delta:g} is too small for {coordinates:,} parameters and {plan.steps:,} "
-                "steps: noise on integers differs from a Gaussian by more than that; raise δ, or "
-                "take fewer steps or a smaller model"
-            )
-    return proved
+
+    def holds(epsilon: float) -> bool:
+        return _kept(epsilon, plan, delta, coordinates)[1] <= _ROUNDED * Fraction(delta)
+
+    if holds(target_epsilon):
+        return target_epsilon
+    low, high = 0, math.ceil(target_epsilon)  # as ε rises, e^ε does and σ falls
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(float(middle)) else (low, middle)
+    if low == 0:
+        raise ValueError(
+            f"δ = {delta:g} is too small for {coordinates:,} parameters and {plan.steps:,} "
+            "steps: noise on integers differs from a Gaussian by more than that; raise δ, or "
+            "take fewer steps or a smaller model"
+        )
+    return float(low)
 
 
-def _kept(
-    epsilon: float, target_epsilon: float, plan: Plan, delta: float, coordinates: int
-) -> Fraction:
-    """What of δ is kept for τ, at any noise for an ε up to the target: τ falls as σ rises."""
-    tau = Lattice(1.0, calibrate(target_epsilon, plan, delta)).distance(coordinates, plan.steps)
-    return (1 + exp_upper(Fraction(epsilon))) * tau
+def _kept(epsilon: float, plan: Plan, delta: float, coordinates: int) -> tuple[float, Fraction]:
+    """The least σ that is used for an ε, and what of δ is kept for τ at this σ or a larger one."""
+    least = calibrate(epsilon, plan, delta) * (1 - 10 * _RELATIVE_TOLERANCE)
+    tau = Lattice(1.0, least).distance(coordinates, plan.steps)
+    return least, (1 + exp_upper(Fraction(epsilon))) * tau
 
 
 def _check_delta(delta: float) -> None:

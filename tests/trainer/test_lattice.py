@@ -10,13 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
-from labeldp_trainer.dp_gradient.accounting import (
-    Plan,
-    calibrate,
-    calibrate_integers,
-    epsilon,
-    provable_epsilon,
-)
 from labeldp_trainer.dp_gradient.lattice import (
     LONGEST,
     STEPS,
@@ -26,7 +19,6 @@ from labeldp_trainer.dp_gradient.lattice import (
     halves_of,
     no_longer,
 )
-from labeldp_verify.analysis.bounds import exp_upper
 
 NO_LONGER = jax.jit(no_longer, static_argnums=1)
 MOST = LONGEST
@@ -135,34 +127,6 @@ def test_sums_and_noise_are_integers_of_64_bits():
         Halves(*map(jnp.asarray, halves_of(noise))),
     )
     assert all(np.array_equal(found[name], again[name]) for name in like)
-
-
-def test_what_rounding_may_add_to_delta_is_kept_for_it():
-    plan, coordinates, stated = Plan(6000, 600, 100, 700), 15_000, 1e-5
-    for target in (0.5, 4.0):
-        sigma = calibrate_integers(target, plan, stated, coordinates)
-        lattice = Lattice(1.0, sigma)
-        kept = (1 + exp_upper(Fraction(target))) * lattice.distance(coordinates, plan.steps)
-        assert 0 < kept < Fraction(stated) / 1000
-        rest = float(Fraction(stated) - kept)
-        assert epsilon(lattice.sigma / LONGEST, plan, rest) <= target
-        assert sigma <= calibrate(target, plan, stated) * 1.001
-
-
-def test_a_large_epsilon_is_proved_at_a_smaller_one():
-    """e^ε would make too much of the distance; what holds at a smaller ε holds at this one."""
-    plan = Plan(6000, 6000, 100, 6000)
-    sigma = calibrate_integers(40.0, plan, 1e-5, 15_000)
-    assert sigma > 1.2 * calibrate(40.0, plan, 1e-5)
-    proved = provable_epsilon(40.0, plan, 1e-5, 15_000)
-    assert proved == int(proved) < 40
-    assert epsilon(sigma, plan, 1e-5) <= proved
-    assert epsilon(sigma, plan, 0.9e-5) < 40.0
-
-
-def test_a_delta_below_what_integers_allow():
-    with pytest.raises(ValueError, match=r"δ = 1e-30 is too small for 15,000 parameters and 100"):
-        calibrate_integers(1.0, Plan(6000, 600, 100, 700), 1e-30, 15_000)
 
 
 @pytest.mark.parametrize(

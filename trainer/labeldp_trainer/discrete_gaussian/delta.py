@@ -13,11 +13,12 @@ from fractions import Fraction
 
 from labeldp_verify.analysis.bounds import exp_bounds, exp_upper
 
+from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
+
 _PI_LOW = Fraction(Decimal("3.14159265358979323846264338327950288419716939937510582097494459"))
 _PI_HIGH = _PI_LOW + Fraction(1, 10**62)
 LEAST_SIGMA = 64
 """In lattice steps, from which on Theorem 13 speaks of a scale."""
-_MOST_SIGMA = 1 << 58  # of what is drawn
 _SMALLER = tuple(map(Fraction, (8, 12, 16, 24)))
 _SERIES_UP_TO = 5
 _FRACTION_DEPTH = 60
@@ -99,10 +100,10 @@ def least_sigma(
         return delta(squared_sensitivity, sigma, epsilon, coordinates) <= stated_delta
 
     high = max(math.isqrt(squared_sensitivity), 2 * LEAST_SIGMA)
-    if high > _MOST_SIGMA or not holds(_MOST_SIGMA):
+    if high > MOST_SIGMA or not holds(MOST_SIGMA):
         raise ValueError("ε or δ is too small for any noise that is resolved")
     while not holds(high):
-        high = min(2 * high, _MOST_SIGMA)
+        high = min(2 * high, MOST_SIGMA)
     low = high // 2
     while low > LEAST_SIGMA and holds(low):
         low, high = low // 2, low

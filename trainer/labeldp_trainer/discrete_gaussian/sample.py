@@ -6,8 +6,8 @@ centre 0 and an integer σ: with k ≥ 0 drawn with probability ∝ e^(−k²/2)
 that it is returned with probability ∝ e^(−(k + x)²/2). Only integers are drawn and compared: no
 exponential is computed while sampling, and no float takes part.
 
-What is returned is within a total variation of 2^-130 a number of the discrete Gaussian (Theorem 13
-e), if the words are uniform.
+What is returned is within a total variation of 2^-130 a number of the discrete Gaussian for σ ≥ 64
+(Theorem 13 e), if the words are uniform.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 from labeldp_verify.analysis.bounds import exp_bounds
 
+DISTANCE = Fraction(1, 1 << 130)
+"""Bounds the total variation between a returned number and the discrete Gaussian, for σ ≥ 64."""
 MOST_SIGMA = 1 << 58  # k·σ + j stays below 17·2^58, less than 2^63
 _LARGEST = 17  # values of k; larger ones have a probability below 2^-200
 _BITS = 192  # of the bounds between the values of k

@@ -16,17 +16,16 @@ from typing import Literal
 import dp_accounting
 import numpy as np
 from dp_accounting import pld
-from labeldp_verify.analysis.bounds import exp_upper
 from scipy import optimize, special, stats
 
 from labeldp_trainer.config.base import SMALLEST_DELTA
 from labeldp_trainer.dp_gradient.lattice import Lattice
 from labeldp_trainer.dp_gradient.losses import Pair, composed_epsilon, gaussian_log_delta
+from labeldp_trainer.dp_gradient.rounding import left_for_steps
 
 LARGEST_NOISE_MULTIPLIER = 2.0**20
 _SMALLEST_NOISE_MULTIPLIER = 2.0**-6
 _RELATIVE_TOLERANCE = 1e-4
-_ROUNDED = Fraction(1, 10)  # the most of δ that rounding may have
 _RARE = 1e-10  # the share of δ that what is left out may have
 
 Batches = Literal["secret", "public", "partition"]
@@ -153,48 +152,24 @@ def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
 def calibrate_integers(target_epsilon: float, plan: Plan, delta: float, coordinates: int) -> float:
     """Return a noise multiplier with which the integers of `Lattice` are (ε, δ)-label-DP.
 
-    `coordinates`: entries of a gradient. The discrete Gaussians of all steps are within a total
-    variation τ of continuous ones, rounded, and (1 + e^ε)·τ of δ is kept for that (Theorem 7 i), ε
-    being `provable_epsilon`.
+    `coordinates`: entries of a gradient. It is calibrated for what discrete noise leaves of ε and δ
+    (Theorem 7 i).
 
     Raises ValueError if ε or δ is out of range or out of reach.
     """
-    proved = provable_epsilon(target_epsilon, plan, delta, coordinates)
-    least, kept = _kept(proved, plan, delta, coordinates)
-    rest = math.nextafter(float(Fraction(delta) - kept), 0.0)
-    return max(calibrate(proved, plan, rest), least)
-
-
-def provable_epsilon(target_epsilon: float, plan: Plan, delta: float, coordinates: int) -> float:
-    """Return the largest ε up to the target at which τ takes at most a tenth of δ.
-
-    It is the target, or the largest such integer below it: what holds at a smaller ε holds at this
-    one. Raises ValueError if not even ε = 1 is.
-    """
-
-    def holds(epsilon: float) -> bool:
-        return _kept(epsilon, plan, delta, coordinates)[1] <= _ROUNDED * Fraction(delta)
-
-    if holds(target_epsilon):
-        return target_epsilon
-    low, high = 0, math.ceil(target_epsilon)  # as ε rises, e^ε does and σ falls
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(float(middle)) else (low, middle)
-    if low == 0:
+    least = calibrate(target_epsilon, plan, delta) * (1 - 10 * _RELATIVE_TOLERANCE)
+    scale, numbers = Lattice(1.0, least).sigma, coordinates * plan.steps
+    left = left_for_steps(scale, numbers, Fraction(target_epsilon), Fraction(delta))
+    if left is None:
         raise ValueError(
-            f"δ = {delta:g} is too small for {coordinates:,} parameters and {plan.steps:,} "
-            "steps: noise on integers differs from a Gaussian by more than that; raise δ, or "
-            "take fewer steps or a smaller model"
+            f"ε = {target_epsilon:g} at δ = {delta:g} is out of reach of noise on integers for "
+            f"{coordinates:,} parameters and {plan.steps:,} steps; raise δ, or take fewer steps or "
+            "a smaller model"
         )
-    return float(low)
-
-
-def _kept(epsilon: float, plan: Plan, delta: float, coordinates: int) -> tuple[float, Fraction]:
-    """The least σ that is used for an ε, and what of δ is kept for τ at this σ or a larger one."""
-    least = calibrate(epsilon, plan, delta) * (1 - 10 * _RELATIVE_TOLERANCE)
-    tau = Lattice(1.0, least).distance(coordinates, plan.steps)
-    return least, (1 + exp_upper(Fraction(epsilon))) * tau
+    # Rounded down; a scale below the one that this is about would not be covered.
+    rest = (math.nextafter(float(part), 0.0) for part in (left.epsilon, left.delta))
+    epsilon_left, delta_left = rest
+    return max(calibrate(epsilon_left, plan, delta_left), least)
 
 
 def _check_delta(delta: float) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int32, Int64, PyTree, UInt32
 
-from labeldp_trainer.discrete_gaussian.delta import rounding_distance
 from labeldp_trainer.dp_gradient.tree import at_least_float32, clip
 
 LONGEST = (1 << 26) - 1
@@ -67,10 +66,6 @@ class Lattice:
     def sigma(self) -> int:
         """The least integer that is at least σ·L: the scale of the noise on each coordinate."""
         return math.ceil(Fraction(self.noise_multiplier) * LONGEST)
-
-    def distance(self, coordinates: int, steps: int) -> Fraction:
-        """The total variation between the noise of all steps and continuous noise, rounded."""
-        return steps * rounding_distance(self.sigma, coordinates)
 
     def integers(self, tree: PyTree) -> Int32[Array, " d"]:
         """Clip one unit's vector to C and round it to lattice steps, all leaves side by side.

@@ -94,7 +94,9 @@ def environment() -> dict[str, Any]:
     """Options and hardware that change how XLA orders sums."""
     options = {name: str(jax.config.values[name]) for name in _OPTIONS}
     flags = {name: os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")}
-    return {**options, **flags, "processor": _processor(), "cores": os.cpu_count()}
+    platform = jax.local_devices()[0].client.platform_version  # of a GPU its driver's, too
+    machine = {"processor": _processor(), "cores": os.cpu_count(), "platform": platform}
+    return {**options, **flags, **machine}
 
 
 def repeats_bits(kind: str) -> bool:

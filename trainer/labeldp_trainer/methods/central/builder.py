@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -11,12 +10,7 @@ import jax.numpy as jnp
 
 from labeldp_compile.yaml_tree import KeyPath
 from labeldp_trainer.config import DpSgd, LabelDpPro, LoadedConfig
-from labeldp_trainer.dp_gradient.accounting import (
-    Plan,
-    calibrate_integers,
-    padded_batch,
-    provable_epsilon,
-)
+from labeldp_trainer.dp_gradient.accounting import Plan, calibrate_integers, padded_batch
 from labeldp_trainer.dp_gradient.draws import Randomness, StepDraws
 from labeldp_trainer.dp_gradient.hull import gram_bytes
 from labeldp_trainer.dp_gradient.step import Report, private_gradient
@@ -51,10 +45,10 @@ class CentralBuilder:
         units = make_units(setting, method)
         plan, steps_per_epoch = self._plan(units)
         problem = make_problem(setting, method)
-        config = self._step_config(setting, plan, units)
         size = count_parameters(jax.eval_shape(setting.model.init, jax.random.key(0)))
+        choices = self._choices(setting, plan, units, size)
         kept = self._kept(setting, units, plan, size)  # takes seconds: after what may be refused
-        config = dataclasses.replace(config, noise_multiplier=kept.noise_multiplier)
+        config = StepConfig(plan, method.clip_norm, kept.noise_multiplier, **choices)
         amplified = plan.batches == "secret"
         randomness = Randomness(kept.noise_key, config, size)
 
@@ -90,12 +84,12 @@ class CentralBuilder:
                 delta=method.delta,
                 examples_per_user=method.max_examples_per_user,
                 has_test=setting.dataset.test is not None,
-                details=details | self._choices(config),
+                details=details | self._details(config),
             ),
             keep=kept.arrays(),
-            notes=_notes(setting, config, size),
+            notes=_notes(setting, config),
             repeats_noise=True,
-            times_are_public=not amplified,
+            times_are_public=False,  # they follow what the noise is, too
         )
 
     def _plan(self, units: Units) -> tuple[Plan, int]:
@@ -129,8 +123,8 @@ class CentralBuilder:
         except RunFolderError as error:
             raise RunFolderError(f"{self._loaded.source}: cannot be resumed: {error}") from None
 
-    def _step_config(self, setting: Setting, plan: Plan, units: Units) -> StepConfig:
-        """All but σ."""
+    def _choices(self, setting: Setting, plan: Plan, units: Units, size: int) -> dict[str, Any]:
+        """All but the noise; ``size`` is that of a gradient. Raises InputError."""
         method, devices, n = self._method, setting.devices, plan.units
         choices: dict[str, Any] = {}
         if isinstance(method, LabelDpPro):
@@ -145,29 +139,24 @@ class CentralBuilder:
             }
             if method.projection is None:
                 rows = hull_units if method.denoiser == "alt_conv" else plan.max_batch
-                size = count_parameters(jax.eval_shape(setting.model.init, jax.random.key(0)))
                 needed = gram_bytes(rows * units.examples, _vertices(setting), size)
                 choices["projection"] = "gram" if needed <= GRAM_BYTES else "matrix_free"
         microbatch = min(method.microbatch, plan.max_batch)
-        return StepConfig(
-            plan,
-            method.clip_norm,
-            1.0,
-            method.clipping,
-            centre=method.centre,
-            centre_units=self._at_most("centre_units", method.centre_units, _CENTRE_UNITS, n),
-            radius_floor=method.radius_floor,
-            microbatch=math.ceil(microbatch / devices.count) * devices.count,
-            split=devices.split_if_even,
-            **choices,
-        )
+        return choices | {
+            "clipping": method.clipping,
+            "centre": method.centre,
+            "centre_units": self._at_most("centre_units", method.centre_units, _CENTRE_UNITS, n),
+            "radius_floor": method.radius_floor,
+            "microbatch": math.ceil(microbatch / devices.count) * devices.count,
+            "split": devices.split_if_even,
+        }
 
     def _at_most(self, name: str, given: int | None, default: int, units: int) -> int:
         if given is not None and given > units:
             self._fail(("method", name), f"{given:,} is more than the {units:,} units")
         return min(default, units) if given is None else given
 
-    def _choices(self, config: StepConfig) -> dict[str, Any]:
+    def _details(self, config: StepConfig) -> dict[str, Any]:
         """What else decides how the labels are used."""
         found: dict[str, Any] = {"label_range": self._method.label_range}
         if config.clipping == "label_free":
@@ -197,7 +186,7 @@ def _metrics(report: Report, config: StepConfig) -> Metrics:
     return found
 
 
-def _notes(setting: Setting, config: StepConfig, size: int) -> tuple[str, ...]:
+def _notes(setting: Setting, config: StepConfig) -> tuple[str, ...]:
     notes = []
     units, method = config.plan.units, setting.loaded.config.method
     assert isinstance(method, DpSgd | LabelDpPro)
@@ -206,12 +195,6 @@ def _notes(setting: Setting, config: StepConfig, size: int) -> tuple[str, ...]:
         notes.append(
             f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} drawn at "
             "random would be allowed, too; choose a far smaller δ"
-        )
-    proved = provable_epsilon(method.epsilon, config.plan, method.delta, size)
-    if proved < method.epsilon:
-        notes.append(
-            f"ε = {written(method.epsilon)} is proved at ε = {written(proved)}, with the noise of "
-            "that: at a larger ε, rounding to integers would take more than a tenth of δ"
         )
     if config.denoiser != "noop" and getattr(method, "projection", None) is None:
         notes.append(f"projection: {config.projection}, by the memory it needs")

@@ -56,8 +56,9 @@ def central_statement(
         "kept.npz, which holds the key of sampling and noise",
         "gradients before the noise, and the loss on the training labels",
     ]
+    secret.append("how long steps took")
     if amplified:
-        secret += ["who was in which batch", "how long single steps took"]
+        secret.append("who was in which batch")
     return Statement(
         method=method,
         epsilon=epsilon,
@@ -74,7 +75,6 @@ def central_statement(
             "lattice_steps_of_clip_norm": STEPS,
             "largest_length_in_lattice_steps": LONGEST,
             "noise_scale_in_lattice_steps": lattice.sigma,
-            "total_variation_of_noise": float(lattice.distance(coordinates, plan.steps)),
             "batches": plan.batches,
             "amplified": amplified,
             "sampling_rate": plan.rate,

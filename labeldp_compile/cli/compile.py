@@ -172,10 +172,11 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
         "uniform": "nothing: the prior is uniform",
     }[certificate.prior.kind]
     bound = at_most(privacy.epsilon_label_bound, 12)
+    label = at_most(privacy.epsilon_label)
     lines = [
-        f"  ε of the prior   {privacy.epsilon_prior:<12.6g} {spent}",
-        f"  ε of a label     {privacy.epsilon_label:<12.6g} the integers give at most {bound}",
-        f"  ε in total       {privacy.epsilon_total:<12.6g} for a label in both, at least",
+        f"  ε of the prior   {at_most(privacy.epsilon_prior):<12} {spent}",
+        f"  ε of a label     {label:<12} the integers give at most {bound}",
+        f"  ε in total       {at_most(privacy.epsilon_total):<12} for a label in both, at least",
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]

@@ -94,7 +94,7 @@ def notes(sweep: Sweep) -> list[str]:
         "mean": "where outputs have a bias, labeldp estimate undoes it",
         "share": "of the least certain category, as labeldp estimate has them",
     }[what]
-    assumed = PRIORS[sweep.spec.prior.kind]
+    assumed = PRIORS[sweep.taken]
     best = {
         "training": f"least noise in an estimated {what}",
         "labels": "least noisy label loss",

@@ -16,10 +16,10 @@ from labeldp_verify.shortcomings import relevant
 from labeldp_verify.usefulness import PRIORS, ROWS
 
 from labeldp_compile.cli.output import printable, say, say_json
+from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.planning import Plan, plan_spec
 from labeldp_compile.planning.budget import is_unpaid
 from labeldp_compile.planning.forecast import Range
-from labeldp_compile.prior.discrete_laplace import NOISE
 from labeldp_compile.prior.obtain import split_in_words
 from labeldp_compile.spec import Spec
 

@@ -11,7 +11,7 @@ from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.verified import Decoded
 
 from labeldp_compile.cli.output import can_show, clipped, padded, printable, width
-from labeldp_compile.prior.discrete_laplace import NOISE, deviation
+from labeldp_compile.histogram_noise import NOISE, deviation
 from labeldp_compile.tools.inspection import label_at
 
 MOST_BARS = 12

@@ -7,8 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.histogram_noise import deviation
 from labeldp_compile.ledger import Question
-from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, deviation
+from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
 from labeldp_compile.prior.obtain import require_rows
 from labeldp_compile.prior.obtain_groups import look_at_groups, question_of
 from labeldp_compile.prior.split import needs_rows, plan_prior

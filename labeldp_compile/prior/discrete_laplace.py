@@ -19,12 +19,6 @@ from numpy.typing import NDArray
 from labeldp_compile.prior.laplace_noise import discrete_laplace
 
 L1_SENSITIVITY = 2
-NOISE = "discrete Laplace"
-
-
-def deviation(scale: float) -> float:
-    """The standard deviation of the noise: its variance is 2q/(1 − q)² with q = e^(−1/scale)."""
-    return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def place(tmp_path_factory):
 
 def test_a_table_of_runs_says_what_its_metrics_are(place):
     text = labeldp("runs", place / "runs", "--html", place / "runs.html").stdout
-    notes = [line for line in text.splitlines() if line.startswith("metrics are of")]
+    notes = [line for line in text.splitlines() if line.startswith("metrics are estimates")]
     found = json.loads(labeldp("runs", place / "runs", "--json").stdout)["runs"]
     rows = {run["rows_tested"] for run in found}
     assert len(notes) == 2 and rows == {200}
@@ -48,7 +48,7 @@ def test_a_table_of_runs_says_what_its_metrics_are(place):
     exact = math.sqrt(math.log(2 / 0.05) / (2 * 200))  # Hoeffding (1963), Theorem 2
     assert exact <= margin <= 1.1 * exact
     assert "the best of several looks better there than it is" in of_classes
-    assert "without an interval" in of_numbers and "several" not in of_numbers
+    assert "no interval" in of_numbers and "several" not in of_numbers
     page = (place / "runs.html").read_text(encoding="utf-8")
     assert all(note in page for note in notes)
 
@@ -70,4 +70,4 @@ def test_a_run_of_an_older_version_has_no_margin(place):
         text = labeldp("runs", path.parent).stdout
     finally:
         path.write_text(before)
-    assert "metrics are of the test rows" in text and "margin" not in text
+    assert "estimates from the test rows" in text and "margin" not in text

@@ -90,11 +90,11 @@ def _note(group: Sequence[Run]) -> str:
     known = {run.rows_tested for run in group} - {None}
     rows = min((run.rows_tested for run in group if run.rows_tested), default=None)
     of = "the test rows" if rows is None or len(known) > 1 else f"{rows:,} test rows"
-    note = f"metrics are of {of}, whose labels no ε covers, and of one training run each"
+    note = f"metrics are estimates from {of}, whose labels no ε covers, one training run each"
     if len(group) > 1:
         note += "; the best of several looks better there than it is"
     if rows is None or group[0].metric != "accuracy":
-        return f"{note}: estimates without an interval"
+        return f"{note}; they have no interval"
     margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
     return f"{note}; an accuracy has a 95% margin of error of at most ±{margin} (Hoeffding)"
 

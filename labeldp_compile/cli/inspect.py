@@ -242,7 +242,7 @@ def _labels(decoded: Decoded, shown: list[int]) -> list[str]:
     if sets:
         what = "how often the output is a set with it"
     title = f"Labels{_some(len(shown), decoded.domain.size)}: {what}"
-    if numeric and isinstance(decoded.domain, RealDomain):
+    if decoded.bias_in_range is not None and isinstance(decoded.domain, RealDomain):
         title += (
             f", at the points of the grid; the largest bias of all labels in the range is at most "
             f"{at_most(decoded.bias_in_range, 3)}"

@@ -1,9 +1,11 @@
 """Seconds per training step: SGD, DP-SGD, label-free clipping, LabelDP-Pro (as in Table 11).
 
 The model is the MNIST CNN of Table 10 of LabelDP-Pro (15,210 parameters), the data are noise: time
-hardly depends on them. The steps take turns, so that what else runs on the machine meets all of
-them alike. Ratios are to SGD in the same microbatches, and to DP-SGD. Prints a Markdown table with
-the hardware.
+hardly depends on them. Steps "with float noise" are those of version 0.2, which show labels:
+clipped gradients summed as floats, with float32 noise of JAX, on batches that were drawn before the
+clock starts. All others draw their batches and noise within their time. The steps take turns, so
+that what else runs on the machine meets all of them alike. Ratios are to SGD in the same
+microbatches, and to DP-SGD. Prints a Markdown table with the hardware.
 
     python benchmarks/training.py steps [--batch 256] [--hull 32,64] [--runs 5] [--gram]
 """
@@ -12,6 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +27,7 @@ from labeldp_trainer.dp_gradient.clipped_sum import in_microbatches
 from labeldp_trainer.dp_gradient.draws import Randomness
 from labeldp_trainer.dp_gradient.step import private_gradient
 from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
+from labeldp_trainer.dp_gradient.tree import clip
 from labeldp_trainer.models import MnistCnn
 from training_studies.hardware import hardware
 
@@ -34,6 +38,32 @@ MODEL = MnistCnn(FeatureShape(image=(28, 28, 1)), CLASSES)
 def loss(params, x, y):
     """Cross-entropy of one example."""
     return -jax.nn.log_softmax(MODEL.apply(params, x[None])[0])[y]
+
+
+def float_mean(config, problem, params, xs, ys, draws):
+    """The noisy mean of version 0.2: the sum and its noise are floats."""
+
+    def one(x, y):
+        return clip(jax.grad(problem.loss)(params, x, y), config.clip_norm)
+
+    def body(total, part):
+        inside, labels, kept = part
+        chosen = jax.tree.map(
+            lambda g: jnp.where(kept.reshape(-1, *(1,) * (g.ndim - 1)), g, 0.0),
+            jax.vmap(one)(inside, labels),
+        )
+        return jax.tree.map(lambda t, g: t + g.sum(axis=0), total, chosen), None
+
+    parts = in_microbatches((xs, ys, draws.mask), ys.shape[0], config.microbatch)
+    total = lax.scan(body, jax.tree.map(jnp.zeros_like, params), parts)[0]
+    leaves, structure = jax.tree.flatten(total)
+    keys = jax.random.split(jax.random.key(0), len(leaves))
+    deviation = config.noise_multiplier * config.clip_norm
+    noisy = [
+        (leaf + deviation * jax.random.normal(k, leaf.shape)) / config.plan.batch
+        for k, leaf in zip(keys, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, noisy)
 
 
 def take_turns(
@@ -80,7 +110,7 @@ def show(
         print(f"| {name} | {clock} | {busy} | {' | '.join((*ratios, *told))} |", flush=True)
 
 
-def main(given=None) -> None:
+def read_options(given):
     """The command line."""
     parser = argparse.ArgumentParser(prog="training.py steps", description=__doc__)
     parser.add_argument("--batch", type=int, default=256)
@@ -89,7 +119,12 @@ def main(given=None) -> None:
     parser.add_argument("--gram", action="store_true", help="leave out what takes many times SGD")
     parser.add_argument("--microbatch", type=int, default=32)
     parser.add_argument("--runs", type=int, default=5)
-    arguments = parser.parse_args(given)
+    return parser.parse_args(given)
+
+
+def main(given=None) -> None:
+    """Measure and print."""
+    arguments = read_options(given)
     rng = np.random.default_rng(0)
     params = MODEL.init(jax.random.key(0))
     size = sum(leaf.size for leaf in jax.tree.leaves(params))
@@ -102,7 +137,7 @@ def main(given=None) -> None:
 
     hulls = [int(hull) for hull in arguments.hull.split(",")]
 
-    def private(hull=hulls[0], **choices):
+    def private(hull=hulls[0], drawn_before=False, **choices):
         config = StepConfig(
             plan,
             1.0,
@@ -114,7 +149,17 @@ def main(given=None) -> None:
         )
         step = jax.jit(lambda p, a, b, d: private_gradient(config, problem, p, a, b, d))
         randomness = Randomness(key, config, size)
+        if drawn_before:
+            draws = jax.tree.map(jnp.asarray, randomness.step(0))
+            return lambda s: step(params, x, y, draws)
         return lambda s: step(params, x, y, randomness.step(s))
+
+    def with_float_noise(**choices):
+        """As it was. Only time is measured; it shows labels."""
+        run = private(drawn_before=True, **choices)
+        with mock.patch("labeldp_trainer.dp_gradient.step._noisy_mean", float_mean):
+            run(0)  # traced with it
+        return run
 
     def summed(p, xs, ys, kept):
         losses = jax.vmap(loss, (None, 0, 0))(p, xs, ys)
@@ -140,7 +185,12 @@ def main(given=None) -> None:
 
     pro = {"denoiser": "alt_conv", "tolerance": 1e-2}
     methods = {"SGD": plain(), "SGD, the batch at once": whole(), "DP-SGD": private()}
+    methods |= {"DP-SGD with float noise": with_float_noise()}
     methods |= {f"LabelDP-Pro, gram, n2 = {hull}": private(hull, **pro) for hull in hulls}
+    methods |= {
+        f"LabelDP-Pro, gram, n2 = {hull}, with float noise": with_float_noise(hull=hull, **pro)
+        for hull in hulls
+    }
     if not arguments.gram:
         methods |= {
             "label-free clipping": private(clipping="label_free"),

@@ -10,7 +10,7 @@ from labeldp_runtime import Key, Randomizer
 from labeldp_verify.forms import IntegerDomain
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.ledger.prior_account import _keyed_digest
+from labeldp_compile.ledger.data_digest import keyed_digests
 from labeldp_compile.prior import count_labels
 from labeldp_compile.prior.kept import DataStamp
 from labeldp_compile.tabular import open_table, rewrite_table
@@ -133,8 +133,8 @@ def test_ids_have_one_type_in_all_parts(folder):
 
 
 def test_a_change_of_a_part_is_another_stamp_and_digest(folder):
-    stamp, digest = DataStamp.of("parts", folder), _keyed_digest(b"k", folder)
+    stamp, digest = DataStamp.of("parts", folder), keyed_digests([b"k"], folder)
     (folder / "_SUCCESS").write_bytes(b"more")
-    assert _keyed_digest(b"k", folder) == digest
+    assert keyed_digests([b"k"], folder) == digest
     pq.write_table(pa.table({"id": [1], "y": [1]}), folder / "part-1.snappy.parquet")
-    assert DataStamp.of("parts", folder) != stamp and _keyed_digest(b"k", folder) != digest
+    assert DataStamp.of("parts", folder) != stamp and keyed_digests([b"k"], folder) != digest

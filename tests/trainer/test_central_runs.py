@@ -288,3 +288,13 @@ def test_a_key_of_another_run_is_not_taken_up(finished, changed, message):
     text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
     with pytest.raises(RunFolderError, match=message):
         run(finished.parent, text, resume=True)
+
+
+def test_users_without_categories(tmp_path):
+    """Arrays of width zero are among the features; a large ε is proved at a smaller one."""
+    write_tables(tmp_path)
+    method = f"{PRO}, denoiser: alt_conv, user_column: user, max_examples_per_user: 2"
+    result = run(tmp_path, with_method(method.replace("epsilon: 8", "epsilon: 50")))
+    assert np.isfinite(result.metrics["test_loss"])
+    (note,) = [note for note in result.notes if "is proved at" in note]
+    assert note.startswith("ε = 50 is proved at ε = ")

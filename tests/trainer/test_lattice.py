@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
-from labeldp_trainer.dp_gradient.accounting import Plan, calibrate, calibrate_integers, epsilon
+from labeldp_trainer.dp_gradient.accounting import (
+    Plan,
+    calibrate,
+    calibrate_integers,
+    epsilon,
+    provable_epsilon,
+)
 from labeldp_trainer.dp_gradient.lattice import (
     LONGEST,
     STEPS,
@@ -148,6 +154,9 @@ def test_a_large_epsilon_is_proved_at_a_smaller_one():
     plan = Plan(6000, 6000, 100, 6000)
     sigma = calibrate_integers(40.0, plan, 1e-5, 15_000)
     assert sigma > 1.2 * calibrate(40.0, plan, 1e-5)
+    proved = provable_epsilon(40.0, plan, 1e-5, 15_000)
+    assert proved == int(proved) < 40
+    assert epsilon(sigma, plan, 1e-5) <= proved
     assert epsilon(sigma, plan, 0.9e-5) < 40.0
 
 

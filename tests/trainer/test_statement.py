@@ -40,6 +40,7 @@ def test_noisy_gradients_say_who_pays(users):
     said = central_statement(
         "dp_sgd",
         config,
+        coordinates=30,
         epsilon=1,
         delta=1e-5,
         examples_per_user=users,

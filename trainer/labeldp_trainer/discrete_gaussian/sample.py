@@ -22,11 +22,12 @@ import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 from labeldp_verify.analysis.bounds import exp_bounds
 
-MOST_SIGMA = 1 << 58  # k·σ + j stays below 2^62
+MOST_SIGMA = 1 << 58  # k·σ + j stays below 17·2^58, less than 2^63
 _LARGEST = 17  # values of k; larger ones have a probability below 2^-200
 _BITS = 192  # of the bounds between the values of k
 _WORD = 64
 _TRIES = 1.45  # candidates for a number: 1.40 on average
+_AT_ONCE = 1 << 16  # numbers: what is worked on stays in the cache
 
 
 class Source(Protocol):
@@ -57,7 +58,8 @@ def discrete_gaussian(words: Source, count: int, sigma: int) -> Int64[np.ndarray
     found = [np.zeros(0, np.int64)]
     missing = count
     while missing > 0:
-        accepted = _accepted(words, math.ceil(_TRIES * missing) + 8, np.uint64(sigma))[:missing]
+        candidates = math.ceil(_TRIES * min(missing, _AT_ONCE)) + 8
+        accepted = _accepted(words, candidates, np.uint64(sigma))[:missing]
         found.append(accepted)
         missing -= accepted.size
     return np.concatenate(found)

@@ -154,24 +154,47 @@ def calibrate_integers(target_epsilon: float, plan: Plan, delta: float, coordina
     """Return a noise multiplier with which the integers of `Lattice` are (ε, δ)-label-DP.
 
     `coordinates`: entries of a gradient. The discrete Gaussians of all steps are within a total
-    variation τ of continuous ones, rounded, and (1 + e^ε)·τ of δ is kept for that (Theorem 7 i).
-    Where that is too much, σ is calibrated for a smaller ε, at which it is not.
+    variation τ of continuous ones, rounded, and (1 + e^ε)·τ of δ is kept for that (Theorem 7 i), ε
+    being `provable_epsilon`.
 
     Raises ValueError if ε or δ is out of range or out of reach.
     """
-    sigma = calibrate(target_epsilon, plan, delta)
-    tau = Lattice(1.0, sigma).distance(coordinates, plan.steps)  # falls as σ rises
-    proved = target_epsilon
-    while (kept := (1 + exp_upper(Fraction(proved))) * tau) > _ROUNDED * Fraction(delta):
-        proved = math.ceil(proved) - 1
-        if proved < 1:
-            raise ValueError(
-                f"δ = {delta:g} is too small for {coordinates:,} parameters and {plan.steps:,} "
-                "steps: noise on integers differs from a Gaussian by more than that; raise δ, or "
-                "take fewer steps or a smaller model"
-            )
-    rest = float(Fraction(delta) - kept)
-    return calibrate(float(proved), plan, math.nextafter(rest, 0.0))
+    proved = provable_epsilon(target_epsilon, plan, delta, coordinates)
+    least, kept = _kept(proved, plan, delta, coordinates)
+    rest = math.nextafter(float(Fraction(delta) - kept), 0.0)
+    return max(calibrate(proved, plan, rest), least)
+
+
+def provable_epsilon(target_epsilon: float, plan: Plan, delta: float, coordinates: int) -> float:
+    """Return the largest ε up to the target at which τ takes at most a tenth of δ.
+
+    It is the target, or the largest such integer below it: what holds at a smaller ε holds at this
+    one. Raises ValueError if not even ε = 1 is.
+    """
+
+    def holds(epsilon: float) -> bool:
+        return _kept(epsilon, plan, delta, coordinates)[1] <= _ROUNDED * Fraction(delta)
+
+    if holds(target_epsilon):
+        return target_epsilon
+    low, high = 0, math.ceil(target_epsilon)  # as ε rises, e^ε does and σ falls
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(float(middle)) else (low, middle)
+    if low == 0:
+        raise ValueError(
+            f"δ = {delta:g} is too small for {coordinates:,} parameters and {plan.steps:,} "
+            "steps: noise on integers differs from a Gaussian by more than that; raise δ, or "
+            "take fewer steps or a smaller model"
+        )
+    return float(low)
+
+
+def _kept(epsilon: float, plan: Plan, delta: float, coordinates: int) -> tuple[float, Fraction]:
+    """The least σ that is used for an ε, and what of δ is kept for τ at this σ or a larger one."""
+    least = calibrate(epsilon, plan, delta) * (1 - 10 * _RELATIVE_TOLERANCE)
+    tau = Lattice(1.0, least).distance(coordinates, plan.steps)
+    return least, (1 + exp_upper(Fraction(epsilon))) * tau
 
 
 def _check_delta(delta: float) -> None:

@@ -132,7 +132,7 @@ def _vertices(
         # A user's mean gradient lies in the hull of the users' examples' gradients.
         xs, present = xs
         examples = present.shape[1]
-        xs = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), xs)
+        xs = jax.tree.map(lambda leaf: leaf.reshape(present.size, *leaf.shape[2:]), xs)
         mask = (mask[:, None] & present).reshape(-1)
         scale = None if scale is None else jnp.repeat(scale, examples)
     clip_norm = config.clip_norm if config.clip_hull else None

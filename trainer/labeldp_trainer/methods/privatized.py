@@ -25,6 +25,7 @@ from labeldp_trainer.config.data import IdxData, TableData
 from labeldp_trainer.config.load import features_of
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, RunFolderError
 from labeldp_trainer.losses import likelihood_loss
@@ -265,6 +266,7 @@ class PrivatizedBuilder:
         randomizer = load_randomizer(self._loaded.path(str(method.artifact)), key, context)
         try:
             labels, groups = train.columns[self._column], self._certificate.groups
+            require_declared(labels, self._certificate.classes, train.source, self._column)
             columns = None if groups is None else group_columns(groups, train)
             if isinstance(labels, Cells):
                 labels = labels_of(randomizer, self._column, labels.values)

@@ -11,7 +11,12 @@ import jax.numpy as jnp
 
 from labeldp_compile.yaml_tree import KeyPath
 from labeldp_trainer.config import DpSgd, LabelDpPro, LoadedConfig
-from labeldp_trainer.dp_gradient.accounting import Plan, calibrate_integers, padded_batch
+from labeldp_trainer.dp_gradient.accounting import (
+    Plan,
+    calibrate_integers,
+    padded_batch,
+    provable_epsilon,
+)
 from labeldp_trainer.dp_gradient.draws import Randomness, StepDraws
 from labeldp_trainer.dp_gradient.hull import gram_bytes
 from labeldp_trainer.dp_gradient.step import Report, private_gradient
@@ -88,7 +93,7 @@ class CentralBuilder:
                 details=details | self._choices(config),
             ),
             keep=kept.arrays(),
-            notes=_notes(setting, config, chosen=getattr(method, "projection", None) is not None),
+            notes=_notes(setting, config, size),
             repeats_noise=True,
             times_are_public=not amplified,
         )
@@ -192,7 +197,7 @@ def _metrics(report: Report, config: StepConfig) -> Metrics:
     return found
 
 
-def _notes(setting: Setting, config: StepConfig, *, chosen: bool) -> tuple[str, ...]:
+def _notes(setting: Setting, config: StepConfig, size: int) -> tuple[str, ...]:
     notes = []
     units, method = config.plan.units, setting.loaded.config.method
     assert isinstance(method, DpSgd | LabelDpPro)
@@ -202,7 +207,13 @@ def _notes(setting: Setting, config: StepConfig, *, chosen: bool) -> tuple[str, 
             f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} drawn at "
             "random would be allowed, too; choose a far smaller δ"
         )
-    if config.denoiser != "noop" and not chosen:
+    proved = provable_epsilon(method.epsilon, config.plan, method.delta, size)
+    if proved < method.epsilon:
+        notes.append(
+            f"ε = {written(method.epsilon)} is proved at ε = {written(proved)}, with the noise of "
+            "that: at a larger ε, rounding to integers would take more than a tenth of δ"
+        )
+    if config.denoiser != "noop" and getattr(method, "projection", None) is None:
         notes.append(f"projection: {config.projection}, by the memory it needs")
     if not setting.devices.kind.startswith("cpu"):
         notes.append(

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import click
+from labeldp_verify.rounded import at_most, percent_at_most
 from labeldp_verify.usefulness import belief_in_words
 
 from labeldp_compile.cli.number_options import Whole
@@ -84,10 +85,10 @@ def _in_words(choice: Choice) -> list[str]:
         "",
         *_answer(choice),
     ]
-    beliefs = [(f"{before:.0%}", f"{after:.1%}") for before, after in choice.beliefs]
+    beliefs = [(f"{before:.0%}", percent_at_most(after, 3)) for before, after in choice.beliefs]
     lines += [
-        f"privacy at ε = {epsilon}: an output is at most e^ε = {math.exp(choice.epsilon):.4g} "
-        "times as likely under one label as under another",
+        f"privacy at ε = {epsilon}: an output is at most e^ε = "
+        f"{at_most(math.exp(choice.epsilon), 4)} times as likely under one label as under another",
         belief_in_words(beliefs),
         "",
         "in the spec:",
@@ -136,6 +137,6 @@ def _cells(choice: Choice, standing: Standing) -> list[str]:
     return [
         standing.mechanism.title,
         f"> {tried}" if out else tried,
-        *("–" if figure is None else f"{figure:.4g}" for figure in figures),
+        *("–" if figure is None else at_most(figure, 4) for figure in figures),
         "–" if trial.outputs is None else f"{trial.outputs:,}",
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from labeldp_verify.certificate import DECLARED_BY, Certificate, CompositionClaims
 from labeldp_verify.optimality import OVER
+from labeldp_verify.rounded import at_least, at_most
 from labeldp_verify.shortcomings import ODD_GROUPS, relevant
 from labeldp_verify.usefulness import is_unbiased
 from labeldp_verify.verified import Decoded, DecodedGroups
@@ -100,10 +101,10 @@ def compile_command(
 
 
 def _composed(stated: CompositionClaims) -> str:
-    pure, first = float(Fraction(stated.epsilon_pure)), stated.epsilon_at_delta[0]
+    pure, first = at_most(Fraction(stated.epsilon_pure)), stated.epsilon_at_delta[0]
     return (
-        f"  ε of a user      {pure:<12.6g} for {stated.labels_per_user:,} labels; "
-        f"{float(first.epsilon):.6g} at δ = {first.delta}"
+        f"  ε of a user      {pure:<12} for {stated.labels_per_user:,} labels; "
+        f"{at_most(Fraction(first.epsilon))} at δ = {first.delta}"
     )
 
 
@@ -170,11 +171,12 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
         "public": "nothing: the prior is public",
         "uniform": "nothing: the prior is uniform",
     }[certificate.prior.kind]
-    bound = f"{privacy.epsilon_label_bound:.12f}".rstrip("0").rstrip(".")
+    bound = at_most(privacy.epsilon_label_bound, 12)
+    label = at_most(privacy.epsilon_label)
     lines = [
-        f"  ε of the prior   {privacy.epsilon_prior:<12.6g} {spent}",
-        f"  ε of a label     {privacy.epsilon_label:<12.6g} the integers give at most {bound}",
-        f"  ε in total       {privacy.epsilon_total:<12.6g} for a label in both, at least",
+        f"  ε of the prior   {at_most(privacy.epsilon_prior):<12} {spent}",
+        f"  ε of a label     {label:<12} the integers give at most {bound}",
+        f"  ε in total       {at_most(privacy.epsilon_total):<12} for a label in both, at least",
         f"  noisy label loss {utility.noisy_label_loss:<12.6g} {utility.loss}, "
         "under the prior in the certificate",
     ]
@@ -182,16 +184,17 @@ def _proved(certificate: Certificate, bias: float | None) -> list[str]:
         lines.append(_composed(certificate.composition))
     if bias is not None:
         what = "|E[output | label] − label|, for labels in the range"
-        lines.append(f"  largest bias     {bias:<12.3g} {what}")
+        lines.append(f"  largest bias     {at_most(bias, 3):<12} {what}")
     if utility.loss_lower_bound is not None and certificate.optimality is not None:
         over = OVER[certificate.optimality.over]
-        lines.append(f"  least possible   {utility.loss_lower_bound:<12.6g} {over}")
-        lines.append(f"  certified gap    {utility.certified_gap:<12.2g} relative to the objective")
+        lines.append(f"  least possible   {at_least(utility.loss_lower_bound):<12} {over}")
+        gap = at_most(utility.certified_gap or 0.0, 2)
+        lines.append(f"  certified gap    {gap:<12} relative to the objective")
     if certificate.sets is not None:
         noise = certificate.sets
         lines.append(f"  noise of shares  {noise.noise:<12.6g} variance of one label, all shares")
-        lines.append(f"  least possible   {noise.least_noise:<12.6g} {OVER['any']}")
-        lines.append(f"  certified gap    {noise.gap:<12.2g} for uniform classes")
+        lines.append(f"  least possible   {at_least(noise.least_noise):<12} {OVER['any']}")
+        lines.append(f"  certified gap    {at_most(noise.gap, 2):<12} for uniform classes")
     if (utility.certified_gap or 0) > WIDE_GAP:
         lines.append("  note: at this ε and prior the solver proved no closer bound; privacy holds")
     if (

@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER
 from labeldp_verify.numerals import read_decimal
+from labeldp_verify.rounded import at_most
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
@@ -159,23 +160,26 @@ def _in_words(document: dict[str, Any]) -> list[str]:
         [
             clipped(item["file"], _NAME_COLUMNS),
             f"{item['labels_per_user']:,}",
-            f"{item['epsilon_label']:.6g}",
-            f"{item['epsilon_pure']:.6g}",
+            at_most(item["epsilon_label"]),
+            at_most(item["epsilon_pure"]),
         ]
         for item in document["files"]
     ]
     labels, delta = document["labels_per_user"], document["delta"]
     pure, approximate = document["epsilon_pure"], document["epsilon_at_delta"]
-    rows.append(["together", f"{labels:,}", "", f"{pure:.6g}"])
+    shown = at_most(pure)
+    rows.append(["together", f"{labels:,}", "", shown])
     lines = [
         *text_table(["verified file", "labels", "ε of a label", "ε of all"], rows),
         "",
-        f"A user with {labels:,} labels pays ε = {pure:.6g}: no outcome is more than e^ε times as "
+        f"A user with {labels:,} labels pays ε = {shown}: no outcome is more than e^ε times as "
         "probable, whatever",
         "all labels of the user are.",
     ]
     if document["smaller_with_delta"]:
-        lines.append(f"At δ = {delta:g} it is ε = {approximate:.6g}, and the integers prove it.")
+        lines.append(
+            f"At δ = {delta:g} it is ε = {at_most(approximate)}, and the integers prove it."
+        )
     else:
         lines.append(f"At δ = {delta:g} nothing smaller is proved.")
     if document["pair"] != "table":
@@ -185,6 +189,6 @@ def _in_words(document: dict[str, Any]) -> list[str]:
     if document["epsilon_prior"]:
         lines.append(
             f"Not counted: the priors. If all these labels were in their tables, too, they add "
-            f"at least ε = {document['epsilon_prior']:.6g} (declared)."
+            f"at least ε = {at_most(document['epsilon_prior'])} (declared)."
         )
     return lines

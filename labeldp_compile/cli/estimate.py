@@ -35,6 +35,7 @@ from labeldp_compile.tools.estimate import (
 )
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
+_PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"
 _SHOWN_LABELS, _SHOWN_GROUPS, _SHOWN_SHARES = 60, 60, 240
 _NAME_COLUMNS = 32
 _WHOSE = {
@@ -137,7 +138,7 @@ def _in_words(estimation: AnyEstimation, found: list[GroupEstimates], target: st
     for place in range(len(found[0].columns)):
         lines += ["", *_column([(group.name, group.columns[place]) for group in found])]
     if found[0].histogram is not None:
-        lines += ["", *_histogram(estimation, found)]
+        lines += ["", *_histogram(estimation, found), _PROJECTED]
     small = sum(group.rows < MIN_ROWS for group in found)
     if small:
         lines.append(f"{small:,} with fewer than {MIN_ROWS} rows: too few rows for an interval")
@@ -155,7 +156,8 @@ def _groups(estimation: AnyEstimation, found: list[GroupEstimates]) -> list[str]
             cells += _interval(group.mean.at(0))
         for q in group.quantiles or []:
             ends = q.interval or (q.estimate, q.estimate)
-            cells.append(" … ".join(dict.fromkeys(_ends(estimation, *ends))))
+            shown = " … ".join(dict.fromkeys(_ends(estimation, *ends)))
+            cells.append(f"about {shown}" if q.interval is None else shown)
         rows.append(cells)
     lines = text_table(header, rows)
     if len(found) > _SHOWN_GROUPS:

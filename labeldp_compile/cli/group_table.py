@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from labeldp_verify.rounded import at_most
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.output import clipped, text_table
@@ -27,9 +28,9 @@ def group_table(decoded: DecodedGroups, shown: int = SHOWN) -> list[str]:
                 clipped(one.name, _NAME_COLUMNS),
                 f"{one.rows:,}",
                 f"{one.outputs:,}",
-                f"≤ {one.epsilon_bound:.6g}",
+                f"≤ {at_most(one.epsilon_bound)}",
                 f"{one.loss:.6g}",
-                *([] if one.bias_in_range is None else [f"{one.bias_in_range:.3g}"]),
+                *([] if one.bias_in_range is None else [at_most(one.bias_in_range, 3)]),
             ]
             for one in rows
         ],

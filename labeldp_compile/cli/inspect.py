@@ -13,6 +13,7 @@ import click
 from labeldp_verify import Budget, VerificationError
 from labeldp_verify.analysis.probabilities import likely_outputs, matrix, value
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain, WindowRandomizer, sets_of
+from labeldp_verify.rounded import at_most
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
@@ -126,8 +127,8 @@ def _all_groups(decoded: DecodedGroups) -> list[str]:
         f"{certificate.name}: {certificate.mechanism}, window randomizers by group: "
         f"{certificate.labels:,} labels, {decoded.randomizer.groups.tables:,} tables by "
         f"{columns}; verified",
-        f"ε of a label at most {certificate.privacy.epsilon_label_bound:.12g} in every group; "
-        f"noisy label loss {certificate.utility.noisy_label_loss:.6g} "
+        f"ε of a label at most {at_most(certificate.privacy.epsilon_label_bound, 12)} in every "
+        f"group; noisy label loss {certificate.utility.noisy_label_loss:.6g} "
         f"({certificate.utility.loss}), weighted with the rows",
         *(f"warning: {found.text}" for found in decoded.shortcomings),
         "",
@@ -241,10 +242,10 @@ def _labels(decoded: Decoded, shown: list[int]) -> list[str]:
     if sets:
         what = "how often the output is a set with it"
     title = f"Labels{_some(len(shown), decoded.domain.size)}: {what}"
-    if numeric and isinstance(decoded.domain, RealDomain):
+    if decoded.bias_in_range is not None and isinstance(decoded.domain, RealDomain):
         title += (
             f", at the points of the grid; the largest bias of all labels in the range is at most "
-            f"{decoded.bias_in_range:.3g}"
+            f"{at_most(decoded.bias_in_range, 3)}"
         )
     return [title, *text_table(header, rows)]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 from labeldp_verify.numerals import read_decimal
+from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.cli.errors import explained
 from labeldp_compile.cli.output import clipped, printable, say, say_json, tell, text_table
@@ -218,7 +219,7 @@ def _without_answer(entry: Entry) -> dict[str, Any]:
 
 def _in_words(contents: Contents) -> list[str]:
     sums = [
-        [printable(name), *(f"{float(x):.6g}" for x in (a.budget, a.spent, a.left))]
+        [printable(name), at_least(a.budget), at_most(a.spent), at_least(a.left)]
         for name, a in contents.accounts.items()
     ]
     problems = dict(contents.problems)
@@ -259,7 +260,7 @@ def _what(entry: Entry) -> str:
 
 
 def _short(epsilon: str) -> str:
-    return f"ε = {float(Fraction(epsilon)):.6g}"
+    return f"ε = {at_most(Fraction(epsilon))}"
 
 
 for _command in ledger_command.commands.values():

@@ -11,17 +11,20 @@ from labeldp_verify.budget import DEFAULT_BUDGET
 from labeldp_verify.certificate import DECLARED_BY
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
 from labeldp_verify.forms.joint import columns_of
+from labeldp_verify.rounded import at_most
 from labeldp_verify.shortcomings import relevant
 from labeldp_verify.usefulness import PRIORS, ROWS
 
 from labeldp_compile.cli.output import printable, say, say_json
+from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.planning import Plan, plan_spec
 from labeldp_compile.planning.budget import is_unpaid
 from labeldp_compile.planning.forecast import Range
-from labeldp_compile.prior.discrete_laplace import NOISE
 from labeldp_compile.prior.obtain import split_in_words
 from labeldp_compile.spec import Spec
 
+_SECONDS_OF = "estimated for one core of a server, usually within a factor of 3"
+_SIZE_OF = "estimated, usually within a factor of 2; never above"
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
 
@@ -63,10 +66,12 @@ def _in_words(plan: Plan) -> list[str]:
         *_use(plan),
         *_one_by_one(plan),
         _line("solver", forecast.solver),
-        _line("time", _about(forecast.seconds, _time)),
+        _line("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
         *_verify(plan),
         _line("outputs", _count(forecast.outputs)),
-        _line("size", f"{_about(forecast.size, _size)}; never above {_size(plan.most_bytes)}"),
+        _line(
+            "size", f"{_about(forecast.size, _size)}; {_SIZE_OF} {_size(plan.most_bytes, at_most)}"
+        ),
         _line("writes", f"{spec.name}.onnx, {spec.name}.certificate.json"),
     ]
     return lines
@@ -176,7 +181,7 @@ def _verify(plan: Plan) -> list[str]:
     seconds = plan.forecast.verify_seconds
     if seconds is None:
         return []
-    text = f"about {_time(seconds)} for whoever verifies the file"
+    text = f"about {_time(seconds)} for anyone who verifies the file, {_SECONDS_OF}"
     if seconds > DEFAULT_BUDGET.seconds / 2:
         ample = math.ceil(4 * seconds)
         text += f": more than is allowed without labeldp verify --budget {ample},8GB"
@@ -194,7 +199,7 @@ def _prior_cost(plan: Plan) -> str:
 
 
 def _spent(epsilon: float, on: str) -> str:
-    return f"{epsilon:<12.6g} {on}"
+    return f"{at_most(epsilon):<12} {on}"
 
 
 def _domain(domain: Domain) -> str:
@@ -234,5 +239,9 @@ def _time(seconds: float) -> str:
     return f"{seconds:g} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def _size(size: float) -> str:
-    return f"{size / 1e3:,.3g} kB" if size < 1e6 else f"{size / 1e6:.3g} MB"
+def _nearest(number: float, digits: int) -> str:
+    return f"{number:.{digits}g}"
+
+
+def _size(size: float, rounded: Callable[[float, int], str] = _nearest) -> str:
+    return f"{rounded(size / 1e3, 3)} kB" if size < 1e6 else f"{rounded(size / 1e6, 3)} MB"

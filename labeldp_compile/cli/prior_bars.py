@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TextIO
 
+from labeldp_verify.certificate import PriorClaims, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain
 from labeldp_verify.verified import Decoded
 
 from labeldp_compile.cli.output import can_show, clipped, padded, printable, width
+from labeldp_compile.histogram_noise import NOISE, deviation
 from labeldp_compile.tools.inspection import label_at
 
 MOST_BARS = 12
@@ -30,9 +32,8 @@ def prior_bars(decoded: Decoded, stream: TextIO) -> list[str]:
         max(shares),
         _BLOCK if can_show(_BLOCK, stream) else "#",
     )
-    noisy = "the noisy prior" if prior.kind == "private" else "the prior"
     return [
-        f"{noisy}:",
+        f"{_title(prior)}:",
         *(
             f"  {padded(name, columns)}  {share:>6.1%}  {block * round(_COLUMNS * share / most)}"
             for name, share in zip(names, shares, strict=True)
@@ -56,6 +57,18 @@ def prior_hints(decoded: Decoded) -> list[str]:
     )
     share = f"{weights[largest] / total:.1%}"
     return [f"hint: {share} of the prior falls on {label}, {which}: {asked}"]
+
+
+def _title(prior: PriorClaims) -> str:
+    """Whose word the shares are, and how much noise is in them."""
+    if not isinstance(prior, PrivatePriorClaims):
+        return "the prior, as declared"
+    title = "the noisy prior, as declared"
+    if prior.mechanism != NOISE or not prior.rows:
+        return title
+    rows = deviation(prior.scale)
+    share = f"{rows / prior.rows:.2%} of all {prior.rows:,}"
+    return f"{title}; each count got noise with an sd of {rows:.3g} rows, {share}"
 
 
 def _bars(domain: Domain, weights: Sequence[int]) -> tuple[list[str], list[float]]:

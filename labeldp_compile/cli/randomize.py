@@ -11,6 +11,7 @@ import click
 from labeldp_runtime import Key, KeyFileError, MissingExtraError, RuntimeArtifactError
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
 from labeldp_verify.certificate import Certificate
+from labeldp_verify.rounded import at_most
 from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.group_options import group_column_option
@@ -166,6 +167,7 @@ def randomize_command(
     # A keyed run gives the same file each time: it notes no time.
     now = None if key is not None else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     epsilon = certificate.privacy.epsilon_label
+    spent = at_most(epsilon)
     with row_progress("randomizing", reader.rows, quiet=quiet) as progress:
         try:
             rows = rewrite_table(
@@ -187,7 +189,7 @@ def randomize_command(
             raise InputError(f"{error}; what may stand on stdout is not the whole table") from None
     if not quiet:
         tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
-        tell(f"{output}: {rows:,} rows, ε = {epsilon:g} spent on each label")
+        tell(f"{output}: {rows:,} rows, ε = {spent} spent on each label")
         if answers_with_sets(decoded):
             tell(
                 f"{output}: a private label is the number of a set of labels: which, says "
@@ -198,7 +200,7 @@ def randomize_command(
                 f"{output}: key {key.fingerprint}, context {drawing.context!r}, "
                 f"version {drawing.version}: while labels, ids, key, context, version and artifact "
                 "stay the same, repeating this gives the same file and spends nothing more",
-                f"{output}: a label that changed gets a new output, which spends ε = {epsilon:g} "
+                f"{output}: a label that changed gets a new output, which spends ε = {spent} "
                 "again on it; under the same version it also shows that the label changed: raise "
                 "--version for all labels",
             )

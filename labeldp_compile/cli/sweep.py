@@ -156,7 +156,7 @@ def _in_words(sweep: Sweep) -> list[str]:
     paid = f"; its ε₁ = {float(sweep.spent):g} {how}" if sweep.spent else ""
     lines = [
         f"{spec.name}: {spec.domain.size:,} labels, loss: {spec.loss}, "
-        f"goal: {spec.goal}, prior: {spec.prior.kind}{paid}"
+        f"goal: {spec.goal}, prior: {sweep.prior_in_words}{paid}"
     ]
     if sweep.insecure:
         lines.append(sweep.insecure)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.histogram_noise import deviation
 from labeldp_compile.ledger import Question
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
 from labeldp_compile.prior.obtain import require_rows
@@ -174,7 +174,5 @@ def _stated_rows(spec: Spec, path: Path) -> int | None:
 
 
 def _noise(epsilon: Fraction, average_count: float | None) -> Noise:
-    """Discrete Laplace noise of scale s has the variance 2q/(1 − q)² with q = e^(−1/s)."""
     scale = float(L1_SENSITIVITY / epsilon)
-    deviation = math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
-    return Noise(scale, deviation, average_count)
+    return Noise(scale, deviation(scale), average_count)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from labeldp_compile.prior.laplace_noise import discrete_laplace
 
 L1_SENSITIVITY = 2
-NOISE = "discrete Laplace"
 
 
 @dataclass(frozen=True)

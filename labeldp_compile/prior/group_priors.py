@@ -14,8 +14,9 @@ import numpy as np
 from labeldp_verify.forms import Groups
 from labeldp_verify.odd_groups import odd_groups
 
+from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.prior.asked_groups import numbered
-from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, NOISE, NoisyHistogram
+from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, NoisyHistogram
 from labeldp_compile.prior.group_plan import GroupPlan, plan_groups, plan_public_groups
 from labeldp_compile.prior.group_weights import group_weights
 from labeldp_compile.prior.obtain import Prior, post_processing, split_in_words

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
+from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.ledger import PriorAccount, Question
 from labeldp_compile.prior.discrete_laplace import (
     L1_SENSITIVITY,
-    NOISE,
     NoisyHistogram,
     coarse,
     noisy_histogram,

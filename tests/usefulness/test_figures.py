@@ -210,7 +210,7 @@ def test_words_and_json_say_the_same():
     assert "for all labels in the range" in words
     for line in words.splitlines():  # what depends on the labels names its condition
         assert ("average" in line) <= ("assuming the noisy prior" in line)
-    assert "1%, 10% or 50% sure of a label can become at most 2.7%, 23% or 73% sure" in words
+    assert "1%, 10% or 50% sure of a label can become at most 2.7%, 24% or 74% sure" in words
 
 
 def test_a_domain_of_many_labels_is_looked_at_in_parts():

@@ -145,7 +145,7 @@ def test_a_prior_on_one_label_asks_how_categories_are_spelt(place):
     assert result.exit_code == 0, result.stderr
     (hint,) = [line for line in result.stderr.splitlines() if line.startswith("hint: ")]
     assert "falls on other, the default" in hint and "spelt as in the data?" in hint
-    assert "the noisy prior:" in result.stderr and "████" in result.stderr
+    assert "the noisy prior, as declared; " in result.stderr and "████" in result.stderr
 
 
 def test_plan_says_it_without_data(place):

@@ -90,6 +90,8 @@ def train_command(
         if isinstance(value, int | float)
     )
     say(f"{output}: {numbers}")
+    if any(name.startswith("test_") for name in result.metrics):
+        tell("test metrics are estimates from the test rows, whose true labels no ε covers")
     for note in result.notes:
         tell(f"note: {note}")
     say(*result.statement.text().splitlines())
@@ -248,7 +250,7 @@ def runs_command(
         for table in reversed(tables(runs)):
             between = [""] if lines else []
             cells = text_table(table.header, table.rows, left=table.left)
-            lines = [table.title, *cells, *between, *lines]
+            lines = [table.title, *cells, table.note, *between, *lines]
         say(*lines)
     if html is not None:
         with replaced_when_whole(html) as part:

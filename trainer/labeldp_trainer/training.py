@@ -251,7 +251,11 @@ def _result(metrics: Line, loss: Loss, tests: Tests, notes: Sequence[str]) -> Li
     more: Line = {}
     if tests is not None:
         constant = for_json(constant_metrics(loss, np.asarray(tests[1])))
-        more = {"test": tested, "baselines": {"constant": constant}}
+        more = {
+            "test": tested,
+            "rows_tested": len(tests[1]),
+            "baselines": {"constant": constant},
+        }
         notes = [*notes, *worse_than_constant(loss, tested, constant), *_if_worse(metrics)]
     if notes:
         more["notes"] = list(notes)

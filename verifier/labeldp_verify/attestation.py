@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from labeldp_verify.certificate import DECLARED_BY, Certificate, FieldLists
 from labeldp_verify.limits import Limits
 from labeldp_verify.printable import one_line
-from labeldp_verify.report import LIMITS, Report, up_to
+from labeldp_verify.report import LIMITS, Report
+from labeldp_verify.rounded import up_to
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed

@@ -8,6 +8,7 @@ from labeldp_verify.analysis.composition.compose import MAX_LABELS_PER_USER, Par
 from labeldp_verify.certificate import Certificate, decimal, rational
 from labeldp_verify.forms import Randomizer
 from labeldp_verify.report import demand, short
+from labeldp_verify.rounded import at_most
 
 _ROUNDED_UP = 1 + Fraction(1, 10**20)
 DELTAS = ("1e-6", "1e-7", "1e-8", "1e-9", "1e-10")
@@ -49,6 +50,6 @@ def check_composition(certificate: Certificate, randomizer: Randomizer, ratio: F
         demand(holds, f"{labels} labels of one user are not shown to be {pair}-DP")
     last = at[0]
     return (
-        f"{labels} labels of one user pay {float(pure):.6g} without δ, and the integers prove "
+        f"{labels} labels of one user pay {at_most(pure)} without δ, and the integers prove "
         f"ε ≤ {last.epsilon} at δ = {last.delta} (and {len(at) - 1} more)"
     )

@@ -14,6 +14,7 @@ from labeldp_verify.certificate import ASSIGNMENTS, Certificate, GroupsClaims, O
 from labeldp_verify.forms import CategoricalDomain, Domain, GroupedWindows
 from labeldp_verify.optimality import penalised
 from labeldp_verify.report import CheckFailedError, agree, demand
+from labeldp_verify.rounded import at_most
 from labeldp_verify.table_claims import TableClaims, agree_on_ratio, agree_on_use, decimals
 
 MAX_SIZE = 2**63
@@ -115,7 +116,9 @@ class GroupClaims:
         ]
         gap = relative_gap(self._mean(objectives), bound)
         agree(self.certificate, "utility.certified_gap", gap)
-        return f"all tables together are within {gap:.2g} (relatively) of the least possible"
+        return (
+            f"all tables together are within {at_most(gap, 2)} (relatively) of the least possible"
+        )
 
     @property
     def _bits(self) -> str:

@@ -29,6 +29,7 @@ from labeldp_verify.cost import charge_duals, charge_radii
 from labeldp_verify.forms import Domain
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.report import CheckFailedError, agree, demand
+from labeldp_verify.rounded import at_most
 
 BOUND_FIELDS = ("utility.loss_lower_bound", "utility.certified_gap", "exact.loss_lower_bound")
 OVER = {
@@ -78,7 +79,7 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
     demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
     gap = float(max((objective - bound) / objective, Fraction(0))) if objective else 0.0
     agree(certificate, "utility.certified_gap", gap)
-    return f"within {gap:.2g} (relatively) of the least possible {OVER[rule.kind]}"
+    return f"within {at_most(gap, 2)} (relatively) of the least possible {OVER[rule.kind]}"
 
 
 def _bound_of_radii(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.artifact import canonical_json
 from labeldp_verify.certificate import DECLARED_BY, Certificate, FieldLists, rational
 from labeldp_verify.printable import clipped, one_line
+from labeldp_verify.rounded import up_to
 from labeldp_verify.verified import Decoded, DecodedGroups
 
 REPORT_FORMAT_VERSION = "1.0"
@@ -175,11 +174,6 @@ def _of_groups(certificate: Certificate) -> str:
         clipped(one_line(column.name), _NAME_COLUMNS) for column in certificate.groups.columns
     )
     return f"; groups by {names}: declared public by {DECLARED_BY}, not proved"
-
-
-def up_to(bound: float | Fraction) -> str:
-    """A bound in six decimals, rounded up."""
-    return f"{math.ceil(bound * 10**6) / 10**6:.6f}"
 
 
 class CheckFailedError(Exception):

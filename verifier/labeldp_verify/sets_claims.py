@@ -11,6 +11,7 @@ from labeldp_verify.certificate import Certificate, ExactSetsClaims, SetsClaims,
 from labeldp_verify.forms import Domain, Randomizer, RealDomain, sets_of
 from labeldp_verify.forms.joint import output_values
 from labeldp_verify.report import CheckFailedError, agree, demand
+from labeldp_verify.rounded import at_most
 
 
 def state_sets(domain: Domain, randomizer: Randomizer, epsilon: Fraction) -> SetsClaims:
@@ -63,7 +64,9 @@ def least_in_words(gap: float) -> str:
 
 def gap_in_words(gap: float) -> str:
     """The same in half a sentence."""
-    near = f"within {gap:.2g} (relatively) of" if gap < 1 else f"{1 + gap:.3g} times"
+    near = (
+        f"within {at_most(gap, 2)} (relatively) of" if gap < 1 else f"{at_most(1 + gap, 3)} times"
+    )
     return f"{near} the least possible of all ε-DP randomizers, for uniform classes"
 
 

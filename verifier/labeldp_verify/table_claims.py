@@ -17,7 +17,8 @@ from labeldp_verify.forms import Domain, JointDomain, Randomizer, RealDomain, ar
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.joint_claims import SUM, check_joint
 from labeldp_verify.optimality import check_optimality
-from labeldp_verify.report import CheckFailedError, agree, demand, short, up_to
+from labeldp_verify.report import CheckFailedError, agree, demand, short
+from labeldp_verify.rounded import up_to
 from labeldp_verify.sets_claims import check_sets
 
 MAX_EPSILON = 60

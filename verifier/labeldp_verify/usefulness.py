@@ -17,9 +17,8 @@ about labels in the range: others are clamped, or become the default.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from typing import Any
 
@@ -33,6 +32,7 @@ from labeldp_verify.analysis.range_bias import grid_step, rounds_to_nearest
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, are_numbers, sets_of
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.margins import Noise
+from labeldp_verify.rounded import at_least, at_most, percent_at_most
 from labeldp_verify.row_noise import (
     most_between,
     noise_of_outputs,
@@ -194,7 +194,7 @@ class Usefulness:
         if self.more_labels is not None:
             what = "share" if self.deviation is None else "mean"
             lines.append(("more labels", _more(self.more_labels, what)))
-        beliefs = [(f"{before:.0%}", _percent(after)) for before, after in self.belief]
+        beliefs = [(f"{before:.0%}", percent_at_most(after)) for before, after in self.belief]
         lines.append(("belief in a label", belief_in_words(beliefs)))
         return lines
 
@@ -449,20 +449,19 @@ def _short(number: float | None) -> str:
 
 def _up(number: float) -> str:
     """Three digits, not below the number."""
-    return _rounded(number, ROUND_CEILING)
+    return _large(number, math.ceil) or at_most(number, 3)
 
 
 def _down(number: float) -> str:
     """Three digits, not above the number."""
-    return _rounded(number, ROUND_FLOOR)
+    return _large(number, math.floor) or at_least(number, 3)
 
 
-def _rounded(number: float, rounding: str) -> str:
+def _large(number: float, whole: Callable[[float], int]) -> str | None:
+    """A number of at least 1,000 in full."""
     if not math.isfinite(number):
         return "∞"
-    if number >= 1_000:
-        return f"{math.ceil(number) if rounding == ROUND_CEILING else math.floor(number):,}"
-    return f"{float(Context(prec=3, rounding=rounding).create_decimal_from_float(number)):.3g}"
+    return f"{whole(number):,}" if number >= 1_000 else None
 
 
 def _holds(classes: tuple[int, int]) -> str:

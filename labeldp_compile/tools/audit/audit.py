@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import JointDomain
+from labeldp_verify.rounded import at_least, down_to
 from labeldp_verify.verified import DecodedGroups
 from numpy.typing import NDArray
 
@@ -229,7 +230,7 @@ class _Audit:
         return found.bound, Finding(
             "privacy",
             found.bound <= self.claim.epsilon,
-            f"ε ≥ {found.bound:.4f}, {self.claim.source} {self.claim.epsilon:g}: "
+            f"ε ≥ {down_to(found.bound)}, {self.claim.source} {self.claim.epsilon:g}: "
             f"output {self.cells.describe(event.cells)} came {seen:,} times in {of:,} for label "
             f"{self.label(event.label)}, {seen_other:,} times in {of_other:,} for label "
             f"{self.label(event.other)}",
@@ -259,7 +260,7 @@ class _Audit:
         first = wrong[0]
         return (
             f"for label {self.label(first.label)} output {self.cells.describe(first.cells)} has a "
-            f"probability of at least {first.at_least:.6g}"
+            f"probability of at least {at_least(first.at_least)}"
         )
 
 

@@ -20,7 +20,8 @@ from importlib.metadata import version
 
 from labeldp_verify.certificate import Certificate, PrivatePriorClaims, rational
 from labeldp_verify.printable import clipped
-from labeldp_verify.report import Report, up_to
+from labeldp_verify.report import Report
+from labeldp_verify.rounded import up_to
 
 from labeldp_compile.errors import InputError
 

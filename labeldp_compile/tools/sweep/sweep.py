@@ -130,6 +130,7 @@ class Sweep:
     Attributes:
         spec: whose domain, loss and prior all points share.
         spent: ε₁ of the prior, which all points share.
+        taken: the kind of that prior: uniform where a private one is not worth its ε.
         points: in the order of ε, then of mechanisms.
         missing: points that cannot be compiled.
         frontier: from unbiased to RR-on-Bins, in this order, one list an ε; empty if not asked for.
@@ -139,6 +140,7 @@ class Sweep:
 
     spec: Spec
     spent: Fraction
+    taken: str
     points: list[Point]
     missing: list[Missing]
     frontier: list[list[Point]]
@@ -153,6 +155,12 @@ class Sweep:
         goal = self.spec.goal
         here = [p for p in self.points if p.epsilon == epsilon and p.can_be_best(goal)]
         return min(here, key=lambda point: point.rank(goal), default=None)
+
+    @property
+    def prior_in_words(self) -> str:
+        """The kind of the spec's prior, and what was taken for it where that is another."""
+        kind = self.spec.prior.kind
+        return kind if self.taken == kind else f"{kind}, taken as {self.taken}: nothing is spent"
 
     def epsilons(self) -> list[float]:
         """Every ε of the sweep, increasing."""
@@ -171,6 +179,7 @@ class Sweep:
             "loss": self.spec.loss,
             "goal": self.spec.goal,
             "prior": self.spec.prior.kind,
+            "prior_taken": self.taken,
             "epsilon_prior_spent": float(self.spent),
             "insecure": self.insecure,
             "points": [
@@ -227,6 +236,7 @@ def run_sweep(
     return Sweep(
         spec=spec,
         spent=prior.spent,
+        taken=prior.prior.statement["kind"],
         points=[point for point in measured if isinstance(point, Point)],
         missing=[point for point in (*measured, *budgets) if isinstance(point, Missing)],
         frontier=[

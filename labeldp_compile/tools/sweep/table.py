@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from labeldp_verify.rounded import at_most, up_to
 from labeldp_verify.shortcomings import relevant
 from labeldp_verify.usefulness import PRIORS, ROWS
 
@@ -51,11 +52,11 @@ def cells(sweep: Sweep, point: Point) -> list[str]:
     error = point.margin_under_prior
     return [
         point.mechanism,
-        *_by_goal(sweep, "–" if error is None else f"{error:.4g}", f"{point.loss:.6g}"),
+        *_by_goal(sweep, "–" if error is None else at_most(error, 4), f"{point.loss:.6g}"),
         *_of_groups(point),
         *moments,
         f"{point.outputs:,}",
-        f"{point.epsilon_label_bound:.6f}",
+        up_to(point.epsilon_label_bound),
         f"{point.bytes:,}",
         f"{point.seconds:.2f}",
     ]
@@ -65,7 +66,7 @@ def _bias(bias: float | None, *, unbiased: bool) -> str:
     """Sets of numbers have none."""
     if bias is None:
         return "–"
-    return UNBIASED if unbiased else f"{bias:.4g}"
+    return UNBIASED if unbiased else at_most(bias, 4)
 
 
 def _of_groups(point: Point) -> list[str]:
@@ -93,7 +94,7 @@ def notes(sweep: Sweep) -> list[str]:
         "mean": "where outputs have a bias, labeldp estimate undoes it",
         "share": "of the least certain category, as labeldp estimate has them",
     }[what]
-    assumed = PRIORS[sweep.spec.prior.kind]
+    assumed = PRIORS[sweep.taken]
     best = {
         "training": f"least noise in an estimated {what}",
         "labels": "least noisy label loss",
@@ -139,7 +140,7 @@ def frontier_cells(point: Point) -> list[str]:
     return [
         point.mechanism.partition(", ")[2] or "unbiased",
         f"{point.loss:.6g}",
-        *(UNBIASED if point.unbiased else f"{bias:.4g}" for bias in biases),
+        *(_bias(bias, unbiased=point.unbiased) for bias in biases),
     ]
 
 

@@ -64,7 +64,7 @@ def test_a_run_has_a_test_metric_and_none_of_training_labels(place, name, metric
     constant = result["baselines"]["constant"][metric]
     better = result["test"][metric] - constant
     assert better > 0.2 if metric == "accuracy" else better < -0.5 * constant
-    assert {key.partition("_")[0] for key in result} <= {"format", "test", "baselines"}
+    assert {key.partition("_")[0] for key in result} <= {"format", "test", "rows", "baselines"}
     statement = json.loads((folder / "privacy.json").read_text())
     assert (statement["epsilon"], statement["delta"]) == (2, 1e-5)
     assert statement["details"]["proved_delta"] <= 1e-5

@@ -25,6 +25,7 @@ from labeldp_verify.forms import Domain, Groups
 from numpy.typing import NDArray
 
 from labeldp_compile import grouped, pipeline
+from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.prior import Prior, discrete_laplace
 from labeldp_compile.prior.discrete_laplace import project_to_total
 from labeldp_compile.prior.group_plan import GroupPlan, plan_each_group
@@ -166,7 +167,7 @@ def _statement(noisy: list[int], rows: int, scale: float) -> dict[str, Any]:
         "weights": weights,
         "rows": rows,
         "labels": len(weights),
-        "mechanism": discrete_laplace.NOISE,
+        "mechanism": NOISE,
         "l1_sensitivity": discrete_laplace.L1_SENSITIVITY,
         "scale": scale,
         "post_processing": "projection onto counts >= 0 that sum to the rows",

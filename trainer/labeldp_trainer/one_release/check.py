@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from labeldp_verify.rounded import percent_at_most
 
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.one_release.lattice import lengths
@@ -75,8 +76,8 @@ def checks(
     if same:
         yield Check(
             _as_stated(release, rows, method),
-            f"the expected error and the gap to the best noise shape, at most {release.gap:.1%}, "
-            "are those of the weights",
+            f"the expected error and the gap to the best noise shape, at most "
+            f"{percent_at_most(release.gap)}, are those of the weights",
         )
 
 

@@ -47,6 +47,7 @@ class Run:
         protects: whose labels the promise is about; None without privacy.
         metric: which of ``test`` the runs are compared by.
         test: metrics on the test set.
+        rows_tested: rows of the test set; None if an older version trained.
         constant: the same metrics of the best constant.
         no_privacy: the metric of the best run without privacy on the same data, if one is there.
         same_data: equal for runs whose metrics can be compared.
@@ -68,6 +69,7 @@ class Run:
     protects: str | None = None
     metric: str = "loss"
     test: Mapping[str, float | None] | None = None
+    rows_tested: int | None = None
     constant: Mapping[str, float | None] | None = None
     no_privacy: float | None = None
     same_data: str = ""
@@ -171,11 +173,12 @@ def _whole(path: Path) -> Run:
     test = {key[5:]: value for key, value in result.items() if key.startswith("test_")}
     test |= result.get("test") or {}
     constant = _numbers((result.get("baselines") or {}).get("constant") or {})
-    epochs = result.get("epochs")
+    epochs, tested = result.get("epochs"), result.get("rows_tested")
     same = [facts.get("features_sha256"), run.label, run.loss, sorted(constant.items())]
     return replace(
         run,
         test=_numbers(test),
+        rows_tested=tested if type(tested) is int and tested > 0 else None,
         constant=constant,
         epochs=epochs if type(epochs) is int else None,
         same_data=hashlib.sha256(json.dumps(same).encode()).hexdigest(),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from labeldp_verify.rounded import at_most
 
 from labeldp_compile.tools.page.document import page
 from labeldp_trainer.outcomes.runs import NONE, Run, groups
 
 _DIGITS = 5
+_CONFIDENCE = 0.95
 _BEFORE = ["run", "method", "representation", "model", "ε", "δ", "protects"]
 _WORDS = {"run", "method", "representation", "model", "protects"}
 
@@ -23,12 +27,14 @@ class Table:
         header: names of the columns; one in which no run has anything is left out.
         rows: cells, the best run first.
         baseline: which row is the constant's, if one is.
+        note: what the metrics are worth.
     """
 
     title: str
     header: list[str]
     rows: list[list[str]]
     baseline: int | None
+    note: str
 
     @property
     def left(self) -> tuple[int, ...]:
@@ -76,7 +82,21 @@ def _table(group: Sequence[Run]) -> Table:
     header = [*_BEFORE, f"test {first.metric}", "epochs", "seconds"]
     used = [i for i, column in enumerate(zip(*rows, strict=True)) if set(column) != {NONE}]
     kept = [[row[i] for i in used] for row in (header, *rows)]
-    return Table(title, kept[0], kept[1:], place)
+    return Table(title, kept[0], kept[1:], place, _note(group))
+
+
+def _note(group: Sequence[Run]) -> str:
+    """What the metrics are of; accuracies lie in 0 … 1, so that Hoeffding's bound holds of them."""
+    known = {run.rows_tested for run in group} - {None}
+    rows = min((run.rows_tested for run in group if run.rows_tested), default=None)
+    of = "the test rows" if rows is None or len(known) > 1 else f"{rows:,} test rows"
+    note = f"metrics are estimates from {of}, whose labels no ε covers, one training run each"
+    if len(group) > 1:
+        note += "; the best of several looks better there than it is"
+    if rows is None or group[0].metric != "accuracy":
+        return f"{note}; they have no interval"
+    margin = at_most(math.sqrt(math.log(2 / (1 - _CONFIDENCE)) / (2 * rows)), 2)
+    return f"{note}; an accuracy has a 95% margin of error of at most ±{margin} (Hoeffding)"
 
 
 _CONSTANT = {"accuracy": "majority", "mse": "mean", "mae": "median", "loss": "mean"}

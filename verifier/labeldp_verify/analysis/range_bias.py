@@ -18,6 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from labeldp_verify.forms.domain import Domain, RealDomain
+from labeldp_verify.rounded import at_most
 
 _HALF_ULP = Fraction(1, 1 << 53)
 _ROUNDINGS = 5  # of one position: range, factor, difference, product, and one to spare
@@ -62,11 +63,11 @@ def bias_in_words(
     domain: Domain, at_points: Fraction, output_rounding: Fraction = Fraction(0)
 ) -> str:
     """Both figures where they differ, and of which labels they speak."""
-    most = float(bias_in_range(domain, at_points, output_rounding))
+    most = bias_in_range(domain, at_points, output_rounding)
     if not isinstance(domain, RealDomain):
-        return f"the largest bias is {most:.6g} for labels in the range"
+        return f"the largest bias is {at_most(most)} for labels in the range"
     how = "rounded to the nearest" if domain.rounding == "nearest" else "rounded at random"
     return (
-        f"the largest bias is {float(at_points + output_rounding):.6g} at the points of the grid "
-        f"and at most {most:.6g} for all labels in the range, which are {how}"
+        f"the largest bias is {at_most(at_points + output_rounding)} at the points of the grid "
+        f"and at most {at_most(most)} for all labels in the range, which are {how}"
     )

@@ -1,0 +1,12 @@
+"""What the noise on a private histogram is called, and how large it is; imports nothing heavy."""
+
+from __future__ import annotations
+
+import math
+
+NOISE = "discrete Laplace"
+
+
+def deviation(scale: float) -> float:
+    """The standard deviation of the noise: its variance is 2q/(1 − q)² with q = e^(−1/scale)."""
+    return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)

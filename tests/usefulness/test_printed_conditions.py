@@ -1,0 +1,120 @@
+"""An estimate says under which condition it holds, or that it has no interval."""
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_runtime import Randomizer
+from labeldp_verify import check_file
+
+from labeldp_compile.cli import main
+
+SPEC = """
+version: 1
+name: visits
+goal: training
+label: {column: visits, domain: {kind: integer, min: 0, max: 20}}
+loss: squared
+privacy: {epsilon: 1, split: SPLIT}
+prior: {kind: private, data: visits.parquet}
+mechanism: {kind: optimal_unbiased}
+"""
+
+
+def labeldp(*arguments):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def written(place, split):
+    labels = np.minimum(np.random.default_rng(0).poisson(3, 2000), 20)
+    pq.write_table(pa.table({"visits": labels}), place / "visits.parquet")
+    (place / "spec.yaml").write_text(SPEC.replace("SPLIT", split))
+    return place / "spec.yaml"
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    spec = written(tmp_path, "{prior: 0.2, label: 0.8}")
+    said = labeldp("compile", spec, "-o", tmp_path / "build").stderr
+    return tmp_path / "build" / "visits.onnx", said
+
+
+def test_bars_of_a_noisy_prior_say_how_noisy(compiled):
+    path, said = compiled
+    (title,) = [line for line in said.splitlines() if line.startswith("the noisy prior")]
+    assert "as declared" in title and "2,000" in title
+    stated = float(re.search(r"sd of ([0-9.]+) rows", title).group(1))
+    # Var = 2q/(1 − q)², with q = e^(−ε₁/2)
+    q = np.exp(-0.2 / 2)
+    assert stated == pytest.approx(np.sqrt(2 * q) / (1 - q), rel=5e-3)
+    assert f"{np.sqrt(2 * q) / (1 - q) / 2000:.2%}" in title
+    assert title in labeldp("inspect", path).stdout
+    assert check_file(path).require().certificate.prior.rows == 2000
+
+
+def test_a_sweep_names_the_prior_that_it_took(tmp_path):
+    spec = written(tmp_path, "auto")
+    assert json.loads(labeldp("plan", spec, "--json").stdout)["prior"]["taken"] == "uniform"
+    options = ("--epsilon", 1, "--mechanisms", "optimal_unbiased")
+    result = labeldp("sweep", spec, *options, "-o", tmp_path / "sweep.html")
+    assert "private, taken as uniform" in result.stdout
+    assert "assuming a uniform prior" in result.stdout and "noisy prior" not in result.stdout
+    page = (tmp_path / "sweep.html").read_text(encoding="utf-8")
+    assert "private, taken as uniform" in page and "noisy prior" not in page
+    assert json.loads(labeldp("sweep", spec, *options, "--json").stdout)["prior_taken"] == "uniform"
+    spec = written(tmp_path, "{prior: 0.2, label: 0.8}")
+    result = labeldp("sweep", spec, *options, "--spend-prior")
+    assert "assuming the noisy prior" in result.stdout and "taken as" not in result.stdout
+
+
+def test_projected_shares_have_no_interval_and_say_so(tmp_path):
+    labeldp("compile", written(tmp_path, "auto"), "-o", tmp_path / "build")
+    path = tmp_path / "build" / "visits.onnx"
+    labels = pq.read_table(tmp_path / "visits.parquet")["visits"].to_numpy()
+    private = pa.table({"visits": Randomizer.load(path)(labels)})
+    pq.write_table(private, tmp_path / "private.parquet")
+    lines = labeldp("estimate", path, tmp_path / "private.parquet").stdout.splitlines()
+    assert "approximate 95% intervals" in "\n".join(lines)
+    (note,) = [line for line in lines if line.startswith("projected: ")]
+    assert "no interval" in note
+
+
+def test_a_forecast_is_called_an_estimate(tmp_path):
+    spec = written(tmp_path, "auto")
+    lines = labeldp("plan", spec).stdout.splitlines()
+    (time,) = [line for line in lines if line.startswith("  time ")]
+    (size,) = [line for line in lines if line.startswith("  size ")]
+    assert "about" in time and "estimated for one core of a server" in time
+    most = json.loads(labeldp("plan", spec, "--json").stdout)["estimate"]["most_bytes"]
+    number, unit = re.search(r"never above ([0-9.]+) (kB|MB)", size).groups()
+    assert "estimated" in size
+    assert most <= float(number) * {"kB": 1e3, "MB": 1e6}[unit] <= 1.01 * most
+
+
+def test_groups_gain_where_their_labels_differ_and_nowhere_else(tmp_path):
+    """``groups that gain``, and the loss by group beside that of one table for all."""
+    draws = np.random.default_rng(1)
+    low, high = draws.integers(0, 3, 3000), draws.integers(18, 21, 3000)
+    for name, (a, b) in {"apart": (low, high), "alike": (low, low)}.items():
+        table = pa.table({"visits": np.concatenate([a, b]), "g": ["a"] * 3000 + ["b"] * 3000})
+        pq.write_table(table, tmp_path / "visits.parquet")
+        text = SPEC.replace(", split: SPLIT", "").replace("kind: private", "kind: public")
+        text = text.replace("goal: training", "goal: labels").replace(
+            "optimal_unbiased", "rr_on_bins"
+        )
+        (tmp_path / "spec.yaml").write_text(f"{text}groups: {{column: g, values: [a, b]}}\n")
+        swept = ("sweep", tmp_path / "spec.yaml", "--epsilon", 1, "--mechanisms", "rr_on_bins")
+        (point,) = json.loads(labeldp(*swept, "--json").stdout)["points"]
+        words = labeldp(*swept).stdout
+        found = point["groups"]
+        assert f"{found['pay']} of {found['tables']}" in words and f"{found['loss']:.6g}" in words
+        if name == "apart":
+            assert found["pay"] >= 2 and found["loss"] < 0.9 * point["loss"]
+        else:
+            assert found["pay"] == 0 and found["loss"] == pytest.approx(point["loss"])

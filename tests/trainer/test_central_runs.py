@@ -88,6 +88,7 @@ def check(directory, result, *, amplified):
             "epoch_of_parameters",
             "test",
             "baselines",
+            "rows_tested",
             "notes",
         }
     assert outcome.get("notes", []) == list(result.notes)

@@ -93,7 +93,7 @@ def test_the_final_model_is_the_network(place):
         assert result["before_refining"].keys() == result["test"].keys()
         keys = {"format_version", "before_refining", "epochs", "epoch_of_parameters"}
         tests = {f"test_{name}" for name in result["test"]}
-        assert result.keys() == keys | tests | {"test", "baselines"}
+        assert result.keys() == keys | tests | {"test", "rows_tested", "baselines"}
         lines = (folder / "metrics.jsonl").read_text().splitlines()
         assert len(lines) == result["epochs"]
         known = {"epoch", "batch_loss", "seconds", "examples_per_second"} | tests

@@ -197,7 +197,7 @@ def _column(found: list[tuple[Any, ColumnEstimates]]) -> list[str]:
 
 
 def _shares(title: str, blocks: list[tuple[Any, list[str], Any, Any]]) -> list[str]:
-    """A row for each label of each (group, labels, estimates, projected shares), of so many."""
+    """A line for each label of each block (group, labels, estimates, projected shares)."""
     grouped, left_out = len(blocks) > 1, 0
     rows: list[list[str]] = []
     for name, labels, estimates, projected in blocks:

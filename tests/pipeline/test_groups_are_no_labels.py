@@ -93,7 +93,7 @@ def test_the_label_of_the_same_file_is_no_group(attack, goal, prior):
 
 
 def test_a_copy_under_other_names_is_only_declared_and_everybody_says_so(attack):
-    """No name and no file gives it away: the attack works, and whoever reads is told who answers
+    """No name and no file gives it away: the attack works, and the reader is told who answers
     for the groups, and that they are odd.
     """
     copy = attack.rows.rename_columns(["key", "team"])

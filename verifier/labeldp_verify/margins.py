@@ -48,7 +48,7 @@ class Noise:
     tail: tuple[tuple[float, float], ...] = ()
 
     def margin(self, rows: int) -> float:
-        """How far the average over so many rows is from that of their true labels, in 95 of 100.
+        """The 95% margin of error of an average over ``rows`` private labels.
 
         Holds for all labels in the range.
         """

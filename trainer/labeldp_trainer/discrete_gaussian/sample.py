@@ -68,7 +68,7 @@ def discrete_gaussian(words: Source, count: int, sigma: int) -> Int64[np.ndarray
 
 
 def _accepted(words: Source, candidates: int, sigma: np.uint64) -> Int64[np.ndarray, " c"]:
-    """The accepted ones of so many candidates."""
+    """Draw ``candidates`` numbers and return the accepted ones."""
     k = _whole_parts(words, candidates)
     j = _uniform(words, candidates, sigma)
     negative = words.draw(-(-candidates // _WORD)).view(np.uint8)

@@ -49,7 +49,7 @@ class Randomness:
     """The draws of all steps of a run.
 
     Attributes:
-        key: [8], secret: who has it can take the noise away.
+        key: [8], secret: anyone who has it can take the noise away.
         config: of the steps.
         coordinates: entries of a gradient.
     """

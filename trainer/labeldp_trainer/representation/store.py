@@ -188,7 +188,7 @@ def _vectors(folder: Path, facts: dict[str, Any]) -> tuple[Vectors, Vectors | No
 
 
 def _require_shape(vectors: Vectors | None, rows: int | None, width: int) -> None:
-    """Raise ValueError unless these are the vectors of so many rows; None are those of no part."""
+    """Raise ValueError unless there are ``rows`` vectors of this width, or none for no part."""
     shape = None if vectors is None else (vectors.dtype, vectors.shape)
     if shape != (None if rows is None else (np.dtype(np.float32), (rows, width))):
         raise ValueError("of other rows")

@@ -6,11 +6,10 @@ repeats its noise. AES-256 in counter mode; each (purpose, number) has counters 
 
 from __future__ import annotations
 
-import secrets
-
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from jaxtyping import UInt32, UInt64
+from labeldp_runtime.entropy import random_bytes
 
 KEY_BYTES = 32
 _MOST_PURPOSE, _MOST_NUMBER = 1 << 8, 1 << 56
@@ -18,7 +17,7 @@ _MOST_PURPOSE, _MOST_NUMBER = 1 << 8, 1 << 56
 
 def secret_key() -> UInt32[np.ndarray, 8]:
     """Return a fresh key of 256 bits from the operating system. Keep it as secret as the labels."""
-    return np.frombuffer(secrets.token_bytes(KEY_BYTES), "<u4").astype(np.uint32)
+    return np.frombuffer(random_bytes(KEY_BYTES), "<u4").astype(np.uint32)
 
 
 class Words:

@@ -88,11 +88,11 @@ class Plan:
     @property
     def epochs(self) -> int:
         """The number of epochs, a started one included: how often a partition uses each unit."""
-        return math.ceil(self.steps / self.steps_per_epoch)
+        return math.ceil(self.steps / self.batches_per_epoch)
 
     @property
-    def steps_per_epoch(self) -> int:
-        """The batches of a partition."""
+    def batches_per_epoch(self) -> int:
+        """How many batches a partition has."""
         return math.ceil(self.units / self.batch)
 
 

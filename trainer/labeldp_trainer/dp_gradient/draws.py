@@ -18,7 +18,6 @@ from jaxtyping import Bool, Int32, UInt32
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 from labeldp_trainer.discrete_gaussian.words import Words
 from labeldp_trainer.dp_gradient import lattice
-from labeldp_trainer.dp_gradient.accounting import Plan
 from labeldp_trainer.dp_gradient.sampling import (
     Batch,
     independent_batch,
@@ -80,9 +79,10 @@ class Randomness:
         alternative, centre = self._others
         for number in range(first, first + count):
             if plan.batches == "partition":
-                now, place = divmod(number, plan.steps_per_epoch)
+                now, place = divmod(number, plan.batches_per_epoch)
                 if now != epoch:
-                    epoch, batches = now, self._partition(now)
+                    words = Words(self.key, _PARTITION, now)
+                    epoch, batches = now, partition(words, units=plan.units, batch=plan.batch)
                 batch = batches[place]
             else:
                 batch = poisson_batch(
@@ -108,10 +108,6 @@ class Randomness:
             config.hull_units if config.denoiser == "alt_conv" else 0,
             config.centre_units if config.needs_centre else 0,
         )
-
-    def _partition(self, epoch: int) -> list[Batch]:
-        plan: Plan = self.config.plan
-        return partition(Words(self.key, _PARTITION, epoch), units=plan.units, batch=plan.batch)
 
     def _independent(self, purpose: int, number: int, size: int) -> Int32[np.ndarray, " b"]:
         words = Words(self.key, purpose, number)

@@ -8,7 +8,7 @@ test.npy      those of the test part, if there is one
 It holds features only. A run whose features and options are those of a run beside it takes its
 files, as hard links where the file system has them, if this user's labeldp wrote them: the digest
 in a file only says what its writer wanted to say (``run/own_mark.py``). A folder that the user
-names, to resume or to verify with, needs no mark. Whoever wrote it, vectors must fit the data.
+names, to resume or to verify with, needs no mark. Its vectors must fit the data.
 """
 
 from __future__ import annotations

@@ -6,11 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO := build/demo
+ALONE := verifier runtime
 
 # The tests start hundreds of processes: what one of them has compiled of Python, the next one reads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test lint unit tools languages proof docs wheels release bench schema clean
+.PHONY: install demo test test-alone lint unit tools proof docs wheels release bench schema clean
 
 $(STAMP): pyproject.toml verifier/pyproject.toml runtime/pyproject.toml trainer/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -27,15 +28,23 @@ demo: $(STAMP)
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python specs/demo.py $(DEMO)
 
-test: lint unit tools
-	@$(MAKE) --no-print-directory --output-sync=target -j2 languages proof
+test: lint unit
 	@$(MAKE) --no-print-directory demo
+	@echo "left out, for make tools: tests that need PostgreSQL, Spark (Java), Node, Chromium, C++ or Coq"
 
-# One after the other, for each asks the system's package manager.
-tools:
+# What make test leaves out. What is missing is installed where it can be; else that is said, and with
+# LABELDP_ALL=1 it is a failure.
+tools: export OPENBLAS_NUM_THREADS := 1
+tools: $(STAMP)
 	@tests/ledger/install
+	@runtime/tests/engines/install
 	@tests/languages/install
 	@tests/proofs/install
+	@$(BIN)/pytest -rs -n 2 --dist loadfile --tools only $(addprefix --ignore=,$(JAX_TESTS))
+
+# Each distribution's tests with its own wheel and test tools alone.
+test-alone: $(STAMP)
+	@PYTHON="$(CURDIR)/$(BIN)/python" .ci/alone $(ALONE)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check --quiet .
@@ -43,22 +52,15 @@ lint: $(STAMP)
 	@$(BIN)/mypy --no-error-summary
 
 # JAX has threads, and the tests of forks must not share a process with them.
-JAX_TESTS := tests/trainer tests/docs/test_tutorial.py
+JAX_TESTS := trainer/tests tests/docs/test_tutorial.py
 # Processes that are killed and resumed compile the same programs: what one has compiled, the next one reads.
 JAX_CACHE := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.1 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 # Two processes of tests: linear algebra of several threads in each would wait for the other's.
 unit: export OPENBLAS_NUM_THREADS := 1
 unit: $(STAMP)
-	@tests/ledger/install
-	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/languages --ignore tests/proofs $(addprefix --ignore=,$(JAX_TESTS))
+	@$(BIN)/pytest -n 2 --dist loadfile --tools without $(addprefix --ignore=,$(JAX_TESTS))
 	@$(JAX_CACHE) $(BIN)/pytest -n 2 --dist loadfile $(JAX_TESTS)
-
-# Node, Chromium and C++, as far as they can be had: what is left out is named, and with
-# LABELDP_ALL=1 it is a failure.
-languages: $(STAMP)
-	@tests/languages/install
-	@$(BIN)/pytest -rs tests/languages
 
 # The machine-checked proof: Coq compiles proofs/ and says what the theorems rest on. What is missing
 # is installed where it can be; else that is said, and with LABELDP_ALL=1 it is a failure.

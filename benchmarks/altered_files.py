@@ -24,17 +24,17 @@ from pathlib import Path
 import numpy as np
 import onnx
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact import canonical_json, tables_digest, write_model
-from labeldp_verify.certificate import GROUPS_PROVED, JOINT_PROVED, PROVED, SETS_PROVED, Certificate
+from labeldp_verify.claims import Certificate, groups, joint, sets
+from labeldp_verify.claims.whole_file import PROVED
 from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups, Sets, TableRandomizer
 from labeldp_verify.forms.window import Segment
+from labeldp_verify.graph import canonical_json, tables_digest, write_model
 
-from benchmarks.shared.compiled import compile_text, joint_spec, sets_spec
-from labeldp_compile.grouped import assemble_groups
-from labeldp_compile.prior import Prior
-from labeldp_compile.prior.asked_groups import numbered
-from labeldp_compile.prior.group_priors import GroupedPrior, GroupPrior
+from labeldp_compile.assembly import assemble
+from labeldp_compile.prior import Prior, TablePrior
+from labeldp_compile.prior.asked_cells import numbered
 from labeldp_compile.spec import parse_spec
+from tests.fixtures.compiled import compile_text, joint_spec, sets_spec
 
 SPEC = """
 version: 1
@@ -66,10 +66,8 @@ def honest(groups, mechanism):
     tables = []
     for i in range(groups.tables):
         weights = [1 + int(100 / (1 + (y - 3 * i % 8) ** 2)) for y in range(8)]
-        tables.append(GroupPrior(10 + i, {"kind": "public", "weights": weights}))
-    last = tables[-1]
-    pooled = Prior(last.weights, Fraction(0), Fraction(2), last.statement)
-    return spec.domain, assemble_groups(spec, GroupedPrior(groups, pooled, tables), "0" * 64)
+        tables.append(TablePrior({"kind": "public", "weights": weights}, 10 + i))
+    return spec.domain, assemble(spec, Prior(Fraction(0), Fraction(2), tables, groups), "0" * 64)
 
 
 TEXT = "{{kind: categorical, values: [{}]}}"
@@ -86,7 +84,7 @@ SETS = [  # all subsets, designs, shortened ones, integers, and single labels
 def honest_set(domain, rule, epsilon):
     """A file whose private labels are sets."""
     artifact = compile_text(sets_spec(domain, rule, epsilon, "altered"))
-    return artifact.decoded.domain, artifact
+    return artifact.only.domain, artifact
 
 
 JOINT = [  # every mechanism, both losses, and a real column
@@ -100,7 +98,7 @@ JOINT = [  # every mechanism, both losses, and a real column
 class Alterations:
     """One honest file, and ways to change it; each gives bytes, or None where nothing changed."""
 
-    proved = (*PROVED, *GROUPS_PROVED)
+    proved = (*PROVED, *groups.CLAIM.proved)
 
     def __init__(self, domain, artifact, generator):
         self.domain, self.artifact, self.random = domain, artifact, generator
@@ -182,13 +180,13 @@ class Alterations:
             return None
         try:
             certificate = Certificate.from_json(stated).to_json()
-            return write_model(self.domain, self.artifact.integers, certificate)
+            return write_model(self.domain, self.artifact.artifact.lookup, certificate)
         except Exception:
             return _with_certificate(self.proto, stated)
 
     def integers(self):
         """Other probabilities with the claims of the honest ones; only the digest is theirs."""
-        r = self.artifact.integers
+        r = self.artifact.artifact.lookup
         table = self.random.randrange(len(r.windows))
         windows = list(r.windows)
         if self.random.random() < 0.3:
@@ -213,11 +211,11 @@ class Alterations:
 class SetAlterations(Alterations):
     """The same of a file whose private labels are sets, or single labels."""
 
-    proved = (*PROVED, *SETS_PROVED)
+    proved = (*PROVED, *sets.CLAIM.proved)
 
     def integers(self):
         """Other probabilities, or other sets, with the claims of the honest ones."""
-        r = self.artifact.integers
+        r = self.artifact.artifact.lookup
         changed = (
             self._other_table(r) if isinstance(r, TableRandomizer) else _altered(r, self.random)
         )
@@ -227,7 +225,8 @@ class SetAlterations(Alterations):
         digests = replace(certificate.digests, tables=tables_digest(self.domain, changed))
         stated = replace(certificate, digests=digests)
         if isinstance(r, TableRandomizer) and self.random.random() < 0.5:
-            stated = replace(stated, sets=replace(stated.sets, blocks=changed.sets.to_hex()))
+            blocks = replace(stated.sets, blocks=changed.sets.to_hex())
+            stated = replace(stated, parts={**stated.parts, "sets": blocks})
         try:
             return write_model(self.domain, changed, stated.to_json())
         except Exception:
@@ -256,7 +255,7 @@ class SetAlterations(Alterations):
 class JointAlterations(SetAlterations):
     """The same of a file whose label has several columns."""
 
-    proved = (*PROVED, *JOINT_PROVED)
+    proved = (*PROVED, *joint.CLAIM.proved)
 
 
 def _counts(window):
@@ -349,7 +348,7 @@ def main():
         files = [SetAlterations(*honest_set(*case), generator) for case in SETS]
     else:
         honest_ones = [compile_text(joint_spec(m, e, **more)) for m, e, more in JOINT]
-        files = [JointAlterations(one.decoded.domain, one, generator) for one in honest_ones]
+        files = [JointAlterations(one.only.domain, one, generator) for one in honest_ones]
     assert all(check_bytes(one.data).ok for one in files)
     kinds = ("byte", "length", "constant", "node", "claim", "integers")
     refused, accepted, steps = Counter(), [], Counter()

@@ -1,10 +1,10 @@
 """What ``labeldp audit`` finds, and what it does not accuse.
 
-First the planted violations of ``shared/planted.py``, each claimed to be 1-DP: how many of the
-audits found it, in the finding that it should, with 10 million samples and with fewer; then random
-specs over all forms, domains and mechanisms: the lower bound on ε beside the certified one. Last,
-how far the p-values of chi-square can be off where they decide: with one degree of freedom, all of
-the deviation in a cell of 100 expected counts, whose exact distribution is Poisson's. Prints
+First the planted violations of ``tests/fixtures/planted.py``, each claimed to be 1-DP: how many of
+the audits found it, in the finding that it should, with 10 million samples and with fewer; then
+random specs over all forms, domains and mechanisms: the lower bound on ε beside the certified one.
+Last, how far the p-values of chi-square can be off where they decide: with one degree of freedom,
+all of the deviation in a cell of 100 expected counts, whose exact distribution is Poisson's. Prints
 markdown tables.
 
     python benchmarks/audit.py [AUDITS [SPECS]]
@@ -21,13 +21,12 @@ from scipy.stats import poisson
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared import planted
-from benchmarks.shared.compiled import compile_text
-from benchmarks.shared.random_specs import random_spec
+from labeldp_verify.opening import only_table
+
 from labeldp_compile.tools.audit import (
     MAX_LABELS,
     ArtifactTarget,
-    Claim,
+    AuditClaim,
     FunctionTarget,
     Reference,
     audit,
@@ -36,15 +35,17 @@ from labeldp_compile.tools.audit import (
 from labeldp_compile.tools.audit.audit import CHI_SQUARE_ERROR
 from labeldp_compile.tools.audit.distribution import LEAST_EXPECTED
 from labeldp_compile.tools.audit.target import parse_labels
-from labeldp_compile.tools.inspection import decode_artifact
+from tests.fixtures import planted
+from tests.fixtures.compiled import compile_text
+from tests.fixtures.random_specs import random_spec
 
 SAMPLES = (1_000_000, 10_000_000)
 SPEC_SAMPLES = 1_000_000
 
 
 def planted_audit(name, samples):
-    target = FunctionTarget(f"benchmarks.shared.planted:{name}")
-    claim = Claim(planted.EPSILON, "claimed", planted.K)
+    target = FunctionTarget(f"tests.fixtures.planted:{name}")
+    claim = AuditClaim(planted.EPSILON, "claimed", planted.K)
     labels = parse_labels(planted.LABELS)
     processes = planted.VIOLATIONS.get(name) == "processes"
     return audit(target, labels, claim, samples, processes=processes)
@@ -75,11 +76,11 @@ def specs(count):
         for number in range(count):
             path = Path(folder) / "x.onnx"
             path.write_bytes(compile_text(random_spec(random.Random(number))).model)
-            decoded = decode_artifact(path)
+            decoded = only_table(path)
             labels = choose_labels(decoded.domain.size)
             reference = Reference(decoded, labels)
             bound = decoded.certificate.privacy.epsilon_label_bound
-            claim = Claim(bound, "certified", len(labels), reference)
+            claim = AuditClaim(bound, "certified", len(labels), reference)
             target = ArtifactTarget(path)
             report = audit(target, reference.inputs(), claim, SPEC_SAMPLES, processes=False)
             above += report.epsilon_lower_bound > bound

@@ -21,7 +21,9 @@ import matplotlib as mpl
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.sets import least_share_noise
 from matplotlib import pyplot as plt
-from shared.one_hot_noise import (
+
+from labeldp_compile.solve.block_designs import best_design, noise
+from tests.fixtures.one_hot_noise import (
     least_bit_flips,
     least_hadamard,
     least_of_sets,
@@ -30,8 +32,6 @@ from shared.one_hot_noise import (
     natural_hadamard,
     natural_unary,
 )
-
-from labeldp_compile.solve.block_designs import best_design, noise
 
 CLASSES = (2, 3, 10, 26, 100, 1000)
 EPSILONS = ("0.1", "0.25", "0.5", "1", "1.5", "2", "3", "4", "6", "8")

@@ -16,11 +16,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from labeldp_verify.verified import Decoded
+from labeldp_verify.artifact import Table
 
-from benchmarks.shared.random_targets import compiled, random_demand, simulated_error
 from labeldp_compile import InputError, choose
 from labeldp_compile.tools.sweep.measure import are_degenerate
+from tests.fixtures.random_targets import compiled, random_demand, simulated_error
 
 LESS = Fraction(99, 100)
 
@@ -52,7 +52,7 @@ def hit(demand, folder, draw, repetitions):
 def error_of(demand, spec, artifact, draw):
     """The figure that is asked for, infinite where it is of no use."""
     domain = spec.label.to_domain("unbiased")
-    found = Decoded(domain, artifact.randomizer, artifact.certificate)
+    found = Table(domain, artifact.randomizer, artifact.certificate)
     if are_degenerate(found.shortcomings, spec.goal):
         return math.inf
     if demand.rows is not None:

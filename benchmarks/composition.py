@@ -9,8 +9,8 @@ import time
 from decimal import Decimal
 from fractions import Fraction
 
-from benchmarks.shared.compiled import compile_text, integer_spec, public
 from labeldp_compile.composition import compose
+from tests.fixtures.compiled import compile_text, integer_spec, public
 
 DELTA = Decimal("1e-10")
 MECHANISMS = {

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 from labeldp_verify.analysis.probabilities import matrix
-from shared.learners import Ridge, softmax_predictions
+from labeldp_verify.opening import only_table
 from shared.tables import ADULT, CENSUS, DIGITS, HOUSING, VISITS, RealTable, split_rows
 
-from labeldp_compile.tools.inspection import decode_artifact
+from tests.fixtures.learners import Ridge, softmax_predictions
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def privatized(told, whole, train, epsilon):
         (artifact,) = (folder / "build").glob("*.onnx")
         labeldp(folder, "randomize", artifact, "train.parquet", "-o", "private.parquet", "--quiet")
         private = pq.read_table(folder / "private.parquet")[label].to_numpy()
-        return private, decode_artifact(artifact)
+        return private, only_table(artifact)
 
 
 def study(told, data, epsilon, seed):

@@ -25,7 +25,7 @@ from labeldp_runtime.polars import randomize as in_polars
 from labeldp_runtime.spark import large_batches, randomize
 from pyspark.sql import SparkSession
 
-from benchmarks.shared.compiled import compile_text, integer_spec
+from tests.fixtures.compiled import compile_text, integer_spec
 
 ROWS, RUNS = 10_000_000, 5
 TRAP_ROWS = 100_000

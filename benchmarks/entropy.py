@@ -17,7 +17,7 @@ import numpy as np
 from labeldp_runtime import Randomizer, randomizer
 from labeldp_runtime.entropy import random_words
 
-from benchmarks.shared.compiled import compile_text, integer_spec
+from tests.fixtures.compiled import compile_text, integer_spec
 
 CASES = [("randomized_response", 52, 1), ("rr_on_bins", 401, 1), ("laplace", 52, 1)]
 ROUNDS = {1: 4001, 1024: 1001, 65_536: 401}

@@ -21,11 +21,12 @@ from labeldp_runtime import Randomizer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared.compiled import compile_text, integer_spec, public
-from labeldp_compile.tools.estimate import Estimation, GroupCounts
+from labeldp_verify.opening import open_artifact
+
+from labeldp_compile.tools.estimate import Estimation, GroupCounts, OutputCounts
 from labeldp_compile.tools.estimate.functionals import SHARES
 from labeldp_compile.tools.estimate.private_counts import output_indices
-from labeldp_compile.tools.inspection import decode_artifact
+from tests.fixtures.compiled import compile_text, integer_spec, public
 
 DATA = Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet"
 ENDS = (40, 440, 5000)
@@ -78,15 +79,15 @@ class Case:
         )
         path = Path(folder) / "x.onnx"
         path.write_bytes(compile_text(text).model)
-        self.decoded, self.randomizer = decode_artifact(path), Randomizer.load(path)
+        self.decoded, self.randomizer = open_artifact(path), Randomizer.load(path)
         self.estimation, self.k = Estimation.of(self.decoded), k
 
     def counts(self, labels):
         """Outputs of all rows and of the groups, from fresh words."""
         private = pa.array(self.randomizer(labels))
-        outputs = output_indices(Path("x"), "y", self.decoded.randomizer, private)
+        outputs = output_indices(Path("x"), "y", self.decoded.tables[0], private)
         return [
-            GroupCounts(n, *np.unique(part, return_counts=True))
+            GroupCounts(n, {0: OutputCounts(*np.unique(part, return_counts=True))})
             for n, part in enumerate(parts_of(outputs))
         ]
 

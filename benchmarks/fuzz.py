@@ -25,12 +25,12 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.fuzzing.artifact_cases import altered_files
-from benchmarks.fuzzing.guard import FoundError
-from benchmarks.fuzzing.run_artifacts import try_artifact
-from benchmarks.fuzzing.run_pairs import try_file_pair, try_pair
-from benchmarks.fuzzing.run_specs import try_spec, write_tables
-from benchmarks.fuzzing.spec_cases import spec_files
+from tests.fuzz.artifact_cases import altered_files
+from tests.fuzz.guard import FoundError
+from tests.fuzz.run_artifacts import try_artifact
+from tests.fuzz.run_pairs import try_file_pair, try_pair
+from tests.fuzz.run_specs import try_spec, write_tables
+from tests.fuzz.spec_cases import spec_files
 
 
 def fuzz(name, cases, run, count, first_seed, keep):

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 from labeldp_verify.analysis.probabilities import matrix
-from shared.learners import Ridge
-from shared.prior_loss import noisy_weights
 from shared.tables import ADULT, CENSUS, HOUSING, VISITS, RealTable, split_rows
 
 from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.prior.split import plan_prior
+from labeldp_compile.prior.plan import plan_prior
 from labeldp_compile.spec import parse_spec
+from tests.fixtures.learners import Ridge
+from tests.fixtures.prior_loss import noisy_weights
 
 BUDGETED = "{{kind: optimal_unbiased, bias: {{sample_size: {}}}}}"
 SIZES = {  # of a sample, from the number of rows
@@ -84,7 +84,7 @@ def private_labels(task, labels, epsilon, mechanism, seed):
     spec = parse_spec(
         SPEC.format(low=task.low, high=task.high, epsilon=epsilon, mechanism=mechanism)
     )
-    plan = plan_prior(spec, len(labels))
+    plan = plan_prior(spec, [len(labels)])
     weights = noisy_weights(counts, plan, seed)
     problem = Problem(spec.domain, weights, plan.epsilon_label, "squared")
     randomizer = spec.named_mechanism.build(problem).randomizer

@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from labeldp_trainer.discrete_gaussian.sample import discrete_gaussian
 from labeldp_trainer.discrete_gaussian.words import Words, secret_key
-from labeldp_trainer.dp_gradient.accounting import Plan, calibrate_integers
+from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers
 from labeldp_trainer.dp_gradient.clipped_sum import clipped_sum
 from labeldp_trainer.dp_gradient.label_free import label_free_sum
 from labeldp_trainer.dp_gradient.sampling import poisson_batch
-from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
+from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
 
 from benchmarks.one_release_audit import DELTA, least_epsilon
 
@@ -47,14 +47,14 @@ def loss(params, x, y):
     return -50 * jax.nn.log_softmax(jnp.dot(x, params["w"]))[y]
 
 
-PROBLEM = Problem(loss, tuple(range(CLASSES)))
+PROBLEM = GradientProblem(loss, tuple(range(CLASSES)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One step: its plan and clipping."""
 
-    plan: Plan
+    plan: NoisePlan
     clipping: str
 
     def config(self, epsilon: float) -> StepConfig:
@@ -64,9 +64,9 @@ class Case:
 
 
 CASES = {
-    "known batch": Case(Plan(ROWS, ROWS, 1, ROWS), "standard"),
-    "label-free clipping": Case(Plan(ROWS, ROWS, 1, ROWS), "label_free"),
-    "secret batch, q = 1/2": Case(Plan(ROWS, 2, 1, ROWS), "standard"),
+    "known batch": Case(NoisePlan(ROWS, ROWS, 1, ROWS), "standard"),
+    "label-free clipping": Case(NoisePlan(ROWS, ROWS, 1, ROWS), "label_free"),
+    "secret batch, q = 1/2": Case(NoisePlan(ROWS, 2, 1, ROWS), "standard"),
 }
 
 

@@ -5,7 +5,7 @@
 
 For a label and public columns: the noisy label loss, computed exactly from the compiled
 probabilities, of a pooled private prior (``split: auto``), of private priors by group at the same
-total ε (``prior/group_plan.py``), and of the true priors of all groups with all of ε on the label.
+total ε (``prior/plan.py``), and of the true priors of all groups with all of ε on the label.
 Only the noise of the priors is drawn, the pooled one the same in both. Some groups are random: they
 tell nothing, and may cost at most 2 % in the mean. ``goal: labels`` takes RR-on-Bins, or for
 categories RRWithPrior; ``goal: training`` takes unbiased randomizers.
@@ -24,13 +24,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from shared.prior_loss import Study, label_losses
 
-from labeldp_compile.prior.discrete_laplace import NoisyHistogram, seeded_histogram, weights_of
-from labeldp_compile.prior.group_plan import level_counts, plan_groups
-from labeldp_compile.prior.group_weights import group_weights
+from labeldp_compile.prior.discrete_laplace import NoisyHistogram, seeded_histogram
+from labeldp_compile.prior.plan import level_counts, plan_tables
+from labeldp_compile.prior.projection import weights_of
 from labeldp_compile.prior.split import plan_of
+from labeldp_compile.prior.table_weights import table_weights
 from labeldp_compile.spec.model import Split
+from tests.fixtures.prior_loss import Study, label_losses
 
 RESULTS = Path(__file__).parent / "results" / "group_priors.jsonl"
 CENSUS, ADULT = "census_kdd_train.parquet", "adult_train.parquet"
@@ -124,7 +125,7 @@ def measure(data, name, goal, epsilon, split, draws):
         given = Split(prior=Decimal(split), label=Decimal(epsilon) - Decimal(split))
     pooled = plan_of(use, k, Fraction(epsilon), rows, given)
     sizes = counts.sum(axis=1).tolist()
-    plan = plan_groups(use, k, Fraction(epsilon), sizes, shape, given)
+    plan = plan_tables(use, k, Fraction(epsilon), sizes, shape, given)
     by_table = plan.by_table(counts)
     everything, tables = level_counts(plan, plan.by_table(counts))
     alone, grouped = [], []
@@ -133,15 +134,15 @@ def measure(data, name, goal, epsilon, split, draws):
             alone.append(study.loss_under(spec, [1] * k, pooled.epsilon_label))
             grouped.append(alone[-1])
             continue
-        cells = study.counts if pooled.cells is None else everything
+        cells = study.counts if pooled.pooled_cells is None else everything
         noisy = seeded_histogram(cells, pooled.epsilon_prior, seed)
         weights = weights_of(noisy, rows, k, shrunk=pooled.shrunk)
         alone.append(study.loss_under(spec, weights, pooled.epsilon_label))
         first = seeded_histogram(everything, plan.epsilon_pooled, seed)
         second = NoisyHistogram([], 0.0)
         if plan.tables:
-            second = seeded_histogram(tables, plan.epsilon_groups, 10_000 + seed)
-        found = group_weights(plan, first, second, by_table.sum(axis=1).tolist(), rows, k)
+            second = seeded_histogram(tables, plan.epsilon_tables, 10_000 + seed)
+        found = table_weights(plan, first, second, by_table.sum(axis=1).tolist(), rows, k)
         grouped.append(_loss(spec, found, plan.epsilon_label, by_table))
     limit = None
     filled = counts[counts.sum(axis=1) > 0]
@@ -151,7 +152,7 @@ def measure(data, name, goal, epsilon, split, draws):
         "set": name, "mechanism": spec.named_mechanism.kind, "goal": goal, "epsilon": epsilon,
         "split": split, "rows": rows, "labels": k, "groups": len(filled), "tables": plan.tables,
         "cells": plan.group_cells, "epsilon_pooled": float(plan.epsilon_pooled),
-        "epsilon_groups": float(plan.epsilon_groups), "true": _short(limit),
+        "epsilon_tables": float(plan.epsilon_tables), "true": _short(limit),
         "pooled": [_short(loss) for loss in alone], "grouped": [_short(loss) for loss in grouped],
     }  # fmt: skip
 
@@ -190,7 +191,7 @@ def show(lines):
             limit = "–" if line["true"] is None else f"{line['true']:.4g}"
             print(
                 f"| {name} | {line['epsilon']} | {line['groups']:,} | {tables} | "
-                f"{line['epsilon_pooled']:g} + {line['epsilon_groups']:g} | {pooled:.4g} | "
+                f"{line['epsilon_pooled']:g} + {line['epsilon_tables']:g} | {pooled:.4g} | "
                 f"{grouped:.4g} ± {np.std(line['grouped']):.2g} | {limit} | "
                 f"{grouped / pooled - 1:+.1%} | {len(line['pooled'])} |"
             )

@@ -16,17 +16,15 @@ from labeldp_runtime import Randomizer
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.randomizer import CHUNK
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact import choose_grid
-from labeldp_verify.artifact.bucket_grid import SINGLE_GRID_OF_GROUPS
 from labeldp_verify.forms import Groups
+from labeldp_verify.graph import choose_grid
+from labeldp_verify.graph.bucket_grid import SINGLE_GRID_OF_GROUPS
 
-from benchmarks.shared.compiled import integer_spec
 from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
-from labeldp_compile.grouped import assemble_groups
-from labeldp_compile.prior import Prior, estimate_prior
-from labeldp_compile.prior.group_priors import GroupedPrior, GroupPrior
+from labeldp_compile.prior import Prior, TablePrior, estimate_prior
 from labeldp_compile.spec import parse_spec
+from tests.fixtures.compiled import integer_spec
 
 CASES = [
     ("rr_on_bins", 52, 2),
@@ -55,12 +53,10 @@ def grouped(spec, weights, groups):
     """The file of a table for each of the groups, and one more."""
     epsilon = Fraction(str(spec.privacy.epsilon))
     tables = [
-        GroupPrior(1, {"kind": "public", "weights": weights[i % len(weights)]})
+        TablePrior({"kind": "public", "weights": weights[i % len(weights)]}, 1)
         for i in range(groups.tables)
     ]
-    last = tables[-1]
-    pooled = Prior(last.weights, Fraction(0), epsilon, last.statement)
-    return assemble_groups(spec, GroupedPrior(groups, pooled, tables), "0" * 64, insecure=None)
+    return assemble(spec, Prior(Fraction(0), epsilon, tables, groups), "0" * 64)
 
 
 def alternating(functions, labels, runs):
@@ -135,7 +131,7 @@ def files(generator):
                 artifact = grouped(spec, weights, Groups.of(range(count)))
             except InputError:
                 continue
-            randomizer, model = artifact.integers, artifact.model
+            randomizer, model = artifact.artifact.lookup, artifact.model
             bits = f"{min(randomizer.word_bits)} … {max(randomizer.word_bits)}"
             grid = choose_grid(randomizer.lines, single_entries=SINGLE_GRID_OF_GROUPS)
             entries = sum(

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks.shared.compiled import integer_spec
+from tests.fixtures.compiled import integer_spec
 
 LABELS = (10_000, 100_000, 1_000_000)
 RUNS, LONG = 5, 10.0

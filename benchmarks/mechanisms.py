@@ -17,9 +17,10 @@ import numpy as np
 
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
+from labeldp_compile.tools.page.pictures import picture_settings
 from labeldp_compile.tools.sweep import find_candidates, run_sweep, sweep_prior
 from labeldp_compile.tools.sweep.measure import measure
-from labeldp_compile.tools.sweep.plot import save_png
+from labeldp_compile.tools.sweep.plot import sweep_figure
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 QUICKSTART = (Path(__file__).parents[1] / "specs" / "data" / "randhie.parquet", "mdvis", 0, 77)
@@ -62,7 +63,8 @@ def compare(path, column, low, high, plot):
         ]
         print(f"| {name} | " + " | ".join(cells) + " |")
     if plot is not None:
-        save_png(sweep, plot)
+        with picture_settings():
+            sweep_figure(sweep).savefig(plot, dpi=150, facecolor="white")
 
 
 def many():
@@ -77,7 +79,7 @@ def many():
     candidates = {m.kind: m for m in reversed(chosen)}  # of laplace the unclipped one
     for kind in kinds:
         for epsilon in MANY_EPSILONS:
-            prior = Prior(weights, Fraction(0), Fraction(epsilon), statement)
+            prior = Prior.of(statement, Fraction(epsilon))
             points = [
                 measure(parse_spec(text), candidates[kind], prior, "0" * 64) for _ in range(RUNS)
             ]

@@ -17,7 +17,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from labeldp_runtime import Key
 
-from benchmarks.shared.compiled import compile_text, integer_spec
+from tests.fixtures.compiled import compile_text, integer_spec
 
 # What wait4 and time say of a process counts the memory of the one that started it, too.
 MEASURED = """

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
 
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.discrete_gaussian.draw import noisy
-from labeldp_trainer.one_release.make import Rows, drawn, planned
+from labeldp_trainer.one_release.make import PublicRows, drawn, planned
 
 SURE = 1e-10
 DELTA = 1e-2
@@ -35,7 +35,7 @@ _NOISY = "labeldp_trainer.one_release.make.noisy"
 class Case:
     """A table, two neighbouring columns of its labels, and the method that releases it."""
 
-    rows: Rows
+    rows: PublicRows
     pair: tuple[np.ndarray, np.ndarray]
     method: OneRelease
     classes: tuple[int | str, ...] | None
@@ -48,8 +48,8 @@ class Case:
 def cases(epsilon: float) -> dict[str, Case]:
     """Tables of few rows, whose difference is as large as it can be."""
     vectors = np.array([[0.3], [-1.2], [2.0], [0.9]], np.float32)
-    alone = Rows(vectors, None, "")
-    users = Rows(vectors[[0, 2, 2, 3]], None, "", np.array([0, 1, 1, 2]), {"sha256": ""})
+    alone = PublicRows(vectors, None, "")
+    users = PublicRows(vectors[[0, 2, 2, 3]], None, "", np.array([0, 1, 1, 2]), {"sha256": ""})
     stated = {"kind": "one_release", "epsilon": epsilon, "delta": DELTA}
     classes = OneRelease.model_validate(stated)
     numbers = OneRelease.model_validate(stated | {"label_range": (-1, 1)})

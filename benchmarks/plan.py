@@ -11,13 +11,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from benchmarks.shared.compiled import integer_spec, public
 from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
-from labeldp_compile.planning.budget import Budget
+from labeldp_compile.planning.budget import EpsilonBudget
 from labeldp_compile.planning.forecast import forecast
 from labeldp_compile.prior import Prior
+from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import parse_spec
+from tests.fixtures.compiled import integer_spec, public
 
 MECHANISMS = (
     ("{kind: randomized_response}", "squared", 100_000),
@@ -52,11 +53,11 @@ def compare(mechanism, loss, k, epsilon, name, weights):
     """One row, and for each number whether it was predicted within its factor."""
     spec = parse_spec(integer_spec(k, mechanism, epsilon=epsilon, loss=loss, prior=public(weights)))
     total = Fraction(str(epsilon))
-    budget = Budget(total, Fraction(0), total, None, None, None)
+    budget = EpsilonBudget(PriorPlan(Fraction(0), total))
     begin = time.perf_counter()
     predicted = forecast(spec, budget)
     planning = time.perf_counter() - begin
-    prior = Prior(weights, Fraction(0), total, {"kind": "public", "weights": weights})
+    prior = Prior.of({"kind": "public", "weights": weights}, total)
     try:
         if k <= SMALL:
             assemble(spec, prior, "0" * 64)  # loads the solver, which the seconds leave out

@@ -10,8 +10,10 @@ the theory without any integers. Needs coqc.
 import statistics
 import time
 
-from benchmarks.shared.compiled import compile_text
-from labeldp_compile.tools.prove import lookup_of, proof_of, run_coq, size_of, theory
+from labeldp_verify.kernel import integers_of
+
+from labeldp_compile.tools.prove import proof_of, run_coq, size_of, theory
+from tests.fixtures.compiled import compile_text
 
 SPEC = """
 version: 1
@@ -48,9 +50,10 @@ def main():
     show("theory", 0, seconds(theory.modules(files), 0))
     for k in SIZES:
         artifact = compile_text(SPEC.format(last=k - 1))
-        decoded = artifact.decoded
-        proof = proof_of(decoded, grid=lookup_of(artifact.model, decoded))
-        show(f"{k:,}", size_of(decoded), seconds(proof.text, len(proof.theorems)))
+        decoded = artifact.only
+        read = integers_of(artifact.model)
+        proof = proof_of(decoded, read)
+        show(f"{k:,}", size_of(read), seconds(proof.text, len(proof.theorems)))
 
 
 if __name__ == "__main__":

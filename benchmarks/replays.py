@@ -17,7 +17,7 @@ from labeldp_runtime.columns import read_ids
 from labeldp_runtime.duplicates import refuse_duplicates
 from labeldp_runtime.randomizer import CHUNK
 
-from benchmarks.shared.compiled import compile_text, integer_spec
+from tests.fixtures.compiled import compile_text, integer_spec
 
 PEOPLE, REPLAYS = 2_000, (1, 2, 4, 16, 64, 256, 1024)
 ROWS, RUNS = 1_000_000, 7

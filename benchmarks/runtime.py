@@ -23,9 +23,9 @@ import pyarrow as pa
 from labeldp_runtime import Randomizer
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.self_test import open_session
-from labeldp_verify.artifact import write_model
+from labeldp_verify.graph import write_model
 
-from benchmarks.shared.compiled import compile_text, integer_spec
+from tests.fixtures.compiled import compile_text, integer_spec
 
 try:
     import diffprivlib.mechanisms as diffprivlib
@@ -104,7 +104,7 @@ def of_format(version, artifact):
     model = onnx.load_from_string(artifact.model)
     stated = {entry.key: entry.value for entry in model.metadata_props}["labeldp.certificate"]
     certificate = {**json.loads(stated), "format_version": version}
-    return write_model(artifact.decoded.domain, artifact.randomizer, certificate)
+    return write_model(artifact.only.domain, artifact.randomizer, certificate)
 
 
 def build(mechanism, k, epsilon):

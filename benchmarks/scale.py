@@ -25,9 +25,10 @@ from labeldp_verify.analysis.probabilities import matrix
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from labeldp_verify.opening import open_artifact
+
 from labeldp_compile.pipeline import compile_spec
-from labeldp_compile.tools.estimate import Estimation, GroupCounts
-from labeldp_compile.tools.inspection import decode_artifact
+from labeldp_compile.tools.estimate import Estimation, GroupCounts, OutputCounts
 
 GROUPS, DAYS, K, RELEASES = 10, 30, 53, 20
 CASES = [  # mechanism, ε
@@ -125,8 +126,8 @@ def cells_of(mechanism, epsilon, counts, folder, generator):
     artifact = compile_spec(spec)
     (folder / "scale.onnx").write_bytes(artifact.model)
     compiled = time.perf_counter()
-    decoded = decode_artifact(folder / "scale.onnx")
-    rows = matrix(decoded.randomizer, range(K))
+    decoded = open_artifact(folder / "scale.onnx")
+    rows = matrix(decoded.tables[0], range(K))
     rows /= rows.sum(axis=1, keepdims=True)  # sums of floats: off by 1e-16
     estimation, seconds, found = Estimation.of(decoded), [], []
     for _ in range(RELEASES):
@@ -136,7 +137,7 @@ def cells_of(mechanism, epsilon, counts, folder, generator):
         assert drawn.sum() == labels
         cells = [drawn.sum(axis=(0, 1)), *drawn.reshape(-1, drawn.shape[-1])]
         groups = [
-            GroupCounts(n, cell.nonzero()[0], cell[cell.nonzero()[0]])
+            GroupCounts(n, {0: OutputCounts(cell.nonzero()[0], cell[cell.nonzero()[0]])})
             for n, cell in enumerate(cells)
         ]
         found.append(estimation(groups, "rows"))

@@ -25,8 +25,8 @@ from labeldp_runtime.spark import randomize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared.cluster import children, cluster, session, wait_for
-from benchmarks.shared.compiled import compile_text
+from runtime.tests.engines.cluster import children, cluster, session, wait_for
+from tests.fixtures.compiled import compile_text
 
 SPEC = """
 version: 1

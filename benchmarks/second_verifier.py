@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.shared.second_verifier import ask, build, compile_theory, questions
+from tests.proofs.second_verifier import ask, build, compile_theory, questions
 
 
 def main(tables: int = 2_000, seed: int = 0) -> None:

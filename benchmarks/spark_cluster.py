@@ -24,8 +24,8 @@ from labeldp_runtime.spark import randomize
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared.cluster import cluster, outcome, session, wait_for
-from benchmarks.shared.compiled import RESPONSE_SPEC, compile_text
+from runtime.tests.engines.cluster import cluster, outcome, session, wait_for
+from tests.fixtures.compiled import RESPONSE_SPEC, compile_text
 
 MAP_TASKS, REDUCE_TASKS = 8, 16
 HEADER = """\

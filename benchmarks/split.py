@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from shared.prior_loss import Study
 
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.prior.split import PriorPlan
+from tests.fixtures.prior_loss import Study
 
 ROWS = (300, 1000, 10_000, None)
 TABLES = {
@@ -61,7 +61,7 @@ def compare(name, study, draws):
     plan = study.plan("auto")
     auto = study.mean_loss(plan, draws)
     worse = auto / min(losses) - 1
-    cells = len(study.counts) if plan.cells is None else plan.cells
+    cells = len(study.counts) if plan.pooled_cells is None else plan.pooled_cells
     chosen = "uniform" if plan.is_uniform else f"{float(plan.epsilon_prior):g}, {cells}"
     other = "–" if paper is None else f"{losses[1]:.4g}"
     print(

@@ -21,7 +21,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from labeldp_runtime import Key
 
-from benchmarks.shared.compiled import compile_text, integer_spec
+from tests.fixtures.compiled import compile_text, integer_spec
 
 COPY_PARQUET = """
 import sys

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         sweep,
         verify,
     )
-    from labeldp_compile.assembly import Artifact
+    from labeldp_compile.assembly import Compiled
     from labeldp_compile.errors import BudgetError, DataError, InputError, SpecError
     from labeldp_compile.ledger import OverBudgetError
     from labeldp_compile.planning import Plan
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregates",
-    "Artifact",
     "AuditReport",
     "Budget",
     "BudgetError",
     "Choice",
+    "Compiled",
     "DataError",
     "InputError",
     "OverBudgetError",
@@ -62,7 +62,7 @@ _HOMES = {
     ),
     "labeldp_compile.errors": ("BudgetError", "DataError", "InputError", "SpecError"),
     "labeldp_compile.ledger": ("OverBudgetError",),
-    "labeldp_compile.pipeline": ("Artifact",),
+    "labeldp_compile.pipeline": ("Compiled",),
     "labeldp_compile.planning": ("Plan",),
     "labeldp_compile.spec": ("Spec",),
     "labeldp_compile.tools.audit": ("AuditReport",),

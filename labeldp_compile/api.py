@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labeldp_verify import Budget, Report
 
-    from labeldp_compile.assembly import Artifact
+    from labeldp_compile.assembly import Compiled
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit import AuditReport
@@ -78,22 +78,22 @@ def compile_spec(
     directory: FilePath | None = None,
     overwrite: bool = False,
     progress: Callable[[str], None] = lambda line: None,
-) -> Artifact:
+) -> Compiled:
     """Compile a spec file in memory: prior, solve, round to integers, certify, verify.
 
     A private prior spends its ε₁ **each time**, unless the spec names a budget ledger, which
     recalls it. Name the ``directory`` that the artifact will be written to: it is then checked
-    before ε is spent, and what was spent is kept there until ``Artifact.write`` is done.
+    before ε is spent, and what was spent is kept there until ``Compiled.write`` is done.
 
     Args:
         path: a YAML file. Paths in it are relative to its folder.
-        directory: for ``Artifact.write``, which takes it again.
+        directory: for ``Compiled.write``, which takes it again.
         overwrite: whether an artifact in the directory may be replaced.
         progress: is told in words what was recalled or spent, and how a long solve goes.
 
     Returns:
         The artifact: ``model`` (the bytes of the ONNX file), ``certificate`` and ``randomizer``
-        (the integers; with groups ``grouped`` has those of all tables). It has verified.
+        (the integers of the only table; ``artifact`` has those of several). It has verified.
 
     Raises:
         InputError: SpecError, DataError, BudgetError; OverBudgetError where the ledger refuses.
@@ -107,13 +107,13 @@ def compile_spec(
     PosixPath('build/health-rating.onnx')
     """
     from labeldp_compile import pipeline
+    from labeldp_compile.observer import Observer
 
     return pipeline.compile_spec(
         Path(path),
         directory=None if directory is None else Path(directory),
         overwrite=overwrite,
-        solve_progress=progress,
-        say=progress,
+        observer=Observer(step=progress, say=progress),
     )
 
 
@@ -203,6 +203,7 @@ def sweep(
     >>> [(point.epsilon, point.mechanism) for point in found.points if point is found.best(2)]
     [(2.0, 'optimal_unbiased')]
     """
+    from labeldp_compile.observer import Observer
     from labeldp_compile.tools.sweep import exact_epsilons, sweep_spec
 
     return sweep_spec(
@@ -211,8 +212,7 @@ def sweep(
         mechanisms,
         bias_frontier=bias_frontier,
         spend_prior=spend_prior,
-        progress=progress,
-        say=progress,
+        observer=Observer(step=progress, say=progress),
     )
 
 
@@ -256,6 +256,7 @@ def choose(
     >>> found.chosen.mechanism.title, float(found.epsilon)
     ('optimal_unbiased', 1.173)
     """
+    from labeldp_compile.observer import Observer
     from labeldp_compile.tools.choose import choose_spec
 
     return choose_spec(
@@ -265,7 +266,7 @@ def choose(
         label_error=label_error,
         rows=rows,
         max_belief=max_belief,
-        progress=progress,
+        observer=Observer(step=progress),
     )
 
 

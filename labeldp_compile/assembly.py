@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache, cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes
-from labeldp_verify.artifact import bucket_grid, canonical_json, choose_grid, write_model
-from labeldp_verify.certificate import Certificate
-from labeldp_verify.decode import read_domain
-from labeldp_verify.forms import Domain, GroupedWindows, Randomizer, WindowRandomizer
+from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.claims import Certificate, Provenance
+from labeldp_verify.forms import Randomizer
+from labeldp_verify.graph import canonical_json, write_model
 from labeldp_verify.signature_files import bundle_path, signature_path
-from labeldp_verify.verified import Decoded, DecodedGroups
 
-from labeldp_compile import sizes
-from labeldp_compile.certificate import Provenance, build_certificate
+from labeldp_compile.certificate import TableProvenance, build_certificate
 from labeldp_compile.errors import InputError
-from labeldp_compile.mechanisms.problem import Problem, Solved
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior
 from labeldp_compile.prior.kept import prior_held
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
+from labeldp_compile.tables import SolvedTables, solve_tables
 from labeldp_compile.whole_file import (
     replaced_when_whole,
     require_folder_writable,
@@ -43,43 +41,39 @@ _PAY_AGAIN = (
 
 
 @dataclass(frozen=True)
-class Artifact:
-    """What a compile makes: the file's bytes, its certificate, and the ``integers`` inside.
+class Compiled:
+    """What a compile makes: the file's bytes, and the artifact that the verifier reads in them.
 
     ``kept`` is the file that keeps the noisy prior until the artifact is written, if there is one;
     ``goal`` is that of the spec.
     """
 
-    name: str
     model: bytes
-    certificate: Certificate
-    integers: Randomizer | GroupedWindows
+    artifact: Artifact
     kept: Path | None = None
     goal: Goal = "training"
 
     @property
+    def name(self) -> str:
+        """That of the spec."""
+        return self.artifact.certificate.name
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is claimed of the file."""
+        return self.artifact.certificate
+
+    @property
+    def only(self) -> Table:
+        """The table that all rows have; TypeError where public groups decide."""
+        if self.artifact.only is None:
+            raise TypeError("this artifact has a table for each group: see artifact")
+        return self.artifact.only
+
+    @property
     def randomizer(self) -> Randomizer:
-        """The integers of an artifact with one table; TypeError for tables by group."""
-        if isinstance(self.integers, GroupedWindows):
-            raise TypeError("this artifact has a table for each group: see grouped")
-        return self.integers
-
-    @cached_property
-    def decoded(self) -> Decoded:
-        """The same as the verifier reads it: what it is good for, and what keeps it from that.
-
-        Of tables by group see ``grouped``.
-        """
-        domain = read_domain(self.certificate.label.domain)
-        return Decoded(domain, self.randomizer, self.certificate)
-
-    @cached_property
-    def grouped(self) -> DecodedGroups | None:
-        """The same of tables by group; None if there is one table for all rows."""
-        if not isinstance(self.integers, GroupedWindows):
-            return None
-        domain = read_domain(self.certificate.label.domain)
-        return DecodedGroups(domain, self.integers, self.certificate)
+        """The integers of that table."""
+        return self.only.randomizer
 
     def write(
         self, directory: Path, *, overwrite: bool = False, key: PrivateKey | None = None
@@ -151,53 +145,17 @@ def assemble(
     insecure: str | None = None,
     word_bits: int | None = None,
     labels_per_user: int | None = None,
-    progress: Callable[[str], None] = lambda line: None,
-) -> Artifact:
+    observer: Observer = QUIET,
+) -> Compiled:
     """Everything behind the prior; touches no label.
 
     With ``labels_per_user`` the certificate states what a user with so many labels pays.
     """
-    domain = spec.domain
-    problem = problem_of(
-        spec, domain, prior.weights, prior.epsilon_label, prior.rows, word_bits, progress
-    )
     try:
-        solved = spec.named_mechanism.build(problem)
+        found = solve_tables(spec, prior, word_bits, observer)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    return certified(spec, domain, prior, solved, spec_digest, insecure, labels_per_user)
-
-
-def problem_of(
-    spec: Spec,
-    domain: Domain,
-    weights: Sequence[int],
-    epsilon: Fraction,
-    rows: int | None = None,
-    word_bits: int | None = None,
-    progress: Callable[[str], None] = lambda line: None,
-    entries: int | None = None,
-) -> Problem:
-    """What the mechanism of a spec is asked, for a prior of so many ``rows`` if they are known.
-
-    ``entries`` of the lookup are there, if it is shared with other tables.
-    """
-
-    def fits(randomizer: WindowRandomizer) -> bool:
-        if entries is not None:
-            return choose_grid(randomizer, entries) is not None
-        return sizes.fits(spec, rows, randomizer)
-
-    return Problem(
-        domain=domain,
-        weights=weights,
-        epsilon=epsilon,
-        loss=spec.loss,
-        word_bits=word_bits,
-        progress=progress,
-        fits=fits,
-        entries=entries or bucket_grid.COMFORTABLE_ENTRIES,
-    )
+    return certified(spec, prior, found, spec_digest, insecure, labels_per_user)
 
 
 @cache
@@ -237,43 +195,41 @@ def provenance_of(
 
 def certified(
     spec: Spec,
-    domain: Domain,
     prior: Prior,
-    solved: Solved,
+    found: SolvedTables,
     spec_digest: str,
     insecure: str | None,
     labels_per_user: int | None,
     *,
     version: Callable[[str], str] = _version,
     run_graph: bool = True,
-) -> Artifact:
+) -> Compiled:
     """The artifact of integers that were solved for; raises InputError unless it verifies.
 
     ``version`` of a tool, and whether to run the graph, are for files that nobody will keep.
     """
-    provenance = provenance_of(spec, prior, spec_digest, insecure, labels_per_user, version)
+    provenance = replace(
+        provenance_of(spec, prior, spec_digest, insecure, labels_per_user, version),
+        sets=found.classes,
+    )
+    integers = found.integers
+    tables = [
+        TableProvenance(one.size if integers.groups.columns else 1, one.statement, bound)
+        for one, bound in zip(prior.tables, found.bounds, strict=True)
+    ]
     try:
-        certificate = build_certificate(
-            domain,
-            solved.randomizer,
-            spec.loss,
-            provenance,
-            solved.bound,
-            sets=solved.classes,
-        )
-        model = write_model(domain, solved.randomizer, certificate.to_json())
+        certificate = build_certificate(integers, spec.loss, provenance, tables)
+        model = write_model(integers.label, integers.lookup, certificate.to_json(), found.grid)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    require_verified(spec, model, insecure, run_graph=run_graph)
-    return Artifact(spec.name, model, certificate, solved.randomizer, goal=spec.goal)
+    if insecure is None:  # an auditor refuses an insecure one anyway
+        _require_verified(spec, model, run_graph=run_graph)
+    held = Artifact(integers.label, integers.groups, integers.tables, certificate)
+    return Compiled(model, held, goal=spec.goal)
 
 
-def require_verified(
-    spec: Spec, model: bytes, insecure: str | None, *, run_graph: bool = True
-) -> None:
-    """Raise InputError if an auditor would refuse the file; an insecure one is refused anyway."""
-    if insecure is not None:
-        return
+def _require_verified(spec: Spec, model: bytes, *, run_graph: bool) -> None:
+    """Raise InputError if an auditor would refuse the file."""
     try:
         check_bytes(model, budget=OWN_FILES, run_graph=run_graph).require()
     except VerificationError as error:

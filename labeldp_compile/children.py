@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-# ^C last, so that it is the last one for which others stand in; see ``labeldp_verify.interrupts``.
+# ^C last, so that it is the last one for which others stand in; see
+# ``labeldp_verify.console.interrupts``.
 _ENDING = [
     getattr(signal, name) for name in ("SIGALRM", "SIGTERM", "SIGINT") if hasattr(signal, name)
 ]

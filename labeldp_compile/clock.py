@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-from labeldp_verify.numerals import read_whole
+from labeldp_verify.reading.numerals import read_whole
 
 from labeldp_compile.errors import InputError
 

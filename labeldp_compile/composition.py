@@ -10,17 +10,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.bounds import least_log_bound
-from labeldp_verify.analysis.composition import (
+from labeldp_verify.analysis import (
     MAX_LABELS_PER_USER,
     Composed,
     Part,
+    analyse,
+    common_step,
     compose_parts,
+    least_log_bound,
+    masses_of,
 )
-from labeldp_verify.analysis.composition.compose import common_step, masses_of
-from labeldp_verify.certificate import CompositionClaims, EpsilonAtDelta
-from labeldp_verify.composition import DELTAS
+from labeldp_verify.claims import DELTAS, CompositionClaims, EpsilonAtDelta
 from labeldp_verify.forms import Randomizer
 
 from labeldp_compile.errors import InputError

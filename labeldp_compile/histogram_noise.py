@@ -7,6 +7,11 @@ import math
 NOISE = "discrete Laplace"
 
 
+def variance(scale: float) -> float:
+    """Of the noise of this scale: 2q/(1 − q)² with q = e^(−1/scale)."""
+    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
+
+
 def deviation(scale: float) -> float:
-    """The standard deviation of the noise: its variance is 2q/(1 − q)² with q = e^(−1/scale)."""
+    """The standard deviation of the noise: the root of its variance."""
     return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from labeldp_verify.artifact import canonical_json
+from labeldp_verify.graph import canonical_json
 
 
 def key_of(columns: Sequence[str]) -> str:

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
-from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming, says_nothing
+from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming, says_nothing
 
 from labeldp_compile import sizes
-from labeldp_compile.assembly import (
-    Artifact,
-    assemble,
-    certified,
-    paid_for,
-    problem_of,
-    require_writable,
-)
+from labeldp_compile.assembly import Compiled, assemble, certified, paid_for, require_writable
 from labeldp_compile.composition import require_accounting
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.grouped import assemble_groups, require_room
 from labeldp_compile.ledger import PriorAccount, account_of
-from labeldp_compile.prior import Keep, Prior, estimate_prior
-from labeldp_compile.prior.group_priors import GroupedPrior
+from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.prior.kept import kept_path, prior_held
-from labeldp_compile.prior.obtain_groups import estimate_group_priors
+from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.spec.validity import for_training
+from labeldp_compile.tables import SolvedTables, problem_of, require_room
 
 if TYPE_CHECKING:
     from labeldp_compile.signing import PrivateKey
@@ -50,23 +43,18 @@ def compile_spec(
     directory: Path | None = None,
     overwrite: bool = False,
     test_seed: int | None = None,
-    count_progress: Callable[[int], None] = lambda rows: None,
-    solve_progress: Callable[[str], None] = lambda line: None,
-    say: Callable[[str], None] = lambda line: None,
-) -> Artifact:
+    observer: Observer = QUIET,
+) -> Compiled:
     """Compile a spec file in memory. A private prior spends its ε₁ each time, if no ledger has it.
 
-    ``say`` is told what was recalled or spent.
-
     With the ``directory`` that the artifact will be written to, it is checked before ε is spent,
-    and without a ledger the noisy prior is kept there until ``Artifact.write`` is done: where
+    and without a ledger the noisy prior is kept there until ``Compiled.write`` is done: where
     something fails in between, the next compile finds it and spends nothing. While one compile
     works there, another of the same name is refused before it spends anything.
 
     Raises InputError (SpecError, DataError, BudgetError) for whatever the user can mend.
     """
-    options = (test_seed, count_progress, solve_progress, say)
-    with _compiled(path, directory, overwrite, *options) as artifact:
+    with _compiled(path, directory, overwrite, test_seed, observer) as artifact:
         return artifact
 
 
@@ -77,13 +65,10 @@ def compile_to(
     overwrite: bool = False,
     key: PrivateKey | None = None,
     test_seed: int | None = None,
-    count_progress: Callable[[int], None] = lambda rows: None,
-    solve_progress: Callable[[str], None] = lambda line: None,
-    say: Callable[[str], None] = lambda line: None,
-) -> tuple[Artifact, Path]:
-    """``compile_spec`` and ``Artifact.write``, and no other compile of that name in between."""
-    options = (test_seed, count_progress, solve_progress, say)
-    with _compiled(path, directory, overwrite, *options) as artifact:
+    observer: Observer = QUIET,
+) -> tuple[Compiled, Path]:
+    """``compile_spec`` and ``Compiled.write``, and no other compile of that name in between."""
+    with _compiled(path, directory, overwrite, test_seed, observer) as artifact:
         return artifact, artifact.write_held(directory, overwrite=overwrite, key=key)
 
 
@@ -93,19 +78,17 @@ def _compiled(
     directory: Path | None,
     overwrite: bool,
     test_seed: int | None,
-    count_progress: Callable[[int], None],
-    solve_progress: Callable[[str], None],
-    say: Callable[[str], None],
-) -> Iterator[Artifact]:
+    observer: Observer,
+) -> Iterator[Compiled]:
     """The artifact; where a file keeps its prior, that is this compile's until the block ends."""
     spec, source = load_spec(path)
     if directory is not None:
         require_writable(directory, spec.name, overwrite=overwrite)
     digest = hashlib.sha256(source).hexdigest()
-    account = account_of(spec, path.parent, digest, "compile", say)
-    solved = partial(_solved, spec, path.parent, digest, test_seed, count_progress, solve_progress)
+    account = account_of(spec, path.parent, digest, "compile", observer)
+    solved = partial(_solved, spec, path.parent, digest, test_seed, observer)
     if directory is None or account is not None or not isinstance(spec.prior, PrivatePrior):
-        yield solved(account, None, say)
+        yield solved(account, None)
         return
     with ExitStack() as stack:
         try:
@@ -113,7 +96,7 @@ def _compiled(
         except DataError as error:
             raise DataError(f"{error}; nothing was spent") from None
         require_writable(directory, spec.name, overwrite=overwrite)  # one may just have ended
-        yield solved(None, Keep(kept_path(directory, spec.name), say), say)
+        yield solved(None, kept_path(directory, spec.name))
 
 
 def _solved(
@@ -121,50 +104,37 @@ def _solved(
     folder: Path,
     digest: str,
     test_seed: int | None,
-    count_progress: Callable[[int], None],
-    solve_progress: Callable[[str], None],
+    observer: Observer,
     account: PriorAccount | None,
-    keep: Keep | None,
-    say: Callable[[str], None],
-) -> Artifact:
+    keep: Path | None,
+) -> Compiled:
     """From a spec, whose paths are relative to ``folder``, to an artifact that has verified."""
 
-    def before_spending(epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None) -> None:
-        if isinstance(spec.prior, PrivatePrior):  # others have nothing to lose
-            require_compilable(spec, epsilon_prior, epsilon_label, rows)
+    def spending(plan: PriorPlan, rows: int | None) -> None:
+        observer.spending(plan, rows)
+        if isinstance(spec.prior, PrivatePrior):
+            require_compilable(spec, plan, rows)
+        elif spec.groups is not None:  # otherwise there is nothing to lose
+            require_room(spec, plan.tables + 1, rows)
 
-    def before_tables(tables: int, rows: int) -> None:
-        require_room(spec, tables, rows)
-
-    options: dict[str, Any] = {
-        "test_seed": test_seed,
-        "progress": count_progress,
-        "before_spending": before_spending,
-        "account": account,
-        "keep": keep,
-        "say": say,
-    }
-    prior: Prior | GroupedPrior
-    if spec.groups is None:
-        prior = estimate_prior(spec, folder, **options)
-    else:
-        prior = estimate_group_priors(spec, folder, **options, before_tables=before_tables)
-    where = keep.path if keep and keep.path.exists() and test_seed is None else None
+    prior = estimate_prior(
+        spec,
+        folder,
+        test_seed=test_seed,
+        observer=replace(observer, spending=spending),
+        account=account,
+        keep=keep,
+    )
+    where = keep if keep and keep.exists() and test_seed is None else None
     try:
-        insecure = None if test_seed is None else INSECURE
-        if isinstance(prior, GroupedPrior):
-            artifact = assemble_groups(
-                spec, prior, digest, insecure=insecure, progress=solve_progress
-            )
-        else:
-            artifact = assemble(
-                spec,
-                prior,
-                digest,
-                insecure=insecure,
-                labels_per_user=spec.privacy.labels_per_user,
-                progress=solve_progress,
-            )
+        artifact = assemble(
+            spec,
+            prior,
+            digest,
+            insecure=None if test_seed is None else INSECURE,
+            labels_per_user=spec.privacy.labels_per_user,
+            observer=observer,
+        )
         require_telling(spec, _shortcomings(artifact))
     except Exception as error:
         remembers = where if account is None else account.name
@@ -177,9 +147,9 @@ def _solved(
     return replace(artifact, kept=where)
 
 
-def _shortcomings(artifact: Artifact) -> list[Shortcoming]:
-    if artifact.grouped is not None:
-        return artifact.grouped.shortcomings
+def _shortcomings(artifact: Compiled) -> list[Shortcoming]:
+    if artifact.artifact.only is None:
+        return artifact.artifact.shortcomings
     proved = Fraction(artifact.certificate.exact.epsilon_label_bound)
     nothing = says_nothing(artifact.randomizer, proved)
     return [] if nothing is None else [nothing]
@@ -200,12 +170,7 @@ def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
 
 
 def require_compilable(
-    spec: Spec,
-    epsilon_prior: Fraction,
-    epsilon_label: Fraction,
-    rows: int | None,
-    *,
-    run_graph: bool = True,
+    spec: Spec, plan: PriorPlan, rows: int | None, *, run_graph: bool = True
 ) -> int:
     """The most bytes of the artifact; InputError if something could fail for want of no prior.
 
@@ -217,30 +182,27 @@ def require_compilable(
     if spec.privacy.labels_per_user is not None:
         require_accounting()
     try:
-        spec.named_mechanism.require_feasible(spec.domain, spec.loss, epsilon_label)
-        most = sizes.most_bytes(spec, epsilon_label, rows)
-        _rehearse(spec, epsilon_prior, epsilon_label, run_graph=run_graph)
+        spec.named_mechanism.require_feasible(spec.domain, spec.loss, plan.epsilon_label)
+        most = sizes.most_bytes(spec, plan.epsilon_label, rows)
+        _rehearse(spec, plan, run_graph=run_graph)
     except (ValueError, ArithmeticError) as error:
         raise InputError(f"{spec.name}: {error}") from error
-    return most
+    return most if spec.groups is None else require_room(spec, plan.tables + 1, rows)
 
 
-def _rehearse(
-    spec: Spec, epsilon_prior: Fraction, epsilon_label: Fraction, *, run_graph: bool
-) -> None:
-    domain, mechanism = spec.domain, spec.named_mechanism
+def _rehearse(spec: Spec, plan: PriorPlan, *, run_graph: bool) -> None:
+    domain, mechanism, epsilon = spec.domain, spec.named_mechanism, plan.epsilon_label
     if mechanism.rehearsed_whole:
-        mechanism.build(problem_of(spec, domain, _few(domain), epsilon_label))
+        mechanism.build(problem_of(spec, domain, _few(domain), epsilon))
     domain = _last_labels(domain)
     mechanism = mechanism.with_fewer_labels(domain.size)
     weights = _few(domain)
-    prior = Prior(weights, epsilon_prior, epsilon_label, {"kind": "public", "weights": weights})
-    solved = mechanism.rehearse(problem_of(spec, domain, weights, epsilon_label))
+    prior = Prior.of({"kind": "public", "weights": weights}, epsilon, plan.epsilon_prior)
+    solved = mechanism.rehearse(problem_of(spec, domain, weights, epsilon))
     certified(
         spec,
-        domain,
         prior,
-        solved,
+        SolvedTables.one(domain, solved),
         "0" * 64,
         None,
         spec.privacy.labels_per_user,

@@ -10,12 +10,10 @@ import math
 from fractions import Fraction
 
 from labeldp_verify import steps
-from labeldp_verify.artifact import bucket_grid, canonical_json
 from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain, WindowRandomizer
+from labeldp_verify.graph import bucket_grid, canonical_json
 
-from labeldp_compile.prior.obtain import integer_weights
 from labeldp_compile.spec import Spec
-from labeldp_compile.spec.model import PublicPrior, UniformPrior
 
 # Graph, certificate and test vectors at their longest, but for what is counted label by label:
 # at most 204, 510 and 680 vectors, and eight fractions of 2,000 digits.
@@ -25,15 +23,6 @@ _FIXED_COLUMN = 25_000  # nodes, and numbers in the vectors, of one column of a 
 _CLAIMS = 2_000  # of one table by group
 _FLOAT = 27  # a float64 as text, with quotes and a comma
 _CODE = 11  # an int64 in an attribute
-
-
-def known_weights(spec: Spec) -> list[int] | None:
-    """The prior, where the spec itself states it."""
-    if isinstance(spec.prior, UniformPrior):
-        return [1] * spec.domain.size
-    if isinstance(spec.prior, PublicPrior) and spec.prior.weights is not None:
-        return integer_weights(spec.prior.weights)
-    return None
 
 
 def most_bytes(spec: Spec, epsilon: Fraction, rows: int | None) -> int:
@@ -108,7 +97,7 @@ def _json_bytes(value: object) -> int:
 
 def _weights(spec: Spec, rows: int | None) -> int:
     """The prior as text. The mean of its k integers is at most n, and log is concave."""
-    weights = known_weights(spec)
+    weights = spec.known_weights
     if weights is not None:
         return sum(len(str(weight)) + 1 for weight in weights)
     most = 2**63 if rows is None else rows

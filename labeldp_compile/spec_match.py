@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import labeldp_verify
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, SpecCheck, read_artifact
-from labeldp_verify.certificate import Certificate, GroupsClaims, PriorClaims
-from labeldp_verify.limits import Limits
-from labeldp_verify.numerals import read_decimal
-from labeldp_verify.report import short
+from labeldp_verify.checks import short
+from labeldp_verify.claims import Certificate, GroupsClaims, Prior
+from labeldp_verify.console.limits import Limits
+from labeldp_verify.reading.numerals import read_decimal
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
@@ -187,7 +187,7 @@ def _same_numbers(texts: Any, numbers: list[Any] | None) -> bool:
     return len(texts) == len(numbers) and all(_same_number(t, n) for t, n in pairs)
 
 
-def _weights(stated: Any, prior: PriorClaims) -> list[str]:
+def _weights(stated: Any, prior: Prior) -> list[str]:
     """Public weights must be in the same proportion."""
     in_spec, in_file = _get(stated, "prior", "weights"), prior.weights
     if in_spec is None:

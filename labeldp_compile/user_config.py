@@ -7,16 +7,15 @@ digest of labels to its author, stands in a file that only the user can write.
 from __future__ import annotations
 
 import os
-import stat
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.own_file import OTHERS_WRITE, OwnFile, read_own
 
 VARIABLE = "LABELDP_CONFIG"
-_OTHERS_WRITE = 0o022
 _MAX_BYTES = 1 << 20
 _KEY = "ledger.key"
 
@@ -46,9 +45,9 @@ def user_config() -> UserConfig:
     named = os.environ.get(VARIABLE, "")
     path = Path(named).absolute() if named else _default_path()
     try:
-        with path.open("rb") as file:
-            _require_own(path, os.fstat(file.fileno()))
-            facts = tomllib.loads(file.read(_MAX_BYTES).decode())
+        found = read_own(path, _MAX_BYTES)
+        _require_own(path, found)
+        facts = tomllib.loads(found.data.decode())
     except FileNotFoundError:
         if named:
             raise InputError(f"{path}: does not exist, but {VARIABLE} names it") from None
@@ -58,11 +57,6 @@ def user_config() -> UserConfig:
     except ValueError as error:  # of TOML, of UTF-8, or a NUL in the name
         raise InputError(f"{str(path)!a}: is no TOML: {error}") from error
     return _checked(path, facts)
-
-
-def is_others(status: os.stat_result) -> bool:
-    """Whether a file belongs to neither this user nor root."""
-    return hasattr(os, "geteuid") and status.st_uid not in (0, os.geteuid())
 
 
 def _default_path() -> Path:
@@ -77,10 +71,10 @@ def _default_path() -> Path:
     return base / "labeldp" / "config.toml"
 
 
-def _require_own(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
+def _require_own(path: Path, found: OwnFile) -> None:
+    if not found.is_file:
         raise InputError(f"{path}: expected a TOML file")
-    if is_others(status) or status.st_mode & _OTHERS_WRITE:
+    if found.is_others or found.allows(OTHERS_WRITE):
         raise InputError(
             f"{path}: others may write to it, and it decides where passwords are sent: it must "
             "belong to you and have the mode 600 or 644"

@@ -20,12 +20,17 @@ from labeldp_compile.errors import DataError, InputError
 _REPLACE = "say --overwrite to replace it"
 
 
-def require_output(path: Path, *, overwrite: bool = False, way_out: str = _REPLACE) -> None:
+def require_output(
+    path: Path, *, endings: Sequence[str] = (), overwrite: bool = False, way_out: str = _REPLACE
+) -> None:
     """Raise InputError unless a file can be written under this name; nothing is lost by asking.
 
-    To be called before anything is read, solved or spent. ``way_out`` ends the message about a name
-    that is taken, be it by a link that leads nowhere.
+    To be called before anything is read, solved or spent. ``endings`` are those that the name may
+    have, the usual one first; ``way_out`` ends the message about a name that is taken, be it by a
+    link that leads nowhere.
     """
+    if endings and path.suffix.lower() not in endings:
+        raise InputError(f"{path}: expected a name that ends in {endings[0]}")
     require_free(path, overwrite=overwrite, way_out=way_out)
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: there is no directory {path.parent}")
@@ -82,6 +87,12 @@ def replaced_when_whole(
         whole_file.replaced_when_whole(path, most=most, found=found) as file,
     ):
         yield file
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text, whole or not at all. Raises DataError."""
+    with replaced_when_whole(path) as part:
+        part.write(text.encode())
 
 
 @contextmanager

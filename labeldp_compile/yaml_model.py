@@ -12,19 +12,20 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
-from labeldp_verify.numerals import MAX_EXPONENT, is_moderate
 from labeldp_verify.printable import one_line
+from labeldp_verify.reading.numerals import MAX_EXPONENT, is_moderate
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.yaml_problems import MAX_SHOWN, Problem, refusal, refusal_at
-from labeldp_compile.yaml_tree import MAX_BYTES, WAY_OUT, KeyPath, YamlError, YamlSource, read_yaml
+from labeldp_compile.yaml_problems import MAX_SHOWN, Misplaced, refusal, refusal_at
+from labeldp_compile.yaml_source import KeyPath, YamlSource, read_yaml
+from labeldp_compile.yaml_tree import MAX_BYTES, WAY_OUT, YamlError
 
 
 def explain(
     errors: list[ErrorDetails], yaml: YamlSource, model: type[BaseModel], whole: str
-) -> tuple[list[Problem], int]:
+) -> tuple[list[Misplaced], int]:
     """What pydantic's errors say of the YAML, by line, and how many there are of them.
 
     The list ends after as many as are shown. Errors that only follow from others are left out.
@@ -49,7 +50,7 @@ def explain(
         key = ".".join(map(str, path)) or whole
         if found[path]["type"] == "union_tag_invalid":
             key += ".kind"
-        problems.append(Problem(path, f"{key}: {_reason(found[path], path, yaml.data, model)}"))
+        problems.append(Misplaced(path, f"{key}: {_reason(found[path], path, yaml.data, model)}"))
     return problems, len(paths)
 
 
@@ -254,7 +255,7 @@ class Document(Generic[M]):
             place = error.line, error.column, str(error)
             raise refusal_at(self.error, source, text, [place]) from error
         if not isinstance(yaml.data, dict):
-            wrong = Problem((), f"expected a mapping with the keys of a {self.name}")
+            wrong = Misplaced((), f"expected a mapping with the keys of a {self.name}")
             raise refusal(self.error, source, yaml, [wrong])
         try:
             return self.model.model_validate(yaml.data), yaml

@@ -10,7 +10,8 @@ from labeldp_verify.printable import printable, width
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import hidden
-from labeldp_compile.yaml_tree import KeyPath, YamlSource, lines_of
+from labeldp_compile.yaml_source import KeyPath, YamlSource
+from labeldp_compile.yaml_tree import lines_of
 
 MAX_SHOWN = 20
 _BEFORE, _LINE = 60, 100  # characters of a line that are shown: at most before the caret, in all
@@ -18,7 +19,7 @@ _ELLIPSIS = "…"
 
 
 @dataclass(frozen=True)
-class Problem:
+class Misplaced:
     """What is wrong with the key, or item, at a path."""
 
     path: KeyPath
@@ -32,7 +33,7 @@ def refusal(
     kind: type[Refusal],
     source: str,
     yaml: YamlSource,
-    problems: Sequence[Problem],
+    problems: Sequence[Misplaced],
     number: int | None = None,
 ) -> Refusal:
     """The error of one problem or more; its message is that of the first.

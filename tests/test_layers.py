@@ -1,6 +1,7 @@
 """Who imports whom: data flows one way, and the verifier and the runtime stand alone."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections import defaultdict
@@ -90,6 +91,18 @@ def test_the_verifier_imports_nothing_else_anywhere():
             assert known or top == "labeldp_verify", (name, module)
 
 
+CORE = ("forms", "decode", "analysis", "graph", "claims", "steps", "kernel", "checks", "execute")
+OUTSIDE = ("reading", "console", "artifact", "opening")
+
+
+def test_what_decides_imports_nothing_of_what_tells():
+    """The trusted core of the verifier needs no figure of use, no report and no command."""
+    for name, found in modules("labeldp_verify"):
+        if name.split(".")[1:2] and name.split(".")[1] in CORE:
+            for module, _ in found:
+                assert not module.startswith(tuple(f"labeldp_verify.{r}" for r in OUTSIDE)), name
+
+
 def test_nothing_that_compiles_needs_a_tool():
     for name, found in modules("labeldp_compile"):
         if name.split(".")[1:2] not in (["tools"], ["cli"], ["api"]):
@@ -118,7 +131,74 @@ def test_no_import_goes_in_a_circle(package):
     TopologicalSorter(rooms).prepare()
 
 
-def test_benchmarks_import_no_test():
-    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
-        for module, _ in imports(ast.parse(path.read_text(encoding="utf-8"))):
-            assert module.split(".")[0] != "tests", (path, module)
+# A test of a script in benchmarks imports that script, and no other test imports one.
+OF_SCRIPTS = {
+    "tests/hostile/test_budgets.py": "benchmarks.hostile",
+    "tests/training/test_add_remove.py": "benchmarks.training_studies",
+    "tests/training/test_gradient_audit.py": "benchmarks.gradient_audit",
+    "tests/training/test_release_audit.py": "benchmarks.one_release_audit",
+}
+
+
+def test_tests_import_no_script_but_the_one_that_they_test():
+    found = defaultdict(set)
+    for folder in ("tests", "trainer/tests"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for module, _ in imports(ast.parse(path.read_text(encoding="utf-8"))):
+                if module.startswith("benchmarks."):
+                    found[path.relative_to(ROOT).as_posix()].add(".".join(module.split(".")[:2]))
+    assert found == {path: {script} for path, script in OF_SCRIPTS.items()}
+
+
+# What others may import of the verifier: the names that these packages list, and what is one file
+# of its own that no room hands out.
+FACES = ("", ".forms", ".analysis", ".graph", ".claims", ".decode")
+ALONE = {
+    *("artifact", "budget", "bundle", "checks", "errors", "kernel", "opening", "printable"),
+    *("rounded", "signature", "signature_files"),
+    *(f"console.{name}" for name in ("attestation", "command", "interrupts", "limits", "report")),
+    *(f"reading.{name}" for name in ("numerals", "odd_groups", "shortcomings", "usefulness")),
+}
+MODULES = {"cost", "steps"}  # of which limits are read when they are needed
+
+
+def test_others_see_only_the_face_of_the_verifier():
+    listed = {
+        f"labeldp_verify{room}": set(importlib.import_module(f"labeldp_verify{room}").__all__)
+        for room in FACES
+    }
+    listed["labeldp_verify"] |= MODULES
+    alone = {f"labeldp_verify.{module}" for module in ALONE}
+    for package in PACKAGES.keys() - {"labeldp_verify"}:
+        for path in sorted(PACKAGES[package].rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    names = {a.name for a in node.names if a.name.startswith("labeldp_verify.")}
+                    assert not names, (path, names)
+                elif isinstance(node, ast.ImportFrom) and node.module.startswith("labeldp_verify"):
+                    names = {alias.name for alias in node.names}
+                    known = node.module in alone or names <= listed.get(node.module, set())
+                    assert known, (path, node.module, names)
+
+
+# The kernel is read by itself; two mechanisms and two sides of a file have the field's own name.
+TWICE = {
+    *("ArtifactError", "Cells", "Certificate", "Check", "Claim", "Columns", "Found", "Graph"),
+    *("Groups", "Lattice", "Moments", "Noise", "Part", "Plan", "Private", "Problem", "Provenance"),
+    *("RRWithPrior", "Report", "Sets", "Source", "Table", "Use", "WireError"),
+}
+
+
+def test_a_class_name_has_one_meaning():
+    """But for those that are listed, to which none is added."""
+    found = defaultdict(set)
+    for folder in PACKAGES.values():
+        for path in sorted(folder.rglob("*.py")):
+            if "kernel" in path.relative_to(folder).parts[0]:
+                continue
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].add(path.relative_to(ROOT).as_posix())
+    assert {
+        name: files for name, files in found.items() if len(files) > 1 and name not in TWICE
+    } == {}

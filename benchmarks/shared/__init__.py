@@ -1,1 +1,1 @@
-"""What scripts share with the tests, which may import it; nothing here imports a test."""
+"""What several scripts share."""

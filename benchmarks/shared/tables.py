@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from shared.learners import FEW, features_of
+
+from tests.fixtures.learners import FEW, features_of
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from labeldp_trainer import parse_config, train
-from labeldp_trainer.k_means import k_means
+from labeldp_trainer.methods.published.k_means import k_means
 from training_studies.tables import TASKS, prepare
 
 from labeldp_compile.errors import InputError
@@ -127,7 +127,7 @@ class Runs:
                 return {"mse": None, "refused": str(error)}
             artifact.write(self.directory, overwrite=True)
             if way != POOLED:
-                tables = artifact.integers.groups.own_tables
+                tables = artifact.artifact.groups.own_tables
             method, compiled = "{kind: privatized, artifact: artifact.onnx}", time.monotonic()
         text = CONFIG.format(
             label=self.task.label,

@@ -23,11 +23,11 @@ from statistics import mean, stdev
 import jax
 from labeldp_trainer import TrainerError, parse_config, train
 from labeldp_trainer.dp_gradient.accounting import (
-    Plan,
-    add_remove_noise_for_comparison_only,
+    NoisePlan,
     epsilon,
     padded_batch,
 )
+from training_studies.add_remove import add_remove_noise_for_comparison_only
 from training_studies.hardware import hardware
 
 from labeldp_compile.pipeline import compile_spec
@@ -196,7 +196,7 @@ MEASURED = ("accuracy", "seconds", "hardware")
 def honest_epsilon(target, epochs, batch):
     """The ε of label DP of the noise that add/remove accounting chooses for ``target``."""
     steps = epochs * round(ROWS / batch)  # those of the trainer
-    plan = Plan(ROWS, batch, steps, padded_batch(ROWS, batch, steps, DELTA, 32))
+    plan = NoisePlan(ROWS, batch, steps, padded_batch(ROWS, batch, steps, DELTA, 32))
     return epsilon(add_remove_noise_for_comparison_only(target, plan, DELTA), plan, DELTA)
 
 

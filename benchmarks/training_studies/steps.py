@@ -22,11 +22,11 @@ import numpy as np
 from jax import lax
 from labeldp_trainer.data import FeatureShape
 from labeldp_trainer.discrete_gaussian.words import secret_key
-from labeldp_trainer.dp_gradient.accounting import Plan, padded_batch
+from labeldp_trainer.dp_gradient.accounting import NoisePlan, padded_batch
 from labeldp_trainer.dp_gradient.clipped_sum import in_microbatches
 from labeldp_trainer.dp_gradient.draws import Randomness
 from labeldp_trainer.dp_gradient.step import private_gradient
-from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
+from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
 from labeldp_trainer.dp_gradient.tree import clip
 from labeldp_trainer.models import MnistCnn
 from training_studies.hardware import hardware
@@ -131,8 +131,8 @@ def main(given=None) -> None:
     x = jnp.asarray(rng.normal(size=(arguments.units, 28, 28, 1)), jnp.float32)
     y = jnp.asarray(rng.integers(0, CLASSES, arguments.units), jnp.int32)
     most = padded_batch(arguments.units, arguments.batch, 100, 1e-5, arguments.microbatch)
-    plan = Plan(arguments.units, arguments.batch, 100, most)
-    problem = Problem(loss, tuple(range(CLASSES)))
+    plan = NoisePlan(arguments.units, arguments.batch, 100, most)
+    problem = GradientProblem(loss, tuple(range(CLASSES)))
     key = secret_key()
 
     hulls = [int(hull) for hull in arguments.hull.split(",")]

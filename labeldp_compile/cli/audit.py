@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -15,13 +14,14 @@ from labeldp_compile.cli.group_options import group_option
 from labeldp_compile.cli.number_options import Number, Whole
 from labeldp_compile.cli.output import complain, row_progress, say, say_json
 from labeldp_compile.errors import InputError
+from labeldp_compile.observer import Observer
 from labeldp_compile.tools.audit import (
     ERROR,
     MIN_SAMPLES,
+    AuditClaim,
     AuditReport,
-    Claim,
+    AuditTarget,
     FunctionTarget,
-    Target,
     audit,
     audit_artifact,
     choose_labels,
@@ -81,13 +81,26 @@ def audit_command(
     audits), 2 if the input is wrong.
     """
     with row_progress("sampling", samples, quiet=quiet) as progress:
+        observer = Observer(rows=progress)
         if file is None:
             target, tried, claim = _claimed(function, labels, epsilon)
-            report = audit(target, tried, claim, samples, progress, processes=not no_processes)
+            report = audit(target, tried, claim, samples, observer, processes=not no_processes)
         elif labels is not None or epsilon is not None:
             raise InputError("--labels and --epsilon come from FILE: leave them out")
         else:
-            report = _certified(file, function, samples, progress, not no_processes, budget, group)
+            try:
+                report = audit_artifact(
+                    file,
+                    function,
+                    samples=samples,
+                    observer=observer,
+                    processes=not no_processes,
+                    budget=budget,
+                    group=group,
+                )
+            except VerificationError as error:
+                complain(f"{file}: does not verify, and is not run: {error}")
+                sys.exit(1)
     if as_json:
         say_json(report.to_json())
     else:
@@ -95,33 +108,9 @@ def audit_command(
     sys.exit(0 if report.ok else 1)
 
 
-def _certified(
-    file: Path,
-    function: str | None,
-    samples: int,
-    progress: Callable[[int], None],
-    processes: bool,
-    budget: Budget,
-    group: str | None,
-) -> AuditReport:
-    try:
-        return audit_artifact(
-            file,
-            function,
-            samples=samples,
-            progress=progress,
-            processes=processes,
-            budget=budget,
-            group=group,
-        )
-    except VerificationError as error:
-        complain(f"{file}: does not verify, and is not run: {error}")
-        sys.exit(1)
-
-
 def _claimed(
     function: str | None, labels: str | None, epsilon: float | None
-) -> tuple[Target, np.ndarray[tuple[int], np.dtype[np.generic]], Claim]:
+) -> tuple[AuditTarget, np.ndarray[tuple[int], np.dtype[np.generic]], AuditClaim]:
     if function is None:
         raise InputError("give an artifact FILE, or --callable MODULE:FUNCTION")
     if labels is None or epsilon is None:
@@ -130,7 +119,7 @@ def _claimed(
         raise InputError(f"--epsilon: {epsilon:g} does not lie in 0 … {_MAX_EPSILON:g}")
     every = parse_labels(labels)
     tried = every[choose_labels(len(every))]
-    return FunctionTarget(function), tried, Claim(epsilon, "claimed", len(every))
+    return FunctionTarget(function), tried, AuditClaim(epsilon, "claimed", len(every))
 
 
 def _in_words(report: AuditReport) -> list[str]:

@@ -6,11 +6,12 @@ import math
 from pathlib import Path
 
 import click
+from labeldp_verify.reading.usefulness import belief_in_words
 from labeldp_verify.rounded import at_most, percent_at_most
-from labeldp_verify.usefulness import belief_in_words
 
 from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import line_progress, row_progress, say, say_json, text_table
+from labeldp_compile.observer import Observer
 from labeldp_compile.tools.choose import Choice, Standing, choose_spec
 
 BEST = "◄"
@@ -63,8 +64,7 @@ def choose_command(
             label_error=label_error,
             rows=rows,
             max_belief=max_belief,
-            count_progress=progress,
-            progress=line_progress(quiet=quiet),
+            observer=Observer(rows=progress, step=line_progress(quiet=quiet)),
         )
     if as_json:
         say_json(choice.to_json())

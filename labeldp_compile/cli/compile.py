@@ -8,14 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
-from labeldp_verify.certificate import DECLARED_BY, Certificate, CompositionClaims
-from labeldp_verify.optimality import OVER
+from labeldp_verify.artifact import Artifact, Table
+from labeldp_verify.claims import DECLARED_BY, OVER, Certificate, CompositionClaims
+from labeldp_verify.opening import readable
+from labeldp_verify.reading.shortcomings import ODD_GROUPS, relevant
+from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_least, at_most
-from labeldp_verify.shortcomings import ODD_GROUPS, relevant
-from labeldp_verify.usefulness import is_unbiased
-from labeldp_verify.verified import Decoded, DecodedGroups
 
-from labeldp_compile.assembly import Artifact
+from labeldp_compile.assembly import Compiled
 from labeldp_compile.cli.group_table import group_table
 from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import (
@@ -29,8 +29,9 @@ from labeldp_compile.cli.output import (
 )
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
+from labeldp_compile.observer import Observer
 from labeldp_compile.pipeline import compile_to
-from labeldp_compile.tools.inspection import readable
+from labeldp_compile.spec.model import Goal
 
 WIDE_GAP = 1e-4
 _SHOWN_GROUPS = 12
@@ -91,9 +92,11 @@ def compile_command(
             overwrite=overwrite,
             key=private_key,
             test_seed=test_seed,
-            count_progress=progress,
-            solve_progress=line_progress(quiet=quiet),
-            say=lambda line: None if quiet else complain(line),
+            observer=Observer(
+                rows=progress,
+                step=line_progress(quiet=quiet),
+                say=lambda line: None if quiet else complain(line),
+            ),
         )
     if not quiet:
         tell(*_summary(artifact))
@@ -108,30 +111,29 @@ def _composed(stated: CompositionClaims) -> str:
     )
 
 
-def _summary(artifact: Artifact) -> list[str]:
+def _summary(compiled: Compiled) -> list[str]:
     """What the labels are good for first, then what is proved of them."""
-    grouped = artifact.grouped
-    if grouped is not None and grouped.randomizer.groups.own_tables:
-        return _summary_of_groups(artifact, grouped)
-    decoded = readable(artifact.decoded if grouped is None else grouped.table(0))
-    certificate = artifact.certificate
+    artifact, certificate = compiled.artifact, compiled.certificate
+    if artifact.groups.own_tables:
+        return _summary_of_groups(artifact, compiled.goal)
+    decoded = readable(artifact.table(0))
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
-        f"{certificate.outputs:,} outputs, for goal: {artifact.goal}",
+        f"{certificate.outputs:,} outputs, for goal: {compiled.goal}",
         *prior_bars(decoded, sys.stderr),
         "use of the private labels:",
         *decoded.use_in_words(),
         *prior_hints(decoded),
-        *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, artifact.goal)),
-        *([] if grouped is None else [_one_table(decoded, grouped)]),
+        *(f"warning: {found.text}" for found in relevant(decoded.shortcomings, compiled.goal)),
+        *([_one_table(decoded, artifact)] if artifact.groups.columns else []),
         "privacy, and how near to the best possible:",
         *_proved(certificate, decoded.bias_in_range),
     ]
 
 
-def _one_table(decoded: Decoded, grouped: DecodedGroups) -> str:
+def _one_table(decoded: Table, artifact: Artifact) -> str:
     """Which groups were asked for and have one table, why, and what would change that."""
-    shared = printable(clipped(grouped.randomizer.groups.name(0), _SHARED_COLUMNS))
+    shared = printable(clipped(artifact.groups.name(0), _SHARED_COLUMNS))
     if is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias):
         return (
             f"note: all groups ({shared}) have one table, since unbiased labels gain little from a "
@@ -145,21 +147,21 @@ def _one_table(decoded: Decoded, grouped: DecodedGroups) -> str:
     )
 
 
-def _summary_of_groups(artifact: Artifact, decoded: DecodedGroups) -> list[str]:
-    certificate, groups = artifact.certificate, decoded.randomizer.groups
+def _summary_of_groups(artifact: Artifact, goal: Goal) -> list[str]:
+    certificate, groups = artifact.certificate, artifact.groups
     columns = ", ".join(printable(column.name) for column in groups.columns)
     return [
         f"{certificate.name}: {certificate.mechanism} on {certificate.labels:,} labels, "
-        f"{groups.tables:,} tables by {columns}, for goal: {artifact.goal}",
-        *group_table(decoded, _SHOWN_GROUPS),
+        f"{groups.tables:,} tables by {columns}, for goal: {goal}",
+        *group_table(artifact, _SHOWN_GROUPS),
         f"that the groups are public is declared by {DECLARED_BY}, and not proved",
         *(
             f"warning: {found.text}"
-            for found in relevant(decoded.shortcomings, artifact.goal)
+            for found in relevant(artifact.shortcomings, goal)
             if found.kind != ODD_GROUPS  # said before anything was spent
         ),
         "privacy, and how near to the best possible, of all groups together:",
-        *_proved(certificate, decoded.bias_in_range),
+        *_proved(certificate, artifact.bias_in_range),
     ]
 
 

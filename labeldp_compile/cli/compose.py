@@ -12,17 +12,16 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 from labeldp_verify import Budget, VerificationError
-from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER
-from labeldp_verify.numerals import read_decimal
+from labeldp_verify.analysis import MAX_LABELS_PER_USER
+from labeldp_verify.artifact import Table
+from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_most
-from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
-from labeldp_compile.cli.number_options import Whole
+from labeldp_compile.cli.number_options import Whole, decimal_of
 from labeldp_compile.cli.output import clipped, complain, say, say_json, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.inspection import Decoded, decode_any
 
 FORMAT_VERSION = "1.0"
 _LEAST_DELTA = Decimal("1e-12")
@@ -35,7 +34,7 @@ class _Use:
 
     file: Path
     labels: int
-    decoded: Decoded
+    decoded: Table
 
     def epsilon(self, part: str) -> Fraction:
         """ε₁ (``prior``) or ε₂ (``label``), as the certificate states it."""
@@ -76,11 +75,11 @@ def compose_command(
     uses = []
     for file, count in named:
         try:
-            decoded = decode_any(file, budget)
+            decoded = open_artifact(file, budget).only
         except VerificationError as error:
             complain(f"{file}: does not verify: {error}")
             sys.exit(1)
-        if isinstance(decoded, DecodedGroups):
+        if decoded is None:
             raise InputError(
                 f"{file}: has a table for each group, which compose does not take: a user with L "
                 "labels pays at most L times its ε"
@@ -95,16 +94,13 @@ def compose_command(
 
 
 def _delta(text: str) -> Decimal:
-    try:
-        delta = read_decimal(text)
-    except ValueError as error:
-        raise InputError(f"--delta: {error}, got {text!r}") from None
+    delta = decimal_of("--delta", text)
     if not _LEAST_DELTA <= delta < 1:
         raise InputError(f"--delta: {text} does not lie between {_LEAST_DELTA:e} and 1")
     return delta
 
 
-def _certified(file: Path, decoded: Decoded) -> int:
+def _certified(file: Path, decoded: Table) -> int:
     """The labels per user for which the file was compiled. Raises InputError if it says none."""
     stated = decoded.certificate.composition
     if stated is None:

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import click
-from labeldp_verify.interrupts import EXIT_CODE, Interrupted, require_uninterrupted
+from labeldp_verify.console.interrupts import EXIT_CODE, Interrupted, require_uninterrupted
 from labeldp_verify.printable import one_line
 
 from labeldp_compile.cli.output import complain, tell

@@ -22,18 +22,17 @@ from labeldp_compile.cli.output import (
     text_table,
 )
 from labeldp_compile.cli.text_options import text_options
-from labeldp_compile.errors import InputError
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.estimate import (
     MIN_ROWS,
-    AnyEstimation,
     ColumnEstimates,
+    Estimation,
     GroupEstimates,
     Target,
     class_name,
     estimate_table,
 )
-from labeldp_compile.whole_file import replaced_when_whole, require_output
+from labeldp_compile.whole_file import require_output, write_text
 
 _PROJECTED = "projected: the nearest shares of at least 0 that sum to 1; they have no interval"
 _SHOWN_LABELS, _SHOWN_GROUPS, _SHOWN_SHARES = 60, 60, 240
@@ -67,7 +66,7 @@ _WHOSE = {
     help="Whose labels the intervals are about.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Also write a picture (.png).")
+@click.option("--plot", type=click.Path(path_type=Path), help="Also write a picture (.svg).")
 @click.option("--overwrite", is_flag=True, help="Replace a picture that exists.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @text_options
@@ -95,9 +94,7 @@ def estimate_command(
     estimate.
     """
     if plot is not None:
-        if plot.suffix.lower() != ".png":
-            raise InputError(f"{plot}: expected a name that ends in .png")
-        require_output(plot, overwrite=overwrite)
+        require_output(plot, endings=(".svg",), overwrite=overwrite)
     try:
         found = estimate_table(
             file,
@@ -117,7 +114,7 @@ def estimate_command(
     tell(*(f"warning: {line}" for line in found.warnings))
     title = (
         f"{table}, {', '.join(found.columns)}: {groups[0].rows:,} private labels of "
-        f"{estimation.decoded.certificate.name}"
+        f"{estimation.table.certificate.name}"
     )
     if as_json:
         say_json(found.to_json())
@@ -125,13 +122,12 @@ def estimate_command(
         say(title, *_in_words(estimation, groups, target))
     if plot is not None:
         # Matplotlib takes half a second to import.
-        from labeldp_compile.tools.estimate.plot import save_png  # noqa: PLC0415
+        from labeldp_compile.tools.estimate.plot import estimates_svg  # noqa: PLC0415
 
-        with replaced_when_whole(plot) as part:
-            save_png(estimation, groups, title, part)
+        write_text(plot, estimates_svg(estimation, groups, title))
 
 
-def _in_words(estimation: AnyEstimation, found: list[GroupEstimates], target: str) -> list[str]:
+def _in_words(estimation: Estimation, found: list[GroupEstimates], target: str) -> list[str]:
     lines = [f"estimates and approximate 95% intervals for {_WHOSE[target]}; nothing is spent"]
     lines += [f"no {name}: {reason}" for name, reason in estimation.refused.items()]
     lines += ["", *_groups(estimation, found)]
@@ -145,7 +141,7 @@ def _in_words(estimation: AnyEstimation, found: list[GroupEstimates], target: st
     return lines
 
 
-def _groups(estimation: AnyEstimation, found: list[GroupEstimates]) -> list[str]:
+def _groups(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
     first = found[0]
     shares = [f"{q.share:.0%}" for q in first.quantiles or []]
     header = ["group", "rows", *(["mean", "low", "high"] if first.mean else []), *shares]
@@ -165,17 +161,17 @@ def _groups(estimation: AnyEstimation, found: list[GroupEstimates]) -> list[str]
     return lines
 
 
-def _ends(estimation: AnyEstimation, low: int, high: int) -> tuple[str, str]:
-    first = class_name(estimation.decoded, estimation.classes, low).split(" … ")[0]
-    return first, class_name(estimation.decoded, estimation.classes, high).split(" … ")[-1]
+def _ends(estimation: Estimation, low: int, high: int) -> tuple[str, str]:
+    first = class_name(estimation.table, estimation.classes, low).split(" … ")[0]
+    return first, class_name(estimation.table, estimation.classes, high).split(" … ")[-1]
 
 
-def _histogram(estimation: AnyEstimation, found: list[GroupEstimates]) -> list[str]:
+def _histogram(estimation: Estimation, found: list[GroupEstimates]) -> list[str]:
     """The shares of all rows; of each group, too, where there is nothing else to tell of it."""
     total = found[0]
     assert total.histogram is not None and total.projected is not None
     classes = estimation.classes
-    names = [class_name(estimation.decoded, classes, i) for i in range(classes.count)]
+    names = [class_name(estimation.table, classes, i) for i in range(classes.count)]
     told = total.mean is not None or total.quantiles
     groups = found[:1] if told or total.columns else found
     return _shares(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from importlib import import_module
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from labeldp_compile.cli import _COMMANDS
 from labeldp_compile.cli.errors import explained, printable_usage_errors
-from labeldp_compile.cli.light_start import loaded
+from labeldp_compile.cli.trainer import THEIRS, handed_over
 
 
 class _Commands(click.Group):
@@ -35,8 +36,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         if cmd_name not in self.commands:
-            module = loaded(f"labeldp_compile.cli.{cmd_name}")
-            self.add_command(explained(getattr(module, f"{cmd_name}_command")), cmd_name)
+            self.add_command(explained(_command(cmd_name)), cmd_name)
         return self.commands[cmd_name]
 
     def resolve_command(
@@ -62,6 +62,13 @@ class _Commands(click.Group):
             *(CompletionItem(name, help=_COMMANDS[name]) for name in names),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
+
+
+def _command(name: str) -> click.Command:
+    if name in THEIRS:
+        return handed_over(name)
+    found: click.Command = getattr(import_module(f"labeldp_compile.cli.{name}"), f"{name}_command")
+    return found
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

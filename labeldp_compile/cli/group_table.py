@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from labeldp_verify.artifact import Artifact
 from labeldp_verify.rounded import at_most
-from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.output import clipped, text_table
 from labeldp_compile.tools.inspection.overview import overview
@@ -12,7 +12,7 @@ SHOWN = 60
 _NAME_COLUMNS = 44
 
 
-def group_table(decoded: DecodedGroups, shown: int = SHOWN) -> list[str]:
+def group_table(decoded: Artifact, shown: int = SHOWN) -> list[str]:
     """A line for each table: where there are many, those with most rows, and that of all others."""
     facts = overview(decoded)
     numeric = facts[0].bias_in_range is not None

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
+from labeldp_verify.artifact import Table
 from labeldp_verify.forms import are_numbers
 from numpy.typing import NDArray
 
 from labeldp_compile.cli.output import Painted, clipped, padded, width
-from labeldp_compile.tools.inspection import Decoded
 from labeldp_compile.tools.inspection.heat_map import HeatMap, Room, heat_map
 
 SHADES = " ░▒▓█"
@@ -22,7 +22,7 @@ _LEAST_ROOM, _WIDEST_CELL = 8, 6
 
 
 def terminal_heat_map(
-    decoded: Decoded,
+    decoded: Table,
     labels: Sequence[int],
     names: Sequence[str],
     *,

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from labeldp_verify.numerals import read_decimal
+from labeldp_verify.reading.numerals import read_decimal
 
 from labeldp_compile import mechanisms
-from labeldp_compile.cli.number_options import Whole
+from labeldp_compile.cli.number_options import Whole, decimal_of
 from labeldp_compile.cli.output import say, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
 
 if TYPE_CHECKING:
-    from labeldp_compile.text_form import TextForm
+    from labeldp_compile.spec import Spec
 
 KINDS = ("integer", "real", "categorical")
 LOSSES = ("squared", "absolute", "poisson", "zero_one")
@@ -110,14 +110,14 @@ def init_command(
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
     from labeldp_compile.text_form import TextForm  # noqa: PLC0415
-    from labeldp_compile.whole_file import replaced_when_whole, require_output  # noqa: PLC0415
+    from labeldp_compile.whole_file import require_output, write_text  # noqa: PLC0415
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-._")[:100] or "labels"
     path = output or Path(f"{name}.yaml")
     require_output(path, way_out="give another name with -o")
     form = TextForm(delimiter, encoding)
     header = read_header(table, column, form)
-    ask = _Asker(not yes and _is_terminal())
+    ask = _Asker(not yes and sys.stdin.isatty())
     if header.type is not None and ask.interactive:
         tell(f"{column} has the type {header.type}; no label is read")
     chosen, kind = kind, kind or ask("What are the labels?", header.kind, "--kind", KINDS)
@@ -146,30 +146,19 @@ def init_command(
     text = starter_spec(
         Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows, counted, form)
     )
-    _require_valid(text, header.type)
+    spec = _valid(text, header.type)
     if grouped:
-        text = _with_groups(text, table, column, form, grouped)
-    with replaced_when_whole(path) as part:
-        part.write(text.encode())
+        from labeldp_compile.cli.init_groups import group_lines  # noqa: PLC0415
+        from labeldp_compile.tabular import open_table  # noqa: PLC0415
+
+        reader = open_table(table, column, spec.domain, all_columns=True, form=form)
+        text = "\n".join([text, *group_lines(reader, grouped), ""])
+        _valid(text, None)
+        tell(f"--groups: no label was read, but values of the features {', '.join(grouped)}")
+    write_text(path, text)
     first = "read it, change it" if counted else "read it, change it, state its rows"
     tell(f"{path}: {first}, then: labeldp plan {path}")
     say(str(path))
-
-
-def _with_groups(
-    text: str, table: Path, column: str, form: TextForm, asked: tuple[str, ...]
-) -> str:
-    """The spec with groups, whose columns are read."""
-    from labeldp_compile.cli.init_groups import group_lines  # noqa: PLC0415
-    from labeldp_compile.spec import parse_spec  # noqa: PLC0415
-    from labeldp_compile.tabular import open_table  # noqa: PLC0415
-
-    domain = parse_spec(text).domain
-    reader = open_table(table, column, domain, all_columns=True, form=form)
-    text = "\n".join([text, *group_lines(reader, asked), ""])
-    _require_valid(text, None)
-    tell(f"--groups: no label was read, but values of the features {', '.join(asked)}")
-    return text
 
 
 def _fitting(choices: tuple[str, ...], draft: Answers, field: str) -> tuple[str, ...]:
@@ -219,10 +208,6 @@ class _Asker:
         return default
 
 
-def _is_terminal() -> bool:
-    return sys.stdin.isatty()
-
-
 def _refuse(message: str, *given: object) -> None:
     if any(value is not None for value in given):
         raise InputError(message)
@@ -268,10 +253,7 @@ def _points(text: str) -> int:
 
 
 def _check_number(text: str) -> None:
-    try:
-        read_decimal(text)
-    except ValueError as error:
-        raise InputError(f"--epsilon: {error}, got {text!r}") from None
+    decimal_of("--epsilon", text)
 
 
 def _categories(
@@ -302,8 +284,8 @@ def _listed(text: str) -> list[str]:
     return listed
 
 
-def _require_valid(text: str, column_type: Any) -> None:
-    """Raise InputError unless the spec is valid and fits the column."""
+def _valid(text: str, column_type: Any) -> Spec:
+    """The spec; InputError unless it is valid and fits the column."""
     from labeldp_compile.spec import parse_spec  # noqa: PLC0415
     from labeldp_compile.tabular.label_column import check_type  # noqa: PLC0415
 
@@ -314,3 +296,4 @@ def _require_valid(text: str, column_type: Any) -> None:
         raise InputError(f"these answers make no spec: {reason}") from None
     if column_type is not None:
         check_type(spec.domain, spec.label.names[0], column_type)
+    return spec

@@ -11,7 +11,7 @@ from labeldp_runtime.columns.arrow import is_text
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
-from labeldp_compile.prior.asked_groups import of_one_kind
+from labeldp_compile.prior.asked_cells import of_one_kind
 from labeldp_compile.starter_spec import scalar
 from labeldp_compile.tabular import TableReader
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import click
 from labeldp_verify import Budget, VerificationError
-from labeldp_verify.analysis.probabilities import likely_outputs, matrix, value
+from labeldp_verify.analysis import likely_outputs, matrix, value
+from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain, WindowRandomizer, sets_of
+from labeldp_verify.opening import open_artifact, readable, table_of
+from labeldp_verify.reading.usefulness import sample
 from labeldp_verify.rounded import at_most
-from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.cli.file_options import budget_option
 from labeldp_compile.cli.group_options import group_option
@@ -23,22 +25,15 @@ from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
 from labeldp_compile.cli.output import can_show, clipped, complain, say, say_json, tell, text_table
 from labeldp_compile.cli.prior_bars import prior_bars
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.inspection import (
-    Decoded,
+from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json, inspection_json
+from labeldp_compile.tools.inspection.facts import (
     LabelFacts,
     OutputFacts,
-    decode_any,
     find_labels,
-    inspection_json,
-    label_at,
     label_facts,
     noise_facts,
-    one_table,
     output_facts,
-    readable,
-    sample,
 )
-from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE
 from labeldp_compile.whole_file import replaced_when_whole, require_output
 
@@ -87,45 +82,42 @@ def inspect_command(
     if table is not None:
         from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow
 
-        set_table.require_table_name(table)
-        require_output(table, overwrite=overwrite)
+        require_output(table, endings=set_table.ENDINGS, overwrite=overwrite)
     try:
-        found = decode_any(file, budget)
+        found = open_artifact(file, budget)
     except VerificationError as error:
         if as_json:
             failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}
             say_json(failed)
         complain(f"{file}: does not verify, and is not shown: {error}")
         sys.exit(1)
-    if table is not None and isinstance(found, DecodedGroups):
-        raise InputError(f"{file}: its private labels are no sets of labels")
-    if isinstance(found, DecodedGroups) and group is None and not asked and not whole:
+    if table is not None:
+        set_table.require_sets(found, file)
+    if found.groups.columns and group is None and not asked and not whole:
         if as_json:
             say_json(groups_json(found))
         else:
             say(*_all_groups(found))
         return
-    decoded = one_table(found, file, group)
+    decoded = table_of(found, file, group)
     named = readable(decoded)
     labels = find_labels(named.domain, asked)
     if table is not None:
-        set_table.require_sets(decoded, file)
         with replaced_when_whole(table) as part:
             rows = set_table.write_sets(decoded, table, part)
         tell(f"{table}: {rows:,} rows, one for each label in each set")
     if as_json:
-        document = inspection_json(named, labels)
-        say_json(document)
-        return
-    say(*_in_words(named, labels, whole))
+        say_json(inspection_json(named, labels))
+    else:
+        say(*_in_words(named, labels, whole))
 
 
-def _all_groups(decoded: DecodedGroups) -> list[str]:
+def _all_groups(decoded: Artifact) -> list[str]:
     certificate = decoded.certificate
-    columns = ", ".join(column.name for column in decoded.randomizer.groups.columns)
+    columns = ", ".join(column.name for column in decoded.groups.columns)
     return [
         f"{certificate.name}: {certificate.mechanism}, window randomizers by group: "
-        f"{certificate.labels:,} labels, {decoded.randomizer.groups.tables:,} tables by "
+        f"{certificate.labels:,} labels, {decoded.groups.tables:,} tables by "
         f"{columns}; verified",
         f"ε of a label at most {at_most(certificate.privacy.epsilon_label_bound, 12)} in every "
         f"group; noisy label loss {certificate.utility.noisy_label_loss:.6g} "
@@ -138,7 +130,7 @@ def _all_groups(decoded: DecodedGroups) -> list[str]:
     ]
 
 
-def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
+def _in_words(decoded: Table, asked: list[int], whole: bool) -> list[str]:
     r, k = decoded.randomizer, decoded.domain.size
     shown = asked or sample(k, SHOWN_LABELS)
     bits = f"{r.words_per_label} × {r.word_bits}" if r.words_per_label > 1 else f"{r.word_bits}"
@@ -165,7 +157,7 @@ def _in_words(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     return lines
 
 
-def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
+def _matrix(decoded: Table, asked: list[int], whole: bool) -> list[str]:
     r, k = decoded.randomizer, decoded.domain.size
     rows = asked or list(range(k))
     if whole and len(rows) * r.outputs > MAX_PRINTED:
@@ -178,7 +170,7 @@ def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
         numbers = matrix(r, rows).tolist()
         table = [
             [
-                _name(label_at(decoded.domain, y)),
+                _name(decoded.domain.listed[y]),
                 *(f"{p:.6f}" if p >= 1e-4 else f"{p:.2e}" for p in row),
             ]
             for y, row in zip(rows, numbers, strict=True)
@@ -195,7 +187,7 @@ def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     shades = terminal_heat_map(
         decoded,
         rows,
-        [_name(label_at(decoded.domain, y)) for y in rows],
+        [_name(decoded.domain.listed[y]) for y in rows],
         columns=columns,
         colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
         shades=SHADES if can_show(SHADES, sys.stdout) else ASCII_SHADES,
@@ -203,7 +195,7 @@ def _matrix(decoded: Decoded, asked: list[int], whole: bool) -> list[str]:
     return [f"Pr[output | label], a row a label{which}{share}", *shades]
 
 
-def _outputs(decoded: Decoded) -> list[str]:
+def _outputs(decoded: Table) -> list[str]:
     r = decoded.randomizer
     indices = sample(r.outputs, SHOWN_OUTPUTS)
     rows = [
@@ -231,7 +223,7 @@ def _members(facts: OutputFacts) -> list[str]:
     return [", ".join(names) + (f", and {more:,} more" if more else "")]
 
 
-def _labels(decoded: Decoded, shown: list[int]) -> list[str]:
+def _labels(decoded: Table, shown: list[int]) -> list[str]:
     facts = label_facts(decoded.domain, decoded.randomizer, shown)
     numeric = facts[0].mean is not None
     sets = sets_of(decoded.randomizer) is not None
@@ -256,7 +248,7 @@ def _moments(facts: LabelFacts) -> list[str]:
     return [f"{facts.mean:.6g}", f"{facts.bias:.3g}", f"{facts.deviation:.6g}"]
 
 
-def _windows(decoded: Decoded, shown: list[int]) -> list[str]:
+def _windows(decoded: Table, shown: list[int]) -> list[str]:
     r = decoded.randomizer
     assert isinstance(r, WindowRandomizer)
     if not r.window:
@@ -266,8 +258,8 @@ def _windows(decoded: Decoded, shown: list[int]) -> list[str]:
         window = facts.window
         assert window is not None
         parts = [
-            f"{_name(r.values[output])} ({float(Fraction(words, r.window)):.1%})"
-            for output, words in window.outputs
+            f"{_name(r.values[part.output])} ({float(Fraction(part.words, r.window)):.1%})"
+            for part in window.outputs
         ]
         if len(parts) > 2 * _LISTED_OUTPUTS - 1:
             left_out = len(parts) - 2

@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 import click
-from labeldp_verify.numerals import read_decimal
 from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.cli.errors import explained
+from labeldp_compile.cli.number_options import decimal_of
 from labeldp_compile.cli.output import clipped, printable, say, say_json, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import (
@@ -171,10 +171,7 @@ def _require_written_by_labeldp(file: str, contents: Contents) -> None:
 
 
 def _epsilon(text: str) -> Fraction:
-    try:
-        number = read_decimal(text)
-    except ValueError as error:
-        raise InputError(f"--epsilon: {error}, got {text!r}") from None
+    number = decimal_of("--epsilon", text)
     if number < 0:
         raise InputError(f"--epsilon: expected a number of at least 0, got {text!r}")
     return Fraction(number)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import click
-from labeldp_verify.numerals import read_decimal, read_whole
+from labeldp_verify.reading.numerals import read_decimal, read_whole
+
+from labeldp_compile.errors import InputError
 
 
 class Whole(click.IntRange):
@@ -20,6 +23,14 @@ class Whole(click.IntRange):
                 self.fail(f"{error}, got {value!r}", param, ctx)
         number: int = super().convert(value, param, ctx)
         return number
+
+
+def decimal_of(option: str, text: str) -> Decimal:
+    """The number of an option, exactly. Raises InputError, which names the option."""
+    try:
+        return read_decimal(text)
+    except ValueError as error:
+        raise InputError(f"{option}: {error}, got {text!r}") from None
 
 
 class Number(click.ParamType[float]):

@@ -17,6 +17,8 @@ from typing import Any, TextIO
 import click
 from labeldp_verify.printable import clipped, json_text, one_line, printable, width
 
+from labeldp_compile.observer import QUIET
+
 
 class Painted(str):
     """A line with colours of our own, made of text that is printable already."""
@@ -66,7 +68,7 @@ _SECONDS_BETWEEN = 0.2
 def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A function to call with the number of rows done since the last call."""
     if quiet or not sys.stderr.isatty():
-        yield lambda done: None
+        yield QUIET.rows
     elif rows:
         with click.progressbar(length=rows, label=label, file=sys.stderr, show_pos=True) as bar:
             yield bar.update
@@ -77,7 +79,7 @@ def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Calla
 def line_progress(*, quiet: bool) -> Callable[[str], None]:
     """A function that shows a line of text about a long solve."""
     if quiet or not sys.stderr.isatty():
-        return lambda line: None
+        return QUIET.step
     return lambda line: tell(f"  {line}")
 
 

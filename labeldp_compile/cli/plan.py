@@ -8,19 +8,17 @@ from pathlib import Path
 
 import click
 from labeldp_verify.budget import DEFAULT_BUDGET
-from labeldp_verify.certificate import DECLARED_BY
-from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
-from labeldp_verify.forms.joint import columns_of
+from labeldp_verify.claims import DECLARED_BY
+from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain, columns_of
+from labeldp_verify.reading.shortcomings import relevant
+from labeldp_verify.reading.usefulness import PRIORS
 from labeldp_verify.rounded import at_most
-from labeldp_verify.shortcomings import relevant
-from labeldp_verify.usefulness import PRIORS, ROWS
 
 from labeldp_compile.cli.output import printable, say, say_json
 from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.planning import Plan, plan_spec
 from labeldp_compile.planning.budget import is_unpaid
-from labeldp_compile.planning.forecast import Range
-from labeldp_compile.prior.obtain import split_in_words
+from labeldp_compile.planning.forecast import Estimate
 from labeldp_compile.spec import Spec
 
 _SECONDS_OF = "estimated for one core of a server, usually within a factor of 3"
@@ -64,7 +62,6 @@ def _in_words(plan: Plan) -> list[str]:
         _line("ε of a label", _spent(float(budget.label), "each time a label is randomized")),
         _line("ε in total", _spent(float(budget.total), "for a label in both, once each")),
         *_use(plan),
-        *_one_by_one(plan),
         _line("solver", forecast.solver),
         _line("time", f"{_about(forecast.seconds, _time)}; {_SECONDS_OF}"),
         *_verify(plan),
@@ -97,29 +94,6 @@ def _use(plan: Plan) -> list[str]:
         *(f"  {line}" for line in use.figures.in_words(plan.budget.rows, use.prior)),
         *(_line("warning", found.text) for found in relevant(use.shortcomings, plan.spec.goal)),
     ]
-
-
-def _one_by_one(plan: Plan) -> list[str]:
-    """A joint label beside its columns by themselves."""
-    found = plan.one_by_one
-    if found is None:
-        return []
-    first = _line("one by one", f"with ε = {found.epsilon:g} a column, assuming uniform labels:")
-    if plan.spec.goal == "labels":  # single labels that are near, and not right on average
-        kinds = ", ".join(f"{printable(one.name)} by {one.mechanism}" for one in found.columns)
-        jointly, alone = (f"{loss:.6g}" for loss in (found.loss_jointly, found.loss_alone))
-        return [first, f"    {plan.spec.loss} loss {alone}, {kinds}; jointly {jointly}"]
-    lines = [first]
-    for column in found.columns:
-        jointly, alone = (
-            "nothing" if error is None else f"±{error:.3g}"
-            for error in (column.jointly, column.alone)
-        )
-        lines.append(
-            f"    {printable(column.name)}: {column.figure} of {ROWS:,} rows to {alone} by "
-            f"{column.mechanism}; jointly to {jointly}"
-        )
-    return lines
 
 
 def _line(name: str, text: str) -> str:
@@ -192,7 +166,8 @@ def _prior_cost(plan: Plan) -> str:
     if plan.budget.noise is None:
         is_free = plan.spec.prior.kind == "private"
         return f"nothing: the prior is {'uniform' if is_free else plan.spec.prior.kind}"
-    how = {"auto": "split: auto", "paper": "√(k/n)", "given": "as given"}[split_in_words(plan.spec)]
+    ways = {"auto": "split: auto", "paper": "√(k/n)", "given": "as given"}
+    how = ways[plan.spec.privacy.split_in_words]
     if plan.ledger is not None:
         return f"each time compile runs, unless the ledger recalls it ({how})"
     return f"each time compile runs ({how})"
@@ -223,13 +198,13 @@ def _others(domain: Domain) -> str:
     return f"clamped to the nearest end; NaN and nulls become {domain.min:g}"
 
 
-def _count(outputs: Range) -> str:
+def _count(outputs: Estimate) -> str:
     if outputs.least == outputs.most:
         return f"{outputs.most:,.0f}"
     return f"at most about {outputs.most:,.0f}, as the prior decides"
 
 
-def _about(estimate: Range, show: Callable[[float], str]) -> str:
+def _about(estimate: Estimate, show: Callable[[float], str]) -> str:
     if estimate.most <= _WIDE * estimate.least:
         return f"about {show(estimate.most)}"
     return f"about {show(estimate.least)} to {show(estimate.most)}, as the prior decides"

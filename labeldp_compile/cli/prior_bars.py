@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TextIO
 
-from labeldp_verify.certificate import PriorClaims, PrivatePriorClaims
+from labeldp_verify.artifact import Table
+from labeldp_verify.claims import Prior, PrivatePriorClaims
 from labeldp_verify.forms import CategoricalDomain, Domain
-from labeldp_verify.verified import Decoded
 
 from labeldp_compile.cli.output import can_show, clipped, padded, printable, width
 from labeldp_compile.histogram_noise import NOISE, deviation
-from labeldp_compile.tools.inspection import label_at
 
 MOST_BARS = 12
 _COLUMNS, _NAME_COLUMNS = 30, 24
@@ -20,7 +19,7 @@ _ALMOST_ALL = 0.99
 _BLOCK = "█"
 
 
-def prior_bars(decoded: Decoded, stream: TextIO) -> list[str]:
+def prior_bars(decoded: Table, stream: TextIO) -> list[str]:
     """Lines of a chart of the certificate's prior, for a stream; none if it is uniform."""
     prior = decoded.certificate.prior
     if prior.kind == "uniform" or not any(prior.weights):
@@ -41,13 +40,13 @@ def prior_bars(decoded: Decoded, stream: TextIO) -> list[str]:
     ]
 
 
-def prior_hints(decoded: Decoded) -> list[str]:
+def prior_hints(decoded: Table) -> list[str]:
     """A line where nearly all labels are one: most often the spec does not fit the data."""
     domain, weights = decoded.domain, decoded.certificate.prior.weights
     total, largest = sum(weights), max(range(len(weights)), key=weights.__getitem__)
     if decoded.certificate.prior.kind == "uniform" or weights[largest] < _ALMOST_ALL * total:
         return []
-    label = clipped(printable(str(label_at(domain, largest))), _NAME_COLUMNS)
+    label = clipped(printable(str(domain.listed[largest])), _NAME_COLUMNS)
     is_default = domain.default is not None and domain.labels()[largest] == domain.default
     which = "the default for all that is unknown" if is_default else "one label"
     asked = (
@@ -59,7 +58,7 @@ def prior_hints(decoded: Decoded) -> list[str]:
     return [f"hint: {share} of the prior falls on {label}, {which}: {asked}"]
 
 
-def _title(prior: PriorClaims) -> str:
+def _title(prior: Prior) -> str:
     """Whose word the shares are, and how much noise is in them."""
     if not isinstance(prior, PrivatePriorClaims):
         return "the prior, as declared"
@@ -90,5 +89,5 @@ def _bars(domain: Domain, weights: Sequence[int]) -> tuple[list[str], list[float
 
 
 def _run(domain: Domain, first: int, last: int) -> str:
-    ends = [f"{label_at(domain, index):g}" for index in (first, last)]
+    ends = [f"{domain.listed[index]:g}" for index in (first, last)]
     return ends[0] if first == last else f"{ends[0]} … {ends[1]}"

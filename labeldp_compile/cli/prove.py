@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 from labeldp_verify import Budget, check_bytes, read_artifact
 from labeldp_verify.budget import enforced, naming
-from labeldp_verify.table_claims import decimals
+from labeldp_verify.claims import decimals
+from labeldp_verify.kernel import integers_of
 
 from labeldp_compile.cli.file_options import (
     budget_option,
@@ -26,12 +27,11 @@ from labeldp_compile.tools.prove import (
     MAX_INTEGERS,
     Proof,
     coq_version,
-    lookup_of,
     proof_of,
     run_coq,
     size_of,
 )
-from labeldp_compile.whole_file import replaced_when_whole, require_output
+from labeldp_compile.whole_file import require_output, write_text
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
@@ -108,8 +108,7 @@ def prove_command(
             complain(f"{file}: Coq {version} does not accept the proof: {answer.why}")
             sys.exit(1)
     if output is not None:
-        with replaced_when_whole(output) as part:
-            part.write(proof.text.encode())
+        write_text(output, proof.text)
     _say_done(output or given, proof, version, checked=given is not None)
 
 
@@ -118,18 +117,19 @@ def _proof_of(file: Path, signed: Signed | None, budget: Budget) -> tuple[Proof,
     data = read_artifact(file)
     with naming(file), enforced(budget):
         report = check_bytes(data, None, signed, budget)
-    decoded = report.decoded or report.grouped
+    decoded = report.artifact
     if decoded is None:
         failed = next(check for check in report.checks if not check.ok)
         complain(f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}")
         sys.exit(1)
-    count = size_of(decoded)
+    read = integers_of(data)
+    count = size_of(read)
     if count > MAX_INTEGERS:
         raise InputError(
             f"{file}: has {count:,} integers, and Coq would read for too long: it takes "
             f"files of at most {MAX_INTEGERS:,}"
         )
-    return proof_of(decoded, grid=lookup_of(data, decoded)), count
+    return proof_of(decoded, read), count
 
 
 def _require_same(file: Path, given: Path, expected: bytes) -> None:

@@ -8,12 +8,18 @@ from functools import partial
 from pathlib import Path
 
 import click
-from labeldp_runtime import Key, KeyFileError, MissingExtraError, RuntimeArtifactError
+from labeldp_runtime import (
+    Key,
+    KeyFileError,
+    MissingExtraError,
+    Randomizer,
+    RuntimeArtifactError,
+)
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
-from labeldp_verify.certificate import Certificate
+from labeldp_verify.claims import Certificate
 from labeldp_verify.rounded import at_most
-from labeldp_verify.verified import DecodedGroups
 
+from labeldp_compile.cli.gone_options import gone_option
 from labeldp_compile.cli.group_options import group_column_option
 from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import complain, row_progress, tell
@@ -22,14 +28,12 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.label_key import key_of
 from labeldp_compile.tabular import open_table, require_rewritten, rewrite_table
 from labeldp_compile.tabular.arrow_memory import use_small_pool
-from labeldp_compile.tabular.drawing import Drawing
+from labeldp_compile.tabular.drawing import drawn_by
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.group_columns import renamed
-from labeldp_compile.tabular.part_processes import MAX_WORKERS, Workers
 from labeldp_compile.tabular.provenance import Provenance
+from labeldp_compile.tabular.whole_outputs import has_whole_outputs
 from labeldp_compile.text_form import TextForm
-from labeldp_compile.tools.inspection import held
-from labeldp_compile.tools.inspection.facts import answers_with_sets, has_whole_outputs
 
 _EXAMPLE = """\b
 Example:
@@ -84,13 +88,7 @@ Example, repeatable without spending ε again:
     help="With --key: the version of the labels (default: 0). Labels that changed need a new one.",
 )
 @text_options
-@click.option(
-    "--jobs",
-    metavar="N",
-    type=Whole(1, MAX_WORKERS),
-    default=1,
-    help="Processes that write the parts of a folder (default: 1); each takes memory of its own.",
-)
+@gone_option("--jobs", "is gone: run one process for each part file, or use Spark")
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option("--quiet", is_flag=True, help="Say nothing, unless a killed run left something.")
 def randomize_command(
@@ -106,7 +104,6 @@ def randomize_command(
     version: int | None,
     delimiter: str | None,
     encoding: str | None,
-    jobs: int,
     overwrite: bool,
     quiet: bool,
 ) -> None:
@@ -120,41 +117,35 @@ def randomize_command(
     Without --key each run draws fresh randomness and spends the label's ε again: keep the output,
     do not repeat. With --key and --id-column a repetition gives the same file and spends nothing.
     """
-    if jobs > 1 and (is_stream(table) or table.is_file()):
-        raise InputError(f"--jobs: {table} is one file; --jobs writes the parts of a folder")
     require_rewritten(table, output, overwrite=overwrite)
     use_small_pool()
     key = _key(key_file, id_column, context, version)
     try:
         data = read_artifact(artifact)
         # Its owner is about to give it true labels: a large file is no attack here.
-        decoded = held(check_bytes(data, budget=OWN_FILES).require())
+        decoded = check_bytes(data, budget=OWN_FILES).verified()
         certificate = decoded.certificate
         columns = _columns(given, certificate)
-        stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
+        stated = decoded.groups.columns
         there = renamed(stated, group_columns, {*certificate.label_columns, *columns})
-        drawing = Drawing(
-            data,
-            str(artifact),
+        context = None if key is None else context or add_as or key_of(columns)
+        version = version or 0
+        randomize = drawn_by(
+            Randomizer(data, str(artifact), key=key, context=context),
             dict(zip(columns, certificate.label_columns, strict=True)),
             {column.name: here.name for column, here in zip(stated, there, strict=True)},
-            key,
-            None if key is None else context or add_as or key_of(columns),
-            version or 0,
+            version,
         )
-        randomize = drawing.open()
-    except VerificationError as error:
-        complain(f"{artifact}: does not verify: {error}")
-        raise SystemExit(1) from error
-    except RuntimeArtifactError as error:
-        complain(str(error))
+    except (VerificationError, RuntimeArtifactError) as error:
+        unverified = isinstance(error, VerificationError)
+        complain(f"{artifact}: does not verify: {error}" if unverified else str(error))
         raise SystemExit(1) from error
     except MissingExtraError as error:
         raise InputError(str(error)) from None
     reader = open_table(
         table,
         columns,
-        decoded.domain,
+        decoded.label,
         all_columns=True,
         id_column=id_column,
         group_columns=there,
@@ -175,11 +166,10 @@ def randomize_command(
                 output,
                 randomize,
                 add_as=add_as,
-                one_answer=len(columns) > 1 and answers_with_sets(decoded),
+                one_answer=len(columns) > 1 and decoded.answers_with_sets,
                 whole=has_whole_outputs(decoded),
                 provenance=Provenance(decoded.sha256, epsilon, now),
                 delimiter=delimiter,
-                workers=Workers(jobs, drawing.open) if jobs > 1 else None,
                 progress=progress,
                 found=partial(_say_left, keyed=key is not None),
             )
@@ -190,15 +180,15 @@ def randomize_command(
     if not quiet:
         tell(*(f"warning: {found.text}" for found in decoded.shortcomings))
         tell(f"{output}: {rows:,} rows, ε = {spent} spent on each label")
-        if answers_with_sets(decoded):
+        if decoded.answers_with_sets:
             tell(
                 f"{output}: a private label is the number of a set of labels: which, says "
                 f"labeldp inspect {artifact} --sets TABLE"
             )
         if key is not None:
             tell(
-                f"{output}: key {key.fingerprint}, context {drawing.context!r}, "
-                f"version {drawing.version}: while labels, ids, key, context, version and artifact "
+                f"{output}: key {key.fingerprint}, context {context!r}, "
+                f"version {version}: while labels, ids, key, context, version and artifact "
                 "stay the same, repeating this gives the same file and spends nothing more",
                 f"{output}: a label that changed gets a new output, which spends ε = {spent} "
                 "again on it; under the same version it also shows that the label changed: raise "

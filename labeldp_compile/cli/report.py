@@ -1,11 +1,10 @@
-"""``labeldp report``: one page, or one picture, of what an artifact does."""
+"""``labeldp report``: one page of what an artifact does."""
 
 from __future__ import annotations
 
 import sys
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from labeldp_verify.budget import Budget
@@ -16,16 +15,11 @@ from labeldp_compile.cli.file_options import (
     signature_options,
     signed_of,
 )
+from labeldp_compile.cli.gone_options import gone_option
 from labeldp_compile.cli.group_options import group_option
 from labeldp_compile.cli.output import complain, say
-from labeldp_compile.errors import InputError
-from labeldp_compile.whole_file import replaced_when_whole, require_another_file, require_output
+from labeldp_compile.whole_file import require_another_file, require_output, write_text
 
-if TYPE_CHECKING:
-    from labeldp_compile.tools.inspection import Decoded
-    from labeldp_compile.tools.report.comparison import Comparison
-
-_SUFFIXES = {"html": (".html", ".htm"), "png": (".png",)}
 _EPILOG = """\b
 Example:
   labeldp report build/doctor-visits.onnx --spec specs/doctor-visits.yaml -o report.html
@@ -38,7 +32,7 @@ Example:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="The page (.html) or the picture (.png) to write.",
+    help="The page to write (.html): one file that needs nothing else.",
 )
 @click.option(
     "--registry",
@@ -53,23 +47,12 @@ Example:
     help="For --registry: when the data product was first published, as in 2026-01-31.",
 )
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(_SUFFIXES)),
-    help="html: one page that needs nothing else; png: the main pictures on one slide. "
-    "Default: as the output's name says.",
-)
-@click.option(
     "--spec",
     type=click.Path(path_type=Path),
     help="Also check FILE against this spec, and show it.",
 )
-@click.option(
-    "--compare",
-    is_flag=True,
-    help="Also show other mechanisms: each is compiled for that, and verified, from the prior and "
-    "the ε of a label that FILE's certificate states. Nothing else of a report compiles.",
-)
+@gone_option("--compare", "is gone: labeldp sweep compares mechanisms")
+@gone_option("--format", "is gone: a report is a page, -o report.html")
 @group_option
 @signature_options
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
@@ -79,9 +62,7 @@ def report_command(
     output: Path | None,
     registry: Path | None,
     published: str | None,
-    form: str | None,
     spec: Path | None,
-    compare: bool,
     group: str | None,
     public_key: Path | None,
     signature: Path | None,
@@ -90,58 +71,39 @@ def report_command(
 ) -> None:
     """Show what the artifact FILE does and promises, on one page for people.
 
-    What is shown is FILE; nothing is compiled, unless --compare asks for it. Of tables by group all
-    are listed, and one is drawn: that with most rows, or that of --group.
+    What is shown is FILE; nothing is compiled. Of tables by group all are listed, and one is drawn:
+    that with most rows, or that of --group.
 
     FILE is verified first. If a check fails, the page says so and shows nothing else of FILE, no
-    picture and no entry is written, and the exit code is 1; it is 2 if FILE cannot be read.
+    entry is written, and the exit code is 1; it is 2 if FILE cannot be read.
     """
     require_public_key(public_key, signature)
-    form = _form(output, form, compare=compare)
     day = _day(output, registry, published)
-    outputs = [path for path in (output, registry) if path is not None]
-    if len(set(outputs)) < len(outputs):
+    endings = {output: (".html", ".htm"), registry: (".yaml", ".yml")}
+    outputs = [path for path in endings if path is not None]
+    if output is not None and output == registry:
         raise click.UsageError("-o and --registry must name different files")
     for path in outputs:
         inputs = [file, spec, public_key, signature]
         require_another_file(path, [path for path in inputs if path is not None])
-        require_output(path, overwrite=overwrite)
+        require_output(path, endings=endings[path], overwrite=overwrite)
     signed = signed_of(file, public_key, signature)
     # Loaded here, for pictures take half a second to import: usage errors come at once.
     from labeldp_compile.tools.report.findings import examine  # noqa: PLC0415
     from labeldp_compile.tools.report.page import report_page  # noqa: PLC0415
-    from labeldp_compile.tools.report.picture import save_picture  # noqa: PLC0415
     from labeldp_compile.tools.report.registry import registry_entry  # noqa: PLC0415
 
     findings = examine(file, spec, signed, budget, group)
-    compared = _compared(findings.decoded) if compare and findings.decoded else None
-    if output is None:
-        pass
-    elif form == "html":
-        page = report_page(findings, compared)
-        with replaced_when_whole(output) as part:
-            part.write(page.encode())
-    elif findings.report.ok:
-        with replaced_when_whole(output) as part:
-            save_picture(findings, part, compared)
+    if output is not None:
+        write_text(output, report_page(findings))
     if not findings.report.ok:
         failed = next(check for check in findings.report.checks if not check.ok)
         message = f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}"
         complain(message)
         sys.exit(1)
     if registry is not None and day is not None:
-        with replaced_when_whole(registry) as part:
-            part.write(registry_entry(findings.report, day).encode())
+        write_text(registry, registry_entry(findings.report, day))
     say(*map(str, outputs))
-
-
-def _form(output: Path | None, form: str | None, *, compare: bool) -> str | None:
-    """What to draw; None if there is only an entry for the registry."""
-    if output is not None:
-        return _format(output, form)
-    if form is not None or compare:
-        raise click.UsageError("--format and --compare need -o")
-    return None
 
 
 def _day(output: Path | None, registry: Path | None, published: str | None) -> date | None:
@@ -152,31 +114,8 @@ def _day(output: Path | None, registry: Path | None, published: str | None) -> d
         if output is None:
             raise click.UsageError("Missing option '-o', or '--registry': say what to write")
         return None
-    if registry.suffix.lower() not in (".yaml", ".yml"):
-        raise InputError(f"{registry}: expected a name that ends in .yaml")
     if published is None:
         raise click.UsageError("--registry needs --published, the day of publication")
     from labeldp_compile.tools.report.registry import read_date  # noqa: PLC0415
 
     return read_date(published)
-
-
-def _compared(decoded: Decoded) -> Comparison:
-    """The other mechanisms; says what it does, for it is the one thing here that compiles."""
-    from labeldp_compile.tools.report.comparison import compare  # noqa: PLC0415
-
-    epsilon = decoded.certificate.privacy.epsilon_label
-    complain(
-        f"compiling the other mechanisms from the certificate's prior and ε = {epsilon:g} of a "
-        "label; no label is read, nothing is spent"
-    )
-    return compare(decoded)
-
-
-def _format(output: Path, form: str | None) -> str:
-    suffix = output.suffix.lower()
-    named = next((name for name, suffixes in _SUFFIXES.items() if suffix in suffixes), None)
-    if named is None or form not in (None, named):
-        expected = _SUFFIXES[form][0] if form else ".html or .png"
-        raise InputError(f"{output}: expected a name that ends in {expected}")
-    return named

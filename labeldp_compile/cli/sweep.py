@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
@@ -20,20 +18,21 @@ from labeldp_compile.cli.output import (
 )
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
+from labeldp_compile.observer import Observer
 from labeldp_compile.tools.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
 from labeldp_compile.tools.sweep.table import (
     BEST,
     FRONTIER_HEADER,
+    by_epsilon,
     cells,
     frontier_cells,
     frontier_title,
-    groups,
     header,
     missing_by_reason,
     notes,
     remark,
 )
-from labeldp_compile.whole_file import replaced_when_whole, require_output
+from labeldp_compile.whole_file import require_output, write_text
 
 _EPSILON_HELP = f"Default: {','.join(DEFAULT_EPSILONS)} and that of the spec."
 
@@ -55,12 +54,10 @@ _EPSILON_HELP = f"Default: {','.join(DEFAULT_EPSILONS)} and that of the spec."
 @click.option(
     "-o",
     "--output",
-    "outputs",
-    multiple=True,
     type=click.Path(path_type=Path),
-    help="Also write a page (.html) or a picture (.png); repeatable.",
+    help="Also write a page (.html) with the picture and the table.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option(
     "--bias-frontier", "with_frontier", is_flag=True, help="Add the price of unbiasedness."
 )
@@ -77,7 +74,7 @@ def sweep_command(
     epsilons: str | None,
     mechanisms: str | None,
     as_json: bool,
-    outputs: tuple[Path, ...],
+    output: Path | None,
     overwrite: bool,
     with_frontier: bool,
     spend: bool,
@@ -89,10 +86,8 @@ def sweep_command(
     Every point is compiled and verified, but only what -o names is written. A private prior is
     estimated once for all points, and only with --spend-prior.
     """
-    for path in outputs:
-        if path.suffix.lower() not in _WRITERS:
-            raise InputError(f"{path}: expected a name that ends in .html or .png")
-        require_output(path, overwrite=overwrite)
+    if output is not None:
+        require_output(output, endings=(".html",), overwrite=overwrite)
     with row_progress("counting labels", None, quiet=quiet) as progress:
         sweep = sweep_spec(
             spec,
@@ -101,16 +96,17 @@ def sweep_command(
             bias_frontier=with_frontier,
             spend_prior=spend,
             test_seed=test_seed,
-            count_progress=progress,
-            progress=line_progress(quiet=quiet),
-            say=complain,
+            observer=Observer(rows=progress, step=line_progress(quiet=quiet), say=complain),
         )
     if as_json:
         say_json(sweep.to_json())
     else:
         say(*_in_words(sweep))
-    for path in outputs:  # last: a full disk must not swallow what a prior was spent on
-        _write(sweep, path)
+    if output is not None:  # last: a full disk must not swallow what a prior was spent on
+        # Matplotlib takes half a second to import: only those who want a picture wait for it.
+        from labeldp_compile.tools.sweep.plot import sweep_page  # noqa: PLC0415
+
+        write_text(output, sweep_page(sweep))
 
 
 def _mechanisms_after(start: str) -> list[str]:
@@ -126,30 +122,6 @@ def _totals(text: str) -> list[Fraction]:
         raise InputError(f"--epsilon: {error}") from None
 
 
-def _write(sweep: Sweep, path: Path) -> None:
-    with replaced_when_whole(path) as part:
-        _WRITERS[path.suffix.lower()](sweep, part)
-
-
-def _write_page(sweep: Sweep, file: BinaryIO) -> None:
-    # Matplotlib takes half a second to import: only those who want a picture wait for it.
-    from labeldp_compile.tools.sweep.plot import sweep_page  # noqa: PLC0415
-
-    file.write(sweep_page(sweep).encode())
-
-
-def _write_picture(sweep: Sweep, file: BinaryIO) -> None:
-    from labeldp_compile.tools.sweep.plot import save_png  # noqa: PLC0415
-
-    save_png(sweep, file)
-
-
-_WRITERS: dict[str, Callable[[Sweep, BinaryIO], None]] = {
-    ".html": _write_page,
-    ".png": _write_picture,
-}
-
-
 def _in_words(sweep: Sweep) -> list[str]:
     spec = sweep.spec
     how = "is spent once for all points, by each run that reads the labels"
@@ -161,7 +133,7 @@ def _in_words(sweep: Sweep) -> list[str]:
     if sweep.insecure:
         lines.append(sweep.insecure)
     rows, marks = [], []
-    for epsilon, points in groups(sweep):
+    for epsilon, points in by_epsilon(sweep):
         for point in points:
             rows.append(cells(sweep, point))
             best = f"{BEST} " if point is sweep.best(epsilon) else ""

@@ -14,6 +14,8 @@ from labeldp_compile.cli import _COMMANDS
 from labeldp_compile.cli.errors import printable_usage_errors
 from labeldp_compile.errors import InputError
 
+THEIRS = ("train", "runs", "predict", "export")
+
 
 def trainer_module(name: str, asked: str) -> ModuleType:
     """A module of the trainer, for ``asked``. Raises InputError if the package is not there."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 from labeldp_verify import Budget, Report, SpecCheck, check_file, read_artifact
-from labeldp_verify.attestation import attestation
 from labeldp_verify.budget import enforced, naming
-from labeldp_verify.command import limits_of, verify_files
+from labeldp_verify.console.attestation import attestation
+from labeldp_verify.console.command import limits_of, verify_files
 from labeldp_verify.printable import json_text
 
 from labeldp_compile.cli.file_options import (
@@ -21,11 +21,7 @@ from labeldp_compile.cli.file_options import (
 from labeldp_compile.cli.number_options import Whole
 from labeldp_compile.cli.output import complain, say, say_json
 from labeldp_compile.clock import now
-from labeldp_compile.whole_file import (
-    replaced_when_whole,
-    require_another_file,
-    require_output,
-)
+from labeldp_compile.whole_file import require_another_file, require_output, write_text
 
 
 @click.command(
@@ -121,8 +117,7 @@ def verify_command(
                 from labeldp_compile.signing import enveloped  # noqa: PLC0415
 
                 document = enveloped(stated, signer)
-            with replaced_when_whole(attest) as part:
-                part.write((json_text(document) + "\n").encode())
+            write_text(attest, json_text(document) + "\n")
         return report
 
     sys.exit(

@@ -27,7 +27,7 @@ from labeldp_compile.ledger.entries import (
     not_understood,
 )
 from labeldp_compile.ledger.place import open_store
-from labeldp_compile.ledger.store import Rows, Say, Store, T
+from labeldp_compile.ledger.store import LedgerRows, Say, Store, T
 
 FORMAT_VERSION = "2.0"  # 1.0 digested data with the ledger's own key
 _READS = ("1", "2")
@@ -36,7 +36,7 @@ _READS = ("1", "2")
 class Ledger:
     """An open ledger inside one transaction; its chain has been checked."""
 
-    def __init__(self, rows: Rows, entries: list[Entry]) -> None:
+    def __init__(self, rows: LedgerRows, entries: list[Entry]) -> None:
         """For ``in_transaction`` only."""
         self._rows = rows
         self.entries = entries
@@ -74,7 +74,7 @@ def in_transaction(store: Store, body: Callable[[Ledger], T], *, waiting: Say | 
     Raises InputError if there is no ledger, or it is not its owner's alone, and BrokenChainError.
     """
 
-    def use(rows: Rows) -> T:
+    def use(rows: LedgerRows) -> T:
         return body(Ledger(rows, _understood(store.name, _checked(store.name, rows))))
 
     return store.run(use, waiting=waiting)
@@ -148,7 +148,7 @@ def upgrade_ledger(where: Path | str, say: Say) -> Entry | None:
     """
     store = open_store(where)
 
-    def guard(rows: Rows) -> None:
+    def guard(rows: LedgerRows) -> None:
         _checked(store.name, rows)
         rows.guard()
 
@@ -183,7 +183,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _checked(name: str, rows: Rows) -> list[Entry]:
+def _checked(name: str, rows: LedgerRows) -> list[Entry]:
     found = rows.read()
     try:
         entries = [Entry(*row) for row in found]

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
-import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +25,11 @@ from labeldp_runtime.whole_file import replaced_when_whole
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.user_config import is_others, user_config
+from labeldp_compile.own_file import OTHERS, read_own
+from labeldp_compile.user_config import user_config
 
 _TEXT = re.compile(r"[0-9a-f]{64}\s*")
 _MAX_BYTES = 1_000
-_OTHERS = 0o077
 _ADOPTS = b"labeldp ledger: adopted after entry "
 _DIGESTS = b"labeldp ledger: digests of data, with "
 
@@ -90,17 +88,16 @@ def find_client_key() -> ClientKey | None:
     """
     path = user_config().ledger_key
     try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"{path}: expected a key file")
-            if is_others(status) or status.st_mode & _OTHERS:
-                raise InputError(f"{path}: others may read this key: chmod 600 {path}")
-            text = file.read(_MAX_BYTES).decode("ascii", "replace")
+        found = read_own(path, _MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if not found.is_file:
+        raise InputError(f"{path}: expected a key file")
+    if found.is_others or found.allows(OTHERS):
+        raise InputError(f"{path}: others may read this key: chmod 600 {path}")
+    text = found.data.decode("ascii", "replace")
     if not _TEXT.fullmatch(text):
         raise InputError(f"{path}: expected a key of 64 hexadecimal digits (labeldp ledger init)")
     return ClientKey(path, bytes.fromhex(text.strip()))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from labeldp_verify.artifact import canonical_json
+from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.book import Ledger
@@ -43,15 +43,15 @@ class DigestKeys:
         old = salt if binding.mac is not None else None
         return cls(client.digest_key(salt), old, binding.number)
 
-    def digests(self, table: Path) -> Digests:
+    def digests(self, table: Path) -> FileDigests:
         """Of a file, or a folder of parts, which is read once; raises DataError."""
         keys = [self.new] if self.old is None else [self.new, self.old]
         found = keyed_digests(keys, table)
-        return Digests(found[0], found[-1], self.adopted)
+        return FileDigests(found[0], found[-1], self.adopted)
 
 
 @dataclass(frozen=True)
-class Digests:
+class FileDigests:
     """What the digest of a file is in new entries, and would be in those before the adoption."""
 
     new: str

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from labeldp_verify.artifact import canonical_json
+from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import InputError
 

@@ -31,7 +31,7 @@ from labeldp_compile.ledger.postgres_session import (
     Session,
     connected,
 )
-from labeldp_compile.ledger.store import SECONDS_TO_WAIT, Rows, Say, T
+from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, T
 from labeldp_compile.ledger_url import Url
 
 _ATTEMPTS = 20  # of a transaction that others disturb, which those that wait for their turn do not
@@ -71,7 +71,7 @@ class PostgresStore:
         except (ExistsError, DisturbedError) as error:
             raise InputError(f"{self.name}: exists already; a ledger is never replaced") from error
 
-    def run(self, body: Callable[[Rows], T], *, waiting: Say | None = None) -> T:
+    def run(self, body: Callable[[LedgerRows], T], *, waiting: Say | None = None) -> T:
         """See ``Store.run``. A lost connection is an InputError, unless ``waiting`` is given."""
         end = time.monotonic() + SECONDS_TO_WAIT
         disturbed = lost = 0
@@ -98,7 +98,7 @@ class PostgresStore:
         """None: a server does not tell what its disk has left."""
         return None
 
-    def _once(self, body: Callable[[Rows], T]) -> T:
+    def _once(self, body: Callable[[LedgerRows], T]) -> T:
         rows, done = None, False
         try:
             with connected(self._url) as session, session.transaction():

@@ -19,7 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.artifact import canonical_json
+from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.label_key import columns_of
@@ -37,6 +37,7 @@ from labeldp_compile.ledger.data_digest import DigestKeys
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger.place import in_folder, open_named_store
 from labeldp_compile.ledger.store import Store
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 from labeldp_compile.text_form import PLAIN, TextForm
@@ -290,7 +291,7 @@ class PriorAccount:
 
 
 def account_of(
-    spec: Spec, directory: Path, spec_digest: str, command: str, say: Callable[[str], None]
+    spec: Spec, directory: Path, spec_digest: str, command: str, observer: Observer = QUIET
 ) -> PriorAccount | None:
     """The account that a spec names, its path relative to ``directory``; None if it needs none.
 
@@ -308,7 +309,7 @@ def account_of(
         spec=spec.name,
         spec_digest=spec_digest,
         command=command,
-        say=say,
+        say=observer.say,
     )
 
 

@@ -18,8 +18,8 @@ from labeldp_runtime.whole_file import replaced_when_whole
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
-from labeldp_compile.ledger.store import SECONDS_TO_WAIT, Rows, Say, T
-from labeldp_compile.user_config import is_others
+from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, T
+from labeldp_compile.own_file import is_others
 
 _APPLICATION = 0x4C44504C  # "LDPL"
 _SQLITE = b"SQLite format 3\0"  # how each of its files begins
@@ -105,7 +105,7 @@ class SqliteStore:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{path}: cannot be made: {reason}") from error
 
-    def run(self, body: Callable[[Rows], T], *, waiting: Say | None = None) -> T:
+    def run(self, body: Callable[[LedgerRows], T], *, waiting: Say | None = None) -> T:
         """See ``Store.run``; a file is never away, so that nothing is told to ``waiting``."""
         path = self._path
         _require_private(path)

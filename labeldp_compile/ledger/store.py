@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 SECONDS_TO_WAIT = 120.0  # for other writers; of a server that is away, for what was paid already
 
 
-class Rows(Protocol):
+class LedgerRows(Protocol):
     """The rows of a ledger inside one transaction, whose only reader and writer this is."""
 
     def read(self) -> list[tuple[Any, ...]]:
@@ -62,7 +62,7 @@ class Store(Protocol):
     def create(self, key: bytes, first: Entry) -> None:
         """Make the ledger, whole or not at all; InputError if there is one already."""
 
-    def run(self, body: Callable[[Rows], T], *, waiting: Say | None = None) -> T:
+    def run(self, body: Callable[[LedgerRows], T], *, waiting: Say | None = None) -> T:
         """What ``body`` gives, called in a transaction that is on the disk when this returns.
 
         An exception undoes all of it. Where others stand in the way, ``body`` is called again on

@@ -9,14 +9,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
 
-from labeldp_verify.artifact.alias_table import column_bits
-from labeldp_verify.artifact.randomizer_graph import MAX_PERIOD
 from labeldp_verify.forms import CategoricalDomain, Domain
+from labeldp_verify.graph import MAX_PERIOD, column_bits
 from pydantic import Field, StrictBool
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout
+from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TableLayout
 from labeldp_compile.rounding.additive_noise import (
     MAX_REACH,
     LabelLattice,
@@ -80,11 +79,11 @@ class AdditiveNoise(Mechanism):
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """One: the noise does not depend on the prior."""
         reach = self._reach(epsilon)
         period = label_lattice(domain, self.lattice).period
-        return [Layout((2 * reach - 1) * period + 1, self._table_bytes(domain, reach))]
+        return [TableLayout((2 * reach - 1) * period + 1, self._table_bytes(domain, reach))]
 
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
         """Exactly those."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from labeldp_verify.analysis.strays import row_means
+from labeldp_verify.analysis import row_means
 from labeldp_verify.forms import CategoricalDomain
 
 from labeldp_compile.mechanisms.problem import Problem, Solved

@@ -12,19 +12,22 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 import numpy as np
-from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.artifact.alias_table import column_bits
-from labeldp_verify.artifact.randomizer_graph import require_small_table
-from labeldp_verify.forms import CategoricalDomain, Domain
-from labeldp_verify.forms.joint import output_values
-from labeldp_verify.forms.table import WORD_BITS, TableRandomizer, check_table
+from labeldp_verify.analysis import analyse, exp_lower
+from labeldp_verify.forms import TABLE_WORD_BITS as WORD_BITS
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    Domain,
+    TableRandomizer,
+    check_table,
+    output_values,
+)
+from labeldp_verify.graph import column_bits, require_small_table
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout
-from labeldp_compile.rounding.whole_weights import whole_counts
+from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TableLayout
+from labeldp_compile.rounding.whole_counts import whole_counts
 from labeldp_compile.solve.bin_costs import poisson_divergence
 
 Floats = NDArray[np.float64]
@@ -65,9 +68,9 @@ class Exponential(Mechanism):
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """One: the table does not depend on the prior."""
-        return [Layout(domain.size, self.most_table_bytes(domain, epsilon, 0))]
+        return [TableLayout(domain.size, self.most_table_bytes(domain, epsilon, 0))]
 
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
         """Exactly those."""

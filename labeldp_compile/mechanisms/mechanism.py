@@ -11,7 +11,7 @@ from labeldp_verify.forms import Domain
 
 from labeldp_compile.mechanisms.prior_use import PriorUse
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import Layout
+from labeldp_compile.mechanisms.tables import TableLayout
 from labeldp_compile.yaml_model import Strict
 
 Proof = Literal["dual", "no slope", "slope", "bias"]
@@ -101,7 +101,7 @@ class Mechanism(Strict, ABC):
     @abstractmethod
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """The tables that are possible; ``weights`` are the prior's, if they are known."""
 
     @abstractmethod

@@ -16,12 +16,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
-from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.lower_bound import BiasRule
-from labeldp_verify.analysis.strays import row_means
-from labeldp_verify.artifact import bucket_grid
-from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
-from labeldp_verify.forms.exact_numbers import ExactNumbers
+from labeldp_verify.analysis import BiasRule, analyse, row_means
+from labeldp_verify.forms import CategoricalDomain, Domain, ExactNumbers, WindowRandomizer
+from labeldp_verify.graph import bucket_grid
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
@@ -34,12 +31,9 @@ from labeldp_compile.mechanisms.prior_use import (
 )
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.rr_on_bins import build_bins, most_bins_bytes, rehearse_bins
-from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, Layout
-from labeldp_compile.rounding.placed_windows import (
-    ShortWordError,
-    merge_rare_outputs,
-    place_windows,
-)
+from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, TableLayout
+from labeldp_compile.rounding.merged_outputs import merge_rare_outputs
+from labeldp_compile.rounding.placed_windows import ShortWordError, place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.yaml_model import Number, Strict
 
@@ -205,7 +199,7 @@ class OptimalUnbiased(Mechanism):
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """From even outputs to as rare ones as the compiler allows: the rarest decides the grid."""
         k = domain.size
         most, fewest = 2 * k, max(k // 2, 1)
@@ -219,8 +213,8 @@ class OptimalUnbiased(Mechanism):
         least = k + 5 * (most if k <= _FEW_LABELS else fewest)
         widest = k + 2 * most + bucket_grid.COMFORTABLE_ENTRIES
         return [
-            Layout(min(fewest, most), ENTRY_BYTES * least),
-            Layout(most, ENTRY_BYTES * widest),
+            TableLayout(min(fewest, most), ENTRY_BYTES * least),
+            TableLayout(most, ENTRY_BYTES * widest),
         ]
 
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
@@ -287,7 +281,7 @@ class OptimalUnbiased(Mechanism):
             float(problem.epsilon),
             bias=budget,
             tolerance=_gap(domain.size),
-            progress=problem.progress,
+            observer=problem.observer,
         )
         targets: Sequence[Fraction] = labels
         if not budget.unbiased:
@@ -457,7 +451,7 @@ def _lp_outputs(
     epsilon = float(problem.epsilon)
     values = _given_outputs(outputs, y, epsilon)
     cost = _loss_matrix(problem.loss, values, y)
-    solution = solve_lp_grid(y, prior, epsilon, values, cost, progress=problem.progress)
+    solution = solve_lp_grid(y, prior, epsilon, values, cost, observer=problem.observer)
     weights = solution.table.min(axis=0)
     kept = weights > _LEAST_COLUMN * weights.max()
     if kept.sum() < 2:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from labeldp_verify.analysis.analysis import Loss
-from labeldp_verify.analysis.lower_bound import BiasRule
-from labeldp_verify.artifact import bucket_grid
+from labeldp_verify.analysis import BiasRule, Loss
 from labeldp_verify.forms import Domain, Randomizer, WindowRandomizer
+from labeldp_verify.graph import bucket_grid
 from numpy.typing import NDArray
+
+from labeldp_compile.observer import QUIET, Observer
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Problem:
         loss: to be small under the prior.
         word_bits: size of the random word; None for the largest that fits (tests enumerate small
             ones).
-        progress: takes a line of text per step of a long solve.
+        observer: is told the steps of a long solve.
         fits: whether a file with this randomizer is small enough to ship.
         entries: of the lookup grid, where a mechanism has a choice.
     """
@@ -35,7 +36,7 @@ class Problem:
     epsilon: Fraction
     loss: Loss
     word_bits: int | None = None
-    progress: Callable[[str], None] = lambda line: None
+    observer: Observer = QUIET
     fits: Callable[[WindowRandomizer], bool] = lambda randomizer: True
     entries: int = bucket_grid.COMFORTABLE_ENTRIES
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
-from labeldp_verify.forms import Domain
-from labeldp_verify.forms.joint import output_values
+from labeldp_verify.forms import Domain, output_values
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import Layout, response_layout, window_bytes
-from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
+from labeldp_compile.mechanisms.tables import TableLayout, response_layout, window_bytes
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 
 
 class RandomizedResponse(Mechanism):
@@ -29,7 +29,7 @@ class RandomizedResponse(Mechanism):
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """One: nothing depends on the prior."""
         return [response_layout(domain.size, domain.size, epsilon)]
 

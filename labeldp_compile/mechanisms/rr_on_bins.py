@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from labeldp_verify.analysis.lower_bound import BiasRule
+from labeldp_verify.analysis import BiasRule
 from labeldp_verify.forms import CategoricalDomain, Domain, WindowRandomizer
 from numpy.typing import NDArray
 
@@ -18,7 +18,7 @@ from labeldp_compile.mechanisms.problem import DualBound, Problem, RadiusBound, 
 from labeldp_compile.mechanisms.tables import (
     GRID_OF_RESPONSE,
     MAX_CERTIFIED_LABELS,
-    Layout,
+    TableLayout,
     adapted_bytes,
     response_layout,
 )
@@ -59,7 +59,7 @@ class RRonBins(Mechanism):
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """About e^(ε/2) bins for the absolute loss, e^(ε/3) for the others, if at all."""
         k = domain.size
         many = math.exp(min(float(epsilon) / (2 if loss == "absolute" else 3), 30))

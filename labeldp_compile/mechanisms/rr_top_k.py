@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
-from labeldp_verify.analysis.lower_bound import BiasRule
-from labeldp_verify.forms import Domain, WindowRandomizer
-from labeldp_verify.forms.joint import output_values
+from labeldp_verify.analysis import BiasRule
+from labeldp_verify.forms import Domain, WindowRandomizer, output_values
 from pydantic import Field, StrictInt
 
 from labeldp_compile.errors import InputError
@@ -17,11 +16,11 @@ from labeldp_compile.mechanisms.prior_use import KEEPS_THE_LIKELIEST, PriorUse
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.tables import (
     MAX_CERTIFIED_LABELS,
-    Layout,
+    TableLayout,
     window_bytes,
     window_layout,
 )
-from labeldp_compile.rounding.randomized_response import rr_top_k
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
 
 MAX_KEPT_LABELS = 1_000_000
@@ -81,7 +80,7 @@ class RRTopK(KeepsLikeliest):
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """One: which labels are kept makes no difference."""
         return [kept_layout(domain.size, self.k, epsilon)]
 
@@ -97,7 +96,7 @@ class RRTopK(KeepsLikeliest):
         return [own]
 
 
-def kept_layout(labels: int, kept: int, epsilon: Fraction) -> Layout:
+def kept_layout(labels: int, kept: int, epsilon: Fraction) -> TableLayout:
     """Of RRTop-k."""
     return window_layout(rr_top_k(range(labels), range(kept), epsilon))
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Literal
 
-from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis import exp_lower
 from labeldp_verify.forms import Domain
 
 from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.mechanisms.rr_top_k import KeepsLikeliest, by_weight, kept_layout
-from labeldp_compile.mechanisms.tables import Layout, adapted_bytes
+from labeldp_compile.mechanisms.tables import TableLayout, adapted_bytes
 
 _GRID = 36  # entries of the lookup grid for each label, at most
 
@@ -38,7 +38,7 @@ class RRWithPrior(KeepsLikeliest):
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """Of the best k, or where the prior is not known of powers of two."""
         k = domain.size
         if weights is not None:

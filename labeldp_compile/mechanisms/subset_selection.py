@@ -13,18 +13,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Literal
 
-from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.artifact.alias_table import column_bits
-from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
-from labeldp_verify.forms import Domain
-from labeldp_verify.forms.joint import output_values
+from labeldp_verify.analysis import exp_lower
+from labeldp_verify.forms import Domain, output_values
+from labeldp_verify.graph import MAX_ENTRIES, column_bits
 
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.mechanisms.problem import Problem, Solved
-from labeldp_compile.mechanisms.tables import ENTRY_BYTES, Layout, response_layout
+from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TableLayout, response_layout
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.rounding.subset_selection import subset_selection
-from labeldp_compile.solve.block_designs import Candidate, Design, best_candidate
+from labeldp_compile.solve.block_designs import BlockDesign, Candidate, best_candidate
 
 MAX_CLASSES = 1024  # of which a table takes as many sets, and twice as many
 
@@ -61,14 +59,14 @@ class SubsetSelection(Mechanism):
 
     def layouts(
         self, domain: Domain, loss: str, epsilon: Fraction, weights: Sequence[int] | None
-    ) -> list[Layout]:
+    ) -> list[TableLayout]:
         """One: nothing depends on the prior."""
         k = domain.size
         if _candidate(k, epsilon).is_response:
             return [response_layout(k, k, epsilon)]
         blocks = len(_design(k, epsilon).blocks)
         listed = blocks * (-(-k // 4) + 3)
-        return [Layout(blocks, ENTRY_BYTES * ((k << column_bits(blocks)) + blocks) + listed)]
+        return [TableLayout(blocks, ENTRY_BYTES * ((k << column_bits(blocks)) + blocks) + listed)]
 
     def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
         """Exactly those."""
@@ -93,5 +91,5 @@ def _candidate(classes: int, epsilon: Fraction) -> Candidate:
 
 
 @lru_cache(maxsize=8)
-def _design(classes: int, epsilon: Fraction) -> Design:
+def _design(classes: int, epsilon: Fraction) -> BlockDesign:
     return _candidate(classes, epsilon).design(classes)

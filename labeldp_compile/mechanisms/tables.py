@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp_verify.artifact import bucket_grid
 from labeldp_verify.forms import WindowRandomizer
+from labeldp_verify.graph import bucket_grid
 
 from labeldp_compile.rounding.randomized_response import randomized_response
 
@@ -17,16 +17,16 @@ MAX_CERTIFIED_LABELS = 20_000  # beyond, dual values would outweigh the tables
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """Number of outputs, and bytes of the tables."""
 
     outputs: int
     bytes: int
 
 
-def window_layout(randomizer: WindowRandomizer) -> Layout:
+def window_layout(randomizer: WindowRandomizer) -> TableLayout:
     """The layout of a window randomizer. Raises ValueError if it is too large."""
-    return Layout(randomizer.outputs, window_bytes(randomizer))
+    return TableLayout(randomizer.outputs, window_bytes(randomizer))
 
 
 def window_bytes(randomizer: WindowRandomizer) -> int:
@@ -37,7 +37,7 @@ def window_bytes(randomizer: WindowRandomizer) -> int:
     return tables
 
 
-def response_layout(labels: int, outputs: int, epsilon: Fraction) -> Layout:
+def response_layout(labels: int, outputs: int, epsilon: Fraction) -> TableLayout:
     """Randomized response over so many outputs, laid out as it will be."""
     rows = [y * outputs // labels for y in range(labels)]
     return window_layout(randomized_response(range(outputs), rows, epsilon))

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labeldp_verify import cost
-from labeldp_verify.forms import CategoricalDomain
-from labeldp_verify.forms.joint import columns_of
+from labeldp_verify.forms import CategoricalDomain, columns_of
 
-from labeldp_compile.grouped import entries_of_table, is_proved
-from labeldp_compile.mechanisms.tables import Layout
-from labeldp_compile.planning.budget import Budget, is_unpaid
-from labeldp_compile.sizes import known_weights
+from labeldp_compile.mechanisms.tables import TableLayout
+from labeldp_compile.planning.budget import EpsilonBudget, is_unpaid
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
+from labeldp_compile.tables import entries_of_table, is_proved
 
 # Graph and self test: the two forms with alias tables have longer self tests.
 _MODEL_BYTES = {"window": 3_300, "additive": 26_000, "table": 15_000}
@@ -33,7 +31,7 @@ _START_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
-class Range:
+class Estimate:
     """The estimate lies between the two; they are equal where nothing but rounding is open."""
 
     least: float
@@ -45,16 +43,16 @@ class Forecast:
     """What a compile will take and make, and what verifying the file costs if it has groups."""
 
     solver: str
-    outputs: Range
-    size: Range
-    seconds: Range
+    outputs: Estimate
+    size: Estimate
+    seconds: Estimate
     verify_seconds: float | None = None
 
 
-def forecast(spec: Spec, budget: Budget) -> Forecast:
+def forecast(spec: Spec, budget: EpsilonBudget) -> Forecast:
     """The estimate for a spec; touches no label."""
     mechanism, k, epsilon = spec.named_mechanism, spec.domain.size, float(budget.label)
-    weights = known_weights(spec)
+    weights = spec.known_weights
     if weights is None and is_unpaid(spec, budget):
         weights = [1] * k
     least, most = _extremes(mechanism.layouts(spec.domain, spec.loss, budget.label, weights))
@@ -62,7 +60,7 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
     if budget.groups is not None:
         return _of_tables(spec, budget, budget.groups.tables, (least, most), listed)
     fixed = _MODEL_BYTES[mechanism.form] + _names(spec) + listed
-    size = Range(fixed + least.bytes, fixed + most.bytes)
+    size = Estimate(fixed + least.bytes, fixed + most.bytes)
     unread = _is_counted(spec) or is_unpaid(spec, budget)
     counting = 0 if unread else (budget.rows or 0) / _ROWS_A_SECOND
     seconds = [
@@ -75,14 +73,18 @@ def forecast(spec: Spec, budget: Budget) -> Forecast:
     seconds[1] += mechanism.slow_seconds(k, spec.loss, epsilon)
     return Forecast(
         mechanism.solver(),
-        Range(least.outputs, most.outputs),
-        Range(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),
-        Range(*(float(f"{part:.1g}") for part in seconds)),
+        Estimate(least.outputs, most.outputs),
+        Estimate(*(float(f"{size_:.2g}") for size_ in (size.least, size.most))),
+        Estimate(*(float(f"{part:.1g}") for part in seconds)),
     )
 
 
 def _of_tables(
-    spec: Spec, budget: Budget, tables: int, layouts: tuple[Layout, Layout], listed: int
+    spec: Spec,
+    budget: EpsilonBudget,
+    tables: int,
+    layouts: tuple[TableLayout, TableLayout],
+    listed: int,
 ) -> Forecast:
     """The same of so many tables, which share one lookup and are solved twice.
 
@@ -111,9 +113,9 @@ def _of_tables(
         )
     return Forecast(
         mechanism.solver(),
-        Range(layouts[0].outputs, layouts[1].outputs),
-        Range(*(float(f"{size:.2g}") for size in sizes)),
-        Range(*(float(f"{part:.1g}") for part in seconds)),
+        Estimate(layouts[0].outputs, layouts[1].outputs),
+        Estimate(*(float(f"{size:.2g}") for size in sizes)),
+        Estimate(*(float(f"{part:.1g}") for part in seconds)),
         float(f"{verify:.1g}"),
     )
 
@@ -124,12 +126,12 @@ def _is_counted(spec: Spec) -> bool:
     return is_histogram and spec.domain.words_per_label == 1
 
 
-def _extremes(possible: Sequence[Layout]) -> tuple[Layout, Layout]:
+def _extremes(possible: Sequence[TableLayout]) -> tuple[TableLayout, TableLayout]:
     sizes, outputs = [part.bytes for part in possible], [part.outputs for part in possible]
-    return Layout(min(outputs), min(sizes)), Layout(max(outputs), max(sizes))
+    return TableLayout(min(outputs), min(sizes)), TableLayout(max(outputs), max(sizes))
 
 
-def _certificate_bytes(spec: Spec, budget: Budget, weights: Sequence[int] | None) -> int:
+def _certificate_bytes(spec: Spec, budget: EpsilonBudget, weights: Sequence[int] | None) -> int:
     """The certificate: fixed fields, the prior, and what is proved label by label."""
     k = spec.domain.size
     if weights is not None:

@@ -7,17 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.certificate import DECLARED_BY
+from labeldp_verify.claims import DECLARED_BY
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.grouped import require_room
-from labeldp_compile.ledger import Question, account_of
+from labeldp_compile.ledger import account_of
 from labeldp_compile.pipeline import require_compilable, require_telling
-from labeldp_compile.planning.budget import Budget, GroupBudget, find_budget, is_unpaid
+from labeldp_compile.planning.budget import EpsilonBudget, TablesBudget, find_budget, is_unpaid
 from labeldp_compile.planning.expected_use import ExpectedUse, expected_use
 from labeldp_compile.planning.forecast import Forecast, forecast
-from labeldp_compile.planning.one_by_one import OneByOne, one_by_one
-from labeldp_compile.prior.obtain import split_in_words
 from labeldp_compile.spec import Spec, load_spec
 
 FORMAT_VERSION = "1.0"
@@ -27,18 +24,16 @@ FORMAT_VERSION = "1.0"
 class Plan:
     """What ``compile`` would do with a spec.
 
-    ``one_by_one`` compares a joint label with its columns randomized by themselves. ``most_bytes``
-    is what the artifact takes at most, whatever the prior. ``ledger`` says in words what the budget
-    ledger would do; None without one.
+    ``most_bytes`` is what the artifact takes at most, whatever the prior. ``ledger`` says in words
+    what the budget ledger would do; None without one.
     """
 
     spec: Spec
-    budget: Budget
+    budget: EpsilonBudget
     forecast: Forecast
     most_bytes: int
     ledger: str | None = None
     use: ExpectedUse | None = None
-    one_by_one: OneByOne | None = None
 
     def to_json(self) -> dict[str, Any]:
         """``{format_version, name, label, …, estimate, writes}``, keys in this order."""
@@ -60,7 +55,7 @@ class Plan:
             "auto": spec.auto_reason,
             "privacy": {
                 **{f"epsilon_{part}": float(value) for part, value in parts.items()},
-                "split": split_in_words(spec),
+                "split": spec.privacy.split_in_words,
                 "split_reason": budget.reason,
                 "exact": {f"epsilon_{part}": str(value) for part, value in parts.items()},
             },
@@ -80,7 +75,6 @@ class Plan:
             "warnings": []
             if self.use is None
             else [asdict(part) for part in self.use.shortcomings],
-            "one_by_one": None if self.one_by_one is None else asdict(self.one_by_one),
             "solver": self.forecast.solver,
             "estimate": {
                 "outputs": asdict(self.forecast.outputs),
@@ -93,7 +87,7 @@ class Plan:
         }
 
 
-def _groups_json(groups: GroupBudget) -> dict[str, Any]:
+def _groups_json(groups: TablesBudget) -> dict[str, Any]:
     return {
         "tables": groups.tables,
         "listed": groups.listed,
@@ -115,21 +109,15 @@ def plan_spec(path: Path) -> Plan:
     spec, source = load_spec(path)
     budget = find_budget(spec, path.parent)
     digest = hashlib.sha256(source).hexdigest()
-    account = account_of(spec, path.parent, digest, "plan", lambda line: None)
-    ledger = None
-    if account is not None and budget.prior:
-        groups = budget.groups
-        question = groups.question if groups else Question.of(spec, budget.prior, budget.cells)
-        ledger = None if question is None else account.forecast(question)
-    most = require_compilable(spec, budget.prior, budget.label, budget.rows, run_graph=False)
-    if budget.groups is not None:
-        most = require_room(spec, budget.groups.tables, budget.rows or 0)
+    account, ledger = account_of(spec, path.parent, digest, "plan"), None
+    if account is not None and budget.question is not None:
+        ledger = account.forecast(budget.question)
+    most = require_compilable(spec, budget.plan, budget.rows, run_graph=False)
     try:
         expected = forecast(spec, budget)
         use = expected_use(spec, budget, expected)
         if use is not None and use.prior == spec.prior.kind:  # compile will find the same
             require_telling(spec, use.shortcomings)
-        split = one_by_one(spec, budget.label, use)
-        return Plan(spec, budget, expected, most, ledger, use, split)
+        return Plan(spec, budget, expected, most, ledger, use)
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error

@@ -1,6 +1,7 @@
-"""The label prior: given, uniform, or estimated privately from a table."""
+"""The label priors of all tables: given, uniform, or estimated privately from data."""
 
 from labeldp_compile.prior.histogram import count_labels
-from labeldp_compile.prior.obtain import Keep, Prior, estimate_prior
+from labeldp_compile.prior.obtain import estimate_prior
+from labeldp_compile.prior.priors import Prior, TablePrior
 
-__all__ = ["Keep", "Prior", "count_labels", "estimate_prior"]
+__all__ = ["Prior", "TablePrior", "count_labels", "estimate_prior"]

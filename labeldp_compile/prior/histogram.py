@@ -1,4 +1,4 @@
-"""Count the labels of a table, by group if asked, treating each exactly as the artifact will."""
+"""Count the labels of a table, treating each, and its row, exactly as the artifact will."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from labeldp_verify.artifact import write_group_model, write_index_model
-from labeldp_verify.artifact.group_graph import group_inputs
-from labeldp_verify.artifact.joint_graph import label_inputs
 from labeldp_verify.forms import Domain, Groups
+from labeldp_verify.graph import group_inputs, label_inputs, write_group_model, write_index_model
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import refused
+from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.prior.asked_cells import ONE_TABLE
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -25,11 +25,9 @@ _CHUNK = 1 << 16  # rows
 
 
 def count_labels(
-    table: TableReader,
-    progress: Callable[[int], None] = lambda rows: None,
-    groups: Groups | None = None,
+    table: TableReader, asked: Groups = ONE_TABLE, observer: Observer = QUIET
 ) -> NDArray[np.int64]:
-    """[k] how many rows have each label, [T + 1, k] by table of ``groups``; sums to all rows.
+    """[T + 1, k] how many rows have each label, by table of ``asked``; sums to all rows.
 
     Every row counts, nulls and labels outside the domain included: otherwise the number of rows
     would itself depend on the labels. The rows are binned by the label part of the artifact's own
@@ -39,35 +37,32 @@ def count_labels(
     random, each of them is rounded on its own. Raises DataError if it counts more than 2^53.
     """
     domain, rows = table.domain, 0
-    shape = (domain.size,) if groups is None else (groups.tables, domain.size)
+    shape = (asked.tables, domain.size)
     counts = np.zeros(math.prod(shape), dtype=np.int64)
-    indexes = label_indexes(domain)
-    tables = None if groups is None else table_indexes(table, groups)
+    indexes, tables = label_indexes(domain), table_indexes(table, asked)
     for batch in table.batches():
         labels = table.labels_of(batch)
-        first = np.zeros(len(batch), np.int64) if tables is None else tables(batch) * domain.size
+        first = tables(batch) * domain.size
         if table.count_column is None:
             counts += np.bincount(first + indexes(labels), minlength=len(counts))
-            progress(len(batch))
+            observer.rows(len(batch))
             continue
         times, rows = _counts_of(table, batch, rows)
         if domain.words_per_label == 1:
             np.add.at(counts, first + indexes(labels), times)
-            progress(int(times.sum()))
+            observer.rows(int(times.sum()))
         else:
             for part in _repeated(times):
                 some = [column[part] for column in labels]
                 counts += np.bincount(first[part] + indexes(some), minlength=len(counts))
-                progress(len(part))
+                observer.rows(len(part))
     return counts.reshape(shape)
 
 
-def count_groups(
-    table: TableReader, groups: Groups, progress: Callable[[int], None] = lambda rows: None
-) -> list[int]:
+def count_tables(table: TableReader, asked: Groups) -> list[int]:
     """[T + 1] how many rows have each table. They are public, and no label is read."""
-    sizes, rows = np.zeros(groups.tables, dtype=np.int64), 0
-    tables = table_indexes(table, groups)
+    sizes, rows = np.zeros(asked.tables, dtype=np.int64), 0
+    tables = table_indexes(table, asked)
     counted = [] if table.count_column is None else [table.count_column]
     for batch in table.columns([*table.group_names, *counted]):
         if table.count_column is None:
@@ -75,7 +70,6 @@ def count_groups(
         else:
             times, rows = _counts_of(table, batch, rows)
             np.add.at(sizes, tables(batch), times)
-        progress(len(batch))
     return [int(size) for size in sizes]
 
 
@@ -102,6 +96,8 @@ def table_indexes(
     table: TableReader, groups: Groups
 ) -> Callable[[pa.RecordBatch], NDArray[np.int64]]:
     """From batches of n rows to the indices of their tables [n], by the artifact's own graph."""
+    if not groups.columns:
+        return lambda batch: np.zeros(len(batch), dtype=np.int64)
     indexes = indexes_of_columns(groups)
 
     def of_batch(batch: pa.RecordBatch) -> NDArray[np.int64]:

@@ -1,68 +1,45 @@
-"""From the spec's prior to integer weights, and what they cost."""
+"""From the spec's prior to integer weights for every table, and what they cost together.
+
+Sizes of the tables' rows are public, and known before a label is read: they decide which tables
+have a prior of their own, and how ε is divided (``plan.py``). Then labels are counted by table, in
+one pass, and noise is drawn: on the histogram of all rows, and on those of all tables at once.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from labeldp_verify.forms import Groups
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.histogram_noise import NOISE
-from labeldp_compile.ledger import PriorAccount, Question
+from labeldp_compile.ledger import PriorAccount
+from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.prior.asked_cells import asked_cells
 from labeldp_compile.prior.discrete_laplace import (
-    L1_SENSITIVITY,
+    Levels,
     NoisyHistogram,
-    coarse,
     noisy_histogram,
     seeded_histogram,
-    weights_of,
 )
-from labeldp_compile.prior.histogram import count_labels
+from labeldp_compile.prior.histogram import count_labels, count_tables
 from labeldp_compile.prior.kept import DataStamp, KeptPrior, read_kept, write_kept
-from labeldp_compile.prior.split import PriorPlan, needs_rows, plan_prior
+from labeldp_compile.prior.plan import level_counts, needs_rows, plan_prior
+from labeldp_compile.prior.priors import Known, Prior, priors_of, sharing
+from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 
 if TYPE_CHECKING:
     from labeldp_compile.tabular import TableReader
 
-ANSWER_BYTES, COUNT_BYTES = 10_000, 40  # of a ledger's entry, at most: fixed, and for each label
-BeforeSpending = Callable[[Fraction, Fraction, int | None], None]
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Prior:
-    """Integer weights [k] in proportion to the prior, and the budget.
-
-    ``statement`` is the certificate's ``prior``: it says what ε₁ was spent on.
-    """
-
-    weights: list[int]
-    epsilon_prior: Fraction
-    epsilon_label: Fraction
-    statement: dict[str, Any]
-
-    @property
-    def rows(self) -> int | None:
-        """n, where it is stated."""
-        rows: int | None = self.statement.get("rows")
-        return rows
-
-
-@dataclass(frozen=True)
-class Keep:
-    """Where a draw that no ledger remembers is kept, and who is told; see ``prior/kept.py``."""
-
-    path: Path
-    say: Callable[[str], None] = lambda line: None
+# Of a ledger's entry, at most: fixed, for each table, and for each label of a table.
+ANSWER_BYTES, TABLE_BYTES, COUNT_BYTES = 10_000, 2_500, 40
 
 
 def estimate_prior(
@@ -70,234 +47,237 @@ def estimate_prior(
     directory: Path,
     *,
     test_seed: int | None = None,
-    progress: Callable[[int], None] = lambda rows: None,
-    before_spending: BeforeSpending = lambda epsilon_prior, epsilon_label, rows: None,
+    observer: Observer = QUIET,
     account: PriorAccount | None = None,
-    keep: Keep | None = None,
-    say: Say = lambda line: None,
+    keep: Path | None = None,
 ) -> Prior:
-    """The prior of a spec whose paths are relative to ``directory``.
+    """The priors of a spec whose paths are relative to ``directory``.
 
-    ``before_spending`` is called with ε₁, ε₂ and n (None if it is not known yet) before any noise
-    is drawn, and may raise. Raises DataError for unusable data and BudgetError if ε cannot pay for
-    the prior. A private prior spends ε₁ each time this is called, unless an ``account`` recalls
-    what it answered before, or the file of ``keep`` has it; without an account it is kept there.
-    With an account ε₁ is written to its ledger before a label is read, and OverBudgetError is
-    raised if the ledger's budget cannot pay. ``say`` is told what ``split: auto`` chose, and why;
-    where that is a uniform prior, nothing is spent, and no label is read if the number of rows is
-    known without.
+    ``observer.spending`` is called before any noise is drawn. Raises DataError for unusable data
+    and BudgetError if ε cannot pay for the prior. A private prior spends ε₁ each time this is
+    called, unless an ``account`` recalls what it answered before, or the file ``keep`` has it;
+    without an account it is kept there. With an account ε₁ is written to its ledger before a label
+    is read, and OverBudgetError is raised if the ledger's budget cannot pay. Where ``split: auto``
+    chooses a uniform prior, nothing is spent, and no label is read if the number of rows is known
+    without. Tables whose priors came out alike are one.
     """
-    domain, prior, epsilon = spec.domain, spec.prior, Fraction(spec.privacy.epsilon)
-    if isinstance(prior, PrivatePrior):
+    if test_seed is not None:
+        if account is not None:
+            raise InputError("a test seed makes no private prior: leave out the ledger, too")
+        keep = None
+    epsilon, weights = Fraction(spec.privacy.epsilon), spec.known_weights
+    if weights is not None:
+        observer.spending(PriorPlan(Fraction(0), epsilon), sum(weights))
+        return Prior.of({"kind": spec.prior.kind, "weights": weights}, epsilon)
+    source = PriorSource.of(spec, directory)
+    if not isinstance(spec.prior, PrivatePrior):
+        return sharing(_estimated(source, None, None, observer, None, None))
+    stamp = DataStamp.of(spec.prior.data, source.table.path)
+    kept = None if keep is None else read_kept(keep)
+    if keep is not None and kept is not None:
+        return sharing(_from_file(source, stamp, keep, kept, observer))
+    return sharing(_estimated(source, stamp, test_seed, observer, account, keep))
+
+
+@dataclass(frozen=True)
+class PriorSource:
+    """The data of a spec's prior, opened, and the cells that it asks of them."""
+
+    spec: Spec
+    asked: Groups
+    table: TableReader
+
+    @classmethod
+    def of(cls, spec: Spec, directory: Path) -> PriorSource:
+        """Reads no row of the data, but the file that assigns cells. Raises DataError."""
         from labeldp_compile.tabular import open_table  # noqa: PLC0415  # pyarrow
 
+        prior = spec.prior
+        assert isinstance(prior, PrivatePrior | PublicPrior) and prior.data is not None
+        asked = asked_cells(spec, directory)
         table = open_table(
             directory / prior.data,
             spec.label.names,
-            domain,
+            spec.domain,
             all_columns=False,
-            count_column=prior.counts,
+            count_column=prior.counts if isinstance(prior, PrivatePrior) else None,
+            group_columns=asked.columns,
             form=prior.form,
         )
-        if table.rows is not None:
-            require_rows(table.path, prior.rows, table.rows)
-        if account is None:
-            if test_seed is not None:
-                keep = None
-            return _private(spec, table, test_seed, progress, before_spending, keep, say)
-        if test_seed is not None:
-            raise InputError("a test seed makes no private prior: leave out the ledger, too")
-        return _accounted(spec, table, progress, before_spending, account, say)
-    if isinstance(prior, PublicPrior):
-        if prior.weights is not None:
-            weights = integer_weights(prior.weights)
+        return cls(spec, asked, table)
+
+    @property
+    def stated_rows(self) -> int | None:
+        """n, if the spec states it."""
+        return self.spec.prior.rows if isinstance(self.spec.prior, PrivatePrior) else None
+
+    def known(self) -> Known:
+        """What is public of the data; reads their public columns, if any. Raises DataError."""
+        rows = self.stated_rows if self.table.rows is None else self.table.rows
+        if self.asked.columns:
+            sizes = count_tables(self.table, self.asked)
+        elif rows is None:
+            return Known(self.asked)
         else:
-            from labeldp_compile.tabular import open_table  # noqa: PLC0415  # pyarrow
+            sizes = [rows]
+        require_rows(self.table.path, self.stated_rows, sum(sizes))
+        return Known(self.asked, sizes)
 
-            assert prior.data is not None
-            path = directory / prior.data
-            table = open_table(path, spec.label.names, domain, all_columns=False, form=prior.form)
-            weights = [int(count) for count in _counts(table, progress)]
-    else:
-        weights = [1] * domain.size
-    before_spending(Fraction(0), epsilon, sum(weights))
-    statement = {"kind": prior.kind, "weights": weights}
-    return Prior(weights, Fraction(0), epsilon, statement)
+    def count(
+        self, known: Known, plan: PriorPlan, observer: Observer
+    ) -> tuple[NDArray[np.int64], Known]:
+        """[T + 1, k] counts of labels in the order of the plan's tables, and n if it was open."""
+        groups, order = known.joined(plan)
+        counts = count_labels(self.table, groups, observer)
+        rows = int(counts.sum())
+        require_rows(self.table.path, self.stated_rows, rows)
+        if not known.rows:
+            known = Known(self.asked, [rows])
+        elif rows != known.rows:
+            raise refused(self.table.path, _CHANGED)
+        in_order = np.zeros_like(counts)
+        in_order[order] = counts
+        return in_order, known
 
 
-def integer_weights(weights: Sequence[Decimal]) -> list[int]:
-    """Decimals as integers in the same proportion."""
-    exact = [Fraction(weight) for weight in weights]
-    unit = math.lcm(*(weight.denominator for weight in exact))
-    integers = [int(weight * unit) for weight in exact]
-    common = math.gcd(*integers)
-    return [weight // common for weight in integers]
+_CHANGED = "was changed while it was read; nothing was spent"
+_NO_PLAN = PriorPlan(Fraction(0), Fraction(0))
 
 
-def _private(
-    spec: Spec,
-    table: TableReader,
+def _estimated(
+    source: PriorSource,
+    stamp: DataStamp | None,
     test_seed: int | None,
-    progress: Callable[[int], None],
-    before_spending: BeforeSpending,
-    keep: Keep | None,
-    say: Say,
+    observer: Observer,
+    account: PriorAccount | None,
+    keep: Path | None,
 ) -> Prior:
-    assert isinstance(spec.prior, PrivatePrior)
-    stamp = DataStamp.of(spec.prior.data, table.path)
-    kept = None if keep is None else read_kept(keep.path)
-    if keep is not None and kept is not None:
-        return _from_file(spec, stamp, keep, kept)
-    rows = spec.prior.rows if table.rows is None else table.rows
-    plan = plan_prior(spec, rows or 0) if rows or not needs_rows(spec) else None
-    if plan is not None and plan.is_uniform:
-        return _unpaid(spec, plan, rows, before_spending, say)
-    counts = _counts(table, progress)
-    rows = int(counts.sum())
-    require_rows(table.path, spec.prior.rows, rows)
-    plan = plan_prior(spec, rows)
-    if plan.is_uniform:
-        return _unpaid(spec, plan, rows, before_spending, say)
-    before_spending(plan.epsilon_prior, plan.epsilon_label, rows)
-    if DataStamp.of(spec.prior.data, table.path) != stamp:
-        raise refused(table.path, "was changed while it was read; nothing was spent")
-    noisy = _draw(counts, plan, test_seed)
+    """From the data; ``stamp`` is theirs if they are private."""
+    spec, path = source.spec, source.table.path
+    known, counts = source.known(), None
+    if not known.rows and needs_rows(spec):
+        if account is not None:
+            raise refused(
+                path,
+                f"the ledger is paid before the file is read, and split: {spec.privacy.split} "
+                "needs its number of rows: say rows: N beside data (the number is public), or give "
+                "the parts yourself, as in split: {prior: …, label: …}",
+            )
+        counts, known = source.count(known, _NO_PLAN, observer)
+    _warn(known, observer)
+    plan = plan_prior(spec, known.sizes, known.asked)
+    if account is not None and not plan.is_uniform:
+        return _accounted(source, known, plan, observer, account)
+    observer.spending(plan, known.rows or None)
+    if stamp is not None:
+        _explain(known, plan, observer)
+        if plan.is_uniform:
+            return priors_of(spec, known, plan, None)
+    if counts is None:
+        counts, known = source.count(known, plan, observer)
+    if stamp is None:
+        return priors_of(spec, known, plan, _drawn(plan, counts, _no_noise))
+    if DataStamp.of(stamp.name, path) != stamp:
+        raise refused(path, _CHANGED)
+    levels = _drawn(plan, counts, _noise(test_seed, several=bool(known.asked.columns)))
     if keep is not None:
-        question = Question.of(spec, plan.epsilon_prior, plan.cells).digest()
-        write_kept(keep.path, KeptPrior(question, plan.epsilon_prior, stamp, rows, noisy))
-        keep.say(
+        question = known.question(spec, plan)
+        write_kept(keep, KeptPrior.of(question, stamp, known.sizes, levels))
+        observer.say(
             f"ε₁ = {float(plan.epsilon_prior):g} is spent; until the artifact is written, "
-            f"{keep.path} keeps the noisy prior"
+            f"{keep} keeps the noisy prior"
         )
-    _explain(plan, say)
-    return _paid(spec, plan, noisy, rows)
+    return priors_of(spec, known, plan, levels)
 
 
-def _unpaid(
-    spec: Spec, plan: PriorPlan, rows: int | None, before_spending: BeforeSpending, say: Say
+def _from_file(
+    source: PriorSource, stamp: DataStamp, keep: Path, kept: KeptPrior, observer: Observer
 ) -> Prior:
-    """A uniform prior, where a private one is not worth its ε."""
-    before_spending(plan.epsilon_prior, plan.epsilon_label, rows)
-    _explain(plan, say)
-    weights = [1] * spec.domain.size
-    statement = {"kind": "uniform", "weights": weights}
-    return Prior(weights, plan.epsilon_prior, plan.epsilon_label, statement)
-
-
-def _paid(spec: Spec, plan: PriorPlan, noisy: NoisyHistogram, rows: int) -> Prior:
-    statement = _statement(spec, plan, noisy, rows)
-    return Prior(statement["weights"], plan.epsilon_prior, plan.epsilon_label, statement)
-
-
-def _explain(plan: PriorPlan, say: Say) -> None:
-    if plan.reason is not None:
-        say(f"split: auto: {plan.reason}")
-
-
-def _draw(counts: NDArray[np.int64], plan: PriorPlan, test_seed: int | None) -> NoisyHistogram:
-    """Noise on the counts of labels, or of cells of them."""
-    if plan.cells is not None:
-        counts = coarse(counts, plan.cells)
-    if test_seed is None:
-        return noisy_histogram(counts, plan.epsilon_prior)
-    return seeded_histogram(counts, plan.epsilon_prior, test_seed)
-
-
-def _from_file(spec: Spec, stamp: DataStamp, keep: Keep, kept: KeptPrior) -> Prior:
-    """The prior that an earlier compile paid for; no label is read."""
-    assert isinstance(spec.prior, PrivatePrior)
-    require_rows(keep.path, spec.prior.rows, kept.rows)
-    plan = plan_prior(spec, kept.rows)
-    question = Question.of(spec, plan.epsilon_prior, plan.cells)
-    kept.require(keep.path, question, stamp, plan.cells or spec.domain.size)
-    keep.say(
-        f"{keep.path}: reusing the noisy prior of a compile that wrote no artifact "
+    """What an earlier compile paid for; no label is read."""
+    spec, known = source.spec, Known(source.asked, kept.sizes)
+    if len(kept.sizes) != source.asked.tables:
+        kept.require(keep, None, stamp, ())
+    require_rows(keep, source.stated_rows, kept.rows)
+    _warn(known, observer)
+    plan, k = plan_prior(spec, known.sizes, known.asked), spec.domain.size
+    lengths = plan.pooled_cells or k, plan.tables * (plan.table_cells or k)
+    kept.require(keep, known.question(spec, plan), stamp, lengths)
+    observer.say(
+        f"{keep}: reusing the noisy prior of a compile that wrote no artifact "
         f"(ε₁ = {float(plan.epsilon_prior):g} was spent then); nothing is spent, and no label is "
         "read"
     )
-    return _paid(spec, plan, kept.noisy, kept.rows)
+    return priors_of(spec, known, plan, kept.levels)
 
 
 def _accounted(
-    spec: Spec,
-    table: TableReader,
-    progress: Callable[[int], None],
-    before_spending: BeforeSpending,
-    account: PriorAccount,
-    say: Say,
+    source: PriorSource, known: Known, plan: PriorPlan, observer: Observer, account: PriorAccount
 ) -> Prior:
-    """The same through a ledger, which is paid before a label is read: n must be known by then."""
-    assert isinstance(spec.prior, PrivatePrior)
-    rows = spec.prior.rows if table.rows is None else table.rows
-    if rows is None and needs_rows(spec):
-        raise refused(
-            table.path,
-            f"the ledger is paid before the file is read, and split: {spec.privacy.split} needs "
-            "its number of rows: say rows: N beside data (the number is public), or give the parts "
-            "yourself, as in split: {prior: …, label: …}",
-        )
-    plan = plan_prior(spec, rows or 0)
-    if plan.is_uniform:
-        return _unpaid(spec, plan, rows, before_spending, say)
-    question = Question.of(spec, plan.epsilon_prior, plan.cells)
-    statement = account.recall(question)
-    if statement is None:
-        before_spending(plan.epsilon_prior, plan.epsilon_label, rows)
-        account.require_room(ANSWER_BYTES + COUNT_BYTES * spec.domain.size)
+    """The same through a ledger, which is paid before a label is read."""
+    spec, path = source.spec, source.table.path
+    question, (groups, _) = known.question(spec, plan), known.joined(plan)
+    answer = account.recall(question)
+    if answer is None:
+        observer.spending(plan, known.rows or None)
+        each = TABLE_BYTES + COUNT_BYTES * spec.domain.size
+        account.require_room(ANSWER_BYTES + (groups.tables + 1) * each)
         spent = account.spend(question)
-        digest = account.require_same_data(table.path, spec.label.key)
-        counts = _counts(table, progress)
-        require_rows(table.path, rows, int(counts.sum()))
-        noisy = _draw(counts, plan, None)
-        statement = _statement(spec, plan, noisy, int(counts.sum()))
-        account.keep(spent, question, digest, statement)
-    elif rows is not None and rows != statement["rows"]:
+        _explain(known, plan, observer)
+        digest = account.require_same_data(path, spec.label.key)
+        counts, known = source.count(known, plan, observer)
+        found = priors_of(spec, known, plan, _drawn(plan, counts, _noise()))
+        account.keep(spent, question, digest, found.to_answer())
+        return found
+    _explain(known, plan, observer)
+    found = Prior.of_answer(answer, plan, groups, spec.privacy.split_in_words)
+    had = sum(one.size for one in found.tables)
+    if known.rows not in (0, had):
         raise refused(
-            table.path,
-            f"has {rows:,} rows, but the data that were called "
-            f"{spec.prior.data_version!r} had {statement['rows']:,}: other data need another "
-            "data_version",
+            path,
+            f"has {known.rows:,} rows, but the data that had this data_version before had "
+            f"{had:,}: other data need another data_version",
         )
-    _explain(plan, say)
-    statement = {**statement, "split": split_in_words(spec)}
-    return Prior(statement["weights"], plan.epsilon_prior, plan.epsilon_label, statement)
+    if len(found.tables) != groups.tables:
+        raise refused(
+            path,
+            "has other groups than the data that had this data_version before: other data need "
+            "another data_version",
+        )
+    return found
 
 
-def _statement(spec: Spec, plan: PriorPlan, noisy: NoisyHistogram, rows: int) -> dict[str, Any]:
-    """The certificate's ``prior``."""
-    weights = weights_of(noisy, rows, spec.domain.size, shrunk=plan.shrunk)
-    return {
-        "kind": "private",
-        "weights": weights,
-        "rows": rows,
-        "labels": len(weights),
-        "mechanism": NOISE,
-        "l1_sensitivity": L1_SENSITIVITY,
-        "scale": noisy.scale,
-        "post_processing": post_processing(plan.cells, shrunk=plan.shrunk),
-        "split": split_in_words(spec),
-    }
+def _explain(known: Known, plan: PriorPlan, observer: Observer) -> None:
+    if plan.reason is not None:
+        observer.say(f"{'groups' if known.asked.columns else 'split: auto'}: {plan.reason}")
 
 
-def post_processing(cells: int | None, *, shrunk: bool) -> str:
-    """What was done with the noisy counts, and what they are counts of where not of labels."""
-    steps = "projection onto counts >= 0 that sum to the rows"
-    if shrunk:
-        steps = f"shrinking towards even counts, then {steps}"
-    if cells is not None:
-        steps = f"{cells} cells of neighbouring labels: {steps}, each cell spread evenly"
-    return steps
+def _warn(known: Known, observer: Observer) -> None:
+    """Before a label is read: groups that may be none."""
+    for text in known.odd:
+        observer.say(f"warning: {text}")
 
 
-def split_in_words(spec: Spec) -> str:
-    """How ε was divided: auto, paper or given."""
-    return spec.privacy.split if isinstance(spec.privacy.split, str) else "given"
+Draw = Callable[[NDArray[np.int64], Fraction, int], NoisyHistogram]
+"""From counts, ε and the number of the level to noisy counts."""
 
 
-def _counts(table: TableReader, progress: Callable[[int], None]) -> NDArray[np.int64]:
-    counts = count_labels(table, progress)
-    require_rows(table.path, None, int(counts.sum()))
-    return counts
+def _drawn(plan: PriorPlan, counts: NDArray[np.int64], draw: Draw) -> Levels:
+    everything, tables = level_counts(plan, counts)
+    pooled = draw(everything, plan.epsilon_pooled, 0)
+    if not plan.tables:
+        return pooled, NoisyHistogram([], 0.0)
+    return pooled, draw(tables, plan.epsilon_tables, 1)
+
+
+def _noise(test_seed: int | None = None, *, several: bool = False) -> Draw:
+    if test_seed is None:
+        return lambda counts, epsilon, level: noisy_histogram(counts, epsilon)
+    seed = 2 * test_seed if several else test_seed  # two levels are as different as two draws
+    return lambda counts, epsilon, level: seeded_histogram(counts, epsilon, seed + level)
+
+
+def _no_noise(counts: NDArray[np.int64], epsilon: Fraction, level: int) -> NoisyHistogram:
+    return NoisyHistogram(counts.tolist(), 0.0)
 
 
 def require_rows(path: Path, stated: int | None, rows: int) -> None:

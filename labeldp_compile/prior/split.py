@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms.prior_use import PriorUse
-from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Split
 
 _DIGITS = 6  # of ε₁ = √(k/n)
@@ -32,48 +34,50 @@ _LEAST_CELLS = 2
 
 @dataclass(frozen=True)
 class PriorPlan:
-    """What is spent on a private prior, and on what.
+    """What is spent on private histograms, and on which.
 
     Attributes:
-        epsilon_prior: ε₁; 0 for a uniform prior, which reads no label.
-        epsilon_label: ε₂; the two sum to ε exactly.
-        cells: the histogram has so many cells of neighbouring labels; None if each label is one.
-        shrunk: whether the noisy counts are shrunk towards even ones.
-        reason: why ``auto`` chose this, in a sentence; None if the spec did.
+        epsilon_pooled: for the histogram of all rows; 0 for a uniform prior, which reads no label.
+        epsilon_label: ε₂; all parts sum to ε exactly.
+        pooled_cells: that histogram has so many cells of neighbouring labels; None if each label
+            is one.
+        shrunk: whether its noisy counts are shrunk towards even ones.
+        reason: what was chosen, and why, in a sentence; None if the spec chose.
+        epsilon_tables: for the histograms of the tables, together; 0 if all take the pooled prior.
+        table_cells: as ``pooled_cells``, of the tables' histograms.
+        table_of_cell: [C] the table of each cell of the public columns; ``tables`` is the number
+            of the pooled one, which unlisted and missing values take, too.
+        tables: T, the tables with histograms of their own.
     """
 
-    epsilon_prior: Fraction
+    epsilon_pooled: Fraction
     epsilon_label: Fraction
-    cells: int | None = None
+    pooled_cells: int | None = None
     shrunk: bool = False
     reason: str | None = None
+    epsilon_tables: Fraction = Fraction(0)
+    table_cells: int | None = None
+    table_of_cell: tuple[int, ...] = ()
+    tables: int = 0
+
+    @property
+    def epsilon_prior(self) -> Fraction:
+        """ε₁: the two levels are about the same labels."""
+        return self.epsilon_pooled + self.epsilon_tables
 
     @property
     def is_uniform(self) -> bool:
-        """Whether nothing is spent, and the prior is uniform."""
+        """Whether nothing is spent: private priors are uniform then."""
         return self.epsilon_prior == 0
 
+    def by_table(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """[T + 1, …] sums by table of what is given by cell [C + 1, …]; the last is the pooled.
 
-def needs_rows(spec: Spec) -> bool:
-    """Whether the plan depends on the number of rows."""
-    split = spec.privacy.split
-    return split == "paper" or (split == "auto" and spec.named_mechanism.prior_use is not None)
-
-
-def plan_prior(spec: Spec, rows: int) -> PriorPlan:
-    """The plan for a spec with a private prior of so many rows (0 where ``needs_rows`` is false).
-
-    Raises BudgetError where ``split: paper`` leaves nothing for the label.
-    """
-    mechanism = spec.named_mechanism
-    return plan_of(
-        mechanism.prior_use,
-        spec.domain.size,
-        Fraction(spec.privacy.epsilon),
-        rows,
-        spec.privacy.split,
-        mechanism.kind,
-    )
+        Of sizes or counts; the pooled table's are those of the rows that take it, not of all.
+        """
+        found = np.zeros((self.tables + 1, *cells.shape[1:]), dtype=np.int64)
+        np.add.at(found, [*self.table_of_cell, self.tables], cells)
+        return found
 
 
 def plan_of(
@@ -84,7 +88,7 @@ def plan_of(
     split: Literal["auto", "paper"] | Split,
     mechanism: str = "the mechanism",
 ) -> PriorPlan:
-    """The same from what decides it; ``mechanism`` is only named.
+    """The plan of one histogram, of all rows; ``mechanism`` is only named.
 
     Raises BudgetError where ``split: paper`` leaves nothing for the label.
     """

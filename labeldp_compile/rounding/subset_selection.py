@@ -16,9 +16,9 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.forms import Sets, TableRandomizer
-from labeldp_verify.forms.table import WORD_BITS, check_table
+from labeldp_verify.analysis import exp_lower
+from labeldp_verify.forms import TABLE_WORD_BITS as WORD_BITS
+from labeldp_verify.forms import Sets, TableRandomizer, check_table
 from numpy.typing import NDArray
 
 

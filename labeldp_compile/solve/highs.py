@@ -8,7 +8,6 @@ which asks nobody. No thread outlives the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from time import perf_counter
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.observer import QUIET, Observer
 
 Floats = NDArray[np.float64]
 TIME_LIMIT = 3600.0
@@ -41,8 +41,7 @@ def solve_linear_program(
     lower: Floats,
     upper: Floats,
     *,
-    progress: Callable[[str], None] = lambda line: None,
-    time_limit: float = TIME_LIMIT,
+    observer: Observer = QUIET,
 ) -> tuple[Floats, float]:
     """Minimise cost·x over x ≥ 0 with lower ≤ matrix·x ≤ upper.
 
@@ -50,8 +49,7 @@ def solve_linear_program(
 
     Args:
         cost: [n]. matrix: [m, n]. lower, upper: [m], infinite where there is no such side.
-        progress: takes a line of text at the start, every two seconds, and at the end.
-        time_limit: seconds of wall time.
+        observer: told a line at the start, every two seconds, and at the end.
 
     Returns:
         x [n] and its cost.
@@ -61,21 +59,21 @@ def solve_linear_program(
     """
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("time_limit", time_limit)
+    solver.setOptionValue("time_limit", TIME_LIMIT)
     if solver.passModel(_model(cost, matrix, lower, upper)) == HighsStatus.kError:
         raise UnsolvedError("its numbers are out of HiGHS's range")
     rows, columns = matrix.shape
-    progress(f"linear program of {rows:,} rows and {columns:,} columns")
-    _run(solver, progress)
+    observer.step(f"linear program of {rows:,} rows and {columns:,} columns")
+    _run(solver, observer)
     status, info = solver.getModelStatus(), solver.getInfo()
     if status == HighsModelStatus.kTimeLimit:
         raise TimeLimitError(
             f"a linear program of {rows:,} rows and {columns:,} columns was not solved in "
-            f"{time_limit:,g} s"
+            f"{TIME_LIMIT:,g} s"
         )
     if status != HighsModelStatus.kOptimal:
         raise UnsolvedError(f"HiGHS says: {solver.modelStatusToString(status)}")
-    progress(f"linear program: optimal after {info.simplex_iteration_count:,} iterations")
+    observer.step(f"linear program: optimal after {info.simplex_iteration_count:,} iterations")
     return np.asarray(solver.getSolution().col_value), float(info.objective_function_value)
 
 
@@ -97,7 +95,7 @@ def _model(
     return lp
 
 
-def _run(solver: highspy.Highs, progress: Callable[[str], None]) -> None:
+def _run(solver: highspy.Highs, observer: Observer) -> None:
     """Run HiGHS in a thread until it ends, or until this thread is interrupted."""
     stop, iterations, start = Event(), 0, perf_counter()
 
@@ -118,6 +116,6 @@ def _run(solver: highspy.Highs, progress: Callable[[str], None]) -> None:
                     return
                 except TimeoutError:
                     seconds = perf_counter() - start
-                    progress(f"linear program: {iterations:,} iterations in {seconds:.0f} s")
+                    observer.step(f"linear program: {iterations:,} iterations in {seconds:.0f} s")
         finally:
             stop.set()  # leaving the block waits for the thread

@@ -105,7 +105,7 @@ class Paths:
         return np.array(path[::-1])
 
 
-class Runs:
+class WeightedRuns:
     """The runs that `cuts` allows, with their least weights."""
 
     def __init__(self, cuts: Cuts, weight: Weight) -> None:

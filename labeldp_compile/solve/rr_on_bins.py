@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp_compile.solve.bin_costs import BinCosts, BinLoss, bin_costs, loss_function
-from labeldp_compile.solve.least_weight_subsequence import Cuts, Runs
+from labeldp_compile.solve.least_weight_subsequence import Cuts, WeightedRuns
 from labeldp_compile.solve.range_moments import Floats, Ints, LossFunction
 
 _DIRECT = 512  # up to this many labels, all bins are weighed
@@ -128,12 +128,12 @@ class _Search:
         cuts = Cuts.blocks(size, size if size <= _DIRECT else _BLOCKS)
         while not cuts.exact:
             middles = cuts.middles()
-            paths = Runs(middles, self._costs.excess).shortest(self._penalty(self._lowest))
+            paths = WeightedRuns(middles, self._costs.excess).shortest(self._penalty(self._lowest))
             self._improve(middles.first[paths.best()])
             # What is ruled out at this λ, N − λ·D > 0, is ruled out at any smaller one. The
             # second term covers the rounding of the penalty when 1 − b is tiny.
             budget = self._lowest * (self._stay * (1.0 + _SLACK) + _TIE)
-            runs = Runs(cuts, self._costs.excess)
+            runs = WeightedRuns(cuts, self._costs.excess)
             cuts = runs.narrow(self._penalty(self._lowest), budget)
         iterations = self._iterate(cuts)
         return self._cuts, iterations
@@ -164,7 +164,7 @@ class _Search:
 
     def _iterate(self, cuts: Cuts) -> int:
         """Find the best of the given cuts, one position a block; count the iterations."""
-        runs = Runs(cuts, self._costs.excess)
+        runs = WeightedRuns(cuts, self._costs.excess)
         iterations = 0
         improved = True
         while improved:

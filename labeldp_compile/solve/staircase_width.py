@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from labeldp_verify.analysis.analysis import Loss
+from labeldp_verify.analysis import Loss
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]

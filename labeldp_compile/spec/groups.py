@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from labeldp_verify.forms import GroupColumn
-from labeldp_verify.forms.groups import MAX_COLUMNS, MAX_EDGES
+from labeldp_verify.forms import MAX_COLUMNS, MAX_EDGES, GroupColumn
 from pydantic import Field, model_validator
 
 from labeldp_compile.spec.fields import DELIMITER, ENCODING, Category, Delimiter, Encoding

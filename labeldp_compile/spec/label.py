@@ -8,11 +8,18 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from labeldp_verify.analysis.joint import ColumnLoss
-from labeldp_verify.artifact.graph import is_taken_for
-from labeldp_verify.forms import CategoricalDomain, IntegerDomain, JointDomain, RealDomain
-from labeldp_verify.forms.domain import Rounding
-from labeldp_verify.forms.joint import MAX_COMBINATIONS, MAX_LABEL_COLUMNS, Part
+from labeldp_verify.analysis import ColumnLoss
+from labeldp_verify.forms import (
+    MAX_COMBINATIONS,
+    MAX_LABEL_COLUMNS,
+    CategoricalDomain,
+    IntegerDomain,
+    JointDomain,
+    Part,
+    RealDomain,
+    Rounding,
+)
+from labeldp_verify.graph import is_taken_for
 from pydantic import Discriminator, Field, StrictInt, StrictStr, Tag, model_validator
 
 from labeldp_compile.label_key import key_of

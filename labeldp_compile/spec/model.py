@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from labeldp_verify.analysis.analysis import Loss
-from labeldp_verify.analysis.joint import ColumnLoss
-from labeldp_verify.forms import (
-    CategoricalDomain,
-    Domain,
-)
+from labeldp_verify.analysis import ColumnLoss, Loss
+from labeldp_verify.forms import CategoricalDomain, Domain
 from pydantic import (
     BeforeValidator,
     Field,
@@ -92,6 +89,11 @@ class PrivacySpec(Strict):
                 )
         return self
 
+    @property
+    def split_in_words(self) -> str:
+        """How ε is divided: auto, paper or given."""
+        return self.split if isinstance(self.split, str) else "given"
+
 
 class PrivatePrior(Strict):
     """The label histogram of a data file, with discrete Laplace noise that costs ε₁."""
@@ -159,6 +161,17 @@ class PublicPrior(Strict):
         if self.weights is not None and not any(self.weights):
             raise ValueError("the weights must not all be zero")
         return self
+
+    @property
+    def integer_weights(self) -> list[int] | None:
+        """[k] the weights as integers in the same proportion; None if there are data instead."""
+        if self.weights is None:
+            return None
+        exact = [Fraction(weight) for weight in self.weights]
+        unit = math.lcm(*(weight.denominator for weight in exact))
+        integers = [int(weight * unit) for weight in exact]
+        common = math.gcd(*integers)
+        return [weight // common for weight in integers]
 
 
 class UniformPrior(Strict):
@@ -229,6 +242,13 @@ class Spec(Strict):
         if self.loss != "sum" or not isinstance(self.label, JointLabelSpec):
             return None
         return [column.to_loss() for column in self.label.columns]
+
+    @property
+    def known_weights(self) -> list[int] | None:
+        """[k] the prior, where the spec itself states it."""
+        if isinstance(self.prior, PublicPrior):
+            return self.prior.integer_weights
+        return [1] * self.domain.size if isinstance(self.prior, UniformPrior) else None
 
     @property
     def named_mechanism(self) -> Mechanism:

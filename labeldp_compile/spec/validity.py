@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from labeldp_verify.forms import CategoricalDomain, Groups
-from labeldp_verify.forms.groups import check_groups
+from labeldp_verify.forms import CategoricalDomain, Groups, check_groups
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
@@ -161,8 +160,6 @@ def _check_groups(spec: Spec) -> Iterator[Misfit]:
     if spec.groups is None:
         return
     names, prior = spec.groups.names(), spec.prior
-    if isinstance(spec.label, JointLabelSpec):
-        yield ("groups",), "tables by group are of one label column: leave groups out"
     if any(is_among(name, spec.label.names) for name in names):
         yield ("groups",), "the label cannot be its own group: the table would tell the label"
     yield from _check_assign(spec)
@@ -175,7 +172,7 @@ def _check_groups(spec: Spec) -> Iterator[Misfit]:
         yield (
             ("groups",),
             f"{spec.named_mechanism.title} has one table for all rows: for groups take another "
-            "mechanism, as rr_on_bins, optimal_unbiased or randomized_response",
+            "mechanism, such as randomized_response",
         )
     if spec.privacy.labels_per_user is not None:
         yield ("privacy", "labels_per_user"), "is not there for groups: leave it out"

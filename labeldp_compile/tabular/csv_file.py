@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 
-from labeldp_compile.tabular.csv_rows import RowForm, row_form
+from labeldp_compile.tabular.csv_rows import BadRowError, Cells, Places, RowForm, row_form
 from labeldp_compile.tabular.formats import format_of
 from labeldp_compile.tabular.text_stream import TextSource, TextStream
 from labeldp_compile.text_form import LIKELY, PLAIN, UTF8, TextForm
@@ -25,14 +25,6 @@ _HEAD_BYTES = 1 << 13
 
 class LongRowError(Exception):
     """A row has more than ``MAX_ROW_BYTES``."""
-
-
-class BadRowError(Exception):
-    """A row is not what the header says; the message quotes no cell."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        """``line`` counts from 1, as rows end."""
-        super().__init__(f"line {line:,}: {reason}")
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class CsvFile:
     def open(cls, path: Path, form: TextForm = PLAIN) -> CsvFile:
         """Read the header.
 
-        Raises OSError, LongRowError, BadRowError, WideTextError or ArrowException.
+        Raises OSError, BadRowError or WideTextError.
         """
         said = format_of(path, stream=True)
         assert said is not None
@@ -70,14 +62,14 @@ class CsvFile:
         with source.open_head() as stream:
             while header is None and (data := stream.read(max(_HEAD_BYTES, len(head)))):
                 head += data
-                header = rows.first_row(head)
+                header = _first_row(head, rows)
                 if len(head if header is None else header) > MAX_HEADER_BYTES:
                     raise BadRowError(1, f"the header has more than {MAX_HEADER_BYTES:,} bytes")
             header = head if header is None else header
             if not _few_columns(header, delimiter):
                 raise BadRowError(1, f"the header has more than {MAX_COLUMNS:,} columns")
             stream.unread(head[len(header) :])
-        lines = rows.end_of_rows(header)[1]
+        lines = rows.count_rows(header)
         try:
             names = _names(header, delimiter)
         except UnicodeDecodeError:
@@ -86,12 +78,12 @@ class CsvFile:
 
     def other_delimiter(self, column: str) -> str | None:
         """The delimiter with which the header has this column, or else more columns than one."""
-        try:
-            others = [mark for mark in LIKELY if mark != self.delimiter]
-            few = [mark for mark in others if _few_columns(self.header, mark)]
-            found = {mark: _names(self.header, mark) for mark in few}
-        except (pa.ArrowException, UnicodeDecodeError):
-            return None
+        others = [mark for mark in LIKELY if mark != self.delimiter]
+        found = {}
+        for mark in others:
+            if _few_columns(self.header, mark):
+                with contextlib.suppress(BadRowError, UnicodeDecodeError):
+                    found[mark] = _names(self.header, mark)
         for mark, names in found.items():
             if column in names:
                 return mark
@@ -104,42 +96,32 @@ class CsvFile:
 
     def blocks(
         self, columns: list[str], labels: str | Sequence[str]
-    ) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+    ) -> Iterator[tuple[Cells, pa.RecordBatch]]:
         """Whole rows in UTF-8, and some of their columns, all as text.
 
         Bytes of the labels that are no UTF-8 become U+FFFD in the columns.
 
         Raises BadRowError for a row of another length, and for bytes of other columns that are no
-        text; LongRowError; OSError; ArrowException; ReadTwiceError.
+        text; LongRowError; OSError; ReadTwiceError.
         """
         rows = row_form(self.delimiter)
         true = {labels} if isinstance(labels, str) else {*labels}
-        convert = pa_csv.ConvertOptions(
-            column_types={name: pa.binary() if name in true else pa.string() for name in columns},
-            include_columns=columns,
-            strings_can_be_null=False,
-        )
+        places = {name: place for place, name in enumerate(self.names)}
+        schema = pa.schema([(name, pa.string()) for name in columns])
         line = self.lines + 1
         with self.source.open_rows(self.start) as stream:
-            for block, ends in _blocks(stream, rows):
-                try:
-                    table = pa_csv.read_csv(
-                        pa.BufferReader(block),
-                        read_options=pa_csv.ReadOptions(
-                            column_names=self.names, block_size=len(block) + 1
-                        ),
-                        parse_options=_parse(self.delimiter, len(self.names)),
-                        convert_options=convert,
-                    )
-                except pa.ArrowException:
-                    read = {*columns} - true
-                    fault = rows.find_fault(block, self.names, read, _no_text(self.source))
-                    if fault is None:
-                        raise
-                    raise BadRowError(line + fault[0], fault[1]) from None
-                line += ends
-                for batch in table.combine_chunks().to_batches():
-                    yield block, _as_text(batch)
+            for text, ends in _blocks(stream, rows):
+                cells = rows.cells(text, len(self.names), line, ends)
+                found = []
+                for name in columns:
+                    values = cells.column(places[name])
+                    if (text_values := _as_text(values, replaced=name in true)) is None:
+                        row = next(i for i, cell in enumerate(values.to_pylist()) if _is_odd(cell))
+                        reason = f"the column {name!r} holds {_no_text(self.source)}"
+                        raise BadRowError(line + int(cells.lines[row]), reason)
+                    found.append(text_values)
+                line += rows.count_rows(text, ends)
+                yield cells, pa.RecordBatch.from_arrays(found, schema=schema)
 
 
 def empty_is_null(cells: pa.Array) -> pa.Array:
@@ -163,48 +145,56 @@ def _few_columns(header: bytes, delimiter: str) -> bool:
     return header.count(delimiter.encode()) < MAX_COLUMNS
 
 
+def _first_row(head: bytes, rows: RowForm) -> bytes | None:
+    """The first row that is not empty, with the line ends around it; None if it is cut."""
+    empty = len(head) - len(head.lstrip(b"\r\n"))
+    text = head[empty:]
+    ends = rows.whole_rows(text, rows.ends(text))
+    lines = [int(end) for end in ends if text[end] in b"\r\n"][:1]
+    return head[: empty + lines[0] + 1] if lines else None
+
+
 def _names(header: bytes, delimiter: str) -> list[str]:
-    names: list[str] = pa_csv.read_csv(
-        pa.BufferReader(header),
-        read_options=pa_csv.ReadOptions(block_size=len(header) + 1),  # it is one block
-        parse_options=_parse(delimiter, 0),
-    ).column_names
-    return names
+    """The cells of the first row that is not empty; none of a header without one."""
+    rows, text = row_form(delimiter), header.strip(b"\r\n")
+    if not text:
+        return []
+    ends = rows.ends(text)
+    row = rows.cells(text, len(ends) + 1, ends=ends)
+    each = Cells(text, row.begins.T, row.ends.T, np.zeros(len(ends) + 1, dtype=np.int64))
+    return [cell.decode() for cell in each.column(0).to_pylist()]
 
 
-def _blocks(stream: TextStream, rows: RowForm) -> Iterator[tuple[bytes, int]]:
-    """The rest of a file in parts of whole rows, with the number of their ends.
+def _blocks(stream: TextStream, rows: RowForm) -> Iterator[tuple[bytes, Places]]:
+    """The rest of a file in parts of whole rows, with the ends of their cells.
 
     What follows the last end is the last part.
     """
     pending = b""
     while data := stream.read(max(BLOCK_BYTES, min(len(pending), MAX_ROW_BYTES - len(pending)))):
         pending += data
-        end, ends = rows.end_of_rows(pending)
-        if end:
-            yield pending[:end], ends
-            pending = pending[end:]
+        ends = rows.whole_rows(pending, rows.ends(pending))
+        if len(ends):
+            after = int(ends[-1]) + 1
+            yield pending[:after], ends
+            pending = pending[after:]
         elif len(pending) > MAX_ROW_BYTES:
             raise LongRowError
     if pending:
-        yield pending, 0
+        yield pending, rows.ends(pending)
 
 
-def _as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [_text(c) if pa.types.is_binary(c.type) else c for c in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _text(values: pa.Array) -> pa.Array:
+def _as_text(values: pa.Array, *, replaced: bool) -> pa.Array | None:
+    """The same cells [n] as text, or None if they are none; with ``replaced``, what is no UTF-8
+    becomes U+FFFD."""
     with contextlib.suppress(pa.ArrowInvalid):
         return values.cast(pa.string())
+    if not replaced:
+        return None
     encoded = values.dictionary_encode()  # few cells differ, mostly: each is decoded once
     cells = [cell.decode(errors="replace") for cell in encoded.dictionary.to_pylist()]
     return pa.array(cells, pa.string()).take(encoded.indices)
 
 
-def _parse(delimiter: str, columns: int) -> pa_csv.ParseOptions:
-    # In a file of one column an empty line is a row whose cell is empty.
-    return pa_csv.ParseOptions(
-        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=columns != 1
-    )
+def _is_odd(cell: bytes) -> bool:
+    return cell != cell.decode(errors="ignore").encode()

@@ -1,4 +1,4 @@
-"""Where rows and cells of CSV end, and where a row is not what the header says.
+"""Where rows and cells of CSV begin and end, and the text in them.
 
 A quote opens a quoted cell where a cell begins, and is an ordinary character elsewhere; inside, it
 is doubled. Rows end with LF, CR LF or CR outside quotes. Lines are counted as rows end: a line end
@@ -8,19 +8,73 @@ inside quotes counts for nothing, so that no label decides which line a message 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-# A quoted cell ends at a quote that is not doubled, so there is one way to read it. No group is
-# possessive: before Python 3.11.5 one that fails at its end does not give back what it took.
-_QUOTED = rb""" " (?: [^"]++ | "" )* "(?!") """
-# Text, a quote that opens nothing, or a quoted cell; then a line end. CR waits for its LF.
-_ROW = rb"""(?: [^"\r\n]++ | (?<=[^%s\r\n]) " | (?<![^%s\r\n]) QUOTED )*
-            (?: \r?\n | \r(?=[^\n]) )""".replace(b"QUOTED", _QUOTED)
-_CELL = _QUOTED + rb"[^%s\r\n]*+ | [^%s\r\n]*+"
+_QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
+# A quoted cell ends at a quote that is not doubled, or with the text.
+_QUOTED = rb'"((?:[^"]++|"")*)(?:"(?!")|\Z)'
+Places = NDArray[np.int64]
+
+
+class BadRowError(Exception):
+    """A row is not what the header says; the message quotes no cell."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        """``line`` counts from 1, as rows end."""
+        super().__init__(f"line {line:,}: {reason}")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Whole rows, and where their cells stand, quotes included.
+
+    Attributes:
+        text: of the rows.
+        begins, ends: [n, columns] places in the text.
+        lines: [n] ends of rows before each row, those of empty lines too.
+    """
+
+    text: bytes
+    begins: Places
+    ends: Places
+    lines: Places
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.lines)
+
+    def spans(self, place: int) -> Places:
+        """[n, 2] where the cells of one column begin and end."""
+        return np.stack([self.begins[:, place], self.ends[:, place]], axis=1)
+
+    def column(self, place: int) -> pa.Array:
+        """The cells [n] of one column as bytes, without their quotes."""
+        begins, ends = self.begins[:, place], self.ends[:, place]
+        data = np.frombuffer(self.text, dtype=np.uint8)
+        quoted = (begins < ends) & (data[np.minimum(begins, len(data) - 1)] == _QUOTE)
+        if not quoted.any():
+            return _between(self.text, begins, ends)
+        closed = quoted & (ends - begins > 1) & (data[ends - 1] == _QUOTE)
+        begins, ends = begins + closed, ends - closed
+        plain = _between(self.text, begins, ends)
+        inside = np.searchsorted(self._quotes, [begins, ends])
+        odd = np.flatnonzero(quoted & ((inside[0] < inside[1]) | ~closed))
+        if not len(odd):
+            return plain
+        spans = self.spans(place)[odd].tolist()
+        read = pa.array([_unquoted(self.text[start:end]) for start, end in spans], pa.binary())
+        which = np.arange(len(self))
+        which[odd] = len(self) + np.arange(len(odd))
+        return pa.concat_arrays([plain, read]).take(pa.array(which))
+
+    @cached_property
+    def _quotes(self) -> NDArray[np.intp]:
+        return np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == _QUOTE)
 
 
 class RowForm:
@@ -29,129 +83,87 @@ class RowForm:
     def __init__(self, delimiter: str) -> None:
         """``delimiter`` is one ASCII character."""
         self.delimiter = delimiter.encode()
-        mark = re.escape(self.delimiter)
-        row = _ROW.replace(b"%s", mark)
-        self._row = re.compile(row, re.VERBOSE)
-        self._first_row = re.compile(rb"[\r\n]*+" + row, re.VERBOSE)
-        self._quoted = re.compile(rb'(?<![^%s\r\n])"(?:[^"]++|"")*("(?!")|\Z)'.replace(b"%s", mark))
-        self._cell = re.compile(_CELL.replace(b"%s", mark), re.VERBOSE)
+        before = rb"(?<![^%s\r\n])".replace(b"%s", re.escape(self.delimiter))
+        self._quoted = re.compile(before + _QUOTED)
         self._around = np.frombuffer(self.delimiter + b'"\r\n', dtype=np.uint8)
 
-    def first_row(self, data: bytes) -> bytes | None:
-        """The first row that is not empty, with the line ends around it; None if it is cut."""
-        found = self._first_row.match(data)
-        return None if found is None else found[0]
+    def ends(self, text: bytes) -> Places:
+        """Where delimiters and ends of rows stand outside quotes; of CR LF the LF.
 
-    def end_of_rows(self, data: bytes) -> tuple[int, int]:
-        """Where the last whole row of bytes ends that begin with a row, and how many ends of rows
-        stand before that.
+        ``text`` begins with a row.
         """
-        cells = np.frombuffer(data, dtype=np.uint8)
-        if b'"' not in data and b"\r" not in data:
-            return data.rfind(b"\n") + 1, int(np.count_nonzero(cells == ord("\n")))
-        quotes = np.flatnonzero(cells == ord('"'))
-        if not self._are_usual(cells, quotes):
-            end = rows = 0
-            while row := self._row.match(data, end):
-                end, rows = row.end(), rows + 1
-            return end, rows
-        ends = cells == ord("\n")
-        if b"\r" in data:
-            ends |= cells == ord("\r")
-        lines = np.flatnonzero(ends)
-        outside = lines[np.searchsorted(quotes, lines) % 2 == 0]
-        if len(outside) and outside[-1] == len(data) - 1 and data.endswith(b"\r"):
-            outside = outside[:-1]  # its LF may follow
-        if not len(outside):
-            return 0, 0
-        feeds = cells[outside] == ord("\n")
-        alone = cells[np.minimum(outside + 1, len(data) - 1)] != ord("\n")
-        return int(outside[-1]) + 1, int(np.count_nonzero(feeds | alone))
+        data = np.frombuffer(text, dtype=np.uint8)
+        marks = (data == self.delimiter[0]) | (data == _LINE_FEED)
+        has_returns, has_quotes = b"\r" in text, b'"' in text
+        if has_returns:
+            marks |= data == _RETURN
+        if has_quotes:
+            marks |= data == _QUOTE
+        places = np.flatnonzero(marks)
+        if has_quotes:
+            quotes = data[places] == _QUOTE
+            outside = ~quotes & ~self._quoted_at(text, data, places, quotes)
+            places = places[outside]
+        if has_returns:
+            following = data[np.minimum(places + 1, len(data) - 1)]
+            places = places[(data[places] != _RETURN) | (following != _LINE_FEED)]
+        return places
 
-    def spans(self, block: bytes, columns: int, place: int) -> NDArray[np.int64]:
-        """[n, 2] where the cells of one column begin and end, quotes included, in whole rows.
+    def whole_rows(self, text: bytes, ends: Places) -> Places:
+        """Those ``ends`` that are of whole rows, where more text may follow."""
+        data = np.frombuffer(text, dtype=np.uint8)
+        if text.endswith(b"\r"):  # its LF may follow
+            ends = ends[ends < len(data) - 1]
+        lines = np.flatnonzero(data[ends] != self.delimiter[0])
+        return ends[: lines[-1] + 1] if len(lines) else ends[:0]
 
-        Raises ValueError unless every row has so many ``columns``.
+    def count_rows(self, text: bytes, ends: Places | None = None) -> int:
+        """How many ends of rows stand in a text."""
+        ends = self.ends(text) if ends is None else ends
+        return int(np.count_nonzero(np.frombuffer(text, np.uint8)[ends] != self.delimiter[0]))
+
+    def cells(self, text: bytes, columns: int, line: int = 1, ends: Places | None = None) -> Cells:
+        """The cells of whole rows, which ``ends`` end if they are known; the last row may have no
+        end. An empty line is a row of one column, and else none.
+
+        Raises BadRowError unless every row has so many ``columns``; ``line`` is that of the first.
         """
-        cells = np.frombuffer(block, dtype=np.uint8)
-        ends = self._ends_of_cells(cells, block)
-        closing = cells[ends] != self.delimiter[0]
-        after = ends + 1  # where the next cell begins
-        if b"\r\n" in block:
-            after += (cells[ends] == ord("\r")) & (
-                cells[np.minimum(after, len(cells) - 1)] == ord("\n")
-            )
-        if len(cells) > (after[-1] if len(ends) and closing[-1] else 0):  # no line end at the end
-            ends, closing = np.append(ends, len(cells)), np.append(closing, True)
-            after = np.append(after, len(cells))
-        starts = np.empty_like(ends)
-        starts[:1], starts[1:] = 0, after[:-1]
-        if columns > 1:  # an empty line is no row
-            empty = closing & (starts == ends)
-            empty[1:] &= closing[:-1]
-            if empty.any():
-                starts, ends, closing = starts[~empty], ends[~empty], closing[~empty]
-        if len(ends) % columns:
-            raise ValueError("a row has another length")
-        by_row = closing.reshape(-1, columns)
-        if by_row[:, :-1].any() or not by_row[:, -1].all():
-            raise ValueError("a row has another length")
-        return np.stack([starts[place::columns], ends[place::columns]], axis=1)
+        data = np.frombuffer(text, dtype=np.uint8)
+        ends = self.ends(text) if ends is None else ends
+        closing = data[ends] != self.delimiter[0]
+        returns = (data[ends] == _LINE_FEED) & (ends > 0) & (data[ends - 1] == _RETURN)
+        begins, stops = np.append(0, ends + 1), np.append(ends - returns, len(text))
+        closing = np.append(closing, True)
+        first = np.append(True, closing[:-1])
+        if first[-1] and begins[-1] == len(text):  # the last row has its end
+            begins, stops, closing, first = begins[:-1], stops[:-1], closing[:-1], first[:-1]
+        rows = np.cumsum(first) - 1
+        if columns > 1 and (empty := first & closing & (begins == stops)).any():
+            begins, stops, closing = begins[~empty], stops[~empty], closing[~empty]
+            rows = rows[~empty]
+        whole = len(closing) % columns == 0
+        if not whole or not np.array_equal(np.flatnonzero(closing), _lasts(len(closing), columns)):
+            counts = np.diff(np.flatnonzero(closing), prepend=-1)
+            wrong = int(np.argmax(counts != columns))
+            row = int(rows[np.flatnonzero(closing)[wrong]])
+            count = "1 cell" if counts[wrong] == 1 else f"{counts[wrong]:,} cells"
+            raise BadRowError(line + row, f"has {count}, but the header has {columns:,}")
+        shape = (-1, columns)
+        return Cells(text, begins.reshape(shape), stops.reshape(shape), rows[::columns])
 
-    def _ends_of_cells(self, cells: NDArray[np.uint8], block: bytes) -> NDArray[np.int64]:
-        """Where delimiters and the first bytes of ends of rows stand, outside quotes."""
-        ends = (cells == self.delimiter[0]) | (cells == ord("\n"))
-        if b"\r" in block:
-            back = cells == ord("\r")
-            ends[1:] &= ~((cells[1:] == ord("\n")) & back[:-1])
-            ends |= back
-        if b'"' in block:
-            quotes = cells == ord('"')
-            if not self._are_usual(cells, np.flatnonzero(quotes)):
-                quotes = np.zeros(len(cells), bool)
-                for cell in self._quoted.finditer(block):
-                    quotes[cell.start()] = True
-                    quotes[cell.start(1) :][: len(cell[1])] = True  # none, if it is not closed
-            ends &= ~np.logical_xor.accumulate(quotes)
-        return np.flatnonzero(ends)
-
-    def _are_usual(self, cells: NDArray[np.uint8], quotes: NDArray[np.intp]) -> bool:
-        """Whether no quote stands amid a cell, where it opens nothing."""
-        opening = quotes[::2]
-        usual = (opening == 0) | np.isin(cells[opening - 1], self._around)
-        return bool(usual.all())
-
-    def find_fault(
-        self, block: bytes, names: Sequence[str], read: Collection[str], no_text: str
-    ) -> tuple[int, str] | None:
-        """The first row of a block that no reader takes: ends of rows before it, and the reason.
-
-        ``read`` are the columns that must be UTF-8; ``no_text`` says of bytes that they are not.
-        What stands in other columns decides nothing, but for their number.
-        """
-        data, place, line = block + b"\n", 0, 0
-        while place < len(block) and (row := self._row.match(data, place)):
-            place = row.end()
-            cells = self._cells(row[0])
-            if cells != [b""] or len(names) == 1:
-                if len(cells) != len(names):
-                    return line, f"has {_counted(len(cells))}, but the header has {len(names):,}"
-                for name, cell in zip(names, cells, strict=True):
-                    if name in read and not _is_text(cell):
-                        return line, f"the column {name!r} holds {no_text}"
-            line += 1
-        return None
-
-    def _cells(self, row: bytes) -> list[bytes]:
-        cells, place = [], 0
-        while True:
-            cell = self._cell.match(row, place)
-            assert cell is not None
-            cells.append(cell[0])
-            place = cell.end()
-            if row[place : place + 1] != self.delimiter:
-                return cells
-            place += 1
+    def _quoted_at(
+        self, text: bytes, data: NDArray[np.uint8], places: Places, quotes: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Which of the ``places`` are inside quotes."""
+        opening = places[quotes][::2]
+        usual = (opening == 0) | np.isin(data[opening - 1], self._around)
+        if usual.all():  # no quote stands amid a cell, where it opens nothing
+            odd = np.cumsum(quotes, dtype=np.uint8) & 1  # which may overflow: 256 is even
+            return odd.astype(bool)
+        inside = np.zeros(len(data), dtype=bool)
+        for cell in self._quoted.finditer(text):
+            inside[cell.start() : cell.end()] = True
+        return inside[places]
 
 
 @lru_cache(maxsize=16)
@@ -160,13 +172,23 @@ def row_form(delimiter: str) -> RowForm:
     return RowForm(delimiter)
 
 
-def _is_text(cell: bytes) -> bool:
-    try:
-        cell.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+def _lasts(cells: int, columns: int) -> Places:
+    return np.arange(columns - 1, cells, columns)
 
 
-def _counted(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count:,} cells"
+def _between(text: bytes, begins: Places, ends: Places) -> pa.Array:
+    """[n] the pieces of a text, in their order."""
+    if not len(begins):
+        return pa.array([], pa.binary())
+    edges = np.stack([begins, ends], axis=1).ravel().astype(np.int32)
+    turns = pa.Array.from_buffers(
+        pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(text)]
+    )
+    return turns.take(pa.array(np.arange(0, len(turns), 2)))
+
+
+def _unquoted(cell: bytes) -> bytes:
+    """The text of a cell that begins with a quote."""
+    found = re.match(_QUOTED, cell)
+    assert found is not None
+    return found[1].replace(b'""', b'"') + cell[found.end() :]

@@ -1,4 +1,4 @@
-"""Put private labels into the text of a CSV block, and leave every other byte as it is."""
+"""Put private labels into the text of CSV rows, and leave every other byte as it is."""
 
 from __future__ import annotations
 
@@ -9,57 +9,44 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.csv_lengths import places_of
-from labeldp_compile.tabular.csv_rows import RowForm
+from labeldp_compile.tabular.csv_rows import Cells, RowForm
 
 
 def spliced(
-    block: bytes,
+    cells: Cells,
     rows: RowForm,
-    columns: int,
     places: Sequence[int],
     private: Sequence[pa.Array],
     dropped: Sequence[int] = (),
-    parsed: pa.RecordBatch | None = None,
 ) -> list[memoryview]:
-    """The block with private columns [n], in pieces.
+    """The text of the rows with private columns [n], in pieces.
 
-    ``parsed`` are all cells of the block, if they are known. Private labels stand in the cells of
-    the columns ``places``, one each, or (none) behind the last one of ``columns``. Cells of
-    ``dropped`` columns, of which there are none without places, go with a delimiter. Raises
-    ValueError unless the block has n rows of so many cells.
+    Private labels stand in the cells of the columns ``places``, one each, or (none) behind the last
+    column. Cells of ``dropped`` columns, of which there are none without places, go with a
+    delimiter.
     """
+    columns = cells.begins.shape[1]
     if not places:
-        block = _as_utf8(block)
-    known = None if parsed is None else places_of(block, parsed, rows.delimiter)
-
-    def spans_of(place: int) -> NDArray[np.int64]:
-        if known is None:
-            return rows.spans(block, columns, place)
-        return known[:, place : place + 2] - (0, 1)
-
+        cells = _as_utf8(cells, rows)
     if places:
         nothing = pa.repeat(pa.scalar(b"", pa.large_binary()), len(private[0]))
         drawn = {place: _cells(y, rows) for place, y in zip(places, private, strict=True)}
         edited = sorted({**drawn, **dict.fromkeys(dropped, nothing)}.items())
         first = min(set(range(columns)) - {*dropped})
-        spans = np.hstack([_span(spans_of(place), place, dropped, first) for place, _ in edited])
-        cells = [column for _, column in edited]
+        spans = np.hstack([_span(cells.spans(place), place, dropped, first) for place, _ in edited])
+        new = [column for _, column in edited]
     else:
-        cells = [_cells(column, rows) for column in private]
-        spans = spans_of(columns - 1)
+        spans = cells.spans(columns - 1)
         spans[:, 0] = spans[:, 1]
         delimiter = pa.scalar(rows.delimiter, pa.large_binary())
-        added = [_joined(delimiter, column) for column in cells]
-        cells = [reduce(_joined, added)]
-    if len(spans) != len(cells[0]):
-        raise ValueError("the block has another number of rows")
-    turn = np.arange(len(spans) * len(cells)).reshape(len(cells), -1).T.ravel()
-    row_by_row = cells[0] if len(cells) == 1 else pa.concat_arrays(cells).take(pa.array(turn))
-    # What stands between labels, and the labels, take turns in one array over the block's bytes.
-    ends = np.concatenate([[0], spans.ravel(), [len(block)]]).astype(np.int64)
+        added = [_joined(delimiter, _cells(column, rows)) for column in private]
+        new = [reduce(_joined, added)]
+    turn = np.arange(len(spans) * len(new)).reshape(len(new), -1).T.ravel()
+    row_by_row = new[0] if len(new) == 1 else pa.concat_arrays(new).take(pa.array(turn))
+    # What stands between labels, and the labels, take turns in one array over the bytes.
+    ends = np.concatenate([[0], spans.ravel(), [len(cells.text)]]).astype(np.int64)
     turns = pa.Array.from_buffers(
-        pa.large_binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(block)]
+        pa.large_binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(cells.text)]
     )
     rest = turns.take(pa.array(np.arange(0, len(turns), 2)))
     return [_bytes_of(_joined(rest[:-1], row_by_row)), _bytes_of(rest[-1:])]
@@ -84,8 +71,11 @@ def header_with(
     dropped: Sequence[int] = (),
 ) -> bytes:
     """The header with other names, as ``spliced`` places them."""
+    text = ended(header)
+    row = text.lstrip(b"\r\n")
     given = [pa.array([name]) for name in names]
-    return b"".join(spliced(ended(header), rows, columns, places, given, dropped))
+    pieces = spliced(rows.cells(row, columns), rows, places, given, dropped)
+    return b"".join([text[: -len(row)], *pieces])
 
 
 def ended(header: bytes) -> bytes:
@@ -119,13 +109,13 @@ def _cells(private: pa.Array, rows: RowForm) -> pa.Array:
     return pa.array(cells, pa.large_binary()).take(encoded.indices)
 
 
-def _as_utf8(block: bytes) -> bytes:
+def _as_utf8(cells: Cells, rows: RowForm) -> Cells:
     """The same; bytes of a true label that is kept, and are no UTF-8, become U+FFFD."""
     try:
-        block.decode()
+        cells.text.decode()
     except UnicodeDecodeError:
-        return block.decode(errors="replace").encode()
-    return block
+        return rows.cells(cells.text.decode(errors="replace").encode(), cells.begins.shape[1])
+    return cells
 
 
 def _bytes_of(array: pa.Array) -> memoryview:

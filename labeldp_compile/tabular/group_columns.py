@@ -18,9 +18,8 @@ import pyarrow as pa
 from labeldp_runtime import LabelError
 from labeldp_runtime.columns import read_group_column
 from labeldp_runtime.columns.arrow import by_entries, distinct
-from labeldp_verify.artifact.graph import DOUBLE, INT64
-from labeldp_verify.artifact.group_graph import group_type
 from labeldp_verify.forms import GroupColumn
+from labeldp_verify.graph import DOUBLE, INT64, group_type
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused

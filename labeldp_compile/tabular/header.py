@@ -10,9 +10,8 @@ import pyarrow as pa
 from labeldp_runtime.columns.arrow import is_text
 
 from labeldp_compile.errors import refused
-from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
-from labeldp_compile.tabular.reader import open_csv, open_parquet, require_column
+from labeldp_compile.tabular.reader import read_schema, require_column
 from labeldp_compile.text_form import PLAIN, TextForm
 
 Kind = Literal["integer", "real", "categorical"]
@@ -47,16 +46,10 @@ def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader
 
 
 def _header_of(path: Path, column: str, form: TextForm) -> ColumnHeader:
-    if require_format(path).is_text:
-        csv = open_csv(path, form)
-        require_column(path, column, csv.names, csv)
+    schema, rows, csv = read_schema(path, form)
+    require_column(path, column, list(schema.names), csv)
+    if csv is not None:
         return ColumnHeader(None, None, None)
-    try:
-        with open_parquet(path) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
-    except (pa.ArrowException, OSError):
-        raise refused(path, "is empty, or not a Parquet file") from None
-    require_column(path, column, schema.names)
     arrow_type = schema.field(column).type
     return ColumnHeader(arrow_type, _kind(path, column, arrow_type), rows)
 

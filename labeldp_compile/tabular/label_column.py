@@ -12,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 from labeldp_runtime.columns import read_labels
 from labeldp_runtime.columns.arrow import is_text
-from labeldp_runtime.labels import as_label_array
-from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain
-from labeldp_verify.forms.domain import missing_label
+from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain, missing_label
 from labeldp_verify.printable import printable
 from numpy.typing import NDArray
 
@@ -55,20 +53,7 @@ def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
         assert not isinstance(missing, str)
         return labels_of_cells(values, element, missing)
     check_type(domain, column, values.type)
-    if element == "string" or not is_plain(values.type):
-        return read_labels(values, element, missing)[0]
-    labels = as_label_array(plain_numbers(values), element, missing)
-    valid = values.buffers()[0]
-    if valid is not None:
-        bits = np.frombuffer(valid, dtype=np.uint8)
-        here = slice(values.offset, values.offset + len(values))
-        labels[np.unpackbits(bits, bitorder="little")[here] == 0] = missing
-    return labels
-
-
-def is_plain(kind: pa.DataType) -> bool:
-    """Whether an array of this type is a buffer of numbers as numpy has them."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind))
+    return read_labels(values, element, missing)[0]
 
 
 def plain_numbers(values: pa.Array) -> NDArray[Any]:

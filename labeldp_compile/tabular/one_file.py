@@ -20,6 +20,7 @@ from labeldp_runtime.whole_file import Found
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.background import read_ahead, write_behind
+from labeldp_compile.tabular.csv_rows import Cells, row_form
 from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance, read_note
@@ -167,21 +168,25 @@ def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:
     return stat.S_IMODE(table.path.stat().st_mode)
 
 
-def _at_least_one(table: TableReader) -> Iterator[tuple[bytes, pa.RecordBatch]]:
-    """Text (of CSV) and batches, or a batch without rows, so that an empty table keeps columns."""
-    empty = True
-    parts = ((b"", batch) for batch in table.batches()) if table.csv is None else table.blocks()
-    for part in parts:
-        empty = False
-        yield part
-    if empty:
-        yield b"", no_rows(table.schema)
+def _at_least_one(table: TableReader) -> Iterator[tuple[Cells | None, pa.RecordBatch]]:
+    """Cells (of CSV) and batches, or a batch without rows, so that an empty table keeps columns."""
+    parts: Iterator[tuple[Cells | None, pa.RecordBatch]] = (
+        ((None, batch) for batch in table.batches()) if table.csv is None else table.blocks()
+    )
+    first = next(parts, None)
+    if first is not None:
+        yield first
+        yield from parts
+    elif table.csv is None:
+        yield None, no_rows(table.schema)
+    else:
+        yield row_form(table.csv.delimiter).cells(b"", len(table.csv.names)), no_rows(table.schema)
 
 
 def _size(rows: Rows) -> int:
     """Bytes of some rows in memory."""
     size: int = rows[1].nbytes
-    return len(rows[0]) + size
+    return size if rows[0] is None else len(rows[0].text) + size
 
 
 def _arrow(private: NDArray[Any], *, whole: bool) -> pa.Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labeldp_runtime.label_columns import PRIVATE_SET
+from labeldp_runtime.inputs import PRIVATE_SET
 
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.reader import TableReader

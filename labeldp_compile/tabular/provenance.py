@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.artifact import canonical_json
+from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import refused
 

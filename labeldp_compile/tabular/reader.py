@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
-from labeldp_verify.forms import Domain, GroupColumn
-from labeldp_verify.forms.joint import columns_of
+from labeldp_verify.forms import Domain, GroupColumn, columns_of
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
@@ -25,11 +24,11 @@ from labeldp_compile.tabular.count_column import check_count_type, count_array
 from labeldp_compile.tabular.csv_file import (
     MAX_COLUMNS,
     MAX_ROW_BYTES,
-    BadRowError,
     CsvFile,
     LongRowError,
     empty_is_null,
 )
+from labeldp_compile.tabular.csv_rows import BadRowError, Cells
 from labeldp_compile.tabular.formats import is_stream, require_format
 from labeldp_compile.tabular.group_columns import group_arrays
 from labeldp_compile.tabular.label_column import check_type, label_array, plain_numbers
@@ -112,8 +111,8 @@ class TableReader:
         cells = self.csv is not None
         return group_arrays(self.path, self.group_columns, batch, cells=cells)
 
-    def blocks(self) -> Iterator[tuple[bytes, pa.RecordBatch]]:
-        """The rows of one CSV file in order, as text and as all columns. Raises DataError."""
+    def blocks(self) -> Iterator[tuple[Cells, pa.RecordBatch]]:
+        """The rows of one CSV file in order, their cells and all columns. Raises DataError."""
         assert self.csv is not None
         return csv_blocks(self.csv, self.schema.names, self.label_columns)
 
@@ -180,11 +179,7 @@ class TableReader:
             names = columns or self.schema.names
             yield from csv_batches(self.csv, names, self.label_columns)
             return
-        try:
-            with open_parquet(self.path) as file:
-                yield from file.iter_batches(batch_rows(file, columns), columns=columns)
-        except (pa.ArrowException, OSError, UnicodeDecodeError):
-            raise refused(self.path, _DAMAGED) from None
+        yield from _parquet_batches(self.path, columns)
 
 
 def open_table(
@@ -249,17 +244,7 @@ def _open_file(
 ) -> TableReader:
     """The reader of one file, checked; ``first`` is the first part of its folder."""
     path, labels = table.path, table.label_columns
-    csv, rows = None, None
-    if require_format(path, stream=stream).is_text:
-        # Cells are kept as the text that they are; the label is parsed in number_cells.
-        csv = open_csv(path, form)
-        every = pa.schema([(name, pa.string()) for name in csv.names])
-    else:
-        try:
-            with open_parquet(path) as file:
-                every, rows = file.schema_arrow, file.metadata.num_rows
-        except (pa.ArrowException, OSError, UnicodeDecodeError):
-            raise refused(path, "is empty, or not a Parquet file") from None
+    every, rows, csv = read_schema(path, form, stream=stream)
     names = list(every.names)
     for name in filter(None, (*labels, table.count_column, table.id_column, *table.group_names)):
         require_column(path, name, names, csv)
@@ -284,6 +269,46 @@ def _open_file(
         if table.id_column is not None:
             opened.ids_of(empty)
     return opened
+
+
+def read_schema(
+    path: Path, form: TextForm = PLAIN, *, stream: bool = False
+) -> tuple[pa.Schema, int | None, CsvFile | None]:
+    """What a file says without its cells: its columns, its rows if it says that, and the CSV file
+    if it is one, whose columns are text. Raises DataError."""
+    if require_format(path, stream=stream).is_text:
+        csv = open_csv(path, form)
+        return pa.schema([(name, pa.string()) for name in csv.names]), None, csv
+    try:
+        with open_parquet(path) as file:
+            return file.schema_arrow, file.metadata.num_rows, None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise refused(path, "is empty, or not a Parquet file") from None
+
+
+def read_columns(
+    path: Path, names: Sequence[str], form: TextForm, labels: str, *, every: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of the rows of one file, in order, or with ``every`` all; those of CSV as text.
+
+    ``labels`` may hold bytes that are no UTF-8. Raises DataError.
+    """
+    schema, _, csv = read_schema(path, form)
+    for name in names:
+        require_column(path, name, list(schema.names), csv)
+    columns = list(schema.names if every else names)
+    if csv is not None:
+        yield from csv_batches(csv, columns, labels)
+    else:
+        yield from _parquet_batches(path, None if every else columns)
+
+
+def _parquet_batches(path: Path, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    try:
+        with open_parquet(path) as file:
+            yield from file.iter_batches(batch_rows(file, columns), columns=columns)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise refused(path, _DAMAGED) from None
 
 
 def _check_types(table: TableReader, schema: pa.Schema, *, true_labels: bool) -> None:
@@ -347,14 +372,16 @@ def _in_yaml(delimiter: str) -> str:
 def open_csv(path: Path, form: TextForm = PLAIN) -> CsvFile:
     """Open a CSV file. Raises DataError unless it begins with a header."""
     try:
-        return CsvFile.open(path, form)
+        csv = CsvFile.open(path, form)
     except WideTextError:
         raise refused(path, "is UTF-16: save it as UTF-8") from None
     except BadRowError as error:
         raise refused(path, f"is not a CSV file in UTF-8: {error}") from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError, LongRowError):
-        kind = "CSV file in UTF-8, with commas and a header"
-        raise refused(path, f"is empty, or not a {kind}") from None
+    except OSError:
+        csv = None
+    if csv is None or not csv.names:
+        raise refused(path, "is empty, or not a CSV file in UTF-8, with commas and a header")
+    return csv
 
 
 def csv_batches(
@@ -366,7 +393,7 @@ def csv_batches(
 
 def csv_blocks(
     csv: CsvFile, columns: list[str], labels: str | Sequence[str]
-) -> Iterator[tuple[bytes, pa.RecordBatch]]:
+) -> Iterator[tuple[Cells, pa.RecordBatch]]:
     """``CsvFile.blocks``, whose errors are DataErrors."""
     try:
         yield from csv.blocks(columns, labels)
@@ -376,9 +403,8 @@ def csv_blocks(
         raise refused(csv.path, f"some rows have the same id, and {reason}") from None
     except BadRowError as error:
         raise refused(csv.path, str(error)) from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        reason = "a row has another length, or another column text that is no UTF-8"
-        raise refused(csv.path, f"{_DAMAGED}: {reason}") from None
+    except OSError:
+        raise refused(csv.path, _DAMAGED) from None
     except LongRowError:
         raise refused(csv.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
 

@@ -13,7 +13,7 @@ import pyarrow.csv as pa_csv
 
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.csv_file import CsvFile
-from labeldp_compile.tabular.csv_rows import row_form
+from labeldp_compile.tabular.csv_rows import Cells, row_form
 from labeldp_compile.tabular.csv_splice import ended, header_with, spliced
 from labeldp_compile.tabular.formats import Format, format_of
 from labeldp_compile.tabular.output_schema import output_schema
@@ -24,7 +24,7 @@ from labeldp_compile.tabular.reader import TableReader
 
 _GZIP_LEVEL = 6
 _GZIP_BYTES = 1 << 16
-Rows = tuple[bytes, pa.RecordBatch, list[pa.Array]]
+Rows = tuple[Cells | None, pa.RecordBatch, list[pa.Array]]
 
 
 class TableSink:
@@ -53,7 +53,7 @@ class TableSink:
             self._sink = _Columns(out, mark, table, placement, notes)
 
     def write(self, rows: Rows) -> None:
-        """The text of some rows (of CSV), their columns, and their private labels."""
+        """The cells of some rows (of CSV), their columns, and their private labels."""
         self._sink.write(rows)
 
     def finish(self) -> None:
@@ -97,7 +97,7 @@ class _Text:
     """The text of the rows."""
 
     def __init__(self, file: BinaryIO, csv: CsvFile, placement: Placement) -> None:
-        self._file, self._path, self._columns = file, csv.path, len(csv.names)
+        self._file = file
         self._form = row_form(csv.delimiter)
         kept = [name for name in placement.replaced if name is not None]
         self._places = [csv.names.index(name) for name in kept]
@@ -110,18 +110,13 @@ class _Text:
             names = list(placement.names)
         header = csv.header
         if names:
-            header = header_with(header, self._form, self._columns, places, names, self._dropped)
+            header = header_with(header, self._form, len(csv.names), places, names, self._dropped)
         file.write(ended(header))
 
     def write(self, rows: Rows) -> None:
-        block, cells, private = rows
-        try:
-            pieces = spliced(
-                block, self._form, self._columns, self._places, private, self._dropped, cells
-            )
-        except ValueError:
-            raise refused(self._path, "is damaged: a quote is not closed") from None
-        for piece in pieces:
+        cells, _, private = rows
+        assert cells is not None
+        for piece in spliced(cells, self._form, self._places, private, self._dropped):
             self._file.write(piece)
 
     def finish(self) -> None:

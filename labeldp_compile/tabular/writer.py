@@ -13,7 +13,6 @@ from labeldp_runtime.whole_file import Found, say_removed
 from labeldp_compile.errors import DataError, InputError, refused
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.tabular.one_file import Listener, Private, Randomize, write_file
-from labeldp_compile.tabular.part_processes import Workers, write_parts
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import TableReader
@@ -56,7 +55,6 @@ def rewrite_table(
     whole: bool | Sequence[bool] = False,
     provenance: Provenance | None = None,
     delimiter: str | None = None,
-    workers: Workers | None = None,
     progress: Callable[[int], None] = lambda rows: None,
     found: Found = say_removed,
 ) -> int:
@@ -69,8 +67,7 @@ def rewrite_table(
     ``provenance`` is what a Parquet file notes of the columns. ``delimiter`` is that of CSV whose
     name says no other (None: a comma).
 
-    A folder of parts becomes a folder of as many, under the same names, written by ``workers`` if
-    there are any: processes, which randomize instead of ``randomize``. ``output`` may be ``-``:
+    A folder of parts becomes a folder of as many, under the same names. ``output`` may be ``-``:
     CSV on standard output, where what is written cannot be taken back.
 
     ``progress`` is called with the number of rows of each batch, ``found`` with the name of what a
@@ -91,21 +88,14 @@ def rewrite_table(
     with closing(UniqueIds(None if is_stream(output) else output.parent)) as unique:
         seen = _Seen(table, unique, progress)
         try:
-            _rewrite(table, output, private, seen, workers, found)
+            _rewrite(table, output, private, seen, found)
         except (DataError, DuplicateIdError):
             seen.refuse_duplicates()  # which came first; and names the rows of the table
             raise
     return seen.rows
 
 
-def _rewrite(
-    table: TableReader,
-    output: Path,
-    private: Private,
-    seen: _Seen,
-    workers: Workers | None,
-    found: Found,
-) -> None:
+def _rewrite(table: TableReader, output: Path, private: Private, seen: _Seen, found: Found) -> None:
     if not table.parts:
         listener = Listener(
             seen.add_rows, seen.unique.add, seen.refuse_duplicates, not is_stream(output)
@@ -115,12 +105,9 @@ def _rewrite(
     listener = Listener(seen.add_rows, seen.unique.add)
     most = stat.S_IMODE(table.path.stat().st_mode)
     with folder_when_whole(output, most=most, found=found) as folder:
-        if workers is not None:
-            write_parts(table.parts, folder, private, workers, listener)
-        else:
-            for part in table.parts:
-                form, place = output_format(part.path), folder / part.path.name
-                write_file(part, place, form, private, listener, found)
+        for part in table.parts:
+            form, place = output_format(part.path), folder / part.path.name
+            write_file(part, place, form, private, listener, found)
         seen.refuse_duplicates()
 
 

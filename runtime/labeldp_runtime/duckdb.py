@@ -13,8 +13,9 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from labeldp_runtime.errors import DuplicateIdError, IdError, MissingExtraError, ReplayWarning
+from labeldp_runtime.frames import Layout
 from labeldp_runtime.keyed import check_version
-from labeldp_runtime.randomizer import Randomizer
+from labeldp_runtime.randomizer import NO_KEY, Randomizer
 
 try:
     import duckdb
@@ -71,7 +72,7 @@ def register(
     version = check_version(version)
     if not randomizer.is_keyed:
         if id_type is not None or version != 0:
-            raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
+            raise IdError(NO_KEY)
         warnings.warn(
             f"without a key each mention of {name}() in a query, and each query, draws new private "
             "labels and spends ε of every label again: mention it once and store the result, or "
@@ -82,26 +83,21 @@ def register(
     elif id_type not in _ID_TYPES:
         raise IdError(f"this randomizer has a key: say id_type=, one of {', '.join(_ID_TYPES)}")
 
-    group_columns = randomizer.group_columns
-
     label_names, label_types = randomizer.label_columns, _label_types(randomizer)
-    is_joint = len(label_types) > 1
+    is_joint = len(randomizer.output_types) > 1
+    types = [*label_types, *([] if id_type is None else [id_type])]
+    own = len(types)
+    layout = Layout(
+        tuple((label_names[i] if label_names else "", i) for i in range(len(label_types))),
+        tuple((name, own + i) for i, name in enumerate(randomizer.group_columns)),
+        None if id_type is None else len(label_types),
+        version,
+    )
 
     def private(*columns: Any) -> Any:
-        given: dict[str, Any] = {}
-        columns = tuple(map(_whole, columns))
-        labels, others = columns[: len(label_types)], columns[len(label_types) :]
-        if id_type is not None:
-            given = {"ids": others[0], "version": version}
-            others = others[1:]
-        if group_columns:
-            given["columns"] = dict(zip(group_columns, others, strict=True))
-        if not is_joint:
-            return randomizer(labels[0], **given)
-        answer = randomizer(dict(zip(label_names, labels, strict=True)), **given)
-        return _struct(answer) if isinstance(answer, dict) else answer
+        answer = layout.private(randomizer, lambda index: _whole(columns[index]))
+        return _struct(answer, label_names) if is_joint else answer[0]
 
-    types = [*label_types, *([] if id_type is None else [id_type])]
     types += [_TYPES[kind] for kind in randomizer.group_types]
     connection.create_function(
         name,
@@ -159,9 +155,9 @@ def _whole(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
-def _struct(columns: dict[str, Any]) -> Any:
+def _struct(columns: list[Any], names: list[str]) -> Any:
     """Private columns as one column of structs."""
-    return pa.StructArray.from_arrays(list(map(_whole, columns.values())), names=list(columns))
+    return pa.StructArray.from_arrays(list(map(_whole, columns)), names=names)
 
 
 def _result_type(randomizer: Randomizer) -> Any:

@@ -37,13 +37,13 @@ def increasing(digests: NDArray[np.uint64]) -> bool:
     return all((after[part] > before[part]).all() for part in parts)
 
 
-def repeated(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def repeated(digests: NDArray[np.uint64], table_rows: int = _TABLE_ROWS) -> NDArray[np.uint64]:
     """Digests that stand in the array twice, each once.
 
-    Up to ``_TABLE_ROWS`` rows a hash table in the cache is several times as fast as sorting. Rows
+    Up to ``table_rows`` rows a hash table in the cache is several times as fast as sorting. Rows
     of one slot compete for it: each loser is compared with the winner, and the losers try again.
     """
-    if len(digests) > _TABLE_ROWS:
+    if len(digests) > table_rows:
         return _repeated_by_sorting(digests)
     bits = max(len(digests).bit_length() + 1, 8)
     winners = np.empty(1 << bits, dtype=np.int32)

@@ -16,7 +16,7 @@ it is or inherits from: an object cannot raise, warn, or answer differently the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import Any
@@ -29,57 +29,36 @@ _BEYOND = 2**64  # of int64, on both sides
 _Number = int | float | Decimal | Fraction
 
 
-def text_or(missing: str) -> Callable[[Any], str]:
-    """The function from an object to its text, or to ``missing``."""
-
-    def text(value: Any) -> str:
-        # issubclass and not isinstance, which would ask the object for its __class__.
-        if not issubclass(type(value), str):
-            return missing
-        plain = str.__str__(value)
-        return plain if plain.isascii() else plain.encode(errors="replace").decode()
-
-    return text
+def text_of(value: Any) -> str | None:
+    """The text of an object; None if it is none."""
+    # issubclass and not isinstance, which would ask the object for its __class__.
+    if type(value) is not str and not issubclass(type(value), str):
+        return None
+    plain = str.__str__(value)
+    return plain if plain.isascii() else plain.encode(errors="replace").decode()
 
 
-def place_or(places: dict[str, int], other: int) -> Callable[[Any], int]:
+def place_or(places: Mapping[str | None, int], other: int) -> Callable[[Any], int]:
     """The function from an object to the place of its text, or to ``other`` if it has none."""
-    known = places.get
 
     def place(value: Any) -> int:
-        if type(value) is str:
-            found = known(value)
-            if found is not None:
-                return found
-        elif not issubclass(type(value), str):
-            return other
-        plain = str.__str__(value)
-        text = plain if plain.isascii() else plain.encode(errors="replace").decode()
-        return known(text, other)
+        found = places.get(value) if type(value) is str else None
+        return places.get(text_of(value), other) if found is None else found
 
     return place
 
 
-def float64_or(missing: float) -> Callable[[Any], float]:
-    """The function from an object to the nearest float64, or to ``missing``."""
-
-    def number(value: Any) -> float:
-        plain = _number(value)
-        nearest = math.nan if plain is None else _float64(plain)
-        return missing if math.isnan(nearest) else nearest
-
-    return number
+def float64_of(value: Any) -> float:
+    """The float64 nearest to an object; NaN if it is no number."""
+    number = _number(value)
+    return math.nan if number is None else _float64(number)
 
 
-def int64_or(missing: int) -> Callable[[Any], int]:
-    """The function from an object to the nearest int64, or to ``missing``."""
-
-    def number(value: Any) -> int:
-        plain = _number(value)
-        nearest = None if plain is None else _integer(plain)
-        return missing if nearest is None else min(max(nearest, INT64_MIN), INT64_MAX)
-
-    return number
+def int64_of(value: Any) -> int | None:
+    """The int64 nearest to an object; None if it is no number."""
+    number = _number(value)
+    nearest = None if number is None else _integer(number)
+    return None if nearest is None else min(max(nearest, INT64_MIN), INT64_MAX)
 
 
 def _float64(number: _Number) -> float:

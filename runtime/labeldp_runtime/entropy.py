@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEW = 1 << 11  # bytes; fewer come sooner from the kernel than from AES
-_MOST = 1 << 24  # bytes a key: 2^20 blocks
+MOST = 1 << 24  # bytes a key: 2^20 blocks
 _KEY = 32  # bytes
 
 _Stream = Callable[[bytes, int, int], bool]
@@ -39,8 +39,8 @@ def random_words(*shape: int) -> NDArray[np.uint64]:
     if _stream is None or size <= _FEW:
         return np.frombuffer(_of_kernel(size), dtype=np.uint64).reshape(shape)
     words = np.zeros(shape, dtype=np.uint64)
-    for start in range(0, size, _MOST):
-        if not _stream(_of_kernel(_KEY), words.ctypes.data + start, min(_MOST, size - start)):
+    for start in range(0, size, MOST):
+        if not _stream(_of_kernel(_KEY), words.ctypes.data + start, min(MOST, size - start)):
             raise OSError("OpenSSL's AES failed: there are no random bytes")
     return words
 

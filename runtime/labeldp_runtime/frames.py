@@ -1,14 +1,15 @@
-"""Where a frame's label columns stand, and where their private columns go: for every engine."""
+"""Where a frame's labels, groups and ids stand, and where private columns go: for every engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp_runtime.errors import LabelError
-from labeldp_runtime.label_columns import PRIVATE_SET
-from labeldp_runtime.randomizer import Randomizer
+from labeldp_runtime.errors import GroupError, IdError, LabelError
+from labeldp_runtime.inputs import PRIVATE_SET
+from labeldp_runtime.keyed import check_version
+from labeldp_runtime.randomizer import NO_KEY, Randomizer
 
 LabelNames = str | Sequence[str] | Mapping[str, str]
 """One column of a frame; or, of a joint label, the artifact's ``label_columns``, or which column of
@@ -19,24 +20,85 @@ PrivateNames = str | Mapping[str, str]
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a frame that come out, by position.
+    """The columns of a frame that go in and come out, by position.
 
     Attributes:
         labels: the artifact's label columns, each with its position.
-        is_joint: whether they are taken by their names.
+        groups: its group columns, likewise.
+        ids: the position of the ids; None without a key.
         columns: what comes out: the name; whether it is private; the position, in the frame or
             among the private columns.
     """
 
     labels: tuple[tuple[str, int], ...]
-    is_joint: bool
-    columns: tuple[tuple[str, bool, int], ...]
+    groups: tuple[tuple[str, int], ...]
+    ids: int | None
+    version: int
+    columns: tuple[tuple[str, bool, int], ...] = ()
 
-    def given(self, column: Callable[[int], Any]) -> Any:
-        """What a randomizer takes; ``column`` gives the frame's columns by their positions."""
-        if self.is_joint:
-            return {name: column(index) for name, index in self.labels}
-        return column(self.labels[0][1])
+    def private(self, randomizer: Randomizer, column: Callable[[int], Any]) -> list[Any]:
+        """The private columns, in the order of the labels; ``column`` gives those of the frame."""
+        given: dict[str, Any] = {}
+        if self.groups:
+            given["columns"] = {name: column(index) for name, index in self.groups}
+        if self.ids is not None:
+            given |= {"ids": column(self.ids), "version": self.version}
+        labels = {name: column(index) for name, index in self.labels}
+        answer = randomizer(labels if len(labels) > 1 else next(iter(labels.values())), **given)
+        return list(answer.values()) if isinstance(answer, dict) else [answer]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a caller says of a frame's columns: see ``labeldp_runtime.polars.randomize``."""
+
+    column: LabelNames
+    ids: str | None
+    version: int
+    group_columns: Mapping[str, str] | None
+    add_as: PrivateNames | None
+
+    def layout(
+        self,
+        randomizer: Randomizer,
+        columns: Sequence[str],
+        find: Callable[[str, type[ValueError]], int],
+        refuse_taken: Callable[[Sequence[str], str], None],
+    ) -> Layout:
+        """Where they stand among a frame's ``columns``.
+
+        ``find`` gives a column's position or raises the error; ``refuse_taken`` raises LabelError
+        if a new column cannot be called so beside the others. One private column for several labels
+        takes the place of the first. Raises LabelError, GroupError or IdError.
+        """
+        version = check_version(self.version)
+        sources = label_sources(randomizer, self.column)
+        private = private_names(randomizer, sources, self.add_as)
+        places = [find(source, LabelError) for source in sources.values()]
+        for i, name in enumerate(private):
+            if self.add_as is not None or name not in sources.values():
+                refuse_taken([*columns, *private[:i]], name)
+        if not randomizer.is_keyed and (self.ids is not None or version != 0):
+            raise IdError(NO_KEY)
+        if randomizer.is_keyed and self.ids is None:
+            raise IdError("this randomizer has a key: say ids=, the column that names each label")
+        ids = None if self.ids is None else find(self.ids, IdError)
+        if self.ids in sources.values():
+            raise IdError(f"{self.ids!r} cannot be both the label and its id")
+        labels = {*sources.values(), *randomizer.label_columns}
+        groups = group_sources(randomizer.group_columns, self.group_columns, columns, labels)
+        new = [(name, True, i) for i, name in enumerate(private)]
+        kept = [(name, False, i) for i, name in enumerate(columns)]
+        instead = {} if self.add_as is not None else dict(zip(places, new, strict=False))
+        dropped = set() if self.add_as is not None else set(places) - set(instead)
+        found = [instead.get(i, own) for i, own in enumerate(kept) if i not in dropped]
+        return Layout(
+            tuple(zip(sources, places, strict=True)),
+            tuple((name, find(source, GroupError)) for name, source in groups.items()),
+            ids,
+            version,
+            tuple(found if instead else [*found, *new]),
+        )
 
 
 def label_sources(randomizer: Randomizer, given: LabelNames) -> dict[str, str]:
@@ -85,30 +147,30 @@ def private_names(
     return [add_as[name] for name in sources]
 
 
-def layout_of(
-    columns: Sequence[str],
-    labels: Sequence[tuple[str, int]],
-    private: Sequence[str],
-    *,
-    added: bool,
-) -> Layout:
-    """The frame's ``columns`` with ``private`` ones behind them, or in the place of the labels.
+def group_sources(
+    names: list[str],
+    given: Mapping[str, str] | None,
+    columns: Collection[str],
+    labels: Collection[str],
+) -> dict[str, str]:
+    """From each group column to the column of a frame that gives it: that of its name, unless
+    ``given`` says another.
 
-    One private column for several labels takes the place of the first.
+    ``columns`` are those of the frame, ``labels`` those of the labels, there and in the artifact.
+    Raises GroupError.
     """
-    new = [(name, True, i) for i, name in enumerate(private)]
-    kept = {i: (name, False, i) for i, name in enumerate(columns)}
-    if added:
-        found = [*kept.values(), *new]
-    else:
-        places = [index for _, index in labels]
-        instead = dict(zip(places, new, strict=False))
-        found = [
-            instead.get(i, column) for i, column in kept.items() if i in instead or i not in places
-        ]
-    return Layout(tuple(labels), len(labels) > 1, tuple(found))
-
-
-def private_columns(answer: Any) -> list[Any]:
-    """The private columns of a randomizer's answer, in the order of the labels."""
-    return list(answer.values()) if isinstance(answer, dict) else [answer]
+    given = {} if given is None else given
+    for name in given:
+        if name not in names:
+            known = f"its groups come from {names}" if names else "it takes no groups"
+            raise GroupError(f"the artifact has no group column {name!r}: {known}")
+    sources = {name: given.get(name, name) for name in names}
+    for name, source in sources.items():
+        if source in labels:
+            raise GroupError(f"{source!r} cannot be both the label and a group, which is public")
+        if source not in columns:
+            raise GroupError(
+                f"there is no column {source!r} of groups; group_columns={{{name!r}: …}} says "
+                "which other column it is"
+            )
+    return sources

@@ -1,4 +1,4 @@
-"""From Python and numpy values to the exact type of an artifact's label input.
+"""From the cells of a column to the exact type of an artifact's input.
 
 What is refused is decided by the container, never by a label: a label that raised, or that changed
 how another is read, would be disclosed. Nor by the type of an array or a column: libraries infer it
@@ -7,9 +7,9 @@ from the values, so that one label may decide it. Labels of a type that cannot b
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Sequence, Set
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,62 +21,107 @@ from labeldp_runtime.lookup import Lookup
 Missing = str | int | float | Lookup
 """What stands in for a label that is missing, of text, integers or numbers; with a Lookup texts
 are read as its codes, and ``other`` is what is missing."""
+Declared = Literal["text", "integers", "numbers", "objects", "other"]
 
 _LAST = np.nextafter(2.0**63, 0)  # float64 inside int64
-_KINDS = {"string": "UT", "int64": "biuf", "float64": "biuf"}  # of numpy's types
-_BUFFER_FORMATS = "?bBhHiIlLqQnNefdg"  # of numbers, in the struct module's letters
+_NUMBERS: tuple[Declared, ...] = ("integers", "numbers", "objects")
+_READ: dict[str, tuple[Declared, ...]] = {
+    **{"string": ("text", "objects"), "int64": _NUMBERS, "float64": _NUMBERS}
+}
+_NUMPY_INTEGERS = frozenset(np.dtype(letter).type for letter in "bBhHiIlLqQ")
 
 
-def as_label_array(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
-    """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str, or codes).
+@dataclass(frozen=True)
+class Cells:
+    """A column of whatever library, taken apart.
 
-    Arrays of text where numbers are wanted, of numbers where text is, or of neither, are all
-    ``missing``. Of Python sequences and object arrays each object is read on its own by the rules
-    of ``elements``, which say the same. Numbers with a fraction go to the nearest integer (halves
-    to even) where the labels are integers, and numbers beyond int64 or float64 to its ends. An
-    array that is of the type already is answered as it is, not copied. ``missing`` stands in for
-    masked entries, for NaN, and for objects that are no number (no text). Raises LabelError for an
-    array of another shape, and for what is no ordered container; never because of a label.
+    Attributes:
+        declares: what its type says of the values; objects say nothing, and are read one by one.
+        kind: the library's name of that type, for messages.
+        values: [n] an array of numbers, or objects; of a dictionary its entries [m].
+        nulls: [n] which values are null; None where the type says that by the value.
+        codes: [n] of a dictionary, the place of each cell's entry; −1 for nulls.
     """
-    array = declared(values)
-    if array is None:
-        labels = from_objects(values, element_type, missing)
-    elif array.dtype == object:
-        labels = from_objects(array.tolist(), element_type, missing)
-    elif array.dtype.kind not in _KINDS[element_type]:
-        return all_missing(len(array), element_type, missing)
-    elif element_type == "string":
-        labels = from_objects(array.tolist(), element_type, missing)
-    else:
-        labels = _numbers(array, element_type, missing)
-    if is_masked(values):
-        return with_missing(labels, np.ma.getmaskarray(values), missing)
-    return labels
+
+    declares: Declared
+    kind: Any
+    values: NDArray[Any] | Collection[Any] | Cells
+    nulls: NDArray[np.bool_] | None = None
+    codes: NDArray[Any] | None = None
+
+    @classmethod
+    def coded(cls, codes: NDArray[Any], entries: Cells, declares: Declared | None = None) -> Cells:
+        """A dictionary, which declares what its entries do unless something else is said."""
+        return cls(declares or entries.declares, entries.kind, entries, None, codes)
+
+    def __len__(self) -> int:
+        """The number of cells."""
+        return len(self.values if self.codes is None else self.codes)
 
 
-def all_missing(count: int, element_type: str, missing: Missing) -> NDArray[Any]:
-    """Labels [n] of a column in which none can be read."""
-    return np.repeat(from_objects([None], element_type, missing), count)
+def fits(cells: Cells, element_type: str) -> bool:
+    """Whether the type of a column says that it holds text (numbers), or nothing."""
+    return cells.declares in _READ[element_type]
 
 
-def refuse_type(values: Any, element_type: str) -> None:
-    """Raise LabelError if an array of public values declares a type that is not wanted."""
-    array = declared(values)
-    if array is not None and array.dtype.kind not in "O" + _KINDS[element_type]:
-        raise wrong_type(element_type, array.dtype)
-
-
-def wrong_type(element_type: str, kind: Any) -> LabelError:
+def wrong_type(element_type: str, cells: Cells) -> LabelError:
     """The error for a column of another type."""
     wanted = "text" if element_type == "string" else "numbers"
-    return LabelError(f"expected {wanted} as labels, got {kind}")
+    return LabelError(f"expected {wanted} as labels, got {cells.kind}")
 
 
-def with_missing(labels: NDArray[Any], nulls: NDArray[np.bool_], missing: Missing) -> NDArray[Any]:
-    """The labels with ``missing`` in the places of nulls [n]; they may be the caller's own array,
-    which stays as it is. Whether there are any nulls makes no difference to what is done."""
-    value = missing.other if isinstance(missing, Lookup) else missing
-    return np.where(nulls, np.array(value, dtype=labels.dtype), labels)
+def labels_of(cells: Cells, element_type: str, missing: Missing) -> NDArray[Any]:
+    """Labels [n] as ``int64``, ``float64`` or ``string`` (object array of str, or codes).
+
+    Columns of text where numbers are wanted, of numbers where text is, or of neither, are all
+    ``missing``. Objects are each read on their own by the rules of ``elements``, which say the
+    same. Numbers with a fraction go to the nearest integer (halves to even) where the labels are
+    integers, and numbers beyond int64 or float64 to its ends. An array that is of the type already
+    is answered as it is, not copied. ``missing`` stands in for nulls, for NaN, and for objects that
+    are no number (no text). Never raises.
+    """
+    nothing = from_objects([None], element_type, missing)
+    values = cells.values
+    if not fits(cells, element_type):
+        return np.repeat(nothing, len(cells))
+    if isinstance(values, Cells):
+        if isinstance(values.values, np.ndarray | Cells):
+            own = labels_of(values, element_type, missing)
+        else:
+            own = from_objects(values.values, element_type, missing)
+        entries = np.concatenate([own, nothing])
+        in_order: NDArray[Any] = entries[cells.codes]  # of which the last is that of nulls
+        return in_order
+    if isinstance(values, np.ndarray):
+        found = _numbers(values, element_type, missing)
+    else:
+        found = from_objects(values, element_type, missing)
+    return found if cells.nulls is None else _with_missing(found, cells.nulls, missing)
+
+
+def integers_of(cells: Cells, missing: int) -> NDArray[np.int64]:
+    """Integers [n] as they are; ``missing`` for nulls, and for what is no int64.
+
+    Raises LabelError for a column that declares another type.
+    """
+    if cells.declares not in ("integers", "objects"):
+        raise LabelError(f"expected integers as labels, got {cells.kind}")
+    values = cells.values
+    if isinstance(values, Cells):
+        entries = np.append(integers_of(values, missing), np.int64(missing))
+        in_order: NDArray[np.int64] = entries[cells.codes]
+        return in_order
+    if not isinstance(values, np.ndarray):
+        found = np.fromiter((_integer(v, missing) for v in values), np.int64, len(values))
+    elif values.dtype.kind == "u":
+        known = values <= np.uint64(elements.INT64_MAX)
+        found = np.where(known, values, np.uint64(0)).astype(np.int64)
+        found[~known] = missing
+    else:
+        found = values.astype(np.int64)
+    if cells.nulls is not None:
+        found[cells.nulls] = missing
+    return found
 
 
 def from_objects(values: Collection[Any], element_type: str, missing: Missing) -> NDArray[Any]:
@@ -84,54 +129,33 @@ def from_objects(values: Collection[Any], element_type: str, missing: Missing) -
     if isinstance(missing, Lookup):
         return missing.codes(values)
     if element_type == "string":
-        text = elements.text_or(str(missing))
         labels = np.empty(len(values), dtype=object)
-        labels[:] = [text(value) for value in values]
+        labels[:] = [missing if text is None else text for text in map(elements.text_of, values)]
         return labels
     if element_type == "float64":
-        return np.fromiter(map(elements.float64_or(float(missing)), values), np.float64)
-    return np.fromiter(map(elements.int64_or(int(missing)), values), np.int64)
+        numbers = np.fromiter(map(elements.float64_of, values), np.float64)
+        return np.where(np.isnan(numbers), np.float64(missing), numbers)
+    nearest = map(elements.int64_of, values)
+    return np.fromiter((missing if n is None else n for n in nearest), np.int64)
 
 
-def is_masked(values: Any) -> bool:
-    """Whether it is a masked array: not before somebody has loaded numpy.ma, which takes 20 ms."""
-    return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
-
-
-def declared(values: Any) -> NDArray[Any] | None:
-    """The array [n] of a container that declares a type; None for a Python sequence."""
-    if isinstance(values, list | tuple):
-        return None
-    if isinstance(values, str | bytes):
-        raise LabelError(f"expected labels in an array or a list, got one {type(values).__name__}")
-    if hasattr(values, "__array__"):
-        shape = getattr(values, "shape", None)
-        if shape is not None and len(shape) != 1:  # before anything is converted
-            raise LabelError(f"expected labels of one dimension, got {len(shape)}")
-        array = np.asarray(values)
-        if array.ndim != 1:
-            raise LabelError(f"expected labels of one dimension, got {array.ndim}")
-        return array
-    try:
-        view = memoryview(values)
-    except TypeError:
-        pass
+def _integer(value: Any, missing: int) -> int:
+    """One object that is an integer, and nothing near it."""
+    kind = type(value)
+    if issubclass(kind, int) and not issubclass(kind, bool):
+        number = int.__int__(value)
+    elif kind in _NUMPY_INTEGERS:
+        number = int(value)
     else:
-        return _of_buffer(view)
-    if isinstance(values, Set):
-        raise LabelError("expected labels in an order, got a set: give an array or a list")
-    if not isinstance(values, Sequence):
-        raise LabelError(f"expected labels in an array or a list, got {type(values).__name__}")
-    return None
+        return missing
+    return number if elements.INT64_MIN <= number <= elements.INT64_MAX else missing
 
 
-def _of_buffer(view: memoryview) -> NDArray[Any]:
-    """The array [n] of a buffer of numbers: array.array, bytearray, memoryview."""
-    if view.ndim != 1:
-        raise LabelError(f"expected labels of one dimension, got {view.ndim}")
-    if view.format.lstrip("@=<>!") not in tuple(_BUFFER_FORMATS):
-        raise LabelError(f"expected labels in an array or a list, got a buffer of {view.format!r}")
-    return np.asarray(view)
+def _with_missing(labels: NDArray[Any], nulls: NDArray[np.bool_], missing: Missing) -> NDArray[Any]:
+    """The labels with ``missing`` in the places of nulls [n]; they may be the caller's own array,
+    which stays as it is. Whether there are any nulls makes no difference to what is done."""
+    value = missing.other if isinstance(missing, Lookup) else missing
+    return np.where(nulls, np.array(value, dtype=labels.dtype), labels)
 
 
 def _numbers(array: NDArray[Any], element_type: str, missing: Any) -> NDArray[Any]:
@@ -142,7 +166,7 @@ def _numbers(array: NDArray[Any], element_type: str, missing: Any) -> NDArray[An
     with np.errstate(all="ignore"):
         if element_type == "float64":
             numbers = array.astype(np.float64, copy=False)
-            return with_missing(numbers, np.isnan(numbers), missing)
+            return _with_missing(numbers, np.isnan(numbers), missing)
         if array.dtype.kind == "f":
             return _rounded(array, int(missing))
         if array.dtype.kind == "u":

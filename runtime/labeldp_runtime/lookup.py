@@ -17,14 +17,12 @@ class Lookup:
     Attributes:
         texts: in their order, each another.
         other: their number, which stands for nulls and for all that is not among them.
-        kept: what a library made of the texts, by its name, to make it once.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         """Raises ValueError if a text comes twice."""
         self.texts, self.other = tuple(texts), len(texts)
-        self.kept: dict[str, Any] = {}
-        places = {text: place for place, text in enumerate(self.texts)}
+        places: dict[str | None, int] = {text: i for i, text in enumerate(self.texts)}
         if len(places) < len(self.texts):
             raise ValueError("a text stands there twice")
         self._place = elements.place_or(places, self.other)

@@ -18,21 +18,14 @@ from labeldp_runtime.errors import (
     InsecureArtifactError,
     PlatformError,
 )
-from labeldp_runtime.feed import Feed
-from labeldp_runtime.groups import GroupColumn, Groups
-from labeldp_runtime.label_columns import (
-    LabelColumn,
-    LabelColumns,
-    Outputs,
-    label_columns,
-    label_inputs,
-)
+from labeldp_runtime.inputs import Feed, Inputs, Outputs
 from labeldp_runtime.lookup import Lookup
 from labeldp_runtime.self_test import Run, open_session, run_self_test
 from labeldp_runtime.sets import Sets
 
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError)
 """What reading a certificate of another shape raises."""
+_WORDS = "entropy"  # the graph's input of random words
 _ELEMENT_TYPES = {"tensor(int64)": "int64", "tensor(double)": "float64", "tensor(string)": "string"}
 
 
@@ -49,11 +42,10 @@ class Opened:
 
     session: onnxruntime.InferenceSession
     stated: dict[str, Any]
-    labels: LabelColumns
+    inputs: Inputs
     output_types: list[str]
     texts: list[NDArray[Any] | None]
     words_per_label: int
-    groups: Groups | None
     sets: Sets | None
 
 
@@ -71,18 +63,17 @@ def open_artifact(data: bytes, source: str) -> Opened:
     try:
         stated: dict[str, Any] = json.loads(metadata["labeldp.certificate"])
         insecure = stated["insecure"]
-        inputs, own = session.get_inputs(), label_inputs(stated)
-        entropy, of_groups = inputs[own], _typed(inputs[own + 1 :])
+        (entropy,) = (one for one in session.get_inputs() if one.name == _WORDS)
+        given = _typed([one for one in session.get_inputs() if one.name != _WORDS])
         outputs = _typed(session.get_outputs())
         twin = coded(data)
         opened = Opened(
             session if twin is None else _session_of(twin),
             stated,
-            label_columns(stated, _typed(inputs[:own]), len(outputs)),
+            Inputs(stated, given, len(outputs)),
             [kind for _, kind in outputs],
             [None if twin is None else twin.outputs.get(name) for name, _ in outputs],
             int(entropy.shape[1]) if len(entropy.shape) == 2 else 1,
-            _groups_of(stated, of_groups),
             Sets(stated) if "sets" in stated else None,
         )
         if twin is not None:
@@ -95,8 +86,7 @@ def open_artifact(data: bytes, source: str) -> Opened:
     ways: list[Run] = [partial(run_graph, session), partial(run_graph, plain)]
     if twin is not None:
         ways.append(partial(_run_coded, opened))
-    columns, words = opened.labels.columns, opened.words_per_label
-    if not run_self_test(ways, vectors, columns, dict(of_groups), words):
+    if not run_self_test(ways, vectors, opened.inputs, opened.words_per_label):
         raise PlatformError(
             f"{source}: onnxruntime {onnxruntime.__version__} computes wrongly on this "
             "platform (or the file is damaged): use another version of onnxruntime"
@@ -116,7 +106,7 @@ def run_graph(
     session: onnxruntime.InferenceSession, feed: Feed, words: NDArray[np.uint64]
 ) -> list[NDArray[Any]]:
     """What the graph answers to a feed [n] and words [n] or [n, w]."""
-    outputs: list[NDArray[Any]] = session.run(None, {**feed, "entropy": words})
+    outputs: list[NDArray[Any]] = session.run(None, {**feed, _WORDS: words})
     return outputs
 
 
@@ -128,28 +118,21 @@ def as_texts(texts: list[NDArray[Any] | None], outputs: list[NDArray[Any]]) -> O
 
 def _run_coded(opened: Opened, feed: Feed, words: NDArray[np.uint64]) -> list[NDArray[Any]]:
     """The same by the twin, from texts to texts."""
-    lookups = {name: column.missing for name, column in _columns(opened).items()}
     codes = {
-        name: lookup.codes(values.tolist())
-        if isinstance(lookup := lookups[name], Lookup)
-        else values
-        for name, values in feed.items()
+        column.input: column.missing.codes(feed[column.input].tolist())
+        if isinstance(column.missing, Lookup)
+        else feed[column.input]
+        for column in opened.inputs.columns
     }
     outputs = as_texts(opened.texts, run_graph(opened.session, codes, words))
     return [column.array() if isinstance(column, Texts) else column for column in outputs]
 
 
-def _columns(opened: Opened) -> dict[str, LabelColumn | GroupColumn]:
-    columns: list[LabelColumn | GroupColumn] = [*opened.labels.columns]
-    columns += () if opened.groups is None else opened.groups.columns
-    return {column.input: column for column in columns}
-
-
 def _require_same_texts(twin: CodedGraph, opened: Opened) -> None:
     """ValueError unless the graph knows the texts of the certificate, in their order."""
-    columns = _columns(opened)
+    lookups = {column.input: column.missing for column in opened.inputs.columns}
     for name, texts in twin.inputs.items():
-        lookup = columns[name].missing
+        lookup = lookups[name]
         if not isinstance(lookup, Lookup) or lookup.texts != texts:
             raise ValueError("the graph knows other texts than the certificate")
 
@@ -157,12 +140,3 @@ def _require_same_texts(twin: CodedGraph, opened: Opened) -> None:
 def _typed(declared: list[Any]) -> list[tuple[str, str]]:
     """The names and element types of a graph's inputs or outputs; KeyError for another type."""
     return [(one.name, _ELEMENT_TYPES[one.type]) for one in declared]
-
-
-def _groups_of(stated: dict[str, Any], inputs: list[tuple[str, str]]) -> Groups | None:
-    """The groups of a certificate, if the graph takes any; ValueError if the two differ."""
-    if bool(inputs) != ("groups" in stated):
-        raise ValueError("the graph's inputs are not those of the certificate")
-    if inputs and stated["label"].get("column") in [c["name"] for c in stated["groups"]["columns"]]:
-        raise ValueError("the label is its own group")
-    return Groups(stated["groups"], inputs) if inputs else None

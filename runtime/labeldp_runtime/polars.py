@@ -12,17 +12,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from labeldp_runtime.errors import IdError, LabelError, MissingExtraError, ReplayWarning
-from labeldp_runtime.frames import (
-    LabelNames,
-    PrivateNames,
-    label_sources,
-    layout_of,
-    private_columns,
-    private_names,
-)
-from labeldp_runtime.groups import group_sources
-from labeldp_runtime.keyed import check_version
+from labeldp_runtime.errors import LabelError, MissingExtraError, ReplayWarning
+from labeldp_runtime.frames import LabelNames, Names, PrivateNames
 from labeldp_runtime.randomizer import Randomizer
 
 try:
@@ -73,22 +64,17 @@ def randomize(
         raise TypeError(f"expected a DataFrame or LazyFrame, got {type(frame).__name__}")
     lazy = isinstance(frame, pl.LazyFrame)
     schema = dict(frame.collect_schema())
-    version = check_version(version)
-    sources = label_sources(randomizer, column)
-    names = private_names(randomizer, sources, add_as)
-    _check_columns(schema, sources, names, randomizer, ids, version, added=add_as is not None)
-    labels = list(sources.values()) + randomizer.label_columns
-    groups = group_sources(randomizer.group_columns, group_columns, schema, labels)
-    places = [(name, list(schema).index(source)) for name, source in sources.items()]
-    layout = layout_of(list(schema), places, names, added=add_as is not None)
+    names = Names(column, ids, version, group_columns, add_as)
+
+    def find(name: str, error: type[ValueError]) -> int:
+        if name not in schema:
+            raise error(f"the frame has no column {name!r}")
+        return list(schema).index(name)
+
+    layout = names.layout(randomizer, list(schema), find, _refuse_taken)
 
     def with_noise(part: Any) -> Any:
-        given: dict[str, Any] = {}
-        if groups:
-            given["columns"] = {group: part.get_column(of) for group, of in groups.items()}
-        if ids is not None:
-            given |= {"ids": part.get_column(ids), "version": version}
-        private = private_columns(randomizer(layout.given(part.to_series), **given))
+        private = layout.private(randomizer, part.to_series)
         return part.select(
             private[index].alias(name) if is_private else part.to_series(index)
             for name, is_private, index in layout.columns
@@ -117,30 +103,6 @@ def randomize(
     return private.cache()
 
 
-def _check_columns(
-    schema: dict[str, Any],
-    sources: Mapping[str, str],
-    private: Sequence[str],
-    randomizer: Randomizer,
-    ids: str | None,
-    version: int,
-    *,
-    added: bool,
-) -> None:
-    labels = sources.values()
-    for column in labels:
-        if column not in schema:
-            raise LabelError(f"the frame has no column {column!r}")
-    for name in private:
-        if name in schema and (added or name not in labels):
-            raise LabelError(f"the frame has a column {name!r} already")
-    if not randomizer.is_keyed:
-        if ids is not None or version != 0:
-            raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
-        return
-    if ids is None:
-        raise IdError("this randomizer has a key: say ids=, the column that names each label")
-    if ids not in schema:
-        raise IdError(f"the frame has no column {ids!r}")
-    if ids in labels:
-        raise IdError(f"{ids!r} cannot be both the label and its id")
+def _refuse_taken(others: Sequence[str], name: str) -> None:
+    if name in others:
+        raise LabelError(f"the frame has a column {name!r} already")

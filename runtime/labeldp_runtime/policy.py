@@ -158,11 +158,7 @@ def _verify(data: bytes, source: str) -> None:
     if digest in _VERIFIED:  # the same bytes prove the same again
         return
     try:
-        from labeldp_verify import (  # noqa: PLC0415
-            TooLargeError,
-            VerificationError,
-            check_bytes,
-        )
+        from labeldp_verify import TooLargeError, VerificationError, check_bytes  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError(_NEEDS_LABELDP) from error
     try:

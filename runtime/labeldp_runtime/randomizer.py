@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -11,27 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_runtime.artifact_file import check_bytes, read_bytes
-from labeldp_runtime.columns import read_ids, refuse_misaligned
+from labeldp_runtime.columns import plain, read_ids, refuse_misaligned
 from labeldp_runtime.duplicates import refuse_duplicates
 from labeldp_runtime.entropy import random_words
 from labeldp_runtime.errors import (
-    GroupError,
     IdError,
     LabelError,
     UnsupportedFormatError,
 )
-from labeldp_runtime.feed import Feed, rows
 from labeldp_runtime.ids import CheckedIds, Ids
+from labeldp_runtime.inputs import Feed, Given, Outputs
 from labeldp_runtime.keyed import KeyedWords, check_version
 from labeldp_runtime.keys import Key
 from labeldp_runtime.kinds import Column, ColumnLike, Columns, Frame, Json, Labels, Private
-from labeldp_runtime.label_columns import Outputs
 from labeldp_runtime.opened import DAMAGED, as_texts, open_artifact, run_graph
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.printable import one_line
 from labeldp_runtime.sets import Sets
 
 CHUNK = 1 << 16  # labels a run: with fewer the calls cost, with more the tensors leave the cache
+NO_KEY = "ids and versions need a key: Randomizer.load(…, key=…, context=…)"
 _Words = Callable[[int, int], NDArray[np.uint64]]
 
 
@@ -80,11 +80,9 @@ class Randomizer:
         self._path = None if path is None else path.absolute()
         self._key, self._context = key, context
         opened = open_artifact(data, source)
-        self._session, self._stated = opened.session, opened.stated
-        self._labels, self._lead = opened.labels, opened.labels.columns[0].input
+        self._session, self._stated, self._inputs = opened.session, opened.stated, opened.inputs
         self._output_types, self._words_per_label = opened.output_types, opened.words_per_label
-        self._texts = opened.texts
-        self._groups, self._sets = opened.groups, opened.sets
+        self._texts, self._sets = opened.texts, opened.sets
         if require is not None:
             require.check_certificate(self.certificate, source)
         self._keyed = None if key is None else self._keyed_words(key, str(context), source)
@@ -185,18 +183,14 @@ class Randomizer:
         >>> first.dtype, (first == again).all()
         (dtype('float64'), np.True_)
         """
-        feed, given, answer = self._labels.read(labels)
-        count = len(feed[self._lead])
-        feed |= self._read_groups(given, groups, columns, count)
-        if self._keyed is None:
-            if ids is not None or version != 0:
-                raise IdError("ids and versions need a key: Randomizer.load(…, key=…, context=…)")
-            words: _Words = self._fresh_words
+        given = self._inputs.read(labels, groups, columns)
+        if self._keyed is not None:
+            words = self._words_of(given, ids, version)
+        elif ids is not None or version != 0:
+            raise IdError(NO_KEY)
         else:
-            for values in given:
-                refuse_misaligned(values, ids, "ids", IdError)
-            words = self._words_of(feed, count, ids, version)
-        return answer(self._chunked(feed, count, words))
+            words = self._fresh_words
+        return self._inputs.answer(self._chunked(given, words), given.likes)
 
     @property
     def label_type(self) -> str:
@@ -242,12 +236,12 @@ class Randomizer:
         >>> list(private), private["items"].shape
         (['sold', 'items'], (2,))
         """
-        return [column.name for column in self._labels.columns if column.name is not None]
+        return [column.name for column in self._inputs.labels if column.name is not None]
 
     @property
     def label_types(self) -> list[str]:
         """What each of them holds: int64, float64 or string."""
-        return [column.element_type for column in self._labels.columns]
+        return [column.element_type for column in self._inputs.labels]
 
     @property
     def output_types(self) -> list[str]:
@@ -257,12 +251,12 @@ class Randomizer:
     @property
     def group_columns(self) -> list[str]:
         """The columns that the groups are declared to come from; none if it takes no groups."""
-        return [] if self._groups is None else self._groups.names
+        return [str(column.name) for column in self._inputs.groups]
 
     @property
     def group_types(self) -> list[str]:
         """What each of them holds: int64 or string for listed values, float64 for bands."""
-        return [] if self._groups is None else self._groups.types
+        return [column.element_type for column in self._inputs.groups]
 
     @property
     def classes(self) -> list[object]:
@@ -339,13 +333,12 @@ class Randomizer:
         For tests, and to compare platforms. The words must be uniform, secret, and never serve
         twice: otherwise there is no privacy.
         """
-        feed, given, _ = self._labels.read(labels)
-        count = len(feed[self._lead])
-        if words.dtype != np.uint64 or words.shape != self._words_shape(count):
-            raise LabelError(f"expected uint64 words of shape {self._words_shape(count)}")
-        feed |= self._read_groups(given, groups, columns, count)
-        outputs = self._chunked(feed, count, lambda start, stop: words[start:stop])
-        return self._labels.arrays(outputs)
+        given = self._inputs.read(labels, groups, columns)
+        shape = self._words_shape(given.count)
+        if words.dtype != np.uint64 or words.shape != shape:
+            raise LabelError(f"expected uint64 words of shape {shape}")
+        outputs = self._chunked(given, lambda start, stop: words[start:stop])
+        return self._inputs.answer(outputs, [partial(plain.like, None)] * len(outputs))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the paths of artifact and key and their digests, never a secret."""
@@ -355,7 +348,7 @@ class Randomizer:
 
     def _keyed_words(self, key: Key, context: str, source: str) -> KeyedWords:
         try:
-            self._canonical = self._labels.canonical()
+            self._canonical = self._inputs.canonical()
             digest = self._stated["digests"]["tables"]
             return KeyedWords(key, context, digest, self._words_per_label)
         except DAMAGED as error:
@@ -363,44 +356,38 @@ class Randomizer:
                 f"{source}: has labels that this labeldp-runtime cannot key: upgrade it"
             ) from error
 
-    def _read_groups(self, labels: Sequence[Any], groups: Any, columns: Any, count: int) -> Feed:
-        """Groups [n] as the graph takes them; nothing for a graph without."""
-        if self._groups is not None:
-            return self._groups.read(labels, groups, columns, count)
-        if groups is not None or columns is not None:
-            raise GroupError("this artifact has one table for all labels: it takes no groups")
-        return {}
-
-    def _words_of(self, feed: Feed, count: int, values: Any, version: int) -> _Words:
+    def _words_of(self, given: Given, values: Any, version: int) -> _Words:
         """The words of ids; every id is checked before the first label is randomized."""
-        keyed, canonical, known = self._keyed, self._canonical, self._groups
+        keyed, canonical, inputs = self._keyed, self._canonical, self._inputs
         assert keyed is not None
+        for labels in given.labels:
+            refuse_misaligned(labels, values, "ids", IdError)
         if values is None:
             raise IdError(
                 "this randomizer has a key: give ids=…, or load it without a key for fresh words"
             )
         version = check_version(version)
         ids = values.ids if isinstance(values, CheckedIds) else read_ids(values)
-        if len(ids) != count:
-            raise IdError(f"expected one id a label, got {len(ids)} for {count} labels")
+        if len(ids) != given.count:
+            raise IdError(f"expected one id a label, got {len(ids)} for {given.count} labels")
         if not isinstance(values, CheckedIds):
             refuse_duplicates(ids)
 
         def words(start: int, stop: int) -> NDArray[np.uint64]:
             part: Ids = ids[start:stop]
-            here = rows(feed, start, stop)
-            tables = None if known is None else known.tables(here)
-            return keyed(part, canonical(here), version, tables)
+            here = _rows(given.feed, start, stop)
+            return keyed(part, canonical(here), version, inputs.tables(here))
 
         return words
 
-    def _chunked(self, feed: Feed, count: int, words: _Words) -> Outputs:
+    def _chunked(self, given: Given, words: _Words) -> Outputs:
+        feed, count = given.feed, given.count
         if count <= CHUNK:
             return as_texts(self._texts, self._run(feed, words(0, count)))
         outputs: list[NDArray[Any]] = []
         for a in range(0, count, CHUNK):
             b = min(a + CHUNK, count)
-            part = self._run(rows(feed, a, b), words(a, b))
+            part = self._run(_rows(feed, a, b), words(a, b))
             if not outputs:
                 outputs = [np.empty(count, dtype=column.dtype) for column in part]
             for whole, column in zip(outputs, part, strict=True):
@@ -415,6 +402,10 @@ class Randomizer:
 
     def _words_shape(self, count: int) -> tuple[int, ...]:
         return (count,) if self._words_per_label == 1 else (count, self._words_per_label)
+
+
+def _rows(feed: Feed, start: int, stop: int) -> Feed:
+    return {name: column[start:stop] for name, column in feed.items()}
 
 
 def _is_name(context: Any) -> bool:

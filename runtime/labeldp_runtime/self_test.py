@@ -14,8 +14,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from labeldp_runtime.feed import Feed
-from labeldp_runtime.label_columns import LabelColumn
+from labeldp_runtime.inputs import Feed, InputColumn, Inputs
 
 Run = Callable[[Feed, NDArray[np.uint64]], list[NDArray[Any]]]
 _GRID_POINTS = 64  # of a real domain, around which its rounding is tried
@@ -34,28 +33,28 @@ def open_session(data: bytes, *, optimised: bool = True) -> onnxruntime.Inferenc
 def run_self_test(
     ways: Sequence[Run],
     vectors: dict[str, Any],
-    labels: Sequence[LabelColumn],
-    group_types: dict[str, str],
+    inputs: Inputs,
     words: int,
 ) -> bool:
     """True if all ways to run give every expected output, to the last bit, and agree elsewhere.
 
-    Each takes a feed [n] and words [n] or [n, words], and gives the outputs [n];
-    ``group_types`` are the types of the graph's inputs for groups, by their names.
+    Each takes a feed [n] and words [n] or [n, words], and gives the outputs [n].
     """
     try:
         expected = _columns(vectors["outputs"])
-        texts = dict(zip((c.input for c in labels), _columns(vectors["labels"]), strict=True))
-        types = {c.input: c.element_type for c in labels} | group_types
-        if group_types:
-            texts |= dict(zip(group_types, _columns(vectors["groups"]), strict=True))
-        feed = {name: _parsed(texts[name], kind) for name, kind in types.items()}
+        texts = _columns(vectors["labels"])
+        if inputs.groups:
+            texts += _columns(vectors["groups"])
+        feed = {
+            column.input: _parsed(own, column.element_type)
+            for column, own in zip(inputs.columns, texts, strict=True)
+        }
         entropy = np.array([[int(w, 16) for w in row] for row in vectors["words"]], np.uint64)
         for way in ways:
             got = way(feed, _of_width(entropy, words))
             if [[_text(v) for v in column.tolist()] for column in got] != expected:
                 return False
-        for column in labels:
+        for column in inputs.labels:
             if column.element_type == "float64":
                 tried, own = _around(column, feed, entropy)
                 first, *others = (way(tried, _of_width(own, words)) for way in ways)
@@ -78,10 +77,10 @@ def _of_width(entropy: NDArray[np.uint64], words: int) -> NDArray[np.uint64]:
 
 
 def _around(
-    column: LabelColumn, feed: Feed, entropy: NDArray[np.uint64]
+    column: InputColumn, feed: Feed, entropy: NDArray[np.uint64]
 ) -> tuple[Feed, NDArray[np.uint64]]:
     """Labels of one column around its roundings, with rows of the vectors in all others."""
-    labels, own = _around_roundings(column.domain, entropy)
+    labels, own = _around_roundings(column.stated, entropy)
     turn = np.arange(len(labels)) * 7 % len(entropy)
     return {**{name: values[turn] for name, values in feed.items()}, column.input: labels}, own
 

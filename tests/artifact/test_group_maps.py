@@ -9,17 +9,16 @@ import onnx
 import pytest
 from labeldp_runtime import GroupError, Key, Randomizer
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact import canonical_json
-from labeldp_verify.artifact.graph import DOUBLE, STRING
-from labeldp_verify.artifact.group_graph import group_inputs, group_type
-from labeldp_verify.decode import read_certificate, read_model
+from labeldp_verify.decode import DecodeError, read_certificate, read_groups, read_model
 from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups
 from labeldp_verify.forms.groups import check_groups
+from labeldp_verify.graph import canonical_json
+from labeldp_verify.graph.group_graph import group_inputs, group_type
+from labeldp_verify.graph.nodes import DOUBLE, STRING
 
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.form_helpers import replaced
-from tests.group_helpers import some_windows, write_grouped
-from tests.helpers import all_words, plain_counts, session_of
+from verifier.tests.files import DOMAIN, all_words, file_of, session_of
+from verifier.tests.integers import grouped, plain_counts, replaced, some_windows
 
 AGE = GroupColumn("age", bands=(18.0, 25.0, 65.0))
 WORK = GroupColumn("work", ("private", "", "é"))
@@ -82,10 +81,10 @@ def test_every_word_of_every_label_in_every_cell(name):
     groups = MAPS[name]
     check_groups(groups)
     randomizer = randomizer_of(groups)
-    model = write_grouped(randomizer)
+    model = file_of(DOMAIN, randomizer)
     report = check_bytes(model)
     assert report.ok, report.checks
-    assert report.grouped.randomizer == randomizer
+    assert report.artifact.lookup == randomizer
     session = session_of(model)
     rows = [row for table in range(groups.tables) for row in groups.rows(table)]
     for row in rows:
@@ -104,7 +103,7 @@ def test_hostile_values_have_the_same_table_everywhere(name):
     groups = MAPS[name]
     # A constant for each table, so that an output names it.
     windows = [randomized_response([float(i)], [0] * 4, 1, 8) for i in range(groups.tables)]
-    model = write_grouped(GroupedWindows(groups, tuple(windows)))
+    model = file_of(DOMAIN, GroupedWindows(groups, tuple(windows)))
     rows = list(itertools.product(*(hostile(column) for column in groups.columns)))
     wanted = [float(groups.table(row)) for row in rows]
     feed = feed_of(groups, rows)
@@ -116,16 +115,16 @@ def test_hostile_values_have_the_same_table_everywhere(name):
         for column, values in zip(groups.columns, zip(*rows, strict=True), strict=True)
     }
     assert randomizer([11] * len(rows), columns=columns).tolist() == wanted
-    known = randomizer._groups
-    read = known.read([11] * len(rows), None, columns, len(rows))  # of text, codes
-    assert known.tables(read).tolist() == wanted
+    known = randomizer._inputs
+    read = known.read([11] * len(rows), None, columns)  # of text, codes
+    assert known.tables(read.feed).tolist() == wanted
     missing = {name: [None] for name in columns}
     assert randomizer([11], columns=missing).tolist() == [float(groups.own_tables)]
 
 
 @pytest.mark.parametrize("name", ["bands", "bands and text", "shared values", "two bands"])
 def test_whatever_is_changed_in_the_map_the_verifier_says_no(name):
-    model = write_grouped(randomizer_of(MAPS[name]))
+    model = file_of(DOMAIN, randomizer_of(MAPS[name]))
     generator = random.Random(1)
     proto = onnx.load_from_string(model)
     part = ("group", "cell", "table_of_cell")
@@ -191,7 +190,7 @@ FORGED = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_map_that_was_restated(name):
     of, change = FORGED[name]
-    model = write_grouped(randomizer_of(MAPS[of]))
+    model = file_of(DOMAIN, randomizer_of(MAPS[of]))
     stated = read_certificate(read_model(model)).to_json()
     change(stated["groups"])
     proto = onnx.load_from_string(model)
@@ -205,7 +204,7 @@ def test_a_map_that_was_restated(name):
 def test_what_is_no_map():
     two, many = GroupColumn("b", ("x", "y")), tuple(range(1001))
     for groups, message in [
-        (Groups((), (), 0), "one to 8 columns"),
+        (Groups((), (), 0), "every group must have a table"),
         (Groups.each(*(GroupColumn(f"c{i}", ("x",)) for i in range(9))), "one to 8 columns"),
         (Groups.each(two, two), "twice"),
         (Groups.each(GroupColumn("a")), "values or bands"),
@@ -226,9 +225,21 @@ def test_what_is_no_map():
             check_groups(groups)
 
 
+def test_groups_without_columns_are_one_table_and_in_no_file():
+    nothing = Groups()
+    check_groups(nothing)
+    assert (nothing.tables, nothing.table(()), list(nothing.rows(0))) == (1, 0, [()])
+    assert nothing.name(0) == "all rows"
+    model = read_model(file_of(DOMAIN, grouped((0, 1, 2))))
+    stated = read_certificate(model)
+    stated.parts["groups"].columns.clear()
+    with pytest.raises(DecodeError, match="groups without a column"):
+        read_groups(stated)
+
+
 def test_groups_of_several_columns_are_given_by_name():
     groups = MAPS["bands and text"]
-    randomizer = Randomizer(write_grouped(randomizer_of(groups)))
+    randomizer = Randomizer(file_of(DOMAIN, randomizer_of(groups)))
     assert randomizer.group_columns == ["age", "work"]
     columns = {"age": [20, None], "work": ["é", "x"], "unused": None}
     assert len(randomizer([10, 11], columns=columns)) == 2
@@ -250,7 +261,7 @@ def test_frames_give_their_columns():
     pd, pa, pl = (pytest.importorskip(name) for name in ("pandas", "pyarrow", "polars"))
     groups = MAPS["bands and text"]
     windows = [randomized_response([float(i)], [0] * 4, 1, 8) for i in range(groups.tables)]
-    randomizer = Randomizer(write_grouped(GroupedWindows(groups, tuple(windows))))
+    randomizer = Randomizer(file_of(DOMAIN, GroupedWindows(groups, tuple(windows))))
     rows = [(17, "private"), (40, "é"), (None, "é"), (70, None), (18, "")]
     wanted = [float(groups.table((math.nan if a is None else a, w))) for a, w in rows]
     ages, works = zip(*rows, strict=True)
@@ -267,7 +278,7 @@ def test_replays_bind_the_table_and_not_the_cell(tmp_path):
     pytest.importorskip("cryptography")
     groups = MAPS["shared bands"]
     randomizer = replaced(randomizer_of(groups), windows=(some_windows()[1],) * 3)
-    keyed = Randomizer(write_grouped(randomizer), key=Key.create(tmp_path / "k"), context="y")
+    keyed = Randomizer(file_of(DOMAIN, randomizer), key=Key.create(tmp_path / "k"), context="y")
     ids = np.arange(200)
 
     def of(age):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from labeldp_verify import check_bytes
 
-from tests.helpers import all_words, compile_text, joint_spec, plain_counts, session_of
+from tests.fixtures.compiled import compile_text, joint_spec
+from verifier.tests.files import all_words, session_of
+from verifier.tests.integers import plain_counts
 
 MECHANISMS = {
     "response": "{kind: randomized_response}",
@@ -38,7 +40,7 @@ def test_every_word_gives_the_certified_counts(name):
     artifact = compile_text(joint_spec(MECHANISMS[name], prior=FALLING), word_bits=9)
     assert check_bytes(artifact.model).ok
     session, randomizer = session_of(artifact.model), artifact.randomizer
-    words, domain = all_words(9), artifact.decoded.domain
+    words, domain = all_words(9), artifact.only.domain
     assert [output.name for output in session.get_outputs()] == [
         f"private_label_{i}" for i in (1, 2, 3)
     ]
@@ -60,7 +62,7 @@ def test_a_real_column_is_rounded_to_the_nearest_point():
         got = session.run(None, feed(("yes", 1, 7, price), words))
         combinations = zip(*(column.tolist() for column in got), strict=True)
         row = ((1 * 4 + 2) * 2 + 0) * 3 + place
-        domain = artifact.decoded.domain
+        domain = artifact.only.domain
         assert Counter(combinations) == {
             domain.combination(number): count
             for number, count in plain_counts(artifact.randomizer, row).items()
@@ -87,5 +89,5 @@ def test_sets_of_combinations_come_as_one_number():
     got = session.run(None, feed(("yes", 1, 7), words))[0]
     sets = artifact.randomizer.sets
     inside = np.array([sets.blocks[o] >> 12 & 1 for o in got.tolist()])  # (1·4 + 2)·2 + 0
-    kept = artifact.decoded.usefulness.kept.mean
+    kept = artifact.only.usefulness.kept.mean
     assert abs(inside.mean() - kept) < 6 * np.sqrt(kept * (1 - kept) / len(words))

@@ -7,24 +7,26 @@ version of onnxruntime with another rewrite fails this test, and somebody has to
 
 import random
 import struct
+from contextlib import contextmanager
 from fractions import Fraction
 
-import labeldp_verify.artifact.graph as graph_module
 import labeldp_verify.decode as forms_module
+import labeldp_verify.graph.nodes as graph_module
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from labeldp_runtime import Randomizer
 from labeldp_runtime.errors import PlatformError
-from labeldp_verify import check_bytes
-from labeldp_verify.artifact.graph import DOUBLE, Graph, is_taken_for, vanishes
+from labeldp_verify import check_bytes, steps
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.joint import output_values
+from labeldp_verify.graph.nodes import DOUBLE, Graph, is_taken_for, vanishes
 
-from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
-from tests.form_helpers import certified, laplace_like, random_table
-from tests.helpers import write
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.rr_top_k import rr_top_k
+from verifier.tests.files import file_of
+from verifier.tests.integers import laplace_like, random_table
 
 DOMAINS = {
     "integer": IntegerDomain(3, 8),
@@ -58,21 +60,23 @@ def windows(domain):
     values = output_values(domain)
     for epsilon in (Fraction(1), Fraction(12)):
         loss = "zero_one"
-        yield write(domain, randomized_response(values, range(6), epsilon, 40), epsilon, loss)
-    yield write(domain, rr_top_k(values, [0, 2, 3], Fraction(9), 40), Fraction(9))
+        yield file_of(domain, randomized_response(values, range(6), epsilon, 40), epsilon, loss)
+    yield file_of(
+        domain, rr_top_k(values, [0, 2, 3], Fraction(9), 40), Fraction(9), loss="zero_one"
+    )
 
 
 def tables(domain):
     for bits in (12, 64):
         table = random_table(random.Random(1), 6, tuple(output_values(domain)), bits)
-        yield certified(domain, table, Fraction(9), "zero_one")
+        yield file_of(domain, table, Fraction(9), "zero_one")
 
 
 def noise(domain):
     for unit in UNITS:
         for spacing in (1, 4):
             r = laplace_like(6, spacing, 3, origin=float(domain.min), unit=unit)
-            yield certified(domain, r, Fraction(9))
+            yield file_of(domain, r, Fraction(9))
 
 
 CASES = [
@@ -176,25 +180,33 @@ def test_what_is_neutral_in_float32():
     assert all(vanishes("Sub", c) for c in (5e-324, -1e-45, 2.0**-127))
 
 
-def as_once_written(monkeypatch, domain):
-    """A file with a factor of 1 in float32 as one node, which compilers once wrote."""
-    with monkeypatch.context() as patch:
-        patch.setattr(graph_module, "is_taken_for", lambda *_: False)
-        patch.setattr(graph_module, "vanishes", lambda *_: False)
-        values = output_values(domain)
-        return write(domain, randomized_response(values, range(50), Fraction(1)), Fraction(1))
+@pytest.fixture
+def unaware(monkeypatch):
+    """The writer and all readers know of no factor that vanishes in float32, as once."""
+
+    @contextmanager
+    def once():
+        with monkeypatch.context() as patch:
+            for name in ("is_taken_for", "vanishes"):
+                patch.setattr(graph_module, name, lambda *_: False)
+            patch.setattr(forms_module, "refuse_vanishing_nodes", lambda _: None)
+            patch.setattr(steps.Verification, "_check_kernel", lambda _: "not asked")
+            yield
+
+    return once
 
 
 @pytest.mark.parametrize("rounding", ["nearest", "unbiased"])
-def test_files_with_such_a_node_fail(monkeypatch, rounding):
-    model = as_once_written(monkeypatch, RealDomain(0.0, 49.000001, 50, rounding))
+def test_files_with_such_a_node_fail(unaware, rounding):
+    domain = RealDomain(0.0, 49.000001, 50, rounding)
+    many = randomized_response(output_values(domain), range(50), Fraction(1))
+    with unaware():
+        model = file_of(domain, many, 1, "zero_one")
     last = check_bytes(model).checks[-1]
     assert (last.name, last.ok) == ("tables", False) and "compile the spec again" in last.detail
     with pytest.raises(PlatformError, match="computes wrongly"):
         Randomizer(model)
     # Where nobody knows the rewrite, the running graph itself gives it away.
-    monkeypatch.setattr(graph_module, "is_taken_for", lambda *_: False)
-    monkeypatch.setattr(graph_module, "vanishes", lambda *_: False)
-    monkeypatch.setattr(forms_module, "refuse_vanishing_nodes", lambda _: None)
-    last = check_bytes(model).checks[-1]
+    with unaware():
+        last = check_bytes(model).checks[-1]
     assert (last.name, last.ok) == ("execution", False)

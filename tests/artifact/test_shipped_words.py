@@ -5,12 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from labeldp_verify.artifact.self_test import self_test_vectors
+from labeldp_verify import check_bytes
 from labeldp_verify.decode.window import boundary_pairs
 from labeldp_verify.forms import IntegerDomain
+from labeldp_verify.graph.self_test import self_test_vectors
 
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.helpers import INTEGER_SPEC, compile_text, run, session_of
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from verifier.tests.files import run, session_of
+from verifier.tests.graph.test_enumerated_words import assert_exact
 
 
 def plain_output(randomizer, row, u):
@@ -71,3 +74,10 @@ def test_wrong_numbers_of_words_are_errors_not_shared_noise():
     assert empty[0].shape == (0,)
     with pytest.raises(Exception, match=r".*"):
         session.run(None, {"label": np.zeros(0, np.int64), "entropy": np.zeros(1, np.uint64)})
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1.0", "4.0", "8.0"])
+def test_every_word_of_few_bits_from_a_spec(epsilon):
+    artifact = compile_text(INTEGER_SPEC.replace("1.0", epsilon), word_bits=14)
+    assert check_bytes(artifact.model).ok
+    assert_exact(artifact.model, artifact.randomizer, range(10))

@@ -10,23 +10,23 @@ import random
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from labeldp_verify.opening import only_table
 
-from benchmarks.shared import planted
-from benchmarks.shared.random_specs import random_spec
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.audit import (
     ArtifactTarget,
-    Claim,
+    AuditClaim,
     FunctionTarget,
     Reference,
     audit,
     choose_labels,
 )
 from labeldp_compile.tools.audit.target import parse_labels
-from labeldp_compile.tools.inspection import decode_artifact
-from tests.form_helpers import failed_step, with_constant
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures import planted
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.random_specs import random_spec
+from verifier.tests.files import failed_step, with_constant
 
 RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
 SOFT = RESPONSE.replace("min: 0, max: 9", f"min: 0, max: {planted.K - 1}").replace(
@@ -45,8 +45,8 @@ def write(directory, text):
 
 
 def audited(name, samples, processes=False):
-    target = FunctionTarget(f"benchmarks.shared.planted:{name}")
-    claim = Claim(planted.EPSILON, "claimed", planted.K)
+    target = FunctionTarget(f"tests.fixtures.planted:{name}")
+    claim = AuditClaim(planted.EPSILON, "claimed", planted.K)
     labels = parse_labels(planted.LABELS)
     return audit(target, labels, claim, samples, processes=processes)
 
@@ -103,11 +103,11 @@ def test_a_planted_violation_is_found(name, samples):
 def test_the_bound_stays_below_the_certified_epsilon(tmp_path, number):
     text = random_spec(random.Random(number))
     path = write(tmp_path, text)
-    decoded = decode_artifact(path)
+    decoded = only_table(path)
     labels = choose_labels(decoded.domain.size)
     reference = Reference(decoded, labels)
     bound = decoded.certificate.privacy.epsilon_label_bound
-    claim = Claim(bound, "certified", decoded.domain.size, reference)
+    claim = AuditClaim(bound, "certified", decoded.domain.size, reference)
     report = audit(ArtifactTarget(path), reference.inputs(), claim, 100_000, processes=False)
     assert report.ok, (text, report)
     assert 0 <= report.epsilon_lower_bound <= bound
@@ -142,7 +142,7 @@ def test_the_command_on_a_file(tmp_path):
 )
 def test_a_function_beside_a_file(tmp_path, name, wrong):
     path = write(tmp_path, SOFT)
-    function = f"benchmarks.shared.planted:{name}"
+    function = f"tests.fixtures.planted:{name}"
     result = labeldp("audit", path, "--callable", function, "--samples", 600_000, "--no-processes")
     assert result.exit_code == (1 if wrong else 0)
     assert (f"FAILED {wrong}" in result.stdout) == bool(wrong)
@@ -185,7 +185,7 @@ def rounded_to_float32(packed):
     [
         ([], "give an artifact FILE"),
         (["missing.onnx"], "cannot be read"),
-        (["--callable", "benchmarks.shared.planted:wrong_scale"], "needs --labels and --epsilon"),
+        (["--callable", "tests.fixtures.planted:wrong_scale"], "needs --labels and --epsilon"),
         (["--callable", "nothing", "--labels", "0..3", "--epsilon", 1], "MODULE:FUNCTION"),
         (["--callable", "no.such:f", "--labels", "0..3", "--epsilon", 1], "cannot import"),
         (["--callable", "math:nothing", "--labels", "0..3", "--epsilon", 1], "has no"),
@@ -224,7 +224,7 @@ def test_arrays_that_a_function_keeps_or_changes_accuse_nobody(name):
 
 def audit_of(name):
     flags = ("--labels", planted.LABELS, "--epsilon", "1", "--samples", "100000", "--no-processes")
-    return labeldp("audit", "--callable", f"benchmarks.shared.planted:{name}", *flags, "--json")
+    return labeldp("audit", "--callable", f"tests.fixtures.planted:{name}", *flags, "--json")
 
 
 @pytest.mark.parametrize(

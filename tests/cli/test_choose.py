@@ -11,15 +11,14 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from labeldp_verify.analysis.bounds import exp_lower, exp_upper
-from labeldp_verify.verified import Decoded
+from labeldp_verify.artifact import Table
+from labeldp_verify.opening import only_table
 
 from labeldp_compile import choose
 from labeldp_compile.cli import main
-from labeldp_compile.prior import obtain
 from labeldp_compile.spec import load_spec
-from labeldp_compile.tabular import reader
 from labeldp_compile.tools.choose import Belief, ladder
-from labeldp_compile.tools.inspection import decode_artifact
+from tests.fixtures.blank import without_rows
 
 NUMBERS = """
 version: 1
@@ -49,11 +48,10 @@ PRIVATE = ("{kind: public, weights: [9, 8, 7]}", "{kind: private, data: visits.p
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "numbers.yaml").write_text(NUMBERS, encoding="utf-8")
-    (tmp_path / "categories.yaml").write_text(CATEGORIES, encoding="utf-8")
-    return tmp_path
+def folder(here):
+    (here / "numbers.yaml").write_text(NUMBERS, encoding="utf-8")
+    (here / "categories.yaml").write_text(CATEGORIES, encoding="utf-8")
+    return here
 
 
 def labeldp(*arguments):
@@ -82,8 +80,8 @@ def usefulness_with(path, lines):
     result = labeldp("compile", spec, "-o", path.parent / "build", "--overwrite", "--quiet")
     assert result.exit_code == 0, result.output
     name = load_spec(spec)[0].name
-    decoded = decode_artifact(path.parent / "build" / f"{name}.onnx")
-    assert isinstance(decoded, Decoded)
+    decoded = only_table(path.parent / "build" / f"{name}.onnx")
+    assert isinstance(decoded, Table)
     return decoded
 
 
@@ -165,7 +163,7 @@ def test_a_belief_as_a_limit(folder):
     assert "allows ε = 0.09632 at most" in result.stderr
 
 
-def test_no_label_is_read(folder, monkeypatch):
+def test_no_label_is_read(folder):
     labels = np.random.default_rng(0).integers(1, 4, 500)
     pq.write_table(pa.table({"visits": labels}), folder / "visits.parquet")
     path = folder / "private.yaml"
@@ -173,9 +171,7 @@ def test_no_label_is_read(folder, monkeypatch):
     uniform = NUMBERS.replace(PRIVATE[0], "{kind: uniform}")
     (folder / "uniform.yaml").write_text(uniform, encoding="utf-8")
     path.write_text(NUMBERS.replace(*PRIVATE).replace(*split), encoding="utf-8")
-    monkeypatch.setattr(obtain, "count_labels", None)
-    monkeypatch.setattr(reader, "open_table", None)
-    monkeypatch.setattr(obtain, "noisy_histogram", None)
+    (folder / "visits.parquet").write_bytes(without_rows(folder / "visits.parquet"))
     asked = ("--mean-error", "0.05", "--rows", "10000")
     found, same = chosen(path, *asked), chosen(folder / "uniform.yaml", *asked)
     assert found["epsilon"] == same["epsilon"] and found["prior_is_private"]

@@ -5,9 +5,9 @@ from collections import Counter
 
 import numpy as np
 
-from benchmarks.shared.random_targets import compiled, random_demand, simulated_error
 from labeldp_compile import InputError, choose
 from labeldp_compile.tools.choose import search
+from tests.fixtures.random_targets import compiled, random_demand, simulated_error
 
 TARGETS, REPETITIONS = 20, 4_000  # benchmarks/choose.py tries 200, with 20,000
 

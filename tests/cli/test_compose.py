@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 
 import click
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import _COMMANDS, main
+from labeldp_compile.cli.trainer import THEIRS as TRAINERS
 
 ROOT = Path(__file__).parents[2]
 HEAVY = [
@@ -22,7 +21,6 @@ HEAVY = [
     *("pydantic", "yaml", "cryptography", "matplotlib", "jax", "labeldp_runtime"),
     "labeldp_compile.pipeline",
 ]
-TRAINERS = ("train", "runs", "predict", "export")
 LOADED = """
 import json, sys
 from labeldp_compile.cli import main
@@ -91,69 +89,6 @@ def test_nothing_loads_a_solver_that_it_does_not_use():
     spec = ROOT / "specs" / "health-rating.yaml"
     solvers = ["scipy", "clarabel", "opendp", "matplotlib", "jax"]
     assert heavy_modules(["plan", spec], candidates=solvers) == [[]]
-
-
-AFTERWARDS = """
-import gc, sys
-import numpy
-from labeldp_compile.cli.group import main
-main.get_command(None, "verify")
-assert gc.isenabled()
-assert "numpy.f2py.f2py2e" not in sys.modules
-numpy.testing.assert_array_equal(numpy.polynomial.Polynomial([1, 2])(3), 7)
-import numpy.f2py
-from numpy.f2py import f2py2e
-assert numpy.f2py.run_main is f2py2e.run_main
-"""
-
-
-def test_what_a_command_left_for_later_is_there_when_it_is_asked_for():
-    subprocess.run([sys.executable, "-c", AFTERWARDS], check=True)
-
-
-UNBIASED = """
-version: 1
-name: weeks
-label: {column: weeks, domain: {kind: integer, min: 0, max: 52}}
-loss: squared
-privacy: {epsilon: 1}
-prior: {kind: uniform}
-mechanism: {kind: optimal_unbiased}
-"""
-
-
-def test_each_command_loads_what_it_uses_and_nothing_else(tmp_path):
-    (tmp_path / "weeks.yaml").write_text(UNBIASED, encoding="utf-8")
-    pq.write_table(pa.table({"weeks": [0, 52, None]}), tmp_path / "weeks.parquet")
-    heavy = [
-        *("onnxruntime", "scipy", "scipy.optimize", "highspy", "clarabel", "pyarrow"),
-        "pandas",
-    ]
-    heavy += [*("pyarrow.compute", "cryptography", "pydantic", "opendp", "mpmath", "yaml")]
-    heavy += [*("onnx", "email", "sqlite3", "ssl", "multiprocessing", "unittest")]
-    # Of numpy, what scipy asks for and never uses.
-    heavy += [
-        "scipy.linalg",
-        "scipy.sparse.linalg",
-        "numpy.f2py.f2py2e",
-        "numpy.testing._private",
-        "numpy.polynomial.polynomial",
-    ]
-    artifact = tmp_path / "weeks.onnx"
-    output = ("-o", tmp_path / "private.parquet")
-    solver = ["clarabel", "email", "onnxruntime", "pydantic", "scipy", "yaml"]
-    commands = {
-        ("plan", tmp_path / "weeks.yaml"): [name for name in solver if name != "onnxruntime"],
-        ("compile", tmp_path / "weeks.yaml", "-o", tmp_path): solver,
-        ("verify", artifact): ["onnxruntime"],
-        ("inspect", artifact): ["onnxruntime"],
-        ("randomize", artifact, tmp_path / "weeks.parquet", *output): [
-            *("multiprocessing", "onnxruntime", "pyarrow", "ssl")
-        ],
-    }
-    for command, expected in commands.items():
-        assert heavy_modules(command, candidates=heavy) == [expected], command
-    assert output[1].is_file()
 
 
 def test_help_of_train_and_a_wrong_config_wait_for_no_jax(tmp_path):

@@ -1,5 +1,6 @@
 """``labeldp init``: a spec that compiles, from types and answers, without a look at a label."""
 
+import io
 import re
 
 import numpy as np
@@ -9,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from labeldp_compile.cli import init as init_module
 from labeldp_compile.cli import main
 from labeldp_compile.spec import load_spec
 from labeldp_compile.starter_spec import scalar
+from tests.fixtures.blank import without_rows
 
 pytestmark = pytest.mark.usefixtures("known_noise")
 ROWS = 2000
@@ -45,16 +46,24 @@ PARQUET = {
 CSV = {name: arguments for name, arguments in PARQUET.items() if name not in ("named", "uniform")}
 
 
-def labeldp(*arguments, **keywords):
-    return CliRunner().invoke(main, [str(a) for a in arguments], **keywords)
+class Terminal(io.BytesIO):
+    """Answers that come from a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def labeldp(*arguments, asked=None):
+    """The command; ``asked`` are the answers that somebody at a terminal types."""
+    answers = None if asked is None else Terminal(asked.encode())
+    return CliRunner().invoke(main, [str(a) for a in arguments], input=answers)
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pq.write_table(TABLE, tmp_path / "table.parquet")
-    pa_csv.write_csv(TABLE, tmp_path / "table.csv")
-    return tmp_path
+def place(here):
+    pq.write_table(TABLE, here / "table.parquet")
+    pa_csv.write_csv(TABLE, here / "table.csv")
+    return here
 
 
 @pytest.mark.parametrize("case", sorted(PARQUET))
@@ -102,9 +111,7 @@ def test_a_goal_goes_with_every_mechanism(place, mechanism):
 def test_no_label_of_a_parquet_file_is_read(place):
     # Nothing is left of the file but its footer, and of that the statistics are absent.
     pq.write_table(TABLE, place / "table.parquet", write_statistics=False)
-    data = (place / "table.parquet").read_bytes()
-    footer = 8 + int.from_bytes(data[-8:-4], "little")
-    (place / "blank.parquet").write_bytes(b"\0" * (len(data) - footer) + data[-footer:])
+    (place / "blank.parquet").write_bytes(without_rows(place / "table.parquet"))
     result = labeldp("init", "blank.parquet", *PARQUET["integer"], "-o", "blank.yaml")
     assert result.exit_code == 0, result.output
     labeldp("init", "table.parquet", *PARQUET["integer"], "-o", "table.yaml")
@@ -197,16 +204,15 @@ def test_nothing_is_overwritten(place):
     assert (place / "visits.yaml").read_text() == "mine"
 
 
-def test_on_a_terminal_it_asks(place, monkeypatch):
-    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+def test_on_a_terminal_it_asks(place):
     answers = ["real", "0..100", "21", "absolute", "2", "labels", "rr_on_bins", "uniform", ""]
     answers = "\n".join(answers)
-    result = labeldp("init", "table.parquet", "--column", "cost", input=answers)
+    result = labeldp("init", "table.parquet", "--column", "cost", asked=answers)
     assert result.exit_code == 0, result.output
     spec, _ = load_spec(place / "cost.yaml")
     assert (spec.loss, spec.domain.points, spec.prior.kind) == ("absolute", 21, "uniform")
     assert spec.named_mechanism.kind == "rr_on_bins" and spec.goal == "labels"
-    given = labeldp("init", "table.parquet", *PARQUET["integer"], "--yes")
+    given = labeldp("init", "table.parquet", *PARQUET["integer"], "--yes", asked="")
     assert given.exit_code == 0 and "?" not in given.stderr
 
 
@@ -217,10 +223,9 @@ WRONG_FIRST = {
 
 
 @pytest.mark.parametrize("column", sorted(WRONG_FIRST))
-def test_on_a_terminal_a_wrong_answer_is_asked_for_again(place, monkeypatch, column):
-    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+def test_on_a_terminal_a_wrong_answer_is_asked_for_again(place, column):
     answers = "\n".join([*WRONG_FIRST[column], ""])
-    result = labeldp("init", "table.parquet", "--column", column, input=answers)
+    result = labeldp("init", "table.parquet", "--column", column, asked=answers)
     assert result.exit_code == 0, result.output
     assert result.stderr.count("Error: --") == {"cost": 5, "answer": 2}[column]
     spec, _ = load_spec(place / f"{column}.yaml")
@@ -247,21 +252,19 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_question_offers_nothing_that_the_domain_refuses(place, monkeypatch, case):
-    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+def test_a_question_offers_nothing_that_the_domain_refuses(place, case):
     arguments, absent, offered = REFUSED[case]
-    result = labeldp("init", "table.parquet", *arguments, input="\n" * 9)
+    result = labeldp("init", "table.parquet", *arguments, asked="\n" * 9)
     assert result.exit_code == 0, result.output
     choices = set(re.findall(r"\w+", " ".join(re.findall(r"\((.*?)\)", result.stderr))))
     assert not absent & choices and offered <= choices
 
 
-def test_every_mechanism_that_is_offered_makes_a_spec(place, monkeypatch):
-    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
+def test_every_mechanism_that_is_offered_makes_a_spec(place):
     base = ["--column", "visits", "--range", "0..9", "--epsilon", "1", "--prior", "uniform"]
     for loss in ("squared", "absolute", "poisson", "zero_one"):
         arguments = [*base, "--loss", loss, "--goal", "labels", "-o", f"{loss}.yaml"]
-        asked = labeldp("init", "table.parquet", *arguments, input="integer\n\n").stderr
+        asked = labeldp("init", "table.parquet", *arguments, asked="integer\n\n").stderr
         kinds = re.search(r"Which mechanism\? \((.*?)\)", asked)[1].split(", ")
         assert "auto" in kinds and len(kinds) >= 2
         for kind in kinds:
@@ -269,9 +272,8 @@ def test_every_mechanism_that_is_offered_makes_a_spec(place, monkeypatch):
             assert labeldp("init", "table.parquet", *given).exit_code == 0, (loss, kind)
 
 
-def test_leaving_the_questions_writes_nothing_and_says_so(place, monkeypatch):
-    monkeypatch.setattr(init_module, "_is_terminal", lambda: True)
-    result = labeldp("init", "table.parquet", "--column", "visits", input="integer\n")
+def test_leaving_the_questions_writes_nothing_and_says_so(place):
+    result = labeldp("init", "table.parquet", "--column", "visits", asked="integer\n")
     assert result.exit_code == 130 and result.stderr.endswith("labeldp: interrupted\n")
     assert not list(place.glob("*.yaml"))
 

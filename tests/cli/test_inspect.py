@@ -18,15 +18,17 @@ from labeldp_verify.analysis.probabilities import (
     row,
     value,
 )
-from labeldp_verify.artifact import write_model
+from labeldp_verify.artifact import Table
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, TableRandomizer
+from labeldp_verify.graph import write_model
+from labeldp_verify.opening import only_table
 
 from labeldp_compile.cli import main
 from labeldp_compile.cli.heat_map import ASCII_SHADES, shaded, terminal_heat_map
 from labeldp_compile.cli.output import clipped, text_table, width
-from labeldp_compile.tools.inspection import Decoded, decode_artifact
 from labeldp_compile.tools.inspection.heat_map import Room, heat_map
-from tests.helpers import INTEGER_SPEC, compile_text, plain_counts
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from verifier.tests.integers import plain_counts
 
 MECHANISMS = {
     "window, bins": "{kind: rr_on_bins}",
@@ -254,7 +256,7 @@ def test_shades_add_up_neighbours_and_mark_the_largest():
     row, high = range_sums(randomizer, [0, 1], np.array([0, 3, 6, 9, 10])) * 32 / 20
     np.testing.assert_allclose(row, [0.15, 0.15, 0.15, 0.05])
     np.testing.assert_allclose(high, [0.15, 0.15, 0.15, 0.55])
-    decoded, ends = Decoded(CategoricalDomain(names[:2], "a"), randomizer, {}), ("0", "9")
+    decoded, ends = Table(CategoricalDomain(names[:2], "a"), randomizer, {}), ("0", "9")
     heat = heat_map(decoded, room=Room(lattice=5))
     np.testing.assert_allclose(heat.shares.T * 32, [[2] * 5, [2] * 4 + [12]])
     lines = shaded(heat, ["a", "bb"], ends, columns=12, colour=False, shades=ASCII_SHADES)
@@ -267,7 +269,7 @@ def test_shades_add_up_neighbours_and_mark_the_largest():
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_shades_are_the_cells_of_the_page_in_the_room_there_is(tmp_path, name, columns):
     """Every row sums to what is shown of it, and no line is wider than the terminal."""
-    decoded = decode_artifact(write(compiled(MECHANISMS[name]), tmp_path))
+    decoded = only_table(write(compiled(MECHANISMS[name]), tmp_path))
     labels, names = range(10), [f"label {y}" for y in range(10)]
     lines = terminal_heat_map(decoded, labels, names, columns=columns, colour=False)
     assert len({len(line) for line in lines[:10]}) == 1 and len(lines[0]) <= max(columns, 18)

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from tests.helpers import compile_text
+from tests.fixtures.compiled import compile_text
 from tests.mechanisms.test_subset_selection import text_of
 
 

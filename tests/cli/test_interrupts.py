@@ -7,7 +7,6 @@ that no clock decides what is tested.
 import contextlib
 import os
 import pty
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 ROWS = 3000
 DRIVER = """
@@ -64,9 +63,6 @@ def place(tmp_path_factory):
     (directory / "train.yaml").write_text("version: 1\n")
     labels = np.random.default_rng(0).poisson(2.0, ROWS)
     pq.write_table(pa.table({"y": labels}), directory / "t.parquet")
-    (directory / "parts").mkdir()
-    for part in "ab":
-        pq.write_table(pa.table({"y": labels}), directory / "parts" / f"{part}.parquet")
     return directory
 
 
@@ -141,20 +137,14 @@ runpy.run_module("labeldp_compile.cli", run_name="__main__", alter_sys=True)
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize(
-    ("name", "part"),
-    [(name, part) for name in ("audit", "jobs") for part in ("spawn_main", "resource_tracker")]
-    + [("audit", "")],  # a fork
-)
-def test_while_a_process_is_started_it_says_nothing(name, part, number, place):
+@pytest.mark.parametrize("part", ["spawn_main", "resource_tracker", ""])  # the last is a fork
+def test_while_a_process_is_started_it_says_nothing(part, number, place):
     """The child is there and has not been told all; another thread than the main one hears it."""
-    jobs = ("randomize", "a.onnx", "parts", "-o", "o", "--jobs", "2")
-    arguments = {"audit": ("audit", "a.onnx"), "jobs": jobs}[name]
     before = set(place.rglob("*"))
-    line = [sys.executable, "-c", STARTING, number, part, *arguments]
+    line = [sys.executable, "-c", STARTING, number, part, "audit", "a.onnx"]
     done = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=120, check=False)
     if number == "SIGINT":
-        require_interrupted(done, name)
+        require_interrupted(done, "audit")
     else:
         assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
     assert set(place.rglob("*")) == before
@@ -203,7 +193,7 @@ def test_while_a_function_of_others_runs(function, number, tmp_path):
 def test_no_other_end_comes_before_it(after):
     script = f"""
 import signal, sys
-from labeldp_verify.interrupts import run
+from labeldp_verify.console.interrupts import run
 def command():
     try:
         signal.raise_signal(signal.SIGINT)
@@ -219,7 +209,7 @@ run("labeldp", lambda: command)
 
 def test_errors_of_others_are_told_as_before():
     script = """
-from labeldp_verify.interrupts import run
+from labeldp_verify.console.interrupts import run
 def command():
     try:
         raise KeyError("first")
@@ -236,7 +226,7 @@ run("labeldp", lambda: command)
 def test_the_second_waits_for_the_clean_up_and_the_third_does_not():
     script = """
 import signal
-from labeldp_verify.interrupts import run
+from labeldp_verify.console.interrupts import run
 def command():
     try:
         signal.raise_signal(signal.SIGINT)
@@ -256,7 +246,7 @@ run("labeldp", lambda: command)
 def test_code_that_clears_exceptions_does_not_keep_it_running():
     script = """
 import os, signal, sys, time
-from labeldp_verify.interrupts import run
+from labeldp_verify.console.interrupts import run
 class Stream:
     def write(self, text): return os.write(2, text.encode())
     def flush(self): signal.raise_signal(signal.SIGINT)
@@ -277,7 +267,7 @@ run("labeldp", lambda: command)
 def test_after_the_answer_it_changes_nothing():
     script = """
 import atexit, signal
-from labeldp_verify.interrupts import run
+from labeldp_verify.console.interrupts import run
 atexit.register(signal.raise_signal, signal.SIGINT)
 run("labeldp", lambda: print)
 """
@@ -286,49 +276,13 @@ run("labeldp", lambda: print)
     assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
 
 
-ENDS = """
-import atexit, sys, threading
-from labeldp_verify.interrupts import run
-class Module:
-    def __del__(self): print("taken apart", flush=True)
-sys.modules["module"] = Module()
-atexit.register(print, "what was left to do")
-def command():
-    print("answer")
-    sys.exit({code})
-{before}
-run("labeldp", lambda: command)
-"""
-
-
-@pytest.mark.parametrize(
-    ("code", "status", "told"), [("", 0, ""), (2, 2, ""), (258, 2, ""), ("'no'", 1, "no\n")]
-)
-def test_the_end_does_what_is_left_to_do(code, status, told):
-    line = [sys.executable, "-c", ENDS.format(code=code, before="")]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    apart = "taken apart\n" if told else ""  # a message is for Python to print
-    assert (done.returncode, done.stderr) == (status, told)
-    assert done.stdout == "answer\nwhat was left to do\n" + apart
-
-
-def test_the_end_of_a_command_without_an_output():
-    ends = shlex.join([sys.executable, "-c", ENDS.format(code=3, before="")])
-    done = subprocess.run(["sh", "-c", f"{ends} >&-"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
-
-
-def test_the_end_waits_for_threads():
-    late = "threading.Thread(target=lambda: (time.sleep(0.3), print('late'))).start()"
-    line = [sys.executable, "-c", ENDS.format(code=3, before=f"import time\n{late}")]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert done.stdout.split("\n")[:2] == ["answer", "late"]
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
 def test_an_answer_that_cannot_be_written_is_no_success():
-    line = [sys.executable, "-c", ENDS.format(code=0, before="")]
+    script = (
+        "from labeldp_verify.console.interrupts import run; "
+        "run('labeldp', lambda: lambda: print('x'))"
+    )
+    line = [sys.executable, "-c", script]
     late = {**os.environ, "PYTHONUNBUFFERED": ""}  # so that nothing is written before the end
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

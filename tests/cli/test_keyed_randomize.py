@@ -16,7 +16,7 @@ from labeldp_runtime import Key, Randomizer
 
 from labeldp_compile.tabular import unique_ids
 from tests.cli.test_cli import labeldp
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 N = 150_000  # more than two batches
 KILLS = int(os.environ.get("LABELDP_KILLS", "4"))

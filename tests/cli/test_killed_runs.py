@@ -13,7 +13,7 @@ import pytest
 from labeldp_runtime.whole_file import partial_of, replaced_when_whole
 
 from tests.cli.test_cli import labeldp
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 N = 60_000
 # The kernel kills the process at the byte of a file that it may not write: always in the middle,

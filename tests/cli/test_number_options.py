@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from labeldp_runtime import Policy
-from labeldp_verify import check_file, command
-from labeldp_verify.numerals import read_decimal, read_whole
+from labeldp_verify import check_file
+from labeldp_verify.console import command
+from labeldp_verify.reading.numerals import read_decimal, read_whole
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
@@ -44,15 +45,13 @@ OPTIONS = {
     "init epsilon": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--epsilon"],
     "init points": [ROOT / "specs/data/randhie.parquet", "--column", "mdvis", "--points"],
     "randomize version": [FILE, SPEC, "-o", "x.csv", "--version"],
-    "randomize jobs": [FILE, SPEC, "-o", "x.csv", "--jobs"],
     "ledger": ["set-budget", "budget.ledger", "--data-set", "d", "--epsilon"],
 }
 
 
 @pytest.mark.parametrize("number", PYTHONS)
 @pytest.mark.parametrize("name", OPTIONS)
-def test_options_take_no_number_of_pythons(name, number, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_options_take_no_number_of_pythons(name, number, here):
     CliRunner().invoke(main, ["ledger", "init", "budget.ledger"])
     before = Path("budget.ledger").read_bytes()
     given = [name.split()[0], *map(str, OPTIONS[name]), number]
@@ -61,13 +60,12 @@ def test_options_take_no_number_of_pythons(name, number, tmp_path, monkeypatch):
     done = CliRunner().invoke(main, given)
     assert done.exit_code == 2, done.output
     assert re.search("expected|is not listed", done.stderr) and "Traceback" not in done.output
-    assert [p.name for p in tmp_path.iterdir()] == ["budget.ledger"]
+    assert [p.name for p in here.iterdir()] == ["budget.ledger"]
     assert Path("budget.ledger").read_bytes() == before
 
 
 @pytest.mark.parametrize("number", PYTHONS)
-def test_ranges_beliefs_and_labels_take_none_either(number, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_ranges_beliefs_and_labels_take_none_either(number, here):
     table = ROOT / "specs/data/randhie.parquet"
     given = ["init", str(table), "--column", "mdvis", "--range", f"0..{number}", "--yes"]
     done = CliRunner().invoke(main, given)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from labeldp_verify import command
+from labeldp_verify.console import command
 
 from labeldp_compile.cli import main
 
@@ -21,11 +21,10 @@ TWICE = [
 
 
 @pytest.mark.parametrize("arguments", TWICE)
-def test_an_option_that_is_given_twice_is_refused(arguments, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_option_that_is_given_twice_is_refused(arguments, here):
     done = CliRunner().invoke(main, list(map(str, arguments)))
     assert done.exit_code == 2 and "is given more than once, and takes one" in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 def test_those_that_may_be_repeated_still_may():

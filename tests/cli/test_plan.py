@@ -205,7 +205,7 @@ def test_the_size_of_groups_is_a_range_that_holds_what_compile_makes(place, stan
     spec = spec_in(place, ("mechanism", groups))
     estimated = plan_spec(spec).forecast.size
     artifact = compile_spec(spec, test_seed=1)
-    assert len(artifact.certificate.groups.tables) == (10 if stands_out else 1)
+    assert len(artifact.certificate.tables) == (10 if stands_out else 1)
     assert estimated.least / 2 <= len(artifact.model) <= estimated.most * 2
     assert estimated.most > 4 * estimated.least
     words = labeldp("plan", spec).stdout.splitlines()

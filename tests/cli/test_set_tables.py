@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_runtime import Randomizer
 
-from tests import set_files as sets
+from runtime.tests import set_files as sets
 from tests.cli.test_cli import labeldp
 
 LABELS = {
@@ -21,17 +21,16 @@ KEYED = ("--key", "labels.key", "--id-column", "id")
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(here):
     """A directory with a key, and what writes an artifact and its tables there."""
-    monkeypatch.chdir(tmp_path)
     assert labeldp("keygen", "labels.key").exit_code == 0
 
     def write(name):
         labels = LABELS[name]
-        (tmp_path / "sets.onnx").write_bytes(sets.model(name))
+        (here / "sets.onnx").write_bytes(sets.model(name))
         ids = [f"row {i}" for i in range(len(labels))]
         table = pa.table({"id": ids, "y": labels, "z": ['x,"y'] * len(ids)})
-        (tmp_path / "parts").mkdir()
+        (here / "parts").mkdir()
         for part, rows in (("a", table[:100]), ("b", table[100:])):
             pq.write_table(rows, f"parts/{part}.parquet")
         pq.write_table(table, "t.parquet")

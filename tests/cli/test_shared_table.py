@@ -26,12 +26,11 @@ def labeldp(*arguments):
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def place(here):
     labels, regions = np.arange(20_000) % 10, ["north", "south"] * 10_000
     pq.write_table(pa.table({"y": labels, "region": regions}), "t.parquet")
-    (tmp_path / "g.yaml").write_text(SPEC)
-    return tmp_path
+    (here / "g.yaml").write_text(SPEC)
+    return here
 
 
 def test_names_are_kept(place):

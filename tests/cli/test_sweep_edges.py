@@ -3,7 +3,7 @@
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from tests.helpers import INTEGER_SPEC
+from tests.fixtures.compiled import INTEGER_SPEC
 
 
 def test_losses_below_zero_are_drawn(tmp_path):
@@ -11,10 +11,10 @@ def test_losses_below_zero_are_drawn(tmp_path):
     (tmp_path / "p.yaml").write_text(text)
     result = CliRunner().invoke(
         main,
-        ["sweep", str(tmp_path / "p.yaml"), "--epsilon", "1", "-o", str(tmp_path / "p.png")],
+        ["sweep", str(tmp_path / "p.yaml"), "--epsilon", "1", "-o", str(tmp_path / "p.html")],
     )
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "p.html").read_text(encoding="utf-8")
 
 
 def test_an_empty_list_of_epsilons_is_an_error(tmp_path):
@@ -26,6 +26,6 @@ def test_an_empty_list_of_epsilons_is_an_error(tmp_path):
 def test_an_unwritable_folder_is_found_before_anything_is_spent(tmp_path):
     (tmp_path / "p.yaml").write_text(INTEGER_SPEC)
     result = CliRunner().invoke(
-        main, ["sweep", str(tmp_path / "p.yaml"), "-o", "/proc/self/sweep.png"]
+        main, ["sweep", str(tmp_path / "p.yaml"), "-o", "/proc/self/sweep.html"]
     )
     assert result.exit_code == 2 and "cannot be written to" in result.output

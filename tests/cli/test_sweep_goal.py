@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from labeldp_verify.analysis.probabilities import matrix
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from benchmarks.shared.compiled import compile_text
 from labeldp_compile.cli import main
 from labeldp_compile.tools.sweep import plot, sweep_spec
+from tests.fixtures.compiled import compile_text
 
 NUMBERS = """
 version: 1
@@ -148,7 +148,7 @@ def sweep_of(tmp_path, text, epsilons=(1, 4)):
 def test_the_goal_s_figure_is_drawn_first(tmp_path, change, first):
     sweep = sweep_of(tmp_path, NUMBERS.replace(*change))
     with plot.picture_settings():
-        figure = plot._figure(sweep)
+        figure = plot.sweep_figure(sweep)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == first and len(set(titles)) == 2
 
@@ -162,7 +162,7 @@ def test_the_numbers_of_all_axes_are_read_as_numbers(tmp_path, losses):
         for i, p in zip((0, 1), sweep.points[:2], strict=True)
     ]
     with plot.picture_settings():
-        figure = plot._figure(replace(sweep, points=far))
+        figure = plot.sweep_figure(replace(sweep, points=far))
         FigureCanvasAgg(figure).draw()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):

@@ -14,8 +14,7 @@ import yaml
 
 from labeldp_compile.tabular.provenance import KEY
 from tests.cli.test_cli import labeldp
-from tests.helpers import compile_text
-from tests.verify.test_mutations import CATEGORICAL_SPEC
+from tests.fixtures.compiled import CATEGORICAL_SPEC, compile_text
 
 SPEC = """
 version: 1
@@ -38,22 +37,21 @@ TEXT = "id;y;name;cost\n" + "\n".join(ROWS) + "\n"
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def place(here):
     for name, changes in {
         "y": {},
         "half": {"domain": "{kind: real, min: 0, max: 4, points: 9}"},
         "noise": {"mechanism": "{kind: staircase}"},
     }.items():
         text = SPEC.format(name=name, **(WHOLE | changes))
-        (tmp_path / f"{name}.onnx").write_bytes(compile_text(text).model)
-    (tmp_path / "semi.csv").write_bytes(TEXT.encode("latin-1"))
+        (here / f"{name}.onnx").write_bytes(compile_text(text).model)
+    (here / "semi.csv").write_bytes(TEXT.encode("latin-1"))
     labels = pa.table({"id": range(500), "y": [float(i % 5) for i in range(500)]})
     pq.write_table(labels, "t.parquet")
-    (tmp_path / "parts").mkdir()
+    (here / "parts").mkdir()
     for i in range(2):
-        pq.write_table(labels.slice(250 * i, 250), tmp_path / "parts" / f"part-{i}.parquet")
-    return tmp_path
+        pq.write_table(labels.slice(250 * i, 250), here / "parts" / f"part-{i}.parquet")
+    return here
 
 
 def done(*arguments):

@@ -20,7 +20,7 @@ OVERWRITE = "exists already; say --overwrite to replace it"
 COMMANDS = {
     "report": (["report", "none.onnx", "-o"], "out.html", OVERWRITE),
     "sweep": (["sweep", "spec.yaml", "-o"], "out.html", OVERWRITE),
-    "estimate": (["estimate", "none.onnx", "none.csv", "--plot"], "out.png", OVERWRITE),
+    "estimate": (["estimate", "none.onnx", "none.csv", "--plot"], "out.svg", OVERWRITE),
     "randomize": (["randomize", "none.onnx", "none.csv", "-o"], "out.csv", OVERWRITE),
     "init": (["init", "none.csv", "--column", "y", "-o"], "out.yaml", "exists already; give"),
     "compile": (["compile", "spec.yaml", "-o"], "example.onnx", OVERWRITE),
@@ -28,19 +28,18 @@ COMMANDS = {
 
 
 @pytest.fixture(params=COMMANDS)
-def command(request, tmp_path, monkeypatch):
+def command(request, here):
     """What refuses a name, what the name is, and the words for one that is taken."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "spec.yaml").write_text(SPEC)
+    (here / "spec.yaml").write_text(SPEC)
     arguments, name, words = COMMANDS[request.param]
-    path = tmp_path / name
-    target = tmp_path if request.param == "compile" else path
+    path = here / name
+    target = here if request.param == "compile" else path
 
     def run():
-        before = sorted(tmp_path.iterdir())
+        before = sorted(here.iterdir())
         result = CliRunner().invoke(main, [*arguments, str(target)])
         assert result.exit_code == 2 and result.stderr.count("\n") == 1
-        assert sorted(tmp_path.iterdir()) == before
+        assert sorted(here.iterdir()) == before
         return result.stderr
 
     return path, words, run

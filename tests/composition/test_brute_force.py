@@ -20,10 +20,10 @@ from labeldp_verify.analysis.probabilities import equally_likely, row
 
 from labeldp_compile.composition import compose
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.analysis import realised_ratio
 from tests.composition.brute_force import largest_divergence, rows_of
-from tests.form_helpers import random_additive, random_table
-from tests.helpers import compile_text
+from tests.fixtures.compiled import compile_text
+from verifier.tests.analysed import realised_ratio
+from verifier.tests.integers import random_additive, random_table
 
 SPEC = """
 version: 1
@@ -184,10 +184,10 @@ def test_random_noise_with_monotone_shapes():
     assert looked_at > 90
 
 
-def test_a_table_too_large_to_look_at_is_bounded_by_randomized_response(monkeypatch):
+def test_a_table_too_large_to_look_at_is_bounded_by_randomized_response(limit):
     table = random_table(random.Random(1), 4, (0.0, 1.0, 2.0, 3.0), 8)
     own = compose([table], 3).exact
-    monkeypatch.setattr(divergence, "MAX_WORK", 8)
+    limit(divergence, "MAX_WORK", 8)
     other = compose([table], 3).exact
     ratio = realised_ratio(table)
     assert own.own_tables and not other.own_tables

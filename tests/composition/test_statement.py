@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact import write_model
+from labeldp_verify.graph import write_model
 
 from labeldp_compile import composition as accounting
 from labeldp_compile.assembly import assemble
@@ -16,7 +16,7 @@ from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec_match import spec_disagreements
-from tests.helpers import INTEGER_SPEC
+from tests.fixtures.compiled import INTEGER_SPEC
 
 LABELS = 40
 SPEC = INTEGER_SPEC.replace("{epsilon: 1.0}", f"{{epsilon: 1.0, labels_per_user: {LABELS}}}")
@@ -128,8 +128,8 @@ def test_labels_per_user_is_a_number_of_labels(number):
         parse_spec(SPEC.replace("user: 40", f"user: {number}"))
 
 
-def test_without_dp_accounting_nothing_is_spent(tmp_path, monkeypatch):
-    monkeypatch.setattr(accounting.importlib.util, "find_spec", lambda name: None)
+def test_without_dp_accounting_nothing_is_spent(tmp_path, without):
+    without("dp_accounting")
     path = tmp_path / "spec.yaml"
     path.write_text(SPEC)
     with pytest.raises(InputError, match="dp-accounting, which is not installed"):
@@ -138,12 +138,11 @@ def test_without_dp_accounting_nothing_is_spent(tmp_path, monkeypatch):
 
 def test_an_accountant_that_is_too_good_is_not_believed(monkeypatch, artifact):
     true = compose([artifact.randomizer], LABELS).epsilon(Decimal("1e-6"))
-    monkeypatch.setattr(
-        accounting.Accounting, "epsilon", lambda self, delta: true - Decimal("0.01")
-    )
+    said = true - Decimal("0.01")
+    monkeypatch.setattr(accounting.Accounting, "epsilon", lambda self, delta: said)
     raised = compose([artifact.randomizer], LABELS)
     epsilon = raised.epsilon(Decimal("1e-6"))
     assert epsilon > true - Decimal("0.01")
     assert raised.exact.delta(Fraction(epsilon)) <= Fraction("1e-6")
-    monkeypatch.setattr(accounting.Accounting, "epsilon", lambda self, delta: Decimal("0.1"))
+    said = Decimal("0.1")
     assert compose([artifact.randomizer], LABELS).epsilon(Decimal("1e-6")) is None

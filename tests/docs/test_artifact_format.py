@@ -9,23 +9,23 @@ from typing import get_type_hints
 import onnx
 import pytest
 from labeldp_verify.analysis.probabilities import row, value
-from labeldp_verify.artifact import BucketGrid
-from labeldp_verify.certificate import (
-    Certificate,
+from labeldp_verify.claims import (
     ExactTableClaims,
-    GroupsClaims,
     JointColumnClaims,
     Optimality,
     PrivatePriorClaims,
     RadiusOptimality,
     TableClaims,
 )
+from labeldp_verify.claims.certificate import WholeFile
+from labeldp_verify.claims.registry import all_claims
+from labeldp_verify.graph import BucketGrid
+from labeldp_verify.opening import only_table
 
-from labeldp_compile.tools.inspection import decode_artifact
 from tests.docs.reader import Artifact
-from tests.form_helpers import replaced
-from tests.group_helpers import grouped, some_windows, write_grouped
-from tests.helpers import compile_text, joint_spec, plain_counts
+from tests.fixtures.compiled import compile_text, joint_spec
+from verifier.tests.files import DOMAIN, file_of
+from verifier.tests.integers import grouped, plain_counts, replaced, some_windows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "artifact-format.md").read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ FILES = sorted((ROOT / "tests" / "old_files").glob("v*/*.onnx"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_reader_decodes_what_the_library_does(path):
-    read, decoded = Artifact(path.read_bytes()), decode_artifact(path)
+    read, decoded = Artifact(path.read_bytes()), only_table(path)
     r, k = decoded.randomizer, decoded.domain.size
     assert read.digest() == read.certificate["digests"]["tables"]
     assert [len(weights) for weights in read.weights] == [r.outputs] * k
@@ -55,7 +55,7 @@ def test_the_reader_decodes_what_the_library_does(path):
 def test_the_reader_decodes_tables_by_group(values, grid, sizes):
     windows = tuple(some_windows(bits)[i] for i, bits in enumerate(sizes))
     randomizer = replaced(grouped(values), windows=windows)
-    read = Artifact(write_grouped(randomizer, grid=grid))
+    read = Artifact(file_of(DOMAIN, randomizer, grid=grid))
     assert read.digest() == read.certificate["digests"]["tables"]
     assert read.certificate["groups"]["columns"][0]["values"] == list(values)
     for weights, outputs, window in zip(read.weights, read.values, randomizer.windows, strict=True):
@@ -83,17 +83,18 @@ def test_every_constant_field_and_metadata_key_is_on_the_page():
         constants = {t.name for t in model.graph.initializer} - label_part - {"words_per_label"}
         assert constants <= named, constants - named
         assert {entry.key for entry in model.metadata_props} <= named
-    model = onnx.load_from_string(write_grouped(grouped((0, 1, 2)), grid=BucketGrid(2, 5)))
+    model = onnx.load_from_string(file_of(DOMAIN, grouped((0, 1, 2)), grid=BucketGrid(2, 5)))
     constants = {t.name for t in model.graph.initializer} - label_part
     assert constants | {"word_shifts"} <= named, constants - named
     model = onnx.load_from_string(compile_text(joint_spec(real=True)).model)
     constants = {re.sub(r"_label_\d", "_label_1", t.name) for t in model.graph.initializer}
     own = {name for name in constants if not name.startswith("label_")} - {"words_per_label"}
     assert own - {"private_label_1_size"} <= named, own - named
-    for kind in (GroupsClaims, TableClaims, ExactTableClaims, JointColumnClaims):
+    records = [claim.record for claim in all_claims()]
+    for kind in (*records, TableClaims, ExactTableClaims, JointColumnClaims):
         for name in get_type_hints(kind):
             assert any(part.endswith(name) for part in named), name
-    for section, kind in get_type_hints(Certificate).items():
+    for section, kind in get_type_hints(WholeFile).items():
         inner = get_type_hints(kind) if dataclasses.is_dataclass(kind) else [section]
         for name in inner:
             assert name in named or f"{section}.{name}" in named, (section, name)

@@ -10,8 +10,8 @@ import pytest
 from labeldp_runtime import Key, Randomizer
 
 from labeldp_compile.spec import parse_spec
-from tests import set_files
-from tests.engines.helpers import RESPONSE
+from runtime.tests import set_files
+from runtime.tests.engines.helpers import RESPONSE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
 SPEC = """
@@ -41,9 +41,9 @@ def test_the_imports_work_and_the_options_exist():
     assert "group_columns" in spark.parameters and PAGE.count("group_columns=") == 2
 
 
-def test_counts_by_group_of_other_engines_are_those_of_spark(tmp_path, monkeypatch):
+def test_counts_by_group_of_other_engines_are_those_of_spark(tmp_path, inside):
     duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
-    monkeypatch.chdir(tmp_path)
+    inside(tmp_path)
     rows = [(20, "é", 1), (20, "é", 1), (None, "é", None), (None, "é", None), (30, None, 1)]
     frame = pl.DataFrame(rows, ["age", "work", "visits"], orient="row")
     wanted = {(20, "é", 1, 2), (None, "é", None, 2), (30, None, 1, 1)}
@@ -79,7 +79,7 @@ def test_a_stream_of_duckdb_is_drawn_once():
     (block,) = re.findall(
         r"^```python\n(import pyarrow as pa\n\nrows = .*?)^```$", PAGE, re.M | re.S
     )
-    keyed = Randomizer(RESPONSE.model, key=Key(bytes(range(32))), context="n")
+    keyed = Randomizer(RESPONSE, key=Key(bytes(range(32))), context="n")
     labels, ids = np.arange(300_000) % 10, np.arange(300_000)
     with duckdb.connect() as connection:
         visits = pa.table({"visit_id": ids, "n": labels, "x": labels})

@@ -85,9 +85,9 @@ def test_the_runtime_says_what_it_takes_and_gives(file):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda test: test.name)
-def test_the_example_runs(example, tmp_path, monkeypatch):
+def test_the_example_runs(example, tmp_path, inside):
     (tmp_path / "specs").symlink_to(ROOT / "specs")
-    monkeypatch.chdir(tmp_path)
+    inside(tmp_path)
     said = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     assert runner.run(example, out=said.append).failed == 0, "".join(said)

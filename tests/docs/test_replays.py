@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from labeldp_runtime import Key
 
 from labeldp_compile.cli import main
-from tests.runtime.test_keyed_words import GOLDEN, GOLDEN_BY_GROUP, SECRET
+from runtime.tests.test_keyed_words import GOLDEN, GOLDEN_BY_GROUP, SECRET
 
 PAGE = (Path(__file__).parents[2] / "docs" / "replays.md").read_text(encoding="utf-8")
 

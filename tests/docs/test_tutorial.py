@@ -60,10 +60,10 @@ def test_the_true_labels_are_not_in_what_leaves_the_owner(folder):
     assert same < len(true) / 2
 
 
-def test_training_on_one_release(folder, monkeypatch):
+def test_training_on_one_release(folder, inside):
     """The first block of docs/training.md, on the tables of the tutorial."""
-    (block,) = blocks_of("training.md")
-    monkeypatch.chdir(folder)
+    block, *_ = blocks_of("training.md")
+    inside(folder)
     (folder / block.file_name).write_text(block.text, encoding="utf-8")
     printed = labeldp(["train", block.file_name, "-o", "model"])
     statement = (folder / "model" / "privacy.txt").read_text(encoding="utf-8")
@@ -73,3 +73,14 @@ def test_training_on_one_release(folder, monkeypatch):
     labeldp(["predict", "model", "test.csv", "-o", "predicted.csv", "--quiet"])
     header = (folder / "predicted.csv").read_text().splitlines()[0]
     assert header.split(",")[-1].strip('"') == "prediction"
+
+
+def test_embeddings_of_another_library(folder, inside):
+    """The other blocks of docs/training.md."""
+    _, script, config = blocks_of("training.md")
+    inside(folder)
+    (folder / config.file_name).write_text(config.text, encoding="utf-8")
+    exec(compile(script.text, script.file_name, "exec"), {})
+    labeldp(["train", config.file_name, "-o", "embedded", "--quiet"])
+    result = json.loads((folder / "embedded" / "result.json").read_text())
+    assert result["test_mse"] < result["baselines"]["constant"]["mse"]

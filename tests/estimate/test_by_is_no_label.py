@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from labeldp_compile.cli import main
-from tests.group_helpers import grouped, write_grouped
-from tests.helpers import INTEGER_SPEC, compile_text, joint_spec
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec
+from verifier.tests.files import DOMAIN, file_of
+from verifier.tests.integers import grouped
 
 RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
 
@@ -64,7 +65,7 @@ def test_so_may_another_private_column_of_the_label(tmp_path):
 @pytest.mark.parametrize("command", ["estimate", "randomize"])
 def test_the_column_that_the_artifact_was_compiled_for_is_no_group(tmp_path, command):
     path, table = tmp_path / "x.onnx", tmp_path / "t.parquet"
-    path.write_bytes(write_grouped(grouped()))
+    path.write_bytes(file_of(DOMAIN, grouped()))
     rows = {"y": [10, 11], "private": [10.0, 11.0], "g": [7, -2]}
     pq.write_table(pa.table(rows), table)
     more = ("-o", tmp_path / "out.parquet") if command == "randomize" else ()

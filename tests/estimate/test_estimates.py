@@ -15,17 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labeldp_runtime import Randomizer
 from labeldp_verify.analysis.probabilities import row, value
+from labeldp_verify.opening import open_artifact
 
+from labeldp_compile.observer import Observer
 from labeldp_compile.tabular import open_table, reader
-from labeldp_compile.tools.estimate import Estimation, GroupCounts, NotEstimableError, count_outputs
+from labeldp_compile.tools.estimate import (
+    Estimation,
+    GroupCounts,
+    NotEstimableError,
+    OutputCounts,
+    count_outputs,
+)
 from labeldp_compile.tools.estimate.functionals import SHARES, quantiles
 from labeldp_compile.tools.estimate.intervals import Estimates
 from labeldp_compile.tools.estimate.inversion import label_classes
 from labeldp_compile.tools.estimate.means import mean_estimator
 from labeldp_compile.tools.estimate.private_counts import output_indices
 from labeldp_compile.tools.estimate.shares import project_to_simplex
-from labeldp_compile.tools.inspection import decode_artifact
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 ROWS = np.array([300, 0, 120, 80, 7, 40, 1, 0, 0, 52])
 INVERTIBLE = [
@@ -44,21 +51,25 @@ def compiled(tmp_path):
         text = text.replace("kind: rr_on_bins", f"kind: {mechanism}").replace("1.0", epsilon)
         path = tmp_path / "x.onnx"
         path.write_bytes(compile_text(text).model)
-        return decode_artifact(path), Randomizer.load(path)
+        return open_artifact(path), Randomizer.load(path)
 
     return make
 
 
+def of_one_table(name, outputs, counts):
+    return GroupCounts(name, {0: OutputCounts(outputs, counts)})
+
+
 def expected_counts(decoded, rows):
     """Counts in exact proportion to what the labels are expected to give, and their number."""
-    total = [0] * decoded.randomizer.outputs
+    total = [0] * decoded.tables[0].outputs
     for label, times in enumerate(rows.tolist()):
         if times:
-            counts = row(decoded.randomizer, label)
+            counts = row(decoded.tables[0], label)
             total = [t + times * c for t, c in zip(total, counts, strict=True)]
     scale = sum(total) // 10**15 or 1  # of 2^62 or 2^128 words
     counts = np.array([round(t / scale) for t in total])
-    return GroupCounts("all", np.arange(len(counts)), counts)
+    return of_one_table("all", np.arange(len(counts)), counts)
 
 
 @pytest.mark.parametrize("mechanism", INVERTIBLE)
@@ -97,8 +108,8 @@ def test_intervals_cover(compiled, mechanism, epsilon, target):
         shape = (len(drawn), 2) if mechanism == "laplace" else len(drawn)
         words = generator.integers(0, 2**64, shape, np.uint64)
         private = pa.array(randomizer.apply_words(drawn, words))
-        outputs = output_indices(Path("x"), "y", decoded.randomizer, private)
-        counts = GroupCounts("all", *np.unique(outputs, return_counts=True))
+        outputs = output_indices(Path("x"), "y", decoded.tables[0], private)
+        counts = of_one_table("all", *np.unique(outputs, return_counts=True))
         (group,) = estimation([counts], target)
         h, mean = group.histogram, group.mean
         hits["histogram"].append((h.low <= shares) & (shares <= h.high))
@@ -117,7 +128,8 @@ def test_intervals_cover(compiled, mechanism, epsilon, target):
 def test_a_population_has_wider_intervals_than_its_rows(compiled):
     decoded, _ = compiled("laplace")
     estimation, counts = Estimation.of(decoded), expected_counts(decoded, ROWS)
-    few = GroupCounts("few", counts.outputs, np.round(counts.counts / 1e11).astype(int))
+    many = counts.by_table[0]
+    few = of_one_table("few", many.outputs, np.round(many.counts / 1e11).astype(int))
     rows, population = (estimation([few], target)[0] for target in ("rows", "population"))
     assert (population.histogram.error >= rows.histogram.error * 0.999).all()
     assert population.mean.error[0] > rows.mean.error[0]
@@ -126,18 +138,18 @@ def test_a_population_has_wider_intervals_than_its_rows(compiled):
 
 def test_progress_is_told_of_every_group(compiled):
     decoded, _ = compiled("laplace")
-    groups = [GroupCounts(name, np.array([3, 4]), np.array([20, name])) for name in (5, 30)]
+    groups = [of_one_table(name, np.array([3, 4]), np.array([20, name])) for name in (5, 30)]
     told = []
-    Estimation.of(decoded)(groups, "rows", told.append)
+    Estimation.of(decoded)(groups, "rows", Observer(rows=told.append))
     assert told == [25, 50]
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "optimal_unbiased"])
 def test_the_mean_reads_the_values_of_the_artifact(compiled, mechanism):
     decoded, _ = compiled(mechanism)
-    estimator = mean_estimator(decoded, label_classes(decoded), None)
-    outputs = np.arange(decoded.randomizer.outputs)
-    wanted = [float(value(decoded.randomizer, output)) for output in outputs.tolist()]
+    estimator = mean_estimator(decoded.table(0), label_classes(decoded.table(0)), None)
+    outputs = np.arange(decoded.tables[0].outputs)
+    wanted = [float(value(decoded.tables[0], output)) for output in outputs.tolist()]
     assert estimator.values(outputs).tolist() == wanted
     assert estimator.values(outputs[::-3]).tolist() == wanted[::-3]
 
@@ -149,22 +161,23 @@ def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):
     groups = np.sort(generator.integers(0, 40, 20_000))[::-1] * 7  # named in falling order
     private = randomizer(generator.integers(0, 10, 20_000))
     pq.write_table(pa.table({"y": private, "g": groups}), path)
-    table = open_table(path, "y", decoded.domain, all_columns=True)
+    table = open_table(path, "y", decoded.label, all_columns=True)
     batches: list[int] = []
-    first, *others = count_outputs(table, decoded.randomizer, "g", batches.append)
+    first, *others = count_outputs(table, decoded, "g", Observer(rows=batches.append))
     assert len(batches) > 1  # so later ones have new names
     assert [group.name for group in others] == sorted(set(groups.tolist()))
     for group in (first, *others):
         values = private if group is first else private[groups == group.name]
-        counted = zip(group.outputs.tolist(), group.counts.tolist(), strict=True)
-        assert {value(decoded.randomizer, o): n for o, n in counted} == Counter(values.tolist())
-        assert (np.diff(group.outputs) > 0).all()
+        found = group.by_table[0]
+        counted = zip(found.outputs.tolist(), found.counts.tolist(), strict=True)
+        assert {value(decoded.tables[0], o): n for o, n in counted} == Counter(values.tolist())
+        assert (np.diff(found.outputs) > 0).all()
 
 
 def test_bins_are_what_rr_on_bins_says(compiled):
     decoded, _ = compiled("rr_on_bins")
     estimation = Estimation.of(decoded)
-    assert 1 < estimation.classes.count == decoded.randomizer.outputs < 10
+    assert 1 < estimation.classes.count == decoded.tables[0].outputs < 10
     assert set(estimation.refused) == {"mean"}
     assert "the same outputs" in estimation.refused["mean"]
     (group,) = estimation([expected_counts(decoded, ROWS)], "rows")
@@ -189,7 +202,7 @@ def test_what_cannot_be_told_is_refused(compiled, mechanism, epsilon, reason):
 
 def test_too_few_rows_have_no_interval(compiled):
     decoded, _ = compiled("randomized_response")
-    small = GroupCounts("small", np.array([0, 3]), np.array([4, 5]))
+    small = of_one_table("small", np.array([0, 3]), np.array([4, 5]))
     (group,) = Estimation.of(decoded)([small], "rows")
     assert np.isnan(group.histogram.low).all() and np.isnan(group.mean.high).all()
     assert np.isfinite(group.histogram.value).all()

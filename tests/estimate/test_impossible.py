@@ -17,12 +17,11 @@ from scipy.stats import binom
 from labeldp_compile import estimate
 from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.tools.estimate import Estimation, GroupCounts
+from labeldp_compile.tools.estimate import Estimation, GroupCounts, OutputCounts
 from labeldp_compile.tools.estimate.chance import HARDLY, log_chance, log_chance_of_mean
 from labeldp_compile.tools.estimate.means import LinearMean, UnbiasedMean
-from labeldp_compile.tools.estimate.strata import GroupedEstimation, Stratified
-from tests.group_helpers import write_grouped
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from verifier.tests.files import DOMAIN, file_of
 
 RESPONSE = INTEGER_SPEC.replace("rr_on_bins", "randomized_response")
 WORDS = "can hardly be private labels of this artifact"
@@ -40,13 +39,13 @@ def artifact(tmp_path_factory):
 
 
 def estimation(text):
-    return Estimation.of(check_bytes(compile_text(text).model).require().decoded)
+    return Estimation.of(check_bytes(compile_text(text).model).verified())
 
 
 def outputs_of(counts):
     counts = np.asarray(counts)
     there = np.flatnonzero(counts)
-    return GroupCounts("all rows", there, counts[there])
+    return OutputCounts(there, counts[there])
 
 
 def true_labels(rows=5_000):
@@ -94,7 +93,7 @@ def test_the_note_on_private_columns_is_read(artifact, tmp_path):
 @pytest.mark.parametrize("kind", ["randomized_response", "optimal_unbiased", "rr_on_bins"])
 def test_it_is_not_said_of_releases(kind):
     found = estimation(INTEGER_SPEC.replace("rr_on_bins", kind))
-    table = matrix(found.decoded.randomizer, range(10))
+    table = matrix(found.table.randomizer, range(10))
     table = table / table.sum(axis=1, keepdims=True)
     generator = np.random.default_rng(8)
     outside = 0
@@ -102,15 +101,15 @@ def test_it_is_not_said_of_releases(kind):
         for y in (0, 9):
             for _ in range(200):
                 group = outputs_of(generator.multinomial(rows, table[y]))
-                assert not found.are_hardly_private(group)
-                value = found([group], "rows")[0].histogram
+                assert not found.are_hardly_private(GroupCounts("all", {0: group}))
+                value = found([GroupCounts("all", {0: group})], "rows")[0].histogram
                 outside += value is not None and bool((value.value < 0).any())
     assert outside > 500 or kind == "optimal_unbiased"  # chance alone makes many of them negative
 
 
 def test_the_bound_is_above_the_probability_and_not_far():
     found = estimation(RESPONSE)
-    linear = found._histogram.linear
+    linear = found.estimators[0]._histogram.linear
     table = linear.inverse.table
     other, own = table[1, 0], table[0, 0]
     for rows in (50, 500, 5_000):
@@ -133,24 +132,26 @@ def test_means_beyond_the_labels():
     )
     for kind, epsilon in (("laplace", "1.0"), ("laplace", "0.02"), ("optimal_unbiased", "1.0")):
         found = estimation(INTEGER_SPEC.replace("rr_on_bins", kind).replace("1.0", epsilon))
-        assert isinstance(found._mean, UnbiasedMean if epsilon == "0.02" else LinearMean)
-        last = found.decoded.randomizer.outputs - 1
-        for mean in (found._mean, UnbiasedMean.of(found.decoded, found.classes)):
+        own = found.estimators[0]._mean
+        assert isinstance(own, UnbiasedMean if epsilon == "0.02" else LinearMean)
+        last = found.table.randomizer.outputs - 1
+        for mean in (own, UnbiasedMean.of(found.table, found.classes)):
             for end in (0, last):
-                counts = GroupCounts("all rows", np.array([end]), np.array([20_000]))
+                counts = OutputCounts(np.array([end]), np.array([20_000]))
                 estimate = mean(counts, "rows", np.full(10, 0.1))
-                assert mean.log_chance(counts) < HARDLY and found.are_hardly_private(counts)
+                assert mean.log_chance(counts) < HARDLY
+                assert found.are_hardly_private(GroupCounts("all", {0: counts}))
                 assert estimate.high[0] < 0 or estimate.low[0] > 9
-            middle = GroupCounts("all rows", np.array([0, last]), np.array([10_000, 10_000]))
+            middle = OutputCounts(np.array([0, last]), np.array([10_000, 10_000]))
             assert mean.log_chance(middle) == 0
 
 
 def test_each_table_of_groups_is_asked():
     window = randomized_response([10.0, 11.0, 12.0, 13.0], range(4), 1, 20)
     randomizer = GroupedWindows(Groups.of(("a",)), (window, window))
-    grouped = check_bytes(write_grouped(randomizer)).require().grouped
-    found = GroupedEstimation.of(grouped, [0, 1])
+    grouped = check_bytes(file_of(DOMAIN, randomizer)).verified()
+    found = Estimation.of(grouped, [0, 1])
     true, even = outputs_of([900, 0, 50, 50]), outputs_of([250] * 4)
-    assert not found.are_hardly_private(Stratified("all rows", {0: even, 1: even}))
-    assert found.are_hardly_private(Stratified("all rows", {0: even, 1: true}))
-    assert found.are_hardly_private(Stratified("all rows", {0: true, 1: even}))
+    assert not found.are_hardly_private(GroupCounts("all rows", {0: even, 1: even}))
+    assert found.are_hardly_private(GroupCounts("all rows", {0: even, 1: true}))
+    assert found.are_hardly_private(GroupCounts("all rows", {0: true, 1: even}))

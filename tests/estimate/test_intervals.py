@@ -8,7 +8,7 @@ import pytest
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from scipy.stats import binom
 
-from labeldp_compile.tools.estimate import GroupCounts
+from labeldp_compile.tools.estimate import OutputCounts
 from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.hits import Hits
 from labeldp_compile.tools.estimate.intervals import Z
@@ -37,7 +37,7 @@ def clipped_geometric(k, epsilon):
 
 def group(counts):
     outputs = np.flatnonzero(counts)
-    return GroupCounts("all", outputs, np.asarray(counts)[outputs])
+    return OutputCounts(outputs, np.asarray(counts)[outputs])
 
 
 def found(estimator, counts, target):

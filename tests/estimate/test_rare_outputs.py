@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from labeldp_compile.tools.estimate.inversion import invert, label_classes
 from labeldp_compile.tools.estimate.means import mean_estimator
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
+from labeldp_compile.tools.estimate.private_counts import OutputCounts
 from tests.usefulness.test_margins import rare_file
 
 ROWS, WORDS = 1_000, 1 << 16
@@ -21,7 +21,7 @@ def test_the_interval_of_a_mean_covers_where_a_large_output_is_rare(rare):
     covered = 0.0
     for count in range(40):
         counts = np.array([ROWS - count, count])
-        group = GroupCounts("all", np.array([0, 1]), counts)
+        group = OutputCounts(np.array([0, 1]), counts)
         share = min(max((count / ROWS * WORDS / rare) - 1, 0.0), 1.0)  # of label 1, projected
         found = mean(group, "rows", np.array([1 - share, share]))
         if found.low[0] <= 0 <= found.high[0]:

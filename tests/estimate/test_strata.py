@@ -1,5 +1,6 @@
 """Rows of several tables together: estimates without bias, and intervals that cover."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,14 +8,11 @@ import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.probabilities import matrix
 from labeldp_verify.forms import GroupedWindows, Groups, IntegerDomain
-from labeldp_verify.verified import DecodedGroups
 
 from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.tools.estimate import Estimation
+from labeldp_compile.tools.estimate import Estimation, GroupCounts, OutputCounts
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
-from labeldp_compile.tools.estimate.strata import GroupedEstimation, Stratified
-from tests.group_helpers import write_grouped
+from verifier.tests.files import file_of
 
 K, DRAWS = 4, 400
 PRIORS = np.array([[0.7, 0.2, 0.1, 0.0], [0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0.8]])
@@ -26,17 +24,16 @@ def decoded(epsilons=(1, 2, 3)):
         for e in epsilons
     )
     randomizer = GroupedWindows(Groups.of((0, 1)), windows)
-    report = check_bytes(write_grouped(randomizer, IntegerDomain(0, K - 1), Fraction(3)))
-    assert isinstance(report.grouped, DecodedGroups)
-    return report.grouped
+    report = check_bytes(file_of(IntegerDomain(0, K - 1), randomizer, Fraction(3)))
+    return report.verified()
 
 
 @pytest.mark.parametrize("target", ["rows", "population"])
 @pytest.mark.parametrize("rows", [1_500, 90])
 def test_intervals_of_mean_and_shares_cover(target, rows):
     grouped = decoded()
-    tables = [matrix(window, list(range(K))) for window in grouped.randomizer.windows]
-    estimation = GroupedEstimation.of(grouped, [0, 1, 2])
+    tables = [matrix(window, list(range(K))) for window in grouped.tables]
+    estimation = Estimation.of(grouped, [0, 1, 2])
     generator = np.random.default_rng(7)
     shares_of_groups = np.array([0.5, 0.3, 0.2])
     sizes = (rows * shares_of_groups).astype(int)
@@ -52,9 +49,9 @@ def test_intervals_of_mean_and_shares_cover(target, rows):
             for y, n in enumerate(np.bincount(labels, minlength=K)):
                 counts += generator.multinomial(n, tables[table][y] / tables[table][y].sum())
             seen = np.flatnonzero(counts)
-            strata[table] = GroupCounts(table, seen, counts[seen])
+            strata[table] = OutputCounts(seen, counts[seen])
         true = true / rows if target == "rows" else shares_of_groups @ PRIORS
-        (found,) = estimation([Stratified("all", strata)], target)
+        (found,) = estimation([GroupCounts("all", strata)], target)
         truth = float(true @ np.arange(K))
         mean_hits += found.mean.low[0] <= truth <= found.mean.high[0]
         share_hits += ((found.histogram.low <= true) & (true <= found.histogram.high)).mean()
@@ -66,20 +63,21 @@ def test_intervals_of_mean_and_shares_cover(target, rows):
 
 def test_one_table_is_as_without_groups():
     grouped = decoded()
-    counts = GroupCounts(0, np.arange(K), np.array([40, 30, 20, 10]))
-    together = GroupedEstimation.of(grouped, [0])([Stratified("a", {0: counts})], "rows")[0]
+    counts = OutputCounts(np.arange(K), np.array([40, 30, 20, 10]))
+    (together,) = Estimation.of(grouped, [0])([GroupCounts("a", {0: counts})], "rows")
     assert together.rows == 100
-    alone = Estimation.of(grouped.table(0))([counts], "rows")[0]
+    single = replace(grouped, groups=Groups(), tables=grouped.tables[:1])
+    (alone,) = Estimation.of(single)([GroupCounts("a", {0: counts})], "rows")
     assert together.mean.at(0) == alone.mean.at(0)
     assert together.quantiles == alone.quantiles
 
 
 def test_a_table_that_says_nothing_is_named():
-    windows = list(decoded().randomizer.windows)
+    windows = list(decoded().tables)
     windows[1] = randomized_response([1.5], [0] * K, Fraction(1), 40)
     randomizer = GroupedWindows(Groups.of((0, 1)), tuple(windows))
-    model = write_grouped(randomizer, IntegerDomain(0, K - 1), Fraction(3))
-    grouped = check_bytes(model).grouped
+    model = file_of(IntegerDomain(0, K - 1), randomizer, Fraction(3))
+    grouped = check_bytes(model).artifact
     with pytest.raises(NotEstimableError, match="group 1: "):
-        GroupedEstimation.of(grouped, [0, 1, 2])
-    assert GroupedEstimation.of(grouped, [0, 2]).refused == {}
+        Estimation.of(grouped, [0, 1, 2])
+    assert Estimation.of(grouped, [0, 2]).refused == {}

@@ -8,25 +8,25 @@ from random import Random
 import click
 import numpy as np
 import pytest
-from labeldp_runtime import label_columns
+from labeldp_runtime import inputs
 from labeldp_verify import Report
 
-from benchmarks.fuzzing import guard
-from benchmarks.fuzzing.artifact_cases import AlteredFile, altered_file, original, with_checksum
-from benchmarks.fuzzing.guard import FoundError, labeldp
-from benchmarks.fuzzing.run_artifacts import try_artifact
-from benchmarks.fuzzing.run_pairs import try_file_pair, try_pair
-from benchmarks.fuzzing.run_specs import try_spec, write_tables
-from benchmarks.fuzzing.spec_cases import BASES, spec_file
 from labeldp_compile.cli import plan as plan_module
 from labeldp_compile.cli import verify as verify_module
 from labeldp_compile.errors import InputError
+from tests.fuzz import guard
+from tests.fuzz.artifact_cases import AlteredFile, altered_file, original, with_checksum
+from tests.fuzz.guard import FoundError, labeldp
+from tests.fuzz.run_artifacts import try_artifact
+from tests.fuzz.run_pairs import try_file_pair, try_pair
+from tests.fuzz.run_specs import try_spec, write_tables
+from tests.fuzz.spec_cases import BASES, spec_file
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch):
+def patient(limit):
     """What takes 5 seconds of a slow processor is no hang yet."""
-    monkeypatch.setattr(guard, "SECONDS", 60)
+    limit(guard, "SECONDS", 60)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +62,8 @@ def test_a_label_that_changes_another_row_is_found(folder, monkeypatch):
         array, like = read_labels(values, element_type, missing)
         return np.sort(array), like
 
-    read_labels = label_columns.read_labels
-    monkeypatch.setattr(label_columns, "read_labels", of_all_labels)
+    read_labels = inputs.read_labels
+    monkeypatch.setattr(inputs, "read_labels", of_all_labels)
     found = 0
     for number in range(40):
         try:
@@ -90,7 +90,7 @@ def test_a_false_pass_is_found(folder, monkeypatch):
         try_artifact(AlteredFile("x", "", original(1), altered), folder)
 
 
-def test_tracebacks_hangs_and_bad_messages_are_found(folder, monkeypatch):
+def test_tracebacks_hangs_and_bad_messages_are_found(folder, monkeypatch, limit):
     def crash(path):
         raise RuntimeError("a bug")
 
@@ -107,7 +107,7 @@ def test_tracebacks_hangs_and_bad_messages_are_found(folder, monkeypatch):
 
     cases = ((crash, "a bug", 60), (hang, "more than", 0.5), (two_lines, "not one message", 60))
     for bad, message, seconds in cases:
-        monkeypatch.setattr(guard, "SECONDS", seconds)
+        limit(guard, "SECONDS", seconds)
         monkeypatch.setattr(plan_module, "plan_spec", bad)
         with pytest.raises(FoundError, match=message):
             try_spec(BASES[0].encode(), folder)

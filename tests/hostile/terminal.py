@@ -18,13 +18,15 @@ _OURS = re.compile(
     rb"\r\n|\x1b\[48;5;[0-9]{1,3}m|\x1b\[0m|\r?\x1b\[\?25[lh]|\r(?=randomizing |  [a-z]+: )"
 )
 # Loaded before the children are made, so that none has to: each takes its time.
+_context = click.Context(main)
+for _name in main.list_commands(_context):
+    main.get_command(_context, _name)
 for _module in (
-    *(f"cli.{name}" for name in main.list_commands(click.Context(main))),
-    "tools.report.page",
-    "tools.sweep.plot",
+    "labeldp_compile.tools.report.page",
+    "labeldp_compile.tools.sweep.plot",
+    "labeldp_trainer.cli",
 ):
-    importlib.import_module(f"labeldp_compile.{_module}")
-importlib.import_module("labeldp_trainer.cli")
+    importlib.import_module(_module)
 
 
 def on_terminal(*arguments, memory=None):

@@ -16,21 +16,23 @@ from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify import budget as budget_module
 from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
 from labeldp_verify.analysis.lower_bound import _sum_of
-from labeldp_verify.artifact import write_model
+from labeldp_verify.claims import Provenance
+from labeldp_verify.console.verification import _report
 from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain
+from labeldp_verify.graph import write_model
 from labeldp_verify.printable import one_line
-from labeldp_verify.steps import _report, _Verification
+from labeldp_verify.steps import Verification
 
 from benchmarks import hostile
 from labeldp_compile import yaml_tree
-from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import load_spec, parse_spec
 from labeldp_compile.spec_match import spec_check
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.stated import stated_certificate
 from tests.hostile.terminal import lines_of, on_terminal
-from tests.verify.test_mutations import rebuilt
+from verifier.tests.files import rebuilt
 
 AMPLE = Budget(1e6, 10**15)
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -56,7 +58,7 @@ def said(*commands):
 def estimate(data):
     """What verification charges for a file in all."""
     with budget_module.spending(AMPLE):
-        assert _report(_Verification(data, None, None)).ok
+        assert _report(Verification(data, None, None)).ok
         account = budget_module._account.get()
     return account.seconds, account.bytes
 
@@ -132,17 +134,17 @@ def test_empty_messages_never_reach_a_parser(monkeypatch):
         check_bytes(data, budget=Budget(20, 400_000_000))
 
 
-def test_the_runtime_counts_fields_before_onnxruntime_sees_them(model, monkeypatch):
+def test_the_runtime_counts_fields_before_onnxruntime_sees_them(model, monkeypatch, limit):
     monkeypatch.setattr(
         runtime_opened.onnxruntime,
         "InferenceSession",
         lambda *_, **__: pytest.fail("onnxruntime saw it"),
     )
     most = count_fields(model, 10**9)
-    monkeypatch.setattr(runtime_file, "_MAX_FIELDS", most - 1)
+    limit(runtime_file, "_MAX_FIELDS", most - 1)
     with pytest.raises(ArtifactError, match="parts: it is no labeldp artifact"):
         Randomizer(model)
-    monkeypatch.setattr(runtime_file, "_MAX_FIELDS", most)
+    limit(runtime_file, "_MAX_FIELDS", most)
     with pytest.raises(pytest.fail.Exception, match="onnxruntime saw it"):
         Randomizer(model)
 
@@ -203,7 +205,7 @@ def test_aliases_make_no_gigabytes(model, tmp_path):
         assert "write it out" in result.output
 
 
-def test_yaml_at_the_edges_of_its_budgets(monkeypatch, tmp_path):
+def test_yaml_at_the_edges_of_its_budgets(limit, tmp_path):
     most = yaml_tree.MAX_BYTES - len(INTEGER_SPEC) - 2
     path = tmp_path / "x.yaml"
     path.write_text(f"{INTEGER_SPEC}#{'x' * most}\n")
@@ -214,7 +216,7 @@ def test_yaml_at_the_edges_of_its_budgets(monkeypatch, tmp_path):
     with pytest.raises(InputError, match="at most 4,194,304 bytes"):
         check_bytes(compile_text(INTEGER_SPEC).model, spec_check(path.read_bytes()))
 
-    monkeypatch.setattr(yaml_tree, "MAX_NODES", 100)
+    limit(yaml_tree, "MAX_NODES", 100)
     assert yaml_tree.read_tree(f"[{'x,' * 99}]")
     with pytest.raises(yaml_tree.YamlError, match="at most 100 items"):
         yaml_tree.read_tree(f"[{'x,' * 100}]")
@@ -232,7 +234,7 @@ def test_numbers_of_a_spec_have_an_end():
             parse_spec(INTEGER_SPEC.replace("1.0", number))
 
 
-def test_a_training_config_has_the_budgets_of_a_spec(monkeypatch, tmp_path):
+def test_a_training_config_has_the_budgets_of_a_spec(limit, tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text(f"#{'x' * yaml_tree.MAX_BYTES}\n")
     with pytest.raises(ConfigError, match="a config has at most 4,194,304 bytes"):
@@ -240,7 +242,7 @@ def test_a_training_config_has_the_budgets_of_a_spec(monkeypatch, tmp_path):
     for text, reason in (("a: &x 1", "write it out"), ("[" * 1000, "too deeply"), (BOMB, "it out")):
         with pytest.raises(ConfigError, match=reason):
             parse_config(text)
-    monkeypatch.setattr(yaml_tree, "MAX_NODES", 100)
+    limit(yaml_tree, "MAX_NODES", 100)
     with pytest.raises(ConfigError, match="expected a mapping"):
         parse_config(f"[{'x,' * 99}]")
     with pytest.raises(ConfigError, match="at most 100 items"):
@@ -268,7 +270,7 @@ def test_a_matrix_of_billions_of_entries_is_not_drawn(tmp_path):
     domain = IntegerDomain(0, 2)
     prior = {"kind": "uniform", "weights": [1] * 3}
     provenance = Provenance("x", "laplace", "y", Fraction(9), Fraction(0), prior, "0" * 64, {})
-    certificate = build_certificate(domain, randomizer, "squared", provenance).to_json()
+    certificate = stated_certificate(domain, randomizer, "squared", provenance).to_json()
     path = tmp_path / "wide.onnx"
     path.write_bytes(write_model(domain, randomizer, certificate))
     sent, code = on_terminal("inspect", path, memory=8 << 30)

@@ -18,14 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from labeldp_verify.artifact import write_model
+from labeldp_verify.claims import Provenance
 from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.graph import write_model
 
-from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.cli import main
 from labeldp_compile.cli.output import Painted, say
 from labeldp_compile.ledger import create_ledger, set_budget
 from labeldp_compile.rounding.randomized_response import randomized_response
+from tests.fixtures.stated import stated_certificate
 from tests.hostile.terminal import lines_of, on_terminal
 
 EVIL = (
@@ -53,7 +54,7 @@ def artifact(folder, text, *, insecure=False, keys=False, name="x.onnx"):
         insecure=text if insecure else None,
     )
     randomizer = randomized_response(categories, range(3), Fraction(1))
-    certificate = build_certificate(domain, randomizer, "zero_one", provenance).to_json()
+    certificate = stated_certificate(domain, randomizer, "zero_one", provenance).to_json()
     if keys:
         certificate["tools"] = {text: 1}
     path = folder / name
@@ -219,7 +220,7 @@ def many(folder, text):
     prior = {"kind": "uniform", "weights": [1] * 50}
     randomizer = randomized_response(categories, range(50), Fraction(1))
     provenance = Provenance("x", "x", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
-    certificate = build_certificate(domain, randomizer, "zero_one", provenance).to_json()
+    certificate = stated_certificate(domain, randomizer, "zero_one", provenance).to_json()
     path = folder / "many.onnx"
     path.write_bytes(write_model(domain, randomizer, certificate))
     return path

@@ -9,12 +9,13 @@ from fractions import Fraction
 import numpy as np
 import onnx
 from labeldp_runtime import Randomizer
-from labeldp_verify.artifact import canonical_json
+from labeldp_verify.graph import canonical_json
 
-from benchmarks.other_languages.harness import DEMO_ARTIFACT
-from tests.helpers import INTEGER_SPEC, compile_text, plain_counts
-from tests.runtime.test_randomizer import REAL_SPEC, with_checksum, with_metadata
-from tests.verify.test_mutations import CATEGORICAL_SPEC, rebuilt
+from runtime.tests.helpers import with_checksum, with_metadata
+from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, REAL_SPEC, compile_text
+from tests.languages.harness import DEMO_ARTIFACT
+from verifier.tests.files import rebuilt
+from verifier.tests.integers import plain_counts
 
 TINY_WORD = 12  # bits: so few that every count can be enumerated
 DRAWS = 100_000

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from benchmarks.other_languages.browser import browser_page
-from benchmarks.other_languages.harness import chromium
+from tests.languages.browser import browser_page
+from tests.languages.harness import chromium
 
 
 @pytest.fixture(scope="module")

@@ -1,20 +1,18 @@
 """Artifacts with a table for each group, whose columns are as odd as each language allows."""
 
 import itertools
-import json
 import math
 
 import numpy as np
-import onnx
 from labeldp_runtime import Randomizer
-from labeldp_verify.artifact import canonical_json
 from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups, RealDomain
 
-from benchmarks.shared.compiled import INTEGER_SPEC, compile_text
+from runtime.tests.helpers import restated
 from tests import group_rows
-from tests.group_helpers import DOMAIN, some_windows, write_grouped
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.languages.cases import as_hex, as_text, bits, words_of
-from tests.runtime.test_randomizer import with_metadata
+from verifier.tests.files import DOMAIN, file_of
+from verifier.tests.integers import some_windows
 
 AGE, WORK, CODE = group_rows.AGE, group_rows.WORK, group_rows.CODE
 INTS = GroupColumn("g", (-1, 7, -2, 2**53 + 1, -(2**63)))  # −1 does not stand in for nulls
@@ -90,7 +88,7 @@ def add_groups(plan):
         windows = itertools.islice(itertools.cycle(some_windows(40)), groups.tables)
         randomizer = GroupedWindows(groups, tuple(windows))
         for kind, domain in (("", DOMAIN), (", two words", RealDomain(10.0, 13.0, 4, "unbiased"))):
-            model = write_grouped(randomizer, domain)
+            model = file_of(domain, randomizer)
             for lacking in (False, True):
                 nulls = ", nulls" if lacking else ""
                 _add_rows(plan, f"by group: {name}{kind}{nulls}", model, groups, lacking)
@@ -150,7 +148,7 @@ def _add_javascript(plan):
         _add_named(plan, f"by group: {arrays}", columns, rows)
     numbered = MAPS["numbered"]
     windows = (some_windows(40) * 2)[: numbered.tables]
-    model = write_grouped(GroupedWindows(numbered, windows))
+    model = file_of(DOMAIN, GroupedWindows(numbered, windows))
     words = words_of(5, 1)
     given = [0, 2, None, 1, -1]
     expected = bits(Randomizer(model).apply_words([10] * 5, words, groups=given))
@@ -219,7 +217,7 @@ def _add_wrong_groups(plan):
     add_options("no options", one_way, "undefined")
     add_options("columns that are null", "TypeError: expected a column age", "{columns: null}")
     add_options("groups of a plain file", "TypeError: .* takes no groups", "{groups: [7]}", plain)
-    one = write_grouped(GroupedWindows(MAPS["numbered"], some_windows()[:4]))
+    one = file_of(DOMAIN, GroupedWindows(MAPS["numbered"], some_windows()[:4]))
     add_options("both ways", one_way, "{groups: [1, 1], columns: {g: [1, 1]}}", one)
 
 
@@ -246,11 +244,3 @@ def _add_refusals(plan):
     }.items():
         failing = restated(model, "labeldp.self_test", change)
         plan.add(f"refused: vectors with {name}", failing, "computes wrongly")
-
-
-def restated(model, key, change):
-    """The file after ``change`` of the JSON under a key of its metadata, with a right checksum."""
-    metadata = {prop.key: prop.value for prop in onnx.load_from_string(model).metadata_props}
-    value = json.loads(metadata[key])
-    change(value)
-    return with_metadata(model, key, canonical_json(value))

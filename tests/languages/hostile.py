@@ -11,10 +11,8 @@ import re
 import numpy as np
 from labeldp_runtime import Randomizer
 
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, REAL_SPEC, compile_text
 from tests.languages.cases import as_text
-from tests.runtime.test_randomizer import REAL_SPEC
-from tests.verify.test_mutations import CATEGORICAL_SPEC
 
 ROW = 2
 CODES = [-(2**63), -5, 0, 1, 3, 2**53, 2**53 + 1, 2**63 - 1]

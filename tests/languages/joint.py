@@ -10,16 +10,15 @@ from functools import cache
 import numpy as np
 import onnx
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact.self_test import row_of
 from labeldp_verify.decode import read_form, read_model, read_sets
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 from labeldp_verify.forms.domain import missing_label
+from labeldp_verify.graph.self_test import row_of
 
-from tests.helpers import INTEGER_SPEC, compile_text
+from runtime.tests.helpers import restated, with_metadata
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.languages.cases import DRAWS, EDGES, TINY_WORD, as_hex, as_text, bits, words_of
-from tests.languages.grouped import restated
 from tests.languages.hostile import OTHERS
-from tests.runtime.test_randomizer import with_metadata
 
 ROWS = 3000
 CODES = [2**53 + 1, -(2**63), 7]
@@ -78,10 +77,10 @@ def model(text):
 @cache
 def decoded(data):
     """Its domain, its sets if it answers with them, and its integers, which are proved."""
-    found = check_bytes(data).decoded
+    found = check_bytes(data).artifact.only
     claims = found.certificate
     sets = read_sets(claims.sets, claims.labels)
-    return found.domain, sets, read_form(claims.form, read_model(data), found.domain, None, sets)
+    return found.domain, sets, read_form(claims.form, read_model(data), found.domain, sets=sets)
 
 
 def add_joint(plan):

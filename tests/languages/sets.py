@@ -3,10 +3,10 @@
 import numpy as np
 from labeldp_runtime import Randomizer
 
-from tests.helpers import INTEGER_SPEC, compile_text
+from runtime.tests.helpers import restated
+from runtime.tests.set_files import DAMAGE, NAMES, RANGES, model, sizes_and_outputs
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.languages.cases import EDGES, as_hex, as_text, bits, words_of
-from tests.languages.grouped import restated
-from tests.set_files import DAMAGE, RANGES, SPECS, model, sizes_and_outputs
 
 ROWS = 3000
 TYPES = {"int64": np.int64, "string": object}
@@ -41,7 +41,7 @@ JAVASCRIPT = {
 
 def add_sets(plan):
     """The cases whose names begin with ``sets``, ``members`` and ``no sets``, and refusals."""
-    for seed, name in enumerate(SPECS):
+    for seed, name in enumerate(NAMES):
         randomizer = Randomizer(model(name))
         _add_same_words(plan, name, randomizer, seed)
         _add_members(plan, name, randomizer)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.other_languages import harness
-from tests.copied_process import ASK, COPIES
-from tests.helpers import INTEGER_SPEC, compile_text
+from runtime.tests.copied_process import ASK, COPIES
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.languages import harness
 
 HERE = Path(__file__).parent
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.other_languages import harness
+from tests.languages import harness
 from tests.languages.cases import DRAWS, JAVASCRIPT_LABELS, SPECS, build_plan
 from tests.languages.grouped import add_groups
 from tests.languages.hostile import ROW, add_replaced_rows

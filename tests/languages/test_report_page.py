@@ -2,10 +2,9 @@
 
 import pytest
 
-from labeldp_compile.tools.report.comparison import compare
 from labeldp_compile.tools.report.findings import examine
 from labeldp_compile.tools.report.page import report_page
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 from tests.report.conftest import HOSTILE_SPEC
 
 SPECS = {
@@ -71,7 +70,7 @@ def addresses(tmp_path_factory):
     for name, spec in SPECS.items():
         (folder / f"{name}.onnx").write_bytes(compile_text(spec).model)
         found = examine(folder / f"{name}.onnx")
-        page = report_page(found, compare(found.decoded))
+        page = report_page(found)
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in SPECS}
 

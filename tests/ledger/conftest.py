@@ -209,19 +209,19 @@ def _server():
 
 
 @pytest.fixture
-def server(_server, monkeypatch):
-    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+def server(_server, environment):
+    environment(PGPASSWORD=PASSWORD)
     if not _server.is_running:  # after a test that failed
         _server.start()
     return _server
 
 
 @pytest.fixture(autouse=True)
-def config(tmp_path_factory, monkeypatch):
+def config(tmp_path_factory, environment):
     """The user's configuration: a file of this test's own, with a key beside it once it is made."""
     path = tmp_path_factory.mktemp("user") / "config.toml"
     path.touch(mode=0o600)
-    monkeypatch.setenv("LABELDP_CONFIG", str(path))
+    environment(LABELDP_CONFIG=path)
     return path
 
 

@@ -34,12 +34,18 @@ def earlier(bench, name="one", **changes):
     return bench.compile(name, **{"data": "labels.csv, rows: 140", **changes})
 
 
+@pytest.fixture
 def no_label_is_read(monkeypatch):
+    """From the call of this on."""
+
     def fails(*arguments):
         raise AssertionError("labels were read")
 
-    monkeypatch.setattr(obtain, "count_labels", fails)
-    monkeypatch.setattr(PriorAccount, "require_same_data", fails)
+    def begin():
+        monkeypatch.setattr(obtain, "count_labels", fails)
+        monkeypatch.setattr(PriorAccount, "require_same_data", fails)
+
+    return begin
 
 
 @BOTH_STORES
@@ -55,8 +61,8 @@ def test_all_that_the_ledger_holds_does_not_confirm_the_labels(used):
 
 
 @BOTH_STORES
-def test_another_key_and_no_key_are_refused_before_anything_is_spent(used, monkeypatch):
-    no_label_is_read(monkeypatch)
+def test_another_key_and_no_key_are_refused_before_anything_is_spent(used, no_label_is_read):
+    no_label_is_read()
     key = used.config.parent / "ledger.key"
     for text, message in (
         ("0" * 64, "another client key"),
@@ -99,9 +105,9 @@ def test_a_key_is_made_once_and_said_once(bench):
     assert key.read_bytes() == before
 
 
-def test_a_file_that_somebody_planted_has_another_key(used, monkeypatch):
+def test_a_file_that_somebody_planted_has_another_key(used, no_label_is_read):
     """Its author knows all that is in it, and would be sent it back."""
-    no_label_is_read(monkeypatch)
+    no_label_is_read()
     (used.config.parent / "ledger.key").write_text("1" * 64)
     before = used.ledger.read_bytes()
     result = used.compile("other", last="9")
@@ -110,9 +116,9 @@ def test_a_file_that_somebody_planted_has_another_key(used, monkeypatch):
 
 
 @BOTH_STORES
-def test_an_earlier_ledger_is_read_and_recalled(bench, monkeypatch):
+def test_an_earlier_ledger_is_read_and_recalled(bench, no_label_is_read):
     bring_earlier(bench)
-    no_label_is_read(monkeypatch)
+    no_label_is_read()
     for command in ("show", "head", "verify"):
         assert bench.run("ledger", command, bench.ledger).exit_code == 0
     result = earlier(bench)
@@ -165,26 +171,23 @@ def test_an_earlier_file_goes_on_by_itself(bench):
     assert "adopts" not in earlier(bench, "third", last="8").stderr
 
 
+@pytest.mark.parametrize("store", ["postgres"])
 class TestAServerThatKnowsItsKey:
     """An earlier ledger is one whose keys the server made. It shows entries of its own choice."""
-
-    @pytest.fixture
-    def store(self):
-        return "postgres"
 
     @pytest.fixture
     def bench(self, bench):
         bring_earlier(bench)
         return bench
 
-    def test_no_label_is_read_for_an_earlier_ledger(self, bench, monkeypatch):
-        no_label_is_read(monkeypatch)
+    def test_no_label_is_read_for_an_earlier_ledger(self, bench, no_label_is_read):
+        no_label_is_read()
         result = earlier(bench, "other", last="9")
         assert result.exit_code == 2 and "labeldp ledger upgrade postgresql://" in result.stderr
         assert len(bench.entries()) == 4
 
     @pytest.mark.parametrize("forge", ["key", "ledger"])
-    def test_it_cannot_say_that_the_client_adopted_it(self, bench, monkeypatch, forge):
+    def test_it_cannot_say_that_the_client_adopted_it(self, bench, no_label_is_read, forge):
         # It may know the hash of the key, from a ledger that it keeps.
         assert bench.run("ledger", "init", bench.folder / "mine.ledger").exit_code == 0
         known = read_entries(bench.folder / "mine.ledger")[0].facts["client_key_sha256"]
@@ -192,7 +195,7 @@ class TestAServerThatKnowsItsKey:
         if forge == "key":
             facts = {"client_key_sha256": known, "mac": "0" * 64, "time": "2026-01-01T00:00:00Z"}
             bench.force(next_entry(entries, "key", facts))
-            no_label_is_read(monkeypatch)
+            no_label_is_read()
             result = earlier(bench, "other", last="9")
             assert result.exit_code == 2 and "without the key wrote it" in result.stderr
             return

@@ -1,7 +1,5 @@
 """URLs of ledgers: what is understood, and that no message holds a password. Needs no server."""
 
-import sys
-
 import pytest
 from click.testing import CliRunner
 
@@ -106,8 +104,8 @@ def test_a_spec_holds_no_password(tmp_path):
         assert "one.yaml:6: privacy.epsilon" in result.stderr and "secret" not in result.output
 
 
-def test_without_its_driver(monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)
+def test_without_its_driver(without):
+    without("psycopg")
     result = CliRunner().invoke(main, ["ledger", "show", "postgresql://me:secret@host/b"])
     assert result.exit_code == 2 and "labeldp[postgres]" in result.stderr
     assert result.stderr.count("\n") == 1 and "secret" not in result.stderr

@@ -58,11 +58,11 @@ def name(config, *servers):
 
 
 def test_no_connection_is_made_to_a_server_that_only_a_spec_names(
-    tmp_path, config, listener, monkeypatch
+    tmp_path, config, listener, environment
 ):
     pytest.importorskip("psycopg")
     port, connections = listener
-    monkeypatch.setenv("PGPASSWORD", "of-the-user")
+    environment(PGPASSWORD="of-the-user")
     spec = write(tmp_path, f"postgresql://127.0.0.1:{port}/budgets")
     name(config, f"postgresql://127.0.0.1:{port + 1}/budgets", "postgresql://db.example/budgets")
     for command in (
@@ -189,16 +189,16 @@ def test_files_that_belong_to_somebody_else(tmp_path, config, bench):
     assert bench.compile().exit_code == 0
 
 
-def test_where_the_configuration_is(tmp_path, monkeypatch):
-    monkeypatch.setenv("LABELDP_CONFIG", str(tmp_path / "missing.toml"))
+def test_where_the_configuration_is(tmp_path, environment):
+    environment(LABELDP_CONFIG=tmp_path / "missing.toml")
     with pytest.raises(InputError, match="does not exist, but LABELDP_CONFIG names it"):
         user_config()
-    monkeypatch.delenv("LABELDP_CONFIG")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    environment(LABELDP_CONFIG=None)
+    environment(XDG_CONFIG_HOME=tmp_path / "xdg")
     assert user_config().ledger_key == tmp_path / "xdg/labeldp/ledger.key"
     assert user_config().servers == ()
-    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
-    monkeypatch.setenv("HOME", str(tmp_path))
+    environment(XDG_CONFIG_HOME="relative")
+    environment(HOME=tmp_path)
     assert user_config().path == tmp_path / ".config/labeldp/config.toml"
     folder = tmp_path / ".config/labeldp"
     folder.mkdir(parents=True)
@@ -206,9 +206,9 @@ def test_where_the_configuration_is(tmp_path, monkeypatch):
     assert user_config().ledger_key == folder / "keys/one"
 
 
-def test_a_key_is_made_in_a_folder_that_is_not_there_yet(tmp_path, monkeypatch):
-    monkeypatch.delenv("LABELDP_CONFIG")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+def test_a_key_is_made_in_a_folder_that_is_not_there_yet(tmp_path, environment):
+    environment(LABELDP_CONFIG=None)
+    environment(XDG_CONFIG_HOME=tmp_path / "xdg")
     assert run("ledger", "init", tmp_path / "a.ledger").exit_code == 0
     assert (tmp_path / "xdg/labeldp").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "xdg/labeldp/ledger.key").stat().st_mode & 0o777 == 0o600

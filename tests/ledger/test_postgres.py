@@ -170,8 +170,8 @@ def test_a_server_that_does_not_flush_is_refused(used):
     assert verify(used).exit_code == 0
 
 
-def test_a_commit_is_flushed_whatever_the_role_is_used_to(used, monkeypatch):
-    monkeypatch.setenv("PGOPTIONS", "-c synchronous_commit=off")
+def test_a_commit_is_flushed_whatever_the_role_is_used_to(used, environment):
+    environment(PGOPTIONS="-c synchronous_commit=off")
     store = open_store(used.ledger)
 
     def settings(ledger):
@@ -226,9 +226,9 @@ def test_a_role_that_compiles_and_sets_no_budgets(used):
 
 
 @pytest.mark.parametrize("rivals", [1, 3])
-def test_who_does_not_wait_for_a_turn_makes_others_begin_again(used, monkeypatch, rivals):
+def test_who_does_not_wait_for_a_turn_makes_others_begin_again(used, monkeypatch, limit, rivals):
     monkeypatch.setattr(postgres_store, "_pause", lambda times: None)
-    monkeypatch.setattr(postgres_store, "_ATTEMPTS", 3)
+    limit(postgres_store, "_ATTEMPTS", 3)
     seen = []
 
     def body(ledger):
@@ -246,8 +246,8 @@ def test_who_does_not_wait_for_a_turn_makes_others_begin_again(used, monkeypatch
     assert verify(used).exit_code == 0
 
 
-def test_somebody_who_keeps_the_turn(used, monkeypatch):
-    monkeypatch.setattr(postgres_session, "SECONDS_TO_WAIT", 0.05)
+def test_somebody_who_keeps_the_turn(used, limit):
+    limit(postgres_session, "SECONDS_TO_WAIT", 0.05)
     connection = used.owner()
     connection.execute("LOCK TABLE turn IN EXCLUSIVE MODE")
     result = used.compile("other", last="9")

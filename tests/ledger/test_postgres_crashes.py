@@ -39,26 +39,14 @@ def whole(bench):
     return bench.run("ledger", "verify", bench.ledger).exit_code == 0
 
 
-def once(monkeypatch, place, name, before):
-    """Call something before the next call of a function, or of a method."""
-    real = getattr(place, name)
-
-    def patched(*arguments, **options):
-        monkeypatch.setattr(place, name, real)
-        before()
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(place, name, patched)
-
-
 @pytest.mark.parametrize("how", ["kill", "stop"])
-def test_a_server_that_comes_back_while_labels_are_read(paying, monkeypatch, how):
+def test_a_server_that_comes_back_while_labels_are_read(paying, once, how):
     def goes_and_comes():
         getattr(paying.server, how)()
         back.start()
 
     back = threading.Timer(0.5, paying.server.start)
-    once(monkeypatch, obtain, "count_labels", goes_and_comes)
+    once(obtain, "count_labels", goes_and_comes)
     result = paying.compile()
     back.join()
     assert result.exit_code == 0 and result.stderr.count("waiting for it") == 1
@@ -66,9 +54,9 @@ def test_a_server_that_comes_back_while_labels_are_read(paying, monkeypatch, how
     assert "reusing" in paying.compile().stderr and spent(paying) == Fraction(1, 10)
 
 
-def test_a_server_that_does_not_come_back_while_labels_are_read(paying, monkeypatch):
-    monkeypatch.setattr(postgres_store, "SECONDS_TO_WAIT", 0.1)
-    once(monkeypatch, obtain, "count_labels", paying.server.kill)
+def test_a_server_that_does_not_come_back_while_labels_are_read(paying, once, limit):
+    limit(postgres_store, "SECONDS_TO_WAIT", 0.1)
+    once(obtain, "count_labels", paying.server.kill)
     result = paying.compile()
     assert result.exit_code == 2 and "cannot be reached" in result.stderr
     assert "Traceback" not in result.stderr and not (paying.folder / "build").exists()
@@ -97,8 +85,8 @@ def test_a_server_that_goes_when_an_entry_is_not_committed(paying, monkeypatch):
     assert paying.compile().exit_code == 0 and spent(paying) == Fraction(1, 10)
 
 
-def test_a_server_that_goes_after_the_prior_is_kept(paying, monkeypatch):
-    once(monkeypatch, pipeline, "assemble", paying.server.kill)
+def test_a_server_that_goes_after_the_prior_is_kept(paying, once):
+    once(pipeline, "assemble", paying.server.kill)
     assert paying.compile().exit_code == 0  # the ledger is not needed any more
     refused = paying.compile()
     assert refused.exit_code == 2 and "cannot be reached" in refused.stderr

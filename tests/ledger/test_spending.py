@@ -61,25 +61,18 @@ def test_plan_says_what_the_ledger_would_do(bench):
     assert len(bench.entries()) == 4
 
 
-def test_no_label_is_read_before_the_ledger_is_paid(bench, monkeypatch):
+def test_no_label_is_read_before_the_ledger_is_paid(bench, once):
     bench.open_budget("0.1")
     seen = []
-    count = obtain.count_labels
-
-    def watched(*arguments):
-        seen.append([entry.kind for entry in bench.entries()])
-        return count(*arguments)
-
-    monkeypatch.setattr(obtain, "count_labels", watched)
+    once(obtain, "count_labels", lambda: seen.extend(entry.kind for entry in bench.entries()))
     assert bench.compile().exit_code == 0 and bench.compile("other", last="9").exit_code == 1
-    assert seen == [["ledger", "budget", "spend"]]
+    assert seen == ["ledger", "budget", "spend"]
 
 
-def test_who_dies_before_the_prior_is_kept_has_spent(bench, monkeypatch):
+def test_who_dies_before_the_prior_is_kept_has_spent(bench, once):
     bench.open_budget("0.2")
-    with monkeypatch.context() as patch:
-        patch.setattr(obtain, "noisy_histogram", lambda *_: 1 / 0)
-        assert isinstance(bench.compile().exception, ZeroDivisionError)
+    once(obtain, "noisy_histogram", lambda: 1 / 0)
+    assert isinstance(bench.compile().exception, ZeroDivisionError)
     assert spent(bench) == Fraction(1, 10) and not bench.entries("prior")
     assert bench.compile().exit_code == 0 and spent(bench) == Fraction(1, 5)
 

@@ -6,7 +6,7 @@ import sqlite3
 import stat
 
 import pytest
-from labeldp_verify.artifact import canonical_json
+from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.ledger import sqlite_store
 from labeldp_compile.ledger.entries import START
@@ -245,8 +245,8 @@ def test_a_ledger_is_never_replaced(used):
 
 
 @pytest.mark.parametrize("name", [".", "/", "nowhere/x"])
-def test_where_no_ledger_can_be_made(used, monkeypatch, name):
-    monkeypatch.chdir(used.folder)
+def test_where_no_ledger_can_be_made(used, inside, name):
+    inside(used.folder)
     assert used.run("ledger", "init", name).exit_code == 2
 
 

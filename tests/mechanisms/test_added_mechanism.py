@@ -28,7 +28,7 @@ def labeldp(tmp_path_factory):
     place = tmp_path_factory.mktemp("copy")
     shutil.copytree(ROOT / "labeldp_compile", place / "labeldp_compile")
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (file,) = re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M)
+    file = re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M)[0]
     (line,) = re.findall(r"^\+(.*\n)", page, re.M)
     folder = place / "labeldp_compile" / "mechanisms"
     (folder / "noisy_identity.py").write_text(file, encoding="utf-8")

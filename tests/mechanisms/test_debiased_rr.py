@@ -11,7 +11,7 @@ from labeldp_verify.forms import IntegerDomain, RealDomain
 
 from labeldp_compile.mechanisms.debiased_rr import DebiasedRR
 from labeldp_compile.mechanisms.problem import Problem
-from tests.analysis import biases, realised_ratio
+from verifier.tests.analysed import biases, realised_ratio
 
 MECHANISM = DebiasedRR(kind="debiased_rr")
 

@@ -14,8 +14,9 @@ from labeldp_verify.analysis.probabilities import row, value
 from labeldp_compile.assembly import assemble
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import parse_spec
-from tests.analysis import realised_ratio
-from tests.helpers import all_words, compile_text, run
+from tests.fixtures.compiled import compile_text
+from verifier.tests.analysed import realised_ratio
+from verifier.tests.files import all_words, run
 
 OPTIONS = {
     "randomized_response": "",
@@ -80,7 +81,7 @@ def test_random_domains_priors_and_epsilons(mechanism, domain, epsilon, real):
     if real:
         stated = f"{{kind: real, min: {low}, max: {low + 1}, points: {k}}}"
     spec = parse_spec(text_of(mechanism, "1", stated))
-    prior = Prior(weights, Fraction(0), epsilon, {"kind": "public", "weights": weights})
+    prior = Prior.of({"kind": "public", "weights": weights}, epsilon)
     artifact = assemble(spec, prior, "0" * 64)  # verifies its own output
     assert realised_ratio(artifact.randomizer) <= exp_lower(epsilon)
     # The bound is the least multiple of 10^-12 above.

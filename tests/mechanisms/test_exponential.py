@@ -12,8 +12,8 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.mechanisms.exponential import Exponential
 from labeldp_compile.mechanisms.problem import Problem
-from labeldp_compile.rounding.whole_weights import whole_counts
-from tests.analysis import realised_ratio
+from labeldp_compile.rounding.whole_counts import whole_counts
+from verifier.tests.analysed import realised_ratio
 
 MECHANISM = Exponential(kind="exponential")
 

@@ -15,10 +15,12 @@ from scipy.optimize import linprog
 
 from labeldp_compile.mechanisms.rr_top_k import by_weight
 from labeldp_compile.mechanisms.rr_with_prior import best_k
-from labeldp_compile.rounding.randomized_response import rr_top_k
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
-from tests.analysis import realised_ratio
-from tests.helpers import all_words, compile_text, plain_counts, run
+from tests.fixtures.compiled import compile_text
+from verifier.tests.analysed import realised_ratio
+from verifier.tests.files import all_words, run
+from verifier.tests.integers import plain_counts
 
 SPEC = """
 version: 1

@@ -18,7 +18,8 @@ from labeldp_compile import InputError
 from labeldp_compile.mechanisms.problem import Problem
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES, SubsetSelection
 from labeldp_compile.rounding.subset_selection import subset_selection
-from tests.helpers import all_words, compile_text, run, sets_spec
+from tests.fixtures.compiled import compile_text, sets_spec
+from verifier.tests.files import all_words, run
 
 MECHANISM = SubsetSelection(kind="subset_selection")
 EPSILONS = [Fraction(1, 2), Fraction(1), Fraction(2)]
@@ -151,7 +152,7 @@ def test_integers_answer_with_sets_too_and_are_clamped():
     assert run(artifact.model, np.full(4096, -9), words) == run(
         artifact.model, np.full(4096, 3), words
     )
-    decoded = check_bytes(artifact.model).require().decoded
+    decoded = check_bytes(artifact.model).verified().only
     assert decoded.usefulness.set_sizes == (4, 4) and not decoded.shortcomings
     assert decoded.usefulness.deviation is None and decoded.usefulness.kept is not None
 

@@ -6,10 +6,10 @@ import pytest
 from labeldp_verify import check_file
 
 from labeldp_compile import spec_match
-from labeldp_compile.assembly import Artifact
+from labeldp_compile.assembly import Compiled
 from labeldp_compile.errors import InputError
 from labeldp_compile.pipeline import compile_spec
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 
 def write_spec(tmp_path, text=INTEGER_SPEC):
@@ -74,8 +74,8 @@ def test_an_existing_artifact_is_not_lost(tmp_path):
 
 
 def test_a_failed_write_leaves_nothing(tmp_path):
-    certificate = compile_text(INTEGER_SPEC).certificate
-    broken = Artifact("example", "not bytes", certificate, None)  # type: ignore[arg-type]
+    made = compile_text(INTEGER_SPEC)
+    broken = Compiled("not bytes", made.artifact)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         broken.write(tmp_path / "build")
     assert not list((tmp_path / "build").iterdir())

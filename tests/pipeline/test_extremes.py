@@ -5,7 +5,7 @@ import pytest
 from labeldp_verify import check_bytes
 
 from labeldp_compile.errors import InputError
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 
 @pytest.mark.parametrize("epsilon", ["40", "42", "50", "60"])

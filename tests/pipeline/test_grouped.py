@@ -12,18 +12,19 @@ import pytest
 from labeldp_runtime import Randomizer
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
-from labeldp_verify.artifact import choose_grid
 from labeldp_verify.forms import Groups
 from labeldp_verify.forms.grouped_windows import Lines
+from labeldp_verify.graph import choose_grid
 
-from labeldp_compile import grouped
+from labeldp_compile import tables
+from labeldp_compile.assembly import assemble
 from labeldp_compile.errors import InputError
-from labeldp_compile.grouped import assemble_groups, build_tables
 from labeldp_compile.mechanisms.optimal_unbiased import OptimalUnbiased
 from labeldp_compile.mechanisms.problem import Solved
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
-from tests.group_helpers import public_priors
+from labeldp_compile.tables import build_tables
+from tests.fixtures.priors import public_priors
 
 SPEC = """
 version: 1
@@ -48,7 +49,7 @@ def priors(groups, epsilon, centres=(2, 10, 17, 9)):
 
 def made(mechanism, epsilon="1", groups=("a", "b", "c")):
     spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=epsilon))
-    return assemble_groups(spec, priors(Groups.of(groups), epsilon), "0" * 64)
+    return assemble(spec, priors(Groups.of(groups), epsilon), "0" * 64)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +67,10 @@ def made(mechanism, epsilon="1", groups=("a", "b", "c")):
 def test_every_mechanism_of_windows(mechanism, epsilon):
     spec = parse_spec(SPEC.format(mechanism=mechanism, epsilon=float(Fraction(epsilon))))
     groups = Groups.of((0, 1, 2))
-    artifact = assemble_groups(spec, priors(groups, epsilon), "0" * 64)
+    artifact = assemble(spec, priors(groups, epsilon), "0" * 64)
     report = check_bytes(artifact.model)
     assert report.ok
-    assert report.grouped.randomizer == artifact.integers
+    assert report.artifact.lookup == artifact.artifact.lookup
     private = Randomizer(artifact.model)(np.arange(20), groups=np.arange(20) % 5)
     assert len(private) == 20
 
@@ -78,7 +79,7 @@ def test_the_bounds_of_groups_make_one_that_is_nearly_reached():
     certificate = made("kind: optimal_unbiased").certificate
     assert certificate.utility.certified_gap < 1e-8
     assert certificate.utility.largest_bias < 1e-8
-    for table in certificate.groups.tables:
+    for table in certificate.tables:
         assert table.optimality.over == "unbiased"
         assert table.utility.certified_gap < 1e-8
 
@@ -91,9 +92,9 @@ def test_groups_lose_less_than_one_table_for_all():
         pooled = [a + size * b for a, b in zip(pooled, weights, strict=True)]
     spec = parse_spec(SPEC.format(mechanism="kind: rr_on_bins", epsilon="1"))
     alike = public_priors(Groups.of(("all",)), (1, 1), (pooled, pooled), Fraction(1))
-    one = assemble_groups(spec, alike, "0" * 64)
+    one = assemble(spec, alike, "0" * 64)
     labels = [Fraction(y) for y in range(20)]
-    table = analyse(one.integers.windows[0])
+    table = analyse(one.artifact.tables[0])
     loss = sum(
         size * table.expected_loss(labels, weights_of(centre), "squared")[0]
         for size, centre in zip(SIZES, (2, 10, 17, 9), strict=True)
@@ -142,10 +143,10 @@ def test_a_prior_that_a_solver_fails_on_has_a_table_all_the_same(monkeypatch):
 
     monkeypatch.setattr(OptimalUnbiased, "build", failing)
     artifact = made(kind)
-    tables = artifact.certificate.groups.tables
+    tables = artifact.certificate.tables
     assert check_bytes(artifact.model).ok
     assert tables[1].prior.weights == weights_of(10) and tables[1].optimality is None
-    loss = honest.certificate.groups.tables[1].utility.noisy_label_loss
+    loss = honest.certificate.tables[1].utility.noisy_label_loss
     assert tables[1].utility.noisy_label_loss == pytest.approx(loss, rel=1e-3)
     monkeypatch.setattr(OptimalUnbiased, "build", lambda self, problem: 1 / 0)
     with pytest.raises(InputError, match="division"):
@@ -160,7 +161,7 @@ def test_too_many_entries_together_are_made_fewer(monkeypatch):
         return None if len(limits) == 1 else choose_grid(lines, **options)
 
     many = made("kind: optimal_unbiased")
-    monkeypatch.setattr(grouped, "choose_grid", fitting_lines(fitting))
+    monkeypatch.setattr(tables, "choose_grid", fitting_lines(fitting))
     few = made("kind: optimal_unbiased")
     assert check_bytes(few.model).ok and len(limits) == 2
     assert few.certificate.groups is not None and many.certificate.groups is not None
@@ -179,12 +180,12 @@ def fitting_lines(fitting):
 
 SCRIPT = """
 from tests.pipeline.test_grouped import made
-from labeldp_compile import grouped
+from labeldp_compile import tables
 
-grouped._ALONE_SECONDS, grouped._FIRST = -1, 1
+tables._ALONE_SECONDS, tables._FIRST = -1, 1
 print("compiling", flush=True)
 artifact = made("kind: rr_on_bins")
-print(artifact.certificate.groups.tables[0].size)
+print(artifact.certificate.tables[0].size)
 """
 
 
@@ -201,13 +202,13 @@ def test_processes_that_share_the_work_do_not_run_the_script_again(tmp_path):
 
 INTERRUPTED = """
 import sys
-from labeldp_compile import grouped
-from labeldp_verify.interrupts import run
+from labeldp_compile import tables
+from labeldp_verify.console.interrupts import run
+from tests.pipeline.held import HeldWhenRead
 from tests.pipeline.test_grouped import made
-from tests.tabular.part_recipes import HeldWhenRead
 
-grouped._ALONE_SECONDS, grouped._FIRST = -1, 1
-grouped._of = HeldWhenRead(sys.argv[1])
+tables._ALONE_SECONDS, tables._FIRST = -1, 1
+tables._of = HeldWhenRead(sys.argv[1])
 run("labeldp", lambda: lambda: made("kind: rr_on_bins"))
 """
 

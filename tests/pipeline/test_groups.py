@@ -16,7 +16,7 @@ from labeldp_verify import check_file
 from labeldp_compile import pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.ledger import read_entries
-from labeldp_compile.prior import obtain_groups
+from labeldp_compile.prior import obtain
 from labeldp_compile.spec_match import check_file as check_with_spec
 
 SPEC = """
@@ -94,13 +94,13 @@ def place(tmp_path):
 @pytest.fixture
 def draws(monkeypatch):
     """The histograms that noise was drawn on: what was spent."""
-    made, draw = [], obtain_groups.noisy_histogram
+    made, draw = [], obtain.noisy_histogram
 
     def drawn(counts, epsilon):
         made.append((list(counts), epsilon))
         return draw(counts, epsilon)
 
-    monkeypatch.setattr(obtain_groups, "noisy_histogram", drawn)
+    monkeypatch.setattr(obtain, "noisy_histogram", drawn)
     return made
 
 
@@ -125,7 +125,7 @@ def test_from_a_table_to_private_labels_and_back(place, draws):
     assert report.ok, report.checks
     # The labels of a row are outputs of its own table.
     private = Randomizer.load(place.artifact)(rows["y"], columns=rows)
-    windows = report.grouped.randomizer.windows
+    windows = report.artifact.tables
     assert all(v in windows[t].values for v, t in zip(private, tables, strict=True))
     for name in ("rows.parquet", "rows.csv"):
         if name.endswith("csv"):
@@ -178,10 +178,9 @@ def test_estimates_by_group_and_together(place):
     assert wrong.exit_code == 2 and "does not give" in wrong.stderr
 
 
-def test_what_was_paid_for_is_found_again(place, draws, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "assemble_groups", lambda *a, **k: 1 / 0)
-        failed = place.compile()
+def test_what_was_paid_for_is_found_again(place, draws, once):
+    once(pipeline, "assemble", lambda: 1 / 0)
+    failed = place.compile()
     assert failed.exit_code == 2 and "stays spent" in failed.stderr
     assert len(draws) == 2 and (place.out / "weeks.prior.json").exists()
     place.write(groups=WORK)
@@ -189,20 +188,14 @@ def test_what_was_paid_for_is_found_again(place, draws, monkeypatch):
     place.write()
     again = place.compile()
     assert again.exit_code == 0, again.output
-    assert "reusing the noisy priors" in again.stderr and len(draws) == 2
+    assert "reusing the noisy prior" in again.stderr and len(draws) == 2
     assert not (place.out / "weeks.prior.json").exists()
     assert check_file(place.artifact).ok
 
 
-def test_a_second_compile_at_the_same_time_pays_nothing(place, draws, monkeypatch):
-    solve, seconds = pipeline.assemble_groups, []
-
-    def assemble(*arguments, **options):
-        monkeypatch.setattr(pipeline, "assemble_groups", solve)
-        seconds.append(place.compile())
-        return solve(*arguments, **options)
-
-    monkeypatch.setattr(pipeline, "assemble_groups", assemble)
+def test_a_second_compile_at_the_same_time_pays_nothing(place, draws, once):
+    seconds = []
+    once(pipeline, "assemble", lambda: seconds.append(place.compile()))
     assert place.compile().exit_code == 0 and len(draws) == 2  # its two levels
     assert seconds[0].exit_code == 2 and "another run is writing" in seconds[0].stderr
     assert "nothing was spent" in seconds[0].stderr and "Traceback" not in seconds[0].stderr
@@ -278,9 +271,9 @@ def test_a_public_prior_by_group_costs_nothing(place, draws):
     assert check_file(place.artifact).ok
 
 
-def test_few_rows_are_not_read(place, draws, monkeypatch):
+def test_few_rows_are_not_read(place, draws, once):
     pq.write_table(table(12), place.folder / "rows.parquet")
-    monkeypatch.setattr(obtain_groups, "count_labels", lambda *a: 1 / 0)
+    once(obtain, "count_labels", lambda: pytest.fail("labels were read"))
     place.write(privacy="")
     assert place.compile().exit_code == 0
     stated = place.certificate()

@@ -4,8 +4,8 @@ import pytest
 from labeldp_verify import check_bytes
 
 from labeldp_compile.mechanisms import rr_on_bins
-from tests.helpers import INTEGER_SPEC, compile_text
-from tests.verify.test_mutations import CATEGORICAL_SPEC, rebuilt
+from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, compile_text
+from verifier.tests.files import rebuilt
 
 MANY = """
 version: 1
@@ -36,9 +36,9 @@ def test_more_than_20000_labels_come_with_a_bound(domain, loss, epsilon):
 
 
 @pytest.fixture(params=["squared", "absolute"])
-def short(request, monkeypatch):
+def short(request, limit):
     """A file of few labels whose bound is proved by radii."""
-    monkeypatch.setattr(rr_on_bins, "MAX_CERTIFIED_LABELS", 0)
+    limit(rr_on_bins, "MAX_CERTIFIED_LABELS", 0)
     return compile_text(INTEGER_SPEC.replace("squared", request.param)).model
 
 

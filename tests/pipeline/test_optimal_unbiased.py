@@ -10,8 +10,8 @@ from labeldp_verify import check_bytes
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.solve.optimal_unbiased import feasible_outputs
 from labeldp_compile.spec import parse_spec
-from tests.helpers import all_words, compile_text, run
-from tests.verify.test_mutations import rebuilt
+from tests.fixtures.compiled import compile_text
+from verifier.tests.files import all_words, rebuilt, run
 
 SPEC = """
 version: 1

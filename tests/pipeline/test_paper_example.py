@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from labeldp_verify import check_bytes
 
-from tests.helpers import all_words, compile_text, run
+from tests.fixtures.compiled import compile_text
+from verifier.tests.files import all_words, run
 
 SPEC = """
 version: 1

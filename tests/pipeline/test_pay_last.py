@@ -6,19 +6,22 @@ import signal
 import stat
 import subprocess
 import sys
+from contextlib import contextmanager
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from labeldp_runtime.whole_file import partial_of
-from labeldp_verify.report import Check, Report
+from labeldp_verify.checks import Check
+from labeldp_verify.console.report import Report
 
 from labeldp_compile import assembly, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger import read_entries, sqlite_store
-from labeldp_compile.prior import kept, obtain
+from labeldp_compile.prior import obtain
 
 SPEC = """
 version: 1
@@ -39,8 +42,9 @@ ARTIFACT = ["visits.certificate.json", "visits.onnx"]
 class Place:
     """A folder with labels and a spec, with or without a ledger."""
 
-    def __init__(self, folder, with_ledger):
-        self.folder, self.with_ledger = folder, with_ledger
+    def __init__(self, folder, with_ledger, faults, once):
+        self.folder, self.with_ledger, self.faults = folder, with_ledger, faults
+        self.once = partial(once, pipeline)
         self.out, self.kept = folder / "out", folder / "out" / "visits.prior.json"
         self.write_labels([0, 1, 1, 2, 3, 3, 3] * 20)
         self.write_spec()
@@ -78,20 +82,50 @@ class Place:
     def certificate(self):
         return json.loads((self.out / "visits.certificate.json").read_text())
 
+    @contextmanager
+    def fault(self, *stages):
+        """While each stage (module, name, what happens instead) is out of order."""
+        with self.faults.context() as faults:
+            for module, name, instead in stages:
+                faults.setattr(module, name, instead)
+            yield
+
+    def failing(self, module, name, error, from_call=1):
+        """While a function raises, but not before its call number ``from_call``."""
+        original, calls = getattr(module, name), []
+
+        def called(*arguments, **keywords):
+            calls.append(1)
+            if len(calls) < from_call:
+                return original(*arguments, **keywords)
+            raise error
+
+        return self.fault((module, name, called))
+
+    def stop_before_solving(self):
+        with self.failing(pipeline, "assemble", ValueError("no")):
+            assert self.compile().exit_code == 2
+        return self.kept.read_bytes()
+
+
+@pytest.fixture
+def place_at(tmp_path, known_noise, monkeypatch, once):
+    return lambda with_ledger: Place(tmp_path, with_ledger, monkeypatch, once)
+
 
 @pytest.fixture(params=[False, True], ids=["file", "ledger"])
-def place(request, tmp_path, known_noise):
-    return Place(tmp_path, request.param)
+def place(request, place_at):
+    return place_at(request.param)
 
 
 @pytest.fixture
-def unledgered(tmp_path, known_noise):
-    return Place(tmp_path, False)
+def unledgered(place_at):
+    return place_at(False)
 
 
 @pytest.fixture
-def ledgered(tmp_path, known_noise):
-    return Place(tmp_path, True)
+def ledgered(place_at):
+    return place_at(True)
 
 
 @pytest.fixture
@@ -107,22 +141,6 @@ def draws(monkeypatch):
     return made
 
 
-def failing(error, from_call=1):
-    """A function that raises, but not before its call number ``from_call``."""
-    calls = []
-
-    def fail(original):
-        def called(*arguments, **keywords):
-            calls.append(1)
-            if len(calls) < from_call:
-                return original(*arguments, **keywords)
-            raise error
-
-        return called
-
-    return fail
-
-
 # What runs after the prior is known. A rehearsal calls all but the solver once before that.
 STAGES = [("assemble", 1), ("build_certificate", 2), ("write_model", 2), ("check_bytes", 2)]
 FAULTS = [ValueError("v"), RuntimeError("r"), MemoryError(), ZeroDivisionError("z"), KeyError("k")]
@@ -132,12 +150,10 @@ FAULTS = [ValueError("v"), RuntimeError("r"), MemoryError(), ZeroDivisionError("
     ("stage", "error"),
     [(stage, FAULTS[(i + j) % 5]) for i, stage in enumerate(STAGES) for j in (0, 2)],
 )
-def test_whatever_fails_after_the_prior_keeps_it(place, draws, monkeypatch, stage, error):
+def test_whatever_fails_after_the_prior_keeps_it(place, draws, stage, error):
     name, from_call = stage
-    with monkeypatch.context() as patch:
-        module = pipeline if name == "assemble" else assembly
-        original = getattr(module, name)
-        patch.setattr(module, name, failing(error, from_call)(original))
+    module = pipeline if name == "assemble" else assembly
+    with place.failing(module, name, error, from_call):
         result = place.compile()
     assert result.exit_code == 2 and len(draws) == 1
     assert "Traceback" not in result.stderr
@@ -152,9 +168,8 @@ def test_whatever_fails_after_the_prior_keeps_it(place, draws, monkeypatch, stag
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), SystemExit(143)])
-def test_stopping_a_solver_keeps_the_prior(place, draws, monkeypatch, stop):
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "assemble", failing(stop)(None))
+def test_stopping_a_solver_keeps_the_prior(place, draws, stop):
+    with place.failing(pipeline, "assemble", stop):
         result = place.compile()
     assert result.exit_code > 2 and len(draws) == 1
     told = "entry 2 spends" if place.with_ledger else f"{place.kept} keeps the noisy prior"
@@ -163,7 +178,7 @@ def test_stopping_a_solver_keeps_the_prior(place, draws, monkeypatch, stop):
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".certificate.json", ".onnx.sig"])
-def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, monkeypatch, suffix):
+def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, suffix):
     whole = assembly.replaced_when_whole
 
     def full(path):
@@ -173,8 +188,7 @@ def test_a_full_disk_at_the_end_keeps_the_prior(place, draws, monkeypatch, suffi
 
     key = place.folder / "key.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(assembly, "replaced_when_whole", full)
+    with place.fault((assembly, "replaced_when_whole", full)):
         result = place.compile("--sign", key)
     assert result.exit_code == 2 and "No space left" in result.stderr and len(draws) == 1
     assert place.kept.exists() is not place.with_ledger
@@ -204,31 +218,26 @@ def test_a_killed_compile_leaves_the_prior_to_the_next(place, draws):
     assert place.files() == ARTIFACT
 
 
-def test_a_draw_that_cannot_be_kept_is_thrown_away(unledgered, draws, monkeypatch):
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+def test_a_draw_that_cannot_be_kept_is_thrown_away(unledgered, draws):
+    with unledgered.failing(os, "fsync", OSError(28, "No space left on device")):
         result = unledgered.compile()
     assert result.exit_code == 2 and "nothing was spent" in result.stderr
     assert not unledgered.out.exists()
     assert unledgered.compile().exit_code == 0
 
 
-def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered, monkeypatch):
+def test_a_ledger_without_room_for_the_answer_is_not_paid_from(ledgered):
     class Full:
         free = 1000
 
-    monkeypatch.setattr(sqlite_store.shutil, "disk_usage", lambda folder: Full)
-    result = ledgered.compile()
+    with ledgered.fault((sqlite_store.shutil, "disk_usage", lambda folder: Full)):
+        result = ledgered.compile()
     assert result.exit_code == 2 and "nothing was spent" in result.stderr
     assert ledgered.spends() == 0
 
 
-def test_a_spend_without_a_prior_is_named(ledgered, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(obtain, "noisy_histogram", lambda *_: 1 / 0)
+def test_a_spend_without_a_prior_is_named(ledgered):
+    with ledgered.failing(obtain, "noisy_histogram", ZeroDivisionError()):
         assert isinstance(ledgered.compile().exception, ZeroDivisionError)
     told = "the same was paid for by entry 2, of which no noisy prior came"
     assert told in ledgered.plan().stdout
@@ -237,20 +246,8 @@ def test_a_spend_without_a_prior_is_named(ledgered, monkeypatch):
     assert told not in ledgered.plan().stdout
 
 
-def while_one_solves(monkeypatch, do):
-    """Something happens when the prior is paid for, before the first compile solves."""
-    solve = pipeline.assemble
-
-    def assemble(*arguments, **options):
-        monkeypatch.setattr(pipeline, "assemble", solve)
-        do()
-        return solve(*arguments, **options)
-
-    monkeypatch.setattr(pipeline, "assemble", assemble)
-
-
 @pytest.mark.parametrize("flags", [(), ("--overwrite",)])
-def test_a_second_compile_at_the_same_time_pays_nothing(unledgered, draws, monkeypatch, flags):
+def test_a_second_compile_at_the_same_time_pays_nothing(unledgered, draws, flags):
     place, seconds = unledgered, []
     line = [sys.executable, "-m", "labeldp_compile.cli", "compile", place.folder / "spec.yaml"]
 
@@ -260,7 +257,7 @@ def test_a_second_compile_at_the_same_time_pays_nothing(unledgered, draws, monke
         seconds.append(subprocess.run(run, check=False, capture_output=True, text=True))
         assert before == (place.files(), place.kept.read_bytes())
 
-    while_one_solves(monkeypatch, second)
+    place.once("assemble", second)
     assert place.compile(*flags).exit_code == 0 and len(draws) == 1
     (done,) = seconds
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
@@ -269,7 +266,7 @@ def test_a_second_compile_at_the_same_time_pays_nothing(unledgered, draws, monke
     assert place.files() == ARTIFACT
 
 
-def test_another_name_in_the_folder_is_free(unledgered, draws, monkeypatch):
+def test_another_name_in_the_folder_is_free(unledgered, draws):
     place = unledgered
 
     def second():
@@ -277,20 +274,16 @@ def test_another_name_in_the_folder_is_free(unledgered, draws, monkeypatch):
         (place.folder / "others.yaml").write_text(text)
         assert place.run("compile", place.folder / "others.yaml", "-o", place.out).exit_code == 0
 
-    while_one_solves(monkeypatch, second)
+    place.once("assemble", second)
     assert place.compile().exit_code == 0 and len(draws) == 2
     assert place.files() == ["others.certificate.json", "others.onnx", *ARTIFACT]
 
 
-def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws, monkeypatch):
-    held = pipeline.prior_held
-
-    def late(directory, name):
-        monkeypatch.setattr(pipeline, "prior_held", held)
+def test_one_that_has_just_ended_is_not_paid_for_again(unledgered, draws):
+    def earlier():
         assert unledgered.compile().exit_code == 0
-        return held(directory, name)
 
-    monkeypatch.setattr(pipeline, "prior_held", late)
+    unledgered.once("prior_held", earlier)
     second = unledgered.compile()
     assert second.exit_code == 2 and "exists already" in second.stderr
     assert len(draws) == 1 and unledgered.files() == ARTIFACT
@@ -303,7 +296,7 @@ def test_a_folder_that_was_made_for_nothing_goes(unledgered, draws):
     assert not (unledgered.folder / "new").exists()
 
 
-def test_artifacts_in_memory_tell_of_the_kept_prior_what_is_true(unledgered, draws, monkeypatch):
+def test_artifacts_in_memory_tell_of_the_kept_prior_what_is_true(unledgered, draws):
     spec, out = unledgered.folder / "spec.yaml", unledgered.out
     first = pipeline.compile_spec(spec, directory=out)
     second = pipeline.compile_spec(spec, directory=out)  # nobody else works there now
@@ -313,7 +306,7 @@ def test_artifacts_in_memory_tell_of_the_kept_prior_what_is_true(unledgered, dra
         with pytest.raises(DataError, match="another run is writing"):
             first.write(out)
 
-    while_one_solves(monkeypatch, written_too_early)
+    unledgered.once("assemble", written_too_early)
     pipeline.compile_spec(spec, directory=out)
     assert unledgered.files() == ["visits.prior.json"]
     first.write(out)
@@ -324,22 +317,15 @@ def test_artifacts_in_memory_tell_of_the_kept_prior_what_is_true(unledgered, dra
     assert unledgered.files() == ARTIFACT and len(draws) == 1
 
 
-def stop_before_solving(place, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "assemble", failing(ValueError("no"))(None))
-        assert place.compile().exit_code == 2
-    return place.kept.read_bytes()
-
-
-def test_another_mechanism_uses_what_was_paid_for(unledgered, draws, monkeypatch):
-    stop_before_solving(unledgered, monkeypatch)
+def test_another_mechanism_uses_what_was_paid_for(unledgered, draws):
+    unledgered.stop_before_solving()
     unledgered.write_spec("{kind: optimal_unbiased}")
     assert unledgered.compile().exit_code == 0 and len(draws) == 1
     assert unledgered.certificate()["prior"]["rows"] == 140
 
 
-def test_another_question_or_other_data_are_not_answered_by_it(unledgered, draws, monkeypatch):
-    before = stop_before_solving(unledgered, monkeypatch)
+def test_another_question_or_other_data_are_not_answered_by_it(unledgered, draws):
+    before = unledgered.stop_before_solving()
     unledgered.write_spec(domain="{kind: integer, min: 0, max: 4}")
     result = unledgered.compile()
     assert result.exit_code == 2 and "domain" in result.stderr and "delete" in result.stderr
@@ -380,8 +366,8 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("case", DAMAGE)
-def test_a_damaged_file_is_refused_and_nothing_is_spent(unledgered, draws, monkeypatch, case):
-    facts = json.loads(stop_before_solving(unledgered, monkeypatch))
+def test_a_damaged_file_is_refused_and_nothing_is_spent(unledgered, draws, case):
+    facts = json.loads(unledgered.stop_before_solving())
     changed = DAMAGE[case](facts)
     text = changed if isinstance(changed, str) else json.dumps(changed)
     unledgered.kept.write_text(text)
@@ -391,8 +377,8 @@ def test_a_damaged_file_is_refused_and_nothing_is_spent(unledgered, draws, monke
     assert unledgered.kept.read_text() == text and len(draws) == 1
 
 
-def test_what_is_no_file_of_its_own_is_refused(unledgered, draws, monkeypatch):
-    stop_before_solving(unledgered, monkeypatch)
+def test_what_is_no_file_of_its_own_is_refused(unledgered, draws):
+    unledgered.stop_before_solving()
     unledgered.kept.chmod(0o666)
     result = unledgered.compile()
     assert result.exit_code == 2 and "others may write to it" in result.stderr
@@ -408,17 +394,18 @@ def test_what_is_no_file_of_its_own_is_refused(unledgered, draws, monkeypatch):
     assert unledgered.compile().exit_code == 2 and len(draws) == 1
 
 
-def test_a_seeded_compile_leaves_the_kept_prior_alone(unledgered, monkeypatch):
-    before = stop_before_solving(unledgered, monkeypatch)
+def test_a_seeded_compile_leaves_the_kept_prior_alone(unledgered):
+    before = unledgered.stop_before_solving()
     assert unledgered.compile("--insecure-test-seed", "1").exit_code == 0
     assert unledgered.kept.read_bytes() == before
 
 
-def test_the_file_confirms_no_guess_of_the_labels(unledgered, monkeypatch):
+def test_the_file_confirms_no_guess_of_the_labels(unledgered):
     """It knows the data by name, size and time; only the counts are computed from labels."""
-    facts = json.loads(stop_before_solving(unledgered, monkeypatch))
+    facts = json.loads(unledgered.stop_before_solving())
     assert set(facts["data"]) == {"name", "size", "modified_ns"}
-    assert set(facts) == kept._KEYS
+    histogram = {"question_sha256", "epsilon", "rows", "counts", "scale"}
+    assert set(facts) == {"format_version", "data"} | histogram
 
 
 ODD = "{kind: real, min: 0, max: 49.000001, points: 50}"
@@ -448,13 +435,14 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_what_no_verifier_would_pass_is_refused_before_it_is_paid(place, monkeypatch, mechanism):
+def test_what_no_verifier_would_pass_is_refused_before_it_is_paid(place, mechanism):
     """Plan refuses it, too, and in the same words; without the fault both pass."""
     refusal = Report((Check("tables", False, "planted"),), None)
     place.write_spec(mechanism)
-    with monkeypatch.context() as patch:
-        patch.setattr(obtain, "noisy_histogram", None)
-        patch.setattr(assembly, "check_bytes", lambda model, **options: refusal)
+    with place.fault(
+        (obtain, "noisy_histogram", None),
+        (assembly, "check_bytes", lambda model, **options: refusal),
+    ):
         result, planned = place.compile(), place.plan()
     assert result.exit_code == 2 and "planted" in result.stderr and not place.out.exists()
     assert planned.exit_code == 2 and planned.stderr == result.stderr

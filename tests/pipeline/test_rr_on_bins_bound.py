@@ -3,8 +3,8 @@
 import pytest
 from labeldp_verify import check_bytes
 
-from tests.helpers import INTEGER_SPEC, compile_text
-from tests.verify.test_mutations import rebuilt
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from verifier.tests.files import rebuilt
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])

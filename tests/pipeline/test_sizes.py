@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from labeldp_verify import steps
-from labeldp_verify.artifact import bucket_grid
+from labeldp_verify.graph import bucket_grid
 
 from labeldp_compile import sizes
 from labeldp_compile.errors import InputError
@@ -15,7 +15,8 @@ from labeldp_compile.ledger import create_ledger, read_entries, set_budget
 from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.planning import plan_spec
-from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
+from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.rounding.rr_top_k import rr_top_k
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
 SPEC = """
@@ -99,32 +100,34 @@ def written(folder, generator):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_plan_never_promises_what_compile_refuses(tmp_path, monkeypatch, known_noise, seed):
+def test_plan_never_promises_what_compile_refuses(tmp_path, limit, known_noise, seed):
     generator = np.random.default_rng(seed)
     promised = refused = 0
+    names = ("COMFORTABLE_ENTRIES", "SINGLE_GRID_ENTRIES", "MAX_ENTRIES")
+    shipped, most_bytes = [getattr(bucket_grid, name) for name in names], steps.MAX_FILE_BYTES
     for _ in range(10):
         spec = written(tmp_path, generator)
-        tight = generator.random() < 0.7
-        with monkeypatch.context() as patch:
-            if tight:  # limits that bite at these few labels
-                entries = int(generator.choice([64, 256, 1024]))
-                patch.setattr(bucket_grid, "COMFORTABLE_ENTRIES", entries)
-                patch.setattr(bucket_grid, "SINGLE_GRID_ENTRIES", 16)
-                patch.setattr(bucket_grid, "MAX_ENTRIES", 4 * entries)
-                patch.setattr(steps, "MAX_FILE_BYTES", int(generator.integers(46_000, 130_000)))
-            try:
-                most = plan_spec(spec).most_bytes
-            except InputError as error:
-                refused += 1
-                with pytest.raises(InputError) as same:
-                    compile_spec(spec, directory=tmp_path / "out")
-                assert str(same.value) == str(error)
-                kinds = [entry.kind for entry in read_entries(tmp_path / "l.ledger")]
-                assert kinds == ["ledger", "budget"]
-                continue
-            promised += 1
-            artifact = compile_spec(spec, directory=tmp_path / "out")
-            assert len(artifact.model) <= most <= steps.MAX_FILE_BYTES
+        entries, file_bytes = shipped, most_bytes
+        if generator.random() < 0.7:  # limits that bite at these few labels
+            comfortable = int(generator.choice([64, 256, 1024]))
+            entries = [comfortable, 16, 4 * comfortable]
+            file_bytes = int(generator.integers(46_000, 130_000))
+        for name, number in zip(names, entries, strict=True):
+            limit(bucket_grid, name, number)
+        limit(steps, "MAX_FILE_BYTES", file_bytes)
+        try:
+            most = plan_spec(spec).most_bytes
+        except InputError as error:
+            refused += 1
+            with pytest.raises(InputError) as same:
+                compile_spec(spec, directory=tmp_path / "out")
+            assert str(same.value) == str(error)
+            kinds = [entry.kind for entry in read_entries(tmp_path / "l.ledger")]
+            assert kinds == ["ledger", "budget"]
+            continue
+        promised += 1
+        artifact = compile_spec(spec, directory=tmp_path / "out")
+        assert len(artifact.model) <= most <= steps.MAX_FILE_BYTES
     assert promised >= 3 and refused >= 1
 
 
@@ -150,11 +153,11 @@ def spec_of(folder, loss, mechanism):
     return path
 
 
-def test_rare_outputs_are_merged_until_the_tables_fit(tmp_path, monkeypatch):
+def test_rare_outputs_are_merged_until_the_tables_fit(tmp_path, limit):
     spec = spec_of(tmp_path, "squared", "optimal_unbiased")
     best = compile_spec(spec)
-    monkeypatch.setattr(bucket_grid, "SINGLE_GRID_ENTRIES", 16)
-    monkeypatch.setattr(bucket_grid, "COMFORTABLE_ENTRIES", 256)
+    limit(bucket_grid, "SINGLE_GRID_ENTRIES", 16)
+    limit(bucket_grid, "COMFORTABLE_ENTRIES", 256)
     fitting = compile_spec(spec)
     assert fitting.randomizer.outputs < best.randomizer.outputs
     entries = bucket_grid.table_bytes(fitting.randomizer) // 8

@@ -19,11 +19,11 @@ from labeldp_compile.prior.discrete_laplace import (
     cell_of_label,
     coarse,
     seeded_histogram,
-    weights_of,
 )
-from labeldp_compile.prior.group_plan import level_counts, plan_groups, plan_public_groups
-from labeldp_compile.prior.group_weights import group_weights
+from labeldp_compile.prior.plan import level_counts, plan_public, plan_tables
+from labeldp_compile.prior.projection import weights_of
 from labeldp_compile.prior.split import plan_of
+from labeldp_compile.prior.table_weights import table_weights
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 from labeldp_compile.spec.model import Split
 
@@ -48,9 +48,9 @@ def weights_from(plan, counts, seed):
     pooled = seeded_histogram(everything, plan.epsilon_pooled, seed)
     groups = NoisyHistogram([], 0.0)
     if plan.tables:
-        groups = seeded_histogram(tables, plan.epsilon_groups, 1000 + seed)
+        groups = seeded_histogram(tables, plan.epsilon_tables, 1000 + seed)
     sizes = plan.by_table(counts).sum(axis=1).tolist()
-    return group_weights(plan, pooled, groups, sizes, int(counts.sum()), counts.shape[1])
+    return table_weights(plan, pooled, groups, sizes, int(counts.sum()), counts.shape[1])
 
 
 def loss_of(weights, epsilon, counts):
@@ -70,10 +70,10 @@ def compare(counts, shape, epsilon, draws):
     """Mean losses of the pooled prior alone, of priors by group, and of the true ones."""
     rows, k = int(counts.sum()), counts.shape[1]
     sizes = counts.sum(axis=1).tolist()
-    plan = plan_groups(ANSWERS_THE_LIKELY, k, epsilon, sizes, shape)
+    plan = plan_tables(ANSWERS_THE_LIKELY, k, epsilon, sizes, shape)
     alone = plan_of(ANSWERS_THE_LIKELY, k, epsilon, rows, "auto")
     everywhere, by_table = counts.sum(axis=0), plan.by_table(counts)
-    cells = everywhere if alone.cells is None else coarse(everywhere, alone.cells)
+    cells = everywhere if alone.pooled_cells is None else coarse(everywhere, alone.pooled_cells)
     pooled, grouped = [], []
     for seed in range(draws):
         noisy = seeded_histogram(cells, alone.epsilon_prior, seed)
@@ -110,14 +110,14 @@ def test_any_plan_adds_up(use, labels, epsilon, shape, split, data):
         prior = data.draw(st.fractions(0, 1, max_denominator=100)) * epsilon * Fraction(9, 10)
         split = Split.model_construct(prior=prior, label=epsilon - prior)
     try:
-        plan = plan_groups(use, labels, epsilon, sizes, shape, split)
+        plan = plan_tables(use, labels, epsilon, sizes, shape, split)
         pooled = plan_of(use, labels, epsilon, sum(sizes), split)
     except BudgetError:
         assert split == "paper"
         return
-    assert plan.epsilon_pooled + plan.epsilon_groups + plan.epsilon_label == epsilon
-    assert plan.epsilon_label > 0 and plan.epsilon_groups >= 0
-    assert (plan.epsilon_groups > 0) == (plan.tables > 0)
+    assert plan.epsilon_pooled + plan.epsilon_tables + plan.epsilon_label == epsilon
+    assert plan.epsilon_label > 0 and plan.epsilon_tables >= 0
+    assert (plan.epsilon_tables > 0) == (plan.tables > 0)
     assert plan.tables <= (plan.epsilon_pooled > 0) * cells
     if split == "auto":
         assert plan.epsilon_pooled == pooled.epsilon_prior <= epsilon / 2
@@ -128,9 +128,9 @@ def test_any_plan_adds_up(use, labels, epsilon, shape, split, data):
     if not plan.tables:
         assert plan.epsilon_pooled == pooled.epsilon_prior
     if split == "auto" or not plan.tables:
-        assert plan.pooled_cells == pooled.cells and plan.shrunk == pooled.shrunk
+        assert plan.pooled_cells == pooled.pooled_cells and plan.shrunk == pooled.shrunk
     else:
-        assert plan.epsilon_groups <= plan.epsilon_pooled and plan.shrunk
+        assert plan.epsilon_tables <= plan.epsilon_pooled and plan.shrunk
     # Every table is some cell's, and cells without rows have none of their own.
     assert len(plan.table_of_cell) == cells
     assert {*plan.table_of_cell, plan.tables} == set(range(plan.tables + 1))
@@ -138,12 +138,12 @@ def test_any_plan_adds_up(use, labels, epsilon, shape, split, data):
     assert set(range(plan.tables)) <= of_rows
     assert all(t == plan.tables for t, n in zip(plan.table_of_cell, sizes, strict=False) if not n)
     assert plan.by_table(np.array(sizes)).sum() == sum(sizes)
-    assert plan_groups(use, labels, epsilon, sizes, shape, split) == plan
+    assert plan_tables(use, labels, epsilon, sizes, shape, split) == plan
 
 
 def test_small_groups_are_joined_with_those_that_agree_on_the_first_columns():
     sizes = [5000, 60, 70, 0, 50, 40, 900, 10, 0, 7]  # 3 values × 3 bands, and unlisted
-    plan = plan_groups(ANSWERS_THE_LIKELY, 53, ONE, sizes, (3, 3))
+    plan = plan_tables(ANSWERS_THE_LIKELY, 53, ONE, sizes, (3, 3))
     # 1 and 2 are 130 rows together; 4 and 5 are 90, and 7 has nobody to join.
     assert plan.table_of_cell == (0, 1, 1, 3, 3, 3, 2, 3, 3)
     assert plan.tables == 3
@@ -153,7 +153,7 @@ def test_small_groups_are_joined_with_those_that_agree_on_the_first_columns():
     assert "3 with less than 118 take the pooled one" in plan.reason
     # With three columns the last is dropped first, then the one before it.
     sizes = [50, 80, 10, 20, 60, 55, 5, 1, 9000, *[0] * 8]
-    plan = plan_groups(ANSWERS_THE_LIKELY, 53, ONE, sizes, (4, 2, 2))
+    plan = plan_tables(ANSWERS_THE_LIKELY, 53, ONE, sizes, (4, 2, 2))
     # 130 rows agree on two columns; 115 and 6 on the first one; 30 on none but with those.
     assert plan.table_of_cell == (0, 0, 3, 3, 1, 1, 1, 1, 2, *[3] * 7)
 
@@ -169,28 +169,28 @@ def test_small_groups_are_joined_with_those_that_agree_on_the_first_columns():
     ],
 )
 def test_groups_that_cannot_pay_leave_the_pooled_plan_as_it_is(use, sizes, shape):
-    plan = plan_groups(use, 100, ONE, sizes, shape)
+    plan = plan_tables(use, 100, ONE, sizes, shape)
     alone = plan_of(use, 100, ONE, 100_000, "auto")
     assert plan.tables == 0 and set(plan.table_of_cell) == {0}
-    assert plan.epsilon_groups == 0 and plan.epsilon_label == alone.epsilon_label
-    assert plan.epsilon_pooled == alone.epsilon_prior and plan.pooled_cells == alone.cells
+    assert plan.epsilon_tables == 0 and plan.epsilon_label == alone.epsilon_label
+    assert plan.epsilon_pooled == alone.epsilon_prior and plan.pooled_cells == alone.pooled_cells
     assert plan.reason.startswith(alone.reason)
 
 
 def test_no_groups_are_paid_for_where_no_prior_is_worth_much():
     sizes = [20_000] * 9 + [0]
-    assert plan_groups(KEEPS_MEANS, 53, ONE, sizes, (9,)).tables == 0
-    assert plan_groups(KEEPS_MEANS, 53, Fraction(4), sizes, (9,)).tables == 9
-    assert plan_groups(PRICES_BIAS, 53, ONE, sizes, (9,)).tables == 9
+    assert plan_tables(KEEPS_MEANS, 53, ONE, sizes, (9,)).tables == 0
+    assert plan_tables(KEEPS_MEANS, 53, Fraction(4), sizes, (9,)).tables == 9
+    assert plan_tables(PRICES_BIAS, 53, ONE, sizes, (9,)).tables == 9
 
 
 def test_given_parts_are_divided_between_the_levels():
     sizes = [4000] * 5 + [0]
     split = Split(prior=0.1, label=0.9)
-    plan = plan_groups(ANSWERS_THE_LIKELY, 51, ONE, sizes, (5,), split)
+    plan = plan_tables(ANSWERS_THE_LIKELY, 51, ONE, sizes, (5,), split)
     assert plan.epsilon_prior == Fraction(1, 10) and plan.epsilon_label == Fraction(9, 10)
-    assert 0 < plan.epsilon_groups <= plan.epsilon_pooled and plan.shrunk
-    assert plan_groups(ANSWERS_THE_LIKELY, 51, ONE, sizes, (5,), "paper").epsilon_prior == (
+    assert 0 < plan.epsilon_tables <= plan.epsilon_pooled and plan.shrunk
+    assert plan_tables(ANSWERS_THE_LIKELY, 51, ONE, sizes, (5,), "paper").epsilon_prior == (
         plan_of(ANSWERS_THE_LIKELY, 51, ONE, 20_000, "paper").epsilon_prior
     )
 
@@ -198,7 +198,7 @@ def test_given_parts_are_divided_between_the_levels():
 def test_one_label_moves_two_counts_of_each_level():
     generator = np.random.default_rng(0)
     counts = with_other(generator.integers(0, 2000, (6, 20)))
-    plan = plan_groups(ANSWERS_THE_LIKELY, 20, ONE, counts.sum(axis=1).tolist(), (2, 3))
+    plan = plan_tables(ANSWERS_THE_LIKELY, 20, ONE, counts.sum(axis=1).tolist(), (2, 3))
     assert plan.tables == 6
     before = level_counts(plan, plan.by_table(counts))
     assert before[0].sum() == before[1].sum() == counts.sum()
@@ -213,7 +213,7 @@ def test_one_label_moves_two_counts_of_each_level():
 def plan_and_counts(k=40, rows=30_000):
     """Three groups that differ, and their plan."""
     counts = with_other(np.array([bell(k, c, 4, rows) for c in (8, 20, 32)]))
-    plan = plan_groups(ANSWERS_THE_LIKELY, k, ONE, counts.sum(axis=1).tolist(), (3,))
+    plan = plan_tables(ANSWERS_THE_LIKELY, k, ONE, counts.sum(axis=1).tolist(), (3,))
     assert plan.tables == 3
     return plan, counts
 
@@ -227,8 +227,8 @@ def test_without_noise_to_speak_of_a_table_has_its_own_counts():
     sizes, rows = counts.sum(axis=1).tolist(), int(counts.sum())
     everything, tables = level_counts(plan, plan.by_table(counts))
     pooled = NoisyHistogram(everything.tolist(), 0.01)
-    found = group_weights(plan, pooled, NoisyHistogram(tables.tolist(), 0.01), sizes, rows, 40)
-    of_label = cell_of_label(40, plan.group_cells)
+    found = table_weights(plan, pooled, NoisyHistogram(tables.tolist(), 0.01), sizes, rows, 40)
+    of_label = cell_of_label(40, plan.table_cells)
     for weights, true in zip(found, counts[:3], strict=False):
         masses = np.bincount(of_label, weights=shares(weights))
         assert masses == pytest.approx(np.bincount(of_label, weights=true) / true.sum(), abs=1e-3)
@@ -246,7 +246,7 @@ def test_where_all_is_noise_tables_are_the_pooled_one():
     pooled = NoisyHistogram(everything.tolist(), 0.01)
     for seed in range(50):
         noisy = seeded_histogram(tables, Fraction(1, 10**7), seed)
-        found = group_weights(plan, pooled, noisy, sizes, rows, 40)
+        found = table_weights(plan, pooled, noisy, sizes, rows, 40)
         changed = [w for w in found if w != found[-1]]
         assert len(changed) in (0, 3)
         if not changed:
@@ -268,13 +268,13 @@ def test_weights_are_integers_of_the_public_sizes():
 
 def test_noise_alone_is_seldom_taken_for_what_groups_tell():
     same = with_other(np.array([bell(40, 20, 6, 5000)] * 30))
-    plan = plan_groups(ANSWERS_THE_LIKELY, 40, ONE, same.sum(axis=1).tolist(), (30,))
+    plan = plan_tables(ANSWERS_THE_LIKELY, 40, ONE, same.sum(axis=1).tolist(), (30,))
     everything, tables = level_counts(plan, plan.by_table(same))
     exact = NoisyHistogram(everything.tolist(), 0.01)
     fooled = 0
     for seed in range(100):
-        noisy = seeded_histogram(tables, plan.epsilon_groups, seed)
-        found = group_weights(
+        noisy = seeded_histogram(tables, plan.epsilon_tables, seed)
+        found = table_weights(
             plan, exact, noisy, plan.by_table(same).sum(axis=1).tolist(), int(same.sum()), 40
         )
         fooled += any(weights != found[-1] for weights in found)
@@ -288,11 +288,11 @@ def test_a_public_prior_takes_large_groups_as_they_are_and_small_ones_as_all():
     small = generator.multinomial(20, everywhere, size=200)
     counts = with_other(np.vstack([bells, small, np.zeros((1, 30), dtype=np.int64)]))
     sizes = counts.sum(axis=1).tolist()
-    plan = plan_public_groups(ONE, sizes)
+    plan = plan_public(ONE, sizes)
     assert plan.tables == 202 and plan.epsilon_label == 1 and plan.is_uniform
     assert plan.table_of_cell[-1] == 202
     everything, tables = level_counts(plan, plan.by_table(counts))
-    found = group_weights(
+    found = table_weights(
         plan,
         NoisyHistogram(everything.tolist(), 0.0),
         NoisyHistogram(tables.tolist(), 0.0),

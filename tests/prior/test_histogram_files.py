@@ -41,7 +41,7 @@ def write(tmp_path, table, suffix="parquet"):
 
 def counted(path, domain, column="y"):
     table = open_table(path, column, domain, all_columns=False, count_column="n")
-    return count_labels(table).tolist()
+    return count_labels(table)[0].tolist()
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -61,7 +61,7 @@ def test_counts_are_those_of_the_rows_that_were_counted(tmp_path, domain, labels
     rows = [label for label, n in zip(labels, times, strict=True) for _ in range(n)]
     flat = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"y": pa.array(rows, pa.array(labels).type)}), flat)
-    expected = count_labels(open_table(flat, "y", domain, all_columns=False)).tolist()
+    expected = count_labels(open_table(flat, "y", domain, all_columns=False))[0].tolist()
     assert counted(path, domain) == expected and sum(expected) == sum(times)
 
 

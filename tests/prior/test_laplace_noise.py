@@ -13,8 +13,7 @@ from scipy.stats import chi2
 from labeldp_compile.prior import laplace_noise
 from labeldp_compile.prior.discrete_laplace import noisy_histogram
 from labeldp_compile.prior.laplace_noise import discrete_laplace
-from tests.copied_process import COPIES
-from tests.runtime.test_copied_processes import assert_unlike
+from runtime.tests.copied_process import COPIES, assert_unlike
 
 SURE = 1e-10  # how likely a test fails that need not
 
@@ -70,9 +69,9 @@ def test_what_is_drawn_is_discrete_laplace(scale):
     assert sum(terms) < chi2.isf(SURE, max(len(terms) - 1, 1))
 
 
-def test_numbers_above_all_digits(monkeypatch):
+def test_numbers_above_all_digits(limit):
     """The part above 2^m, which is nearly never drawn, is drawn with its own probability."""
-    monkeypatch.setattr(laplace_noise, "_LENGTH", 1)
+    limit(laplace_noise, "_LENGTH", 1)
     n, scale = 50_000, Fraction(10)
     seen, q = Counter(discrete_laplace(n, scale)), math.exp(-1 / scale)
     for x in range(-40, 41):

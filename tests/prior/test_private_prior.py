@@ -16,12 +16,8 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels, estimate_prior
-from labeldp_compile.prior.discrete_laplace import (
-    noisy_histogram,
-    project_to_total,
-    seeded_histogram,
-)
-from labeldp_compile.prior.obtain import integer_weights
+from labeldp_compile.prior.discrete_laplace import noisy_histogram, seeded_histogram
+from labeldp_compile.prior.projection import project_to_total
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.tabular import open_table
 
@@ -45,7 +41,7 @@ def counts_of(tmp_path, domain, values, suffix="parquet"):
         pa_csv.write_csv(table, path)
     else:
         pq.write_table(table, path)
-    return count_labels(open_table(path, "y", domain, all_columns=False)).tolist()
+    return count_labels(open_table(path, "y", domain, all_columns=False))[0].tolist()
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -168,6 +164,6 @@ def test_public_weights_become_integers_in_proportion():
             "{kind: public, weights: [0.35, 0.1, 0.05, 0, 1e-3]}",
         ).replace(", split: {prior: 0.4, label: 0.6}", "")
     )
-    assert integer_weights(spec.prior.weights) == [350, 100, 50, 0, 1]
+    assert spec.prior.integer_weights == [350, 100, 50, 0, 1]
     prior = estimate_prior(spec, None)
     assert prior.epsilon_prior == 0 and prior.epsilon_label == 1

@@ -11,17 +11,19 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.certificate import Certificate
+from labeldp_verify.claims import Certificate
 
-from benchmarks.shared.prior_loss import Study
 from labeldp_compile import pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms import BY_DEFAULT, mechanism_class
-from labeldp_compile.prior.discrete_laplace import NoisyHistogram, coarse, shrunk_weights
-from labeldp_compile.prior.split import paper_split, plan_prior
+from labeldp_compile.prior.discrete_laplace import NoisyHistogram, coarse
+from labeldp_compile.prior.plan import plan_prior
+from labeldp_compile.prior.projection import shrunk_weights
+from labeldp_compile.prior.split import paper_split
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec_match import spec_disagreements
+from tests.fixtures.prior_loss import Study
 
 SPEC = """version: 1
 name: progress
@@ -48,9 +50,9 @@ def labeldp(*arguments):
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(tmp_path, inside):
     """442 labels of 0 … 90, and a spec."""
-    monkeypatch.chdir(tmp_path)
+    inside(tmp_path)
     labels = np.random.default_rng(3).gamma(4, 9, 442).round().astype(int).clip(0, 90)
     pq.write_table(pa.table({"target": labels}), tmp_path / "labels.parquet")
     (tmp_path / "spec.yaml").write_text(SPEC)
@@ -74,9 +76,9 @@ def test_paper_is_the_root_of_labels_over_rows_and_adds_up_exactly():
     assert prior + label == 1
     assert prior <= math.sqrt(78 / 20190) < prior + Fraction(1, 10**6)
     spec = parse_spec(SPEC.replace("split: auto", "split: paper"))
-    plan = plan_prior(spec, 20190)
+    plan = plan_prior(spec, [20190])
     assert (plan.epsilon_prior, plan.epsilon_label) == paper_split(Fraction(1), 20190, 91)
-    assert plan.cells is None and not plan.shrunk and plan.reason is None
+    assert plan.pooled_cells is None and not plan.shrunk and plan.reason is None
 
 
 @pytest.mark.parametrize(("rows", "ok"), [(312, False), (313, True)])
@@ -188,16 +190,12 @@ def test_rows_are_needed_only_where_they_decide(place):
     assert result.exit_code == 0 and "split: auto: with 50 rows" in result.stderr
 
 
-def test_a_prior_that_was_paid_for_is_not_passed_over(place, monkeypatch):
+def test_a_prior_that_was_paid_for_is_not_passed_over(place, once):
     paid = SPEC.replace("split: auto", "split: {prior: 0.2, label: 0.8}")
     (place / "spec.yaml").write_text(paid)
 
-    def fail(*arguments, **keywords):
-        raise ValueError("no")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "assemble", fail)
-        assert labeldp("compile", "spec.yaml", "-o", "build").exit_code == 2
+    once(pipeline, "assemble", lambda: 1 / 0)
+    assert labeldp("compile", "spec.yaml", "-o", "build").exit_code == 2
     kept = (place / "build/progress.prior.json").read_bytes()
     (place / "spec.yaml").write_text(SPEC)
     result = labeldp("compile", "spec.yaml", "-o", "build")
@@ -263,14 +261,14 @@ def test_any_plan_adds_up(kind, rows, labels, epsilon):
         .replace("epsilon: 1", f"epsilon: {epsilon}")
         .replace("kind: auto", f"kind: {kind}")
     )
-    plan = plan_prior(spec, rows)
+    plan = plan_prior(spec, [rows])
     assert plan.epsilon_prior + plan.epsilon_label == Fraction(epsilon)
     assert 0 <= plan.epsilon_prior <= Fraction(epsilon) / 2
     assert plan.is_uniform or plan.shrunk
-    assert plan.cells is None or 2 <= plan.cells <= labels / 2
+    assert plan.pooled_cells is None or 2 <= plan.pooled_cells <= labels / 2
     # More rows never make it give up.
     if not plan.is_uniform:
-        assert not plan_prior(spec, 2 * rows).is_uniform
+        assert not plan_prior(spec, [2 * rows]).is_uniform
 
 
 @settings(deadline=None, derandomize=True, max_examples=80)

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from labeldp_verify import check_bytes
+from labeldp_verify.kernel import integers_of
 
-from labeldp_compile.tools.prove import lookup_of, proof_of, run_coq
+from labeldp_compile.tools.prove import proof_of, run_coq
 
 ROOT = Path(__file__).parents[2]
 OLD = sorted((ROOT / "tests/old_files").rglob("*.onnx"))
@@ -13,7 +14,7 @@ OLD = sorted((ROOT / "tests/old_files").rglob("*.onnx"))
 
 def decoded(data):
     report = check_bytes(data).require()
-    return report.decoded or report.grouped
+    return report.artifact
 
 
 def old_path(name):
@@ -22,13 +23,14 @@ def old_path(name):
 
 
 def old_file(name):
-    return decoded(old_path(name).read_bytes())
+    """The verified artifact, and its integers."""
+    data = old_path(name).read_bytes()
+    return decoded(data), integers_of(data)
 
 
 def proof_of_file(data):
     """With its lookup, where that is small."""
-    found = decoded(data)
-    return short_proof(found, grid=lookup_of(data, found, most=700))
+    return short_proof(decoded(data), integers_of(data), most_entries=700)
 
 
 def checked(theory, proofs, more=None):
@@ -48,5 +50,5 @@ def all_closed(names):
     return f"Definition every := ({', '.join(['I', *names])}).\nPrint Assumptions every.\n"
 
 
-def short_proof(found, **options):
-    return proof_of(found, self_contained=False, **options)
+def short_proof(found, read, **options):
+    return proof_of(found, read, self_contained=False, **options)

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from benchmarks.shared.second_verifier import compile_theory
+from tests.proofs.second_verifier import compile_theory
 
 
 def _require(program):

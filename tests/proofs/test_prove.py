@@ -1,17 +1,17 @@
 """Artifacts are proved by Coq, drawn as the file draws; what does not hold is refused."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from labeldp_verify.decode import read_form, read_model
-from labeldp_verify.forms import AdditiveRandomizer, GroupedWindows, TableRandomizer
+from labeldp_verify.forms import AdditiveRandomizer
+from labeldp_verify.graph.alias_table import alias_entries
+from labeldp_verify.kernel import Noise, Table, Window, counts, integers_of
 
-from benchmarks.shared.compiled import compile_text
 from labeldp_compile.api import compile_spec
-from labeldp_compile.tools.prove import lookup_of
 from labeldp_compile.tools.prove.script import terms
+from tests.fixtures.compiled import compile_text
 from tests.proofs.artifacts import (
     OLD,
     ROOT,
@@ -48,71 +48,68 @@ def test_old_files_are_proved(theory):
 
 def window_altered(r):
     """One word of an output's base goes to another: that output's ratio grows."""
-    i = min(range(len(r.base)), key=r.base.__getitem__)
-    j = max(range(len(r.base)), key=r.base.__getitem__)
-    base = [b - (n == i) + (n == (j if j != i else i - 1)) for n, b in enumerate(r.base)]
-    return replace(r, base=tuple(base))
+    lengths = [length for length, _ in r.base]
+    i, j = lengths.index(min(lengths)), lengths.index(max(lengths))
+    base = [
+        (b - (n == i) + (n == (j if j != i else i - 1)), answer)
+        for n, (b, answer) in enumerate(r.base)
+    ]
+    return r._replace(base=base)
 
 
 def table_altered(r):
     """A word of the likeliest output's least likely row goes to another output."""
-    rows = [list(row) for row in r.counts]
+    rows = [counts(row, r.bits, r.answers) for row in r.rows]
     ratios = [Fraction(max(column), min(column)) for column in zip(*rows, strict=True)]
     output = ratios.index(max(ratios))
     lowest = min(rows, key=lambda row: row[output])
     lowest[output] -= 1
     lowest[output - 1] += 1
-    return replace(r, counts=tuple(map(tuple, rows)))
+    return r._replace(rows=[alias_entries(row, r.bits) for row in rows])
 
 
 def additive_altered(r):
-    return replace(r, blocks=(r.blocks[0], r.blocks[1] + 1, r.blocks[2] - 1, *r.blocks[3:]))
+    blocks = counts(r.block_entries, r.bits, 2 * r.half)
+    blocks[1], blocks[2] = blocks[1] + 1, blocks[2] - 1
+    return r._replace(block_entries=alias_entries(blocks, r.bits))
 
 
-def altered(found):
-    r = found.randomizer
-    if isinstance(r, GroupedWindows):
-        tightest = max(
-            range(len(r.windows)),
-            key=lambda i: Fraction(found.table(i).certificate.exact.realised_ratio),
-        )
-        windows = [window_altered(w) if i == tightest else w for i, w in enumerate(r.windows)]
-        changed = replace(r, windows=tuple(windows))
-    elif isinstance(r, TableRandomizer):
-        changed = table_altered(r)
-    elif isinstance(r, AdditiveRandomizer):
-        changed = additive_altered(r)
-    else:
-        changed = window_altered(r)
-    return replace(found, randomizer=changed)
+ALTERED = {Window: window_altered, Table: table_altered, Noise: additive_altered}
+
+
+def altered(read):
+    """The table with the largest ratio, altered."""
+    tightest = max(read.tables, key=lambda table: table.ratio())
+    tables = [ALTERED[type(table)](table) if table is tightest else table for table in read.tables]
+    return read._replace(tables=tables, lookup=None)
 
 
 @pytest.mark.parametrize(
     "name", ["rr-with-prior-text", "text", "exponential-text", "staircase-clipped-lattice"]
 )
 def test_integers_that_do_not_keep_to_it_are_refused(theory, name):
-    found = old_file(name)
-    answer = checked(theory, [short_proof(altered(found))])
+    found, read = old_file(name)
+    answer = checked(theory, [short_proof(found, altered(read))])
     assert not answer.accepted and "true" in answer.why
 
 
 def test_a_smaller_ratio_is_refused_by_a_hair(theory):
-    found = old_file("rr-with-prior-text")
+    found, read = old_file("rr-with-prior-text")
     ratio = Fraction(found.certificate.exact.realised_ratio)
     hair = Fraction(1, ratio.denominator * 2)
-    assert not checked(theory, [short_proof(found, ratio=ratio - hair)]).accepted
+    assert not checked(theory, [short_proof(found, read, ratio=ratio - hair)]).accepted
 
 
 def draws(name, count=40):
     """What Coq's draw must answer: that of the decoded file, for words at its thresholds."""
     path = old_path(name)
-    found = old_file(name)
-    form = read_form(found.certificate.form, read_model(path.read_bytes()), found.domain)
+    found, read = old_file(name)
+    form = read_form(found.certificate.form, read_model(path.read_bytes()), found.label)
     rows, words = form.critical_words()
     some = np.unique(np.linspace(0, len(rows) - 1, count).astype(np.int64))
     rows, words = rows[some], words[some]
     outputs = form.outputs_of(rows, words).tolist()
-    r = found.randomizer
+    r = found.lookup
     if isinstance(r, AdditiveRandomizer):
         value = {r.value(t): t for t in range(r.low, r.high + 1)}
     else:
@@ -122,7 +119,7 @@ def draws(name, count=40):
         for y, w, o in zip(rows.tolist(), words, outputs, strict=True)
     ]
     listed = "; ".join(f"({y}, {w}, {o})" for y, w, o in triples)
-    return found, listed
+    return found, read, listed
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -136,14 +133,13 @@ def test_the_draw_that_is_proved_is_that_of_the_file(theory, wrong):
     }
     proofs, more = [], []
     for name, draw in terms_of.items():
-        found, listed = draws(name)
-        path = old_path(name)
+        found, read, listed = draws(name)
         answer = "snd p + 1" if wrong else "snd p"
         more.append(
             f"Goal forallb (fun p => {draw} (fst (fst p)) (snd (fst p)) =? {answer})\n"
             f"  [{listed}] = true. Proof. vm_compute. reflexivity. Qed.\n"
         )
-        proofs.append(short_proof(found, grid=lookup_of(path.read_bytes(), found)))
+        proofs.append(short_proof(found, read))
     assert checked(theory, proofs, more).accepted is not wrong
 
 
@@ -180,6 +176,7 @@ privacy: {{epsilon: 1}}
 prior: {{kind: uniform}}
 mechanism: {{kind: randomized_response}}
 """
-    proof = short_proof(decoded(compile_text(text).model))
+    data = compile_text(text).model
+    proof = short_proof(decoded(data), integers_of(data))
     assert "Print Assumptions nothing" not in proof.text and "hostile" not in proof.text
     assert checked(theory, [proof]).accepted

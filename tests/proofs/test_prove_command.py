@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from labeldp_verify.budget import Budget, TooLargeError
 
 from labeldp_compile.cli import main
-from labeldp_compile.tools.prove import run_coq
+from labeldp_compile.cli import prove as prove_module
+from labeldp_compile.tools.prove import coq, run_coq
 from tests.proofs.artifacts import old_path
 
 ARTIFACT = old_path("rr-with-prior-text")
@@ -21,7 +22,7 @@ def prove(*arguments):
     return CliRunner().invoke(main, ["prove", *map(str, arguments)])
 
 
-def fake_coqc(folder, monkeypatch, script):
+def fake_coqc(folder, environment, script):
     """A coqc that answers so, alone on the path with the system's own programs."""
     folder.mkdir()
     program = folder / "coqc"
@@ -29,16 +30,16 @@ def fake_coqc(folder, monkeypatch, script):
         f"#!/bin/sh\n[ $1 = --print-version ] && echo 8.16.1 4.13.1 && exit\n{script}\n"
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    environment(PATH=f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
 
-def without_coq(monkeypatch, folder):
+def without_coq(environment, folder):
     folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
+    environment(PATH=folder)
 
 
-def test_coq_checks_a_file_that_stands_alone(coqc, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_coq_checks_a_file_that_stands_alone(coqc, tmp_path, inside):
+    inside(tmp_path)
     done = prove(ARTIFACT, "-o", "answer.v")
     assert done.exit_code == 0, done.output
     assert "machine-checked: ε ≤ 1 (Coq 8." in done.output and "Outside of the proof" in done.output
@@ -47,8 +48,8 @@ def test_coq_checks_a_file_that_stands_alone(coqc, tmp_path, monkeypatch):
     assert "From LabelDP" not in text and "Theorem artifact_is_private" in text
 
 
-def test_without_coq_the_file_is_written_and_nothing_is_claimed(tmp_path, monkeypatch):
-    without_coq(monkeypatch, tmp_path / "bin")
+def test_without_coq_the_file_is_written_and_nothing_is_claimed(tmp_path, environment):
+    without_coq(environment, tmp_path / "bin")
     out = tmp_path / "answer.v"
     done = prove(ARTIFACT, "-o", out)
     assert done.exit_code == 0 and out.is_file()
@@ -66,8 +67,8 @@ def test_without_coq_the_file_is_written_and_nothing_is_claimed(tmp_path, monkey
         "exit 0",
     ],
 )
-def test_what_coq_does_not_accept_is_not_written(tmp_path, monkeypatch, script):
-    fake_coqc(tmp_path / "bin", monkeypatch, script)
+def test_what_coq_does_not_accept_is_not_written(tmp_path, environment, script):
+    fake_coqc(tmp_path / "bin", environment, script)
     out = tmp_path / "answer.v"
     done = prove(ARTIFACT, "-o", out)
     assert done.exit_code == 1 and "does not accept the proof" in done.output
@@ -106,8 +107,8 @@ def test_a_name_that_coq_refuses_is_refused_first(tmp_path, name, instead):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_that_coq_would_read_for_hours_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("labeldp_compile.cli.prove.MAX_INTEGERS", 3)
+def test_files_that_coq_would_read_for_hours_are_refused(tmp_path, limit):
+    limit(prove_module, "MAX_INTEGERS", 3)
     done = prove(ARTIFACT, "-o", tmp_path / "answer.v")
     assert done.exit_code == 2 and "at most 3" in done.output and str(ARTIFACT) in done.output
 
@@ -121,15 +122,15 @@ Print Assumptions artifact_is_private.
 """
 
 
-def written(tmp_path, monkeypatch):
+def written(tmp_path, environment):
     """The Coq file about the artifact, where there is no Coq."""
-    without_coq(monkeypatch, tmp_path / "bin")
+    without_coq(environment, tmp_path / "bin")
     assert prove(ARTIFACT, "-o", tmp_path / "answer.v").exit_code == 0
     return (tmp_path / "answer.v").read_text("ascii")
 
 
-def test_a_header_proves_nothing_and_check_says_so(tmp_path, monkeypatch):
-    honest = written(tmp_path, monkeypatch)
+def test_a_header_proves_nothing_and_check_says_so(tmp_path, environment):
+    honest = written(tmp_path, environment)
     header = honest[: honest.index("*)") + 2]
     forged = tmp_path / "forged.v"
     for text in (header + "\n" + HONEST_LOOKING, honest + "\n", honest[:-1], honest.upper(), ""):
@@ -143,8 +144,8 @@ def test_coq_accepts_the_file_with_the_honest_header(coqc):
     assert run_coq(HONEST_LOOKING, 1).accepted  # why only a comparison counts
 
 
-def test_check_compares_with_what_the_artifact_gives(tmp_path, monkeypatch):
-    written(tmp_path, monkeypatch)
+def test_check_compares_with_what_the_artifact_gives(tmp_path, environment):
+    written(tmp_path, environment)
     done = prove(ARTIFACT, "--check", tmp_path / "answer.v")
     assert done.exit_code == 0 and "byte for byte" in done.stdout
     assert "nothing was checked by Coq" in done.stdout and "machine-checked" not in done.output
@@ -181,9 +182,9 @@ BUSY = "while :; do :; done"
 
 
 @pytest.mark.parametrize("script", [BUSY, f"({BUSY}) & wait", "sleep 1000 & wait"])
-def test_coq_is_killed_at_the_end_of_the_budget(tmp_path, monkeypatch, script):
-    monkeypatch.setattr("labeldp_compile.tools.prove.coq._WAITING", 0.2)
-    fake_coqc(tmp_path / "bin", monkeypatch, f"echo $$ > {tmp_path}/group\n{script}")
+def test_coq_is_killed_at_the_end_of_the_budget(tmp_path, environment, limit, script):
+    limit(coq, "_WAITING", 0.2)
+    fake_coqc(tmp_path / "bin", environment, f"echo $$ > {tmp_path}/group\n{script}")
     done = prove(ARTIFACT, "-o", tmp_path / "answer.v", "--budget", "6,2GB")
     assert done.exit_code == 2, done.output
     assert "Coq takes longer than" in done.stderr and "--budget" in done.stderr
@@ -192,8 +193,8 @@ def test_coq_is_killed_at_the_end_of_the_budget(tmp_path, monkeypatch, script):
     assert not running((tmp_path / "group").read_text().strip())
 
 
-def test_coq_has_the_processor_time_that_verifying_left(tmp_path, monkeypatch):
-    fake_coqc(tmp_path / "bin", monkeypatch, BUSY)
+def test_coq_has_the_processor_time_that_verifying_left(tmp_path, environment):
+    fake_coqc(tmp_path / "bin", environment, BUSY)
     with pytest.raises(TooLargeError, match="longer than the 1 s of processor time"):
         run_coq("", 1, budget=Budget(1.0, 10**9))
 

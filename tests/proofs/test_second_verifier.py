@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 from labeldp_verify.analysis import analyse
 
-from benchmarks.shared.second_verifier import ask, build, line_of, questions, verdict
 from tests.proofs.artifacts import old_file
+from tests.proofs.second_verifier import ask, build, line_of, questions, verdict
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_random_and_altered_tables(program):
 
 @pytest.mark.parametrize("name", ["optimal-unbiased", "exponential", "laplace", "rr-top-k"])
 def test_artifacts_at_their_own_ratio(program, name):
-    r = old_file(name).randomizer
+    r = old_file(name)[0].lookup
     exact = analyse(r).worst_ratio()
     claims = [exact, exact - Fraction(1, exact.denominator + 1)]
     assert [verdict(r, claim) for claim in claims] == [True, False]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from labeldp_verify.analysis.bounds import exp_lower
 
 from labeldp_compile.rounding.placed_windows import place_windows
-from tests.analysis import biases, realised_ratio
+from verifier.tests.analysed import biases, realised_ratio
 
 
 def staircase(m, epsilon, generator):

@@ -4,10 +4,9 @@ from functools import cache
 
 import pytest
 
-from labeldp_compile.tools.report.comparison import compare
 from labeldp_compile.tools.report.findings import examine
 from labeldp_compile.tools.report.page import report_page
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 REAL_SPEC = """
 version: 1
@@ -78,9 +77,3 @@ def found(files):
 def pages(found):
     """The page of each, made once."""
     return cache(lambda name: report_page(found[name]))
-
-
-@pytest.fixture(scope="session")
-def compared_pages(found):
-    """The page of each with the other mechanisms, made once."""
-    return cache(lambda name: report_page(found[name], compare(found[name].decoded)))

@@ -16,10 +16,9 @@ from labeldp_verify.analysis.probabilities import (
     value,
 )
 
-from labeldp_compile.tools.inspection import label_facts
+from labeldp_compile.tools.inspection.facts import label_facts
 from labeldp_compile.tools.inspection.heat_map import heat_map
 from labeldp_compile.tools.page.numbers import plain, rounded_up
-from labeldp_compile.tools.report.comparison import compare
 from labeldp_compile.tools.report.page import pure_composition, report_page
 from labeldp_compile.tools.report.posterior import posteriors
 from tests.report.conftest import SPECS
@@ -127,18 +126,6 @@ def test_posteriors_follow_bayes_and_keep_to_the_bound(found, name):
         assert seen.after == pytest.approx(max(belief))
 
 
-def test_others_are_compared_at_the_same_epsilon_and_prior(found):
-    certificate = found["bins"].decoded.certificate
-    points = {point.mechanism: point for point in compare(found["bins"].decoded).points}
-    assert "rr_on_bins" not in points  # compiled again it is the same
-    unbiased = found["unbiased"].decoded.certificate.utility.noisy_label_loss
-    assert points["optimal_unbiased"].loss == unbiased
-    assert all(p.epsilon_label == certificate.privacy.epsilon_label for p in points.values())
-    assert min(p.loss for p in points.values()) >= certificate.utility.loss_lower_bound
-    again = {point.mechanism: point for point in compare(found["penalty"].decoded).points}
-    assert again["optimal_unbiased"].loss == unbiased  # other options: worth showing
-
-
 def test_composition_adds_up_exactly(found):
     certificate = found["bins"].decoded.certificate
     exact = replace(certificate.exact, epsilon_label="1/3", epsilon_total="1/2")
@@ -170,7 +157,8 @@ def test_where_delta_buys_nothing_the_page_says_so(found, pages):
     assert f"Their sum is ε = {rounded_up(Fraction(stated.epsilon_pure), 6)}, at δ = 0" in said
     assert "cost less" not in pages("users") + pages("bins")  # δ may buy a thousandth
     rows = [replace(line, epsilon=stated.epsilon_pure) for line in stated.epsilon_at_delta]
-    same = replace(certificate, composition=replace(stated, epsilon_at_delta=rows))
+    parts = {**certificate.parts, "composition": replace(stated, epsilon_at_delta=rows)}
+    same = replace(certificate, parts=parts)
     page = report_page(replace(found["users"], decoded=replace(decoded, certificate=same)))
     assert "buys nothing" in page and "of each line" not in page
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from labeldp_verify import VerificationError, check_file
-from labeldp_verify.certificate import rational
+from labeldp_verify.claims import rational
 
 from labeldp_compile.cli import main
 from labeldp_compile.tools.report.registry import registry_entry
@@ -149,12 +149,10 @@ def test_of_a_file_that_fails_nothing_is_written(tmp_path):
         (["-o", "x.html", "--published", "2026-01-31"], "needs --registry"),
         (["--registry", "x.yaml", "--published", "20260131"], "expected a day"),
         (["--registry", "x.yaml", "--published", "2026-02-30"], "expected a day"),
-        (["--registry", "x.yaml", "--published", "2026-01-31", "--compare"], "need -o"),
-        (["--registry", "x.yaml", "--published", "2026-01-31", "--format", "png"], "need -o"),
     ],
 )
-def test_usage(tmp_path, monkeypatch, options, message):
-    monkeypatch.chdir(tmp_path)
+def test_usage(tmp_path, inside, options, message):
+    inside(tmp_path)
     result = labeldp("report", OLD / FILES[1], *options)
     assert result.exit_code == 2 and message in result.stderr
     assert list(tmp_path.iterdir()) == []

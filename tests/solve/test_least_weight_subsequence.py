@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp_compile.solve import rr_on_bins
-from labeldp_compile.solve.least_weight_subsequence import Cuts, Runs
+from labeldp_compile.solve.least_weight_subsequence import Cuts, WeightedRuns
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 from tests.solve.bins_reference import LOSSES, check_solution, loss_of, repeatable
 
@@ -28,11 +28,11 @@ def many_labels(shape, size):
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0, 11.0, 30.0])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("shape", ["noisy", "sparse", "tail"])
-def test_pruning_loses_nothing(monkeypatch, shape, loss, epsilon):
+def test_pruning_loses_nothing(limit, shape, loss, epsilon):
     labels, prior = many_labels(shape, 1200)
-    monkeypatch.setattr(rr_on_bins, "_DIRECT", 10**9)
+    limit(rr_on_bins, "_DIRECT", 10**9)
     full = solve_rr_on_bins(labels, prior, epsilon, loss)
-    monkeypatch.setattr(rr_on_bins, "_DIRECT", 40)
+    limit(rr_on_bins, "_DIRECT", 40)
     pruned = solve_rr_on_bins(labels, prior, epsilon, loss)
     honest = check_solution(pruned, labels, prior, epsilon, loss)
     expected = loss_of(full.starts, full.values, labels, prior, epsilon, loss)
@@ -40,10 +40,10 @@ def test_pruning_loses_nothing(monkeypatch, shape, loss, epsilon):
     assert pruned.starts.size == full.starts.size
 
 
-def test_pruning_at_two_thousand_labels(monkeypatch):
+def test_pruning_at_two_thousand_labels(limit):
     labels, prior = many_labels("noisy", 2000)
     pruned = solve_rr_on_bins(labels, prior, 4.0, "squared")
-    monkeypatch.setattr(rr_on_bins, "_DIRECT", 10**9)
+    limit(rr_on_bins, "_DIRECT", 10**9)
     full = solve_rr_on_bins(labels, prior, 4.0, "squared")
     np.testing.assert_array_equal(pruned.starts, full.starts)
     assert pruned.loss == pytest.approx(full.loss, rel=1e-12)
@@ -64,10 +64,10 @@ def test_narrowing_keeps_the_shortest_path(size, blocks, penalty, seed):
         least[stop] = (least[:stop] + table[:stop, stop]).min() + penalty
     cuts = Cuts.blocks(size, blocks)
     while not cuts.exact:
-        runs = Runs(cuts, lambda start, stop: table[start, stop])
+        runs = WeightedRuns(cuts, lambda start, stop: table[start, stop])
         assert runs.shortest(penalty).weight[-1] <= least[-1] * (1 + 1e-12)
         cuts = runs.narrow(penalty, least[-1] * (1 + 1e-12))
-    paths = Runs(cuts, lambda start, stop: table[start, stop]).shortest(penalty)
+    paths = WeightedRuns(cuts, lambda start, stop: table[start, stop]).shortest(penalty)
     path = cuts.first[paths.best()]
     assert (path[0], path[-1]) == (0, size)
     weight = table[path[:-1], path[1:]].sum() + penalty * (path.size - 1)

@@ -79,12 +79,12 @@ def test_tight_and_proved(kind, epsilon, loss):
 
 
 @pytest.mark.parametrize(("k", "epsilon", "loss"), [(60, 8.0, "squared"), (100, 4.0, "absolute")])
-def test_grids_close_the_gap_that_projections_leave(monkeypatch, k, epsilon, loss):
+def test_grids_close_the_gap_that_projections_leave(limit, k, epsilon, loss):
     weights = counts("uniform", k)
     value, alpha = solve(np.arange(k), weights, epsilon, loss)
     assert alpha.sum() >= value * (1 - 1e-10)
     assert is_proved(np.arange(k), weights, epsilon, loss, lowered(alpha, weights, value, 1e-12))
-    monkeypatch.setattr(rr_on_bins_dual, "_LARGEST", 0)
+    limit(rr_on_bins_dual, "_LARGEST", 0)
     value, alpha = solve(np.arange(k), weights, epsilon, loss)
     assert 0.9 * value < alpha.sum() < value * (1 - 1e-6)
     assert is_proved(np.arange(k), weights, epsilon, loss, lowered(alpha, weights, value, 1e-12))

@@ -10,7 +10,7 @@ from labeldp_compile import yaml_model
 from labeldp_compile.cli import main
 from labeldp_compile.errors import SpecError
 from labeldp_compile.spec import parse_spec
-from tests.trainer.trainer_helpers import CONFIG
+from trainer.tests.trainer_helpers import CONFIG
 
 BAD = """version: 1
 name: "doctor visits"

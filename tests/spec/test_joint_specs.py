@@ -1,15 +1,13 @@
 """Labels of several columns in a spec: what is accepted, what is refused, and in which words."""
 
-import json
-
 import pytest
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms import KINDS, mechanism_class
 from labeldp_compile.planning import plan_spec
-from labeldp_compile.spec import load_spec, parse_spec
+from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec_match import spec_disagreements
-from tests.helpers import compile_text, joint_spec
+from tests.fixtures.compiled import compile_text, joint_spec
 
 TAKE_SEVERAL = {"randomized_response", "rr_top_k", "rr_with_prior", "subset_selection"}
 OPTIONS = {"rr_top_k": ", k: 3"}
@@ -70,8 +68,8 @@ CHANGES = {
     "too many": (("max: 2}", "max: 399998}"), "the columns combine to 2,400,000 labels"),
     "groups": (
         ("prior: {kind: uniform}", "prior: {kind: private, data: x.csv, rows: 5}\n"
-         "groups: {column: g, values: [1, 2]}"),
-        "tables by group are of one label column",
+         "groups: {column: value, values: [1, 2]}"),
+        "the label cannot be its own group",
     ),
     "one column": (
         (joint_spec().split("columns:\n")[1].split("loss: sum")[0], ONE),
@@ -141,34 +139,7 @@ def test_the_file_is_held_against_the_spec():
         assert [line for line in found if line.startswith(key)], key
 
 
-def test_a_plan_compares_with_columns_one_by_one(tmp_path):
+def test_a_plan_lists_the_columns(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text(joint_spec("{kind: auto}", 3))
-    plan = plan_spec(path)
-    found = plan.one_by_one
-    assert found.epsilon == 1
-    assert [(c.name, c.figure) for c in found.columns] == [
-        ("sold", "its least certain share"),
-        ("value", "its mean"),
-        ("code", "its least certain share"),
-    ]
-    # Randomized response on two categories at ε = 1: the variance of a share is e/(e − 1)².
-    normal = 1.959964 * (2.718281828 / 1.718281828**2 / 1000) ** 0.5
-    assert normal < found.columns[2].alone < 1.45 * normal
-    document = plan.to_json()
-    assert document["label"]["columns"] == ["sold", "value", "code"]
-    assert json.loads(json.dumps(document["one_by_one"]))["columns"][0]["name"] == "sold"
-    path.write_text(joint_spec("{kind: auto}", 3).replace("loss: sum", "loss: sum\ngoal: labels"))
-    found = plan_spec(path).one_by_one
-    losses = [e / (e + k - 1) for e, k in ((2.718281828, 3), (2.718281828, 2))]
-    assert found.loss_alone > sum(1 - kept for kept in losses)  # and the loss of the second column
-
-
-def test_a_spec_of_one_column_is_compared_with_nothing(tmp_path):
-    path = tmp_path / "s.yaml"
-    path.write_text(
-        "version: 1\nname: one\nlabel: {column: y, domain: {kind: integer, min: 0, max: 3}}\n"
-        "loss: squared\nprivacy: {epsilon: 1}\nprior: {kind: uniform}\nmechanism: {kind: auto}\n"
-    )
-    assert plan_spec(path).one_by_one is None
-    assert load_spec(path)[0].label.names == ["y"]
+    assert plan_spec(path).to_json()["label"]["columns"] == ["sold", "value", "code"]

@@ -9,7 +9,7 @@ from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec.validity import why_invalid
-from tests.helpers import compile_text
+from tests.fixtures.compiled import compile_text
 
 DOCS = Path(__file__).parents[2] / "docs" / "spec.md"
 DOMAINS = ("integer", "real", "categorical")

@@ -5,7 +5,7 @@ from labeldp_runtime import Randomizer
 from labeldp_verify.forms import IntegerDomain
 
 from labeldp_compile.tabular import open_table, rewrite_table
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 ROWS = [
     ("007", "3", "1e400", 'say "hi"'),

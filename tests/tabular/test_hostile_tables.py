@@ -13,13 +13,13 @@ from labeldp_compile.prior import count_labels
 from labeldp_compile.prior.obtain import require_rows
 from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.tabular.header import read_header
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 2)
 
 
 def counts(path, domain=DOMAIN):
-    return count_labels(open_table(path, "y", domain, all_columns=False)).tolist()
+    return count_labels(open_table(path, "y", domain, all_columns=False))[0].tolist()
 
 
 def test_an_empty_label_in_a_file_of_one_column_is_a_row(tmp_path):

@@ -13,8 +13,7 @@ from labeldp_compile.errors import DataError
 from labeldp_compile.tabular import csv_file, label_array, open_table
 from labeldp_compile.tabular.csv_file import CsvFile
 from tests.cli.test_cli import labeldp
-from tests.helpers import INTEGER_SPEC, compile_text
-from tests.verify.test_mutations import CATEGORICAL_SPEC
+from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, compile_text
 
 WHOLE, REAL = IntegerDomain(-(2**53), 2**53, default=-1), RealDomain(0.0, 1.0, 2, default=0.5)
 NUMBERS = {
@@ -91,8 +90,8 @@ def table_with(path, label, row, rows, usual):
 
 @pytest.mark.parametrize("name", ["numbers", "text"])
 @pytest.mark.parametrize("row", [1, 9_999], ids=["first block", "late row"])
-def test_one_label_of_a_csv_file(place, name, row, monkeypatch):
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 1 << 15)
+def test_one_label_of_a_csv_file(place, name, row, cut):
+    cut(csv_file, BLOCK_BYTES=1 << 15)
 
     def outcome(label):
         table_with(place / "t.csv", label, row, 10_000, b"3" if name == "numbers" else b"red")
@@ -130,14 +129,14 @@ def test_true_labels_that_are_kept_are_text_in_every_row(place):
         assert kept.type == pa.string() and kept.to_pylist()[::2] == ["red", "red"]
 
 
-def rows_of(path, block, monkeypatch):
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", block)
+def rows_of(path, block, cut):
+    cut(csv_file, BLOCK_BYTES=block)
     file = CsvFile.open(path)
     batches = list(file.batches(file.names, "y"))
     return [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
 
 
-def test_rows_are_the_same_in_blocks_of_every_size(tmp_path, monkeypatch):
+def test_rows_are_the_same_in_blocks_of_every_size(tmp_path, cut):
     rows = [b'5" pipe,1', b'"a""b",2', b'"two\r\nlines",3', b"", b'"",""', b'x"y"z,4', b'"a"b,5']
     expected = [('5" pipe', "1"), ('a"b', "2"), ("two\r\nlines", "3"), ("", "")]
     expected += [('x"y"z', "4"), ("ab", "5")]
@@ -147,14 +146,14 @@ def test_rows_are_the_same_in_blocks_of_every_size(tmp_path, monkeypatch):
             path.write_bytes(b"\xef\xbb\xbf" + end + b'y,"x\n"' + end + end.join(rows) + last)
             assert CsvFile.open(path).names == ["y", "x\n"]
             for block in (1, 2, 3, 5, 8, 13, 1 << 22):
-                assert rows_of(path, block, monkeypatch) == expected
+                assert rows_of(path, block, cut) == expected
 
 
-def test_a_row_that_is_too_long_is_named(tmp_path, monkeypatch):
+def test_a_row_that_is_too_long_is_named(tmp_path, cut):
     path = tmp_path / "a.csv"
     path.write_bytes(b"y,x\n0," + b"7" * 5000 + b"\n")
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 10)
-    monkeypatch.setattr(csv_file, "MAX_ROW_BYTES", 1000)
+    cut(csv_file, BLOCK_BYTES=10)
+    cut(csv_file, MAX_ROW_BYTES=1000)
     table = open_table(path, "y", IntegerDomain(0, 9), all_columns=True)
     with pytest.raises(DataError, match="has a row of more than"):
         list(table.batches())

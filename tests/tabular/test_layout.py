@@ -25,7 +25,7 @@ from labeldp_compile.tabular import (
     rewrite_table,
 )
 from labeldp_compile.tabular.row_bytes import row_bytes
-from tests.helpers import compile_text
+from tests.fixtures.compiled import compile_text
 
 N = 3_000
 DOMAIN = CategoricalDomain(("no", "yes"), "no")
@@ -44,13 +44,13 @@ mechanism: {kind: randomized_response}
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch):
+def _small(cut):
     """Batches, row groups and blocks of a few hundred rows."""
-    monkeypatch.setattr(reader, "BATCH_BYTES", 40_000)
-    monkeypatch.setattr(reader, "BATCH_ROWS", (64, 1_000))
-    monkeypatch.setattr(parquet_sink, "GROUP_BYTES", 150_000)
-    monkeypatch.setattr(csv_file, "BLOCK_BYTES", 20_000)
-    monkeypatch.setattr(one_file, "WAITING_BYTES", 50_000)
+    cut(reader, BATCH_BYTES=40_000)
+    cut(reader, BATCH_ROWS=(64, 1_000))
+    cut(parquet_sink, GROUP_BYTES=150_000)
+    cut(csv_file, BLOCK_BYTES=20_000)
+    cut(one_file, WAITING_BYTES=50_000)
 
 
 def public():

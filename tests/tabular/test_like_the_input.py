@@ -97,15 +97,15 @@ def test_names_of_nested_columns_that_pyarrow_spells_in_another_way(tmp_path):
     assert {c.compression for c in chunks(rewritten(source, output)).values()} == {"ZSTD"}
 
 
-def test_row_groups_have_a_number_of_rows_or_of_bytes(tmp_path, monkeypatch):
+def test_row_groups_have_a_number_of_rows_or_of_bytes(tmp_path, cut):
     source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
     with pq.ParquetWriter(source, table().schema) as writer:
         for start, rows in ((0, 10), (10, 5_000), (5_010, 0), (5_010, 90), (5_100, 4_900)):
             writer.write_table(table().slice(start, rows), row_group_size=9_999)
-    monkeypatch.setattr(parquet_sink, "GROUP_ROWS", 4_000)
+    cut(parquet_sink, GROUP_ROWS=4_000)
     assert sizes(rewritten(source, output)) == [4_000, 4_000, 2_000]
     assert kept(output)
-    monkeypatch.setattr(parquet_sink, "GROUP_BYTES", 100_000)
+    cut(parquet_sink, GROUP_BYTES=100_000)
     found = sizes(rewritten(source, output))
     assert max(found) < 4_000 and kept(output)
 
@@ -203,11 +203,11 @@ def peak(source, output, batches):
     return max(seen) - before
 
 
-def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
+def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
     """A file of which all that was read is kept would take 20 MB more for a million rows more."""
-    monkeypatch.setattr(reader, "BATCH_ROWS", (20_000, 20_000))
-    monkeypatch.setattr(one_file, "WAITING_BYTES", 1 << 20)
-    monkeypatch.setattr(parquet_sink, "GROUP_ROWS", 100_000)
+    cut(reader, BATCH_ROWS=(20_000, 20_000))
+    cut(one_file, WAITING_BYTES=1 << 20)
+    cut(parquet_sink, GROUP_ROWS=100_000)
     peaks = []
     for rows in (500_000, 2_500_000):
         source, output = tmp_path / f"{rows}.parquet", tmp_path / "out.parquet"

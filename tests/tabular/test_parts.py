@@ -6,9 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.forms import IntegerDomain
 
+from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
 from labeldp_compile.ledger.data_digest import keyed_digests
 from labeldp_compile.prior import count_labels
@@ -16,7 +18,7 @@ from labeldp_compile.prior.kept import DataStamp
 from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.provenance import Provenance
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 9)
 
@@ -51,13 +53,13 @@ def test_parts_are_read_in_the_order_of_their_names(folder):
     assert [v for b in table.batches() for v in b["y"].to_pylist()] == [0] * 10 + [1] * 10 + [
         2
     ] * 10
-    assert count_labels(table).tolist()[:4] == [10, 10, 10, 0]
+    assert count_labels(table)[0].tolist()[:4] == [10, 10, 10, 0]
 
 
 def test_csv_parts(tmp_path):
     for i in range(3):
         (tmp_path / f"part-{i}.csv").write_text(f"x,y\na,{i}\n")
-    assert count_labels(opened(tmp_path)).tolist()[:4] == [1, 1, 1, 0]
+    assert count_labels(opened(tmp_path))[0].tolist()[:4] == [1, 1, 1, 0]
     (tmp_path / "part-1.csv").write_text("x,z\na,1\n")
     assert "part-1.csv: has no column 'y'" in message(tmp_path)
 
@@ -93,7 +95,7 @@ def test_an_empty_folder(tmp_path):
 
 def test_a_part_whose_labels_are_all_null_fits(folder):
     pq.write_table(pa.table({"id": [99], "y": pa.nulls(1)}), folder / "z.parquet")
-    assert count_labels(opened(folder)).tolist()[:3] == [11, 10, 10]
+    assert count_labels(opened(folder))[0].tolist()[:3] == [11, 10, 10]
 
 
 def test_a_folder_becomes_a_folder_of_the_same_names(folder, tmp_path):
@@ -125,6 +127,33 @@ def test_it_is_whole_or_not_there(folder, tmp_path):
         with pytest.raises(DataError, match=said):
             rewrite_table(opened(folder, id_column="id"), tmp_path / "out", key)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
+
+
+@pytest.mark.parametrize("where", ["in one part", "in two parts", "in both ways", "and damage"])
+def test_ids_that_are_there_twice(folder, tmp_path, where):
+    if where != "in two parts":
+        table = pa.table({"id": [*range(10, 19), 12], "y": [1] * 10})
+        pq.write_table(table, folder / "part-1.snappy.parquet")
+    if where in ("in two parts", "in both ways"):
+        table = pa.table({"id": [*range(20, 29), 3], "y": [2] * 10})
+        pq.write_table(table, folder / "part-2.snappy.parquet")
+    if where == "and damage":  # which comes later
+        part = bytearray((folder / "part-2.snappy.parquet").read_bytes())
+        part[4:60] = b"\0" * 56
+        (folder / "part-2.snappy.parquet").write_bytes(bytes(part))
+    keyed = Randomizer(compile_text(INTEGER_SPEC).model, key=Key(b"k" * 32), context="y")
+    with pytest.raises(DataError, match=r"parts: 'id': rows "):
+        rewrite_table(opened(folder, id_column="id"), tmp_path / "out", keyed)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts"]
+
+
+def test_several_processes_are_no_option_any_more(folder, tmp_path):
+    for given in (["--jobs", "2"], ["--jobs=2"], ["--jobs"]):
+        options = ["a.onnx", str(folder), "-o", str(tmp_path / "out"), *given]
+        done = CliRunner().invoke(main, ["randomize", *options])
+        assert done.exit_code == 2
+        assert "--jobs is gone: run one process for each part file, or use Spark" in done.stderr
+    assert "--jobs" not in CliRunner().invoke(main, ["randomize", "--help"]).stdout
 
 
 def test_ids_have_one_type_in_all_parts(folder):

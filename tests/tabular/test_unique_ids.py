@@ -16,7 +16,7 @@ from labeldp_runtime.ids import ByteIds, IntegerIds
 
 from labeldp_compile.tabular import unique_ids
 from labeldp_compile.tabular.unique_ids import UniqueIds
-from tests.runtime.test_ids import agrees, columns_with_repeats
+from runtime.tests.test_ids import agrees, columns_with_repeats
 
 SIZES = {"_RUN_ROWS": 5, "_BLOCK_ROWS": 2, "_RANGE_BLOCKS": 2}
 
@@ -61,9 +61,8 @@ def test_digests_that_collide_are_not_taken_for_duplicates(folder, bits, column)
 
 @pytest.mark.parametrize("order", ["shuffled", "increasing", "decreasing", "two by turns"])
 @pytest.mark.parametrize("pair", [None, (0, 9_999), (4_999, 5_000), (7_000, 7_001)])
-def test_one_pair_among_many(folder, monkeypatch, order, pair):
-    for name, value in {**SIZES, "_RUN_ROWS": 700, "_BLOCK_ROWS": 16}.items():
-        monkeypatch.setattr(unique_ids, name, value)
+def test_one_pair_among_many(folder, cut, order, pair):
+    cut(unique_ids, **{**SIZES, "_RUN_ROWS": 700, "_BLOCK_ROWS": 16})
     ids = np.arange(10_000) * 3 - 4_000
     if order == "shuffled":
         ids = np.random.default_rng(0).permutation(ids)
@@ -79,16 +78,15 @@ def test_one_pair_among_many(folder, monkeypatch, order, pair):
     return None
 
 
-def test_an_id_that_comes_often_takes_no_more_memory(folder, monkeypatch):
-    for name, value in SIZES.items():
-        monkeypatch.setattr(unique_ids, name, value)
+def test_an_id_that_comes_often_takes_no_more_memory(folder, cut):
+    cut(unique_ids, **SIZES)
     with closing(UniqueIds(folder)) as unique:
         for _ in range(50):
             unique.add(IntegerIds(np.zeros(100, dtype=np.int64)))
         assert max(run.rows for run in unique._runs) == 2
 
 
-def test_the_file_has_no_name_and_one_reader(folder, monkeypatch):
+def test_the_file_has_no_name_and_one_reader(folder, cut, monkeypatch):
     opened = []
 
     def temporary(**options):
@@ -96,7 +94,7 @@ def test_the_file_has_no_name_and_one_reader(folder, monkeypatch):
         return opened[-1]
 
     plain = tempfile.TemporaryFile
-    monkeypatch.setattr(unique_ids, "_RUN_ROWS", 5)
+    cut(unique_ids, _RUN_ROWS=5)
     monkeypatch.setattr(tempfile, "TemporaryFile", temporary)
     with closing(UniqueIds(folder)) as unique:
         unique.add(IntegerIds(np.arange(100)))

@@ -13,7 +13,7 @@ import pytest
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.sets import least_share_noise
 
-from benchmarks.shared.one_hot_noise import (
+from tests.fixtures.one_hot_noise import (
     hadamard_sets,
     least_bit_flips,
     least_hadamard,

@@ -14,8 +14,8 @@ from labeldp_runtime import Key, Randomizer
 from labeldp_verify import check_file
 from labeldp_verify.analysis.probabilities import matrix
 
-from benchmarks.shared.learners import Ridge, features_of, softmax_predictions
 from labeldp_compile.cli import main
+from tests.fixtures.learners import Ridge, features_of, softmax_predictions
 
 SPECS_DATA = Path(__file__).parents[2] / "specs" / "data"
 KEY = Key(bytes(range(32)))
@@ -36,7 +36,7 @@ def private_labels(folder, table, column, *told):
     (file,) = (folder / "build").glob("*.onnx")
     randomizer = Randomizer.load(file, key=KEY, context=column)
     labels = table[column].to_numpy()
-    return check_file(file).decoded, randomizer(labels, ids=np.arange(len(labels)))
+    return check_file(file).artifact.only, randomizer(labels, ids=np.arange(len(labels)))
 
 
 @pytest.mark.usefixtures("known_noise")

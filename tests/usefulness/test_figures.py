@@ -10,7 +10,7 @@ from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.probabilities import equally_likely, row, value
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain
-from labeldp_verify.usefulness import (
+from labeldp_verify.reading.usefulness import (
     SHARES,
     kept_probabilities,
     most_belief,
@@ -18,7 +18,7 @@ from labeldp_verify.usefulness import (
 )
 
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 SKEWED = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
 CATEGORIES = """
@@ -44,7 +44,7 @@ NUMBERS = {
 
 
 def decoded_of(text):
-    return check_bytes(compile_text(text).model).require().decoded
+    return check_bytes(compile_text(text).model).verified().only
 
 
 def of_numbers(name):

@@ -6,13 +6,15 @@ from fractions import Fraction
 
 import pytest
 from click.testing import CliRunner
-from labeldp_verify import check_bytes, group_shortcomings
+from labeldp_verify import check_bytes
 from labeldp_verify.forms import CategoricalDomain, GroupedWindows, Groups, IntegerDomain
-from labeldp_verify.shortcomings import relevant
+from labeldp_verify.reading import group_shortcomings
+from labeldp_verify.reading.shortcomings import relevant
 
 from labeldp_compile.cli import main
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.group_helpers import grouped, uneven, write_grouped
+from verifier.tests.files import DOMAIN, file_of
+from verifier.tests.integers import grouped, uneven
 
 FOUR = [float(y) for y in range(10, 14)]
 TOGETHER = "4 labels fall in 2 groups that no output tells apart"
@@ -25,8 +27,10 @@ NO_WEIGHTS = (
 def of(windows, **options):
     """What a verified file of these tables is found to lack."""
     groups = Groups.of(tuple(f"g{i}" for i in range(len(windows) - 1)), "g")
-    report = check_bytes(write_grouped(GroupedWindows(groups, tuple(windows)), **options))
-    return report.require().grouped
+    report = check_bytes(
+        file_of(options.pop("domain", DOMAIN), GroupedWindows(groups, tuple(windows)), **options)
+    )
+    return report.verified()
 
 
 def run(*arguments):
@@ -59,9 +63,9 @@ def test_each_thing_is_said_once_with_its_groups():
     every = texts(of([bins(), bins()]))
     assert every == [f"in all 2 groups: {TOGETHER}", f"in all 2 groups: {NO_WEIGHTS}"]
     one_table = GroupedWindows(Groups(Groups.of(("a", "b")).columns, (0, 0), 0), (bins(),))
-    report = check_bytes(write_grouped(one_table, sizes=[100])).require()
-    assert texts(report.grouped) == [TOGETHER, NO_WEIGHTS]
-    assert texts(report.grouped) == texts(report.grouped.table(0))
+    report = check_bytes(file_of(DOMAIN, one_table, sizes=[100])).require()
+    assert texts(report.artifact) == [TOGETHER, NO_WEIGHTS]
+    assert texts(report.artifact) == texts(report.artifact.table(0))
 
 
 def test_many_groups_are_counted_and_the_worst_comes_first():
@@ -103,7 +107,7 @@ def test_every_table_lacks_what_it_lacks_alone(loss, numbers):
     assert {"told_apart_from_none", "not_estimable"} <= set(alone)
 
 
-def test_weights_are_not_looked_for_without_end(monkeypatch):
+def test_weights_are_not_looked_for_without_end(monkeypatch, limit):
     calls = []
     real = group_shortcomings.least_variance_inverse
     monkeypatch.setattr(
@@ -112,9 +116,7 @@ def test_weights_are_not_looked_for_without_end(monkeypatch):
     windows = [response(Fraction(11 + i, 10)) for i in range(5)]
     assert texts(of([*windows, *windows])) == []
     assert len(calls) == 5  # equal tables once
-    monkeypatch.setattr(
-        group_shortcomings, "_WORK", 2 * (group_shortcomings._TABLE_WORK + 4 * 4 * 8)
-    )
+    limit(group_shortcomings, "_WORK", 2 * (group_shortcomings._TABLE_WORK + 4 * 4 * 8))
     calls.clear()
     assert texts(of(windows)) == []
     assert len(calls) == 2
@@ -123,7 +125,7 @@ def test_weights_are_not_looked_for_without_end(monkeypatch):
 def test_every_command_says_it(tmp_path):
     file, table = tmp_path / "x.onnx", tmp_path / "t.csv"
     groups = Groups.of(("a", "b"), "g")
-    file.write_bytes(write_grouped(GroupedWindows(groups, (bins(), response(), bins()))))
+    file.write_bytes(file_of(DOMAIN, GroupedWindows(groups, (bins(), response(), bins()))))
     table.write_text("y,g\n10,a\n12,b\n13,c\n")
     line = f"warning: groups 'a', other: {TOGETHER}"
     assert line in run("verify", file).stdout.splitlines()

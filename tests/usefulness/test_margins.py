@@ -12,8 +12,8 @@ from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain, RealDomain, 
 from scipy.stats import binom
 
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.form_helpers import certified
-from tests.helpers import INTEGER_SPEC, compile_text, write
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from verifier.tests.files import file_of
 
 NORMAL = 1.959964
 RARE = 10  # of 2^16 words
@@ -25,10 +25,10 @@ def rare_file(rare):
     table = TableRandomizer(
         16, ((words - rare, rare), (words - 2 * rare, 2 * rare)), (-1.0, words / rare - 1)
     )
-    model = write(IntegerDomain(0, 1), table, Fraction(7, 10), "squared", weights=[10**6, 1])
+    model = file_of(IntegerDomain(0, 1), table, Fraction(7, 10), "squared", weights=[10**6, 1])
     report = check_bytes(model)
     assert report.ok, report.checks[-1]
-    return report.decoded
+    return report.artifact.only
 
 
 def coverage(margin, rows, ones, rare):
@@ -64,9 +64,9 @@ def test_the_margin_holds_for_random_tables_and_labels(seed):
         cuts = sorted(generator.sample(range(1, words), 2))
         rows.append((cuts[0], cuts[1] - cuts[0], words - cuts[1]))
     table = TableRandomizer(12, tuple(rows), tuple(float(v) for v in outputs))
-    report = check_bytes(certified(IntegerDomain(0, 1), table, Fraction(20)))
+    report = check_bytes(file_of(IntegerDomain(0, 1), table, Fraction(20)))
     assert report.ok, report.checks[-1]
-    use = report.decoded.usefulness
+    use = report.artifact.only.usefulness
     if use.noise is None:
         return
     weights = weights_of(matrix(table, range(k)))
@@ -102,7 +102,7 @@ def convolved(first, second):
 @pytest.mark.parametrize("mechanism", ["optimal_unbiased", "laplace", "staircase", "debiased_rr"])
 def test_the_margin_of_an_ordinary_file_is_near_that_of_the_normal_distribution(mechanism):
     model = compile_text(INTEGER_SPEC.replace("rr_on_bins", mechanism)).model
-    use = check_bytes(model).require().decoded.usefulness
+    use = check_bytes(model).verified().only.usefulness
     for rows, times in ((1_000, 1.5), (20_000, 1.45), (10**6, 1.1), (10**9, 1.005)):
         normal = NORMAL * np.sqrt(use.noise.most / rows)
         assert normal < use.margin(rows) <= times * normal
@@ -112,7 +112,7 @@ def test_the_margin_of_an_ordinary_file_is_near_that_of_the_normal_distribution(
 @pytest.mark.parametrize("mechanism", ["laplace", "staircase"])
 def test_noise_that_is_added_has_the_moments_and_the_tail_that_are_taken(mechanism):
     model = compile_text(INTEGER_SPEC.replace("rr_on_bins", mechanism)).model
-    decoded = check_bytes(model).require().decoded
+    decoded = check_bytes(model).verified().only
     r, use = decoded.randomizer, decoded.usefulness
     assert isinstance(r, AdditiveRandomizer) and use.unbiased and use.noise.tail
     values = (r.low + np.arange(r.outputs)) * r.unit + r.origin
@@ -131,11 +131,11 @@ def test_labels_between_the_points_of_a_grid_have_the_noise_of_their_rounding():
     """Half way between two points: the variance of both rows and a quarter of step²."""
     domain = RealDomain(0.0, 1.0, 3, "unbiased")
     numbers = randomized_response([-0.25, 0.5, 1.25], range(3), Fraction(6))
-    report = check_bytes(certified(domain, numbers, Fraction(7)))
+    report = check_bytes(file_of(domain, numbers, Fraction(7)))
     assert report.ok, report.checks[-1]
     table = matrix(numbers, range(3))
     values = np.array([-0.25, 0.5, 1.25])
-    use = report.decoded.usefulness
+    use = report.artifact.only.usefulness
     for share in np.linspace(0, 1, 21):
         mixed = (1 - share) * table[0] + share * table[1]
         away = (mixed @ (values - share * 0.5) ** 2) ** 0.5
@@ -146,7 +146,7 @@ def test_labels_between_the_points_of_a_grid_have_the_noise_of_their_rounding():
 
 def test_the_factor_of_labels_is_a_bound_for_all_labels():
     use = check_bytes(compile_text(INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased")).model)
-    found = use.require().decoded
+    found = use.verified().only
     variances = np.array([float(v) for v in analyse(found.randomizer).variances()])
     generator, labels = np.random.default_rng(3), np.arange(10)
     for concentration in (0.05, 0.3, 1, 10):

@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 from labeldp_verify import check_bytes, check_file
 from labeldp_verify.forms import CategoricalDomain, TableRandomizer
-from labeldp_verify.shortcomings import relevant
+from labeldp_verify.reading.shortcomings import relevant
 
 from labeldp_compile.cli import main
-from tests.helpers import INTEGER_SPEC, compile_text, write
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from verifier.tests.files import file_of
 
 RARE = """
 version: 1
@@ -39,16 +40,16 @@ def rare(goal, values="[0, 1]"):
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(tmp_path, inside):
     """A 0/1 column with 15 % ones."""
-    monkeypatch.chdir(tmp_path)
+    inside(tmp_path)
     clicked = np.random.default_rng(2).random(20_000) < 0.15
     pq.write_table(pa.table({"clicked": clicked.astype(np.int64)}), "table.parquet")
     return tmp_path
 
 
 def kinds(path):
-    return [found.kind for found in check_file(path).decoded.shortcomings]
+    return [found.kind for found in check_file(path).artifact.only.shortcomings]
 
 
 def test_defaults_on_a_rare_class_tell_labels_apart(place):
@@ -58,7 +59,7 @@ def test_defaults_on_a_rare_class_tell_labels_apart(place):
     result = labeldp("compile", "clicked.yaml", "-o", "build")
     assert result.exit_code == 0 and "randomized_response" in result.stderr
     assert "warning" not in result.stderr
-    assert check_file(place / "build/clicked.onnx").decoded.randomizer.outputs == 2
+    assert check_file(place / "build/clicked.onnx").artifact.only.randomizer.outputs == 2
     labeldp("randomize", "build/clicked.onnx", "table.parquet", "-o", "private.parquet")
     assert 0.2 < np.mean(pq.read_table("private.parquet")["clicked"].to_numpy()) < 0.5
 
@@ -108,17 +109,19 @@ def test_categories_that_never_come_out(place):
 
 
 def test_bins_and_unused_budget(place):
-    bins = check_bytes(compile_text(INTEGER_SPEC).model).decoded
+    bins = check_bytes(compile_text(INTEGER_SPEC).model).artifact.only
     assert [found.kind for found in bins.shortcomings] == ["told_apart_from_none", "not_estimable"]
     assert re.search(r"10 labels fall in \d groups", bins.shortcomings[0].text)
     domain = CategoricalDomain(("a", "b"), "a")
     nearly = TableRandomizer(10, ((600, 424), (424, 600)), ("a", "b"))
-    model = write(domain, nearly, epsilon=2)
-    (only,) = check_bytes(model).require().decoded.shortcomings
+    model = file_of(domain, nearly, epsilon=2, loss="zero_one")
+    (only,) = check_bytes(model).verified().only.shortcomings
     assert only.kind == "unused_epsilon" and "where 2 is declared" in only.text
-    good = check_bytes(
-        compile_text(INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased")).model
-    ).decoded
+    good = (
+        check_bytes(compile_text(INTEGER_SPEC.replace("rr_on_bins", "optimal_unbiased")).model)
+        .verified()
+        .only
+    )
     assert good.shortcomings == []
 
 
@@ -126,7 +129,7 @@ def test_names_of_categories_are_shown_and_not_obeyed(place):
     hostile = ("a", "\x1b[2J\u202e", "c\n\nok")
     domain = CategoricalDomain(hostile, "a")
     r = TableRandomizer(10, ((1023, 1), (1, 1023), (1, 1023)), ("a", "b"))
-    decoded = check_bytes(write(domain, r, epsilon=8)).require().decoded
+    decoded = check_bytes(file_of(domain, r, epsilon=8, loss="zero_one")).verified().only
     assert decoded.shortcomings[0].kind == "never_an_output"
     assert all(c.isprintable() for found in decoded.shortcomings for c in found.text)
 
@@ -175,7 +178,7 @@ def test_plan_refuses_what_compile_will_where_the_prior_is_known(place):
 def test_labels_that_say_hardly_more_than_a_constant():
     ten = INTEGER_SPEC.replace("loss: squared", "loss: squared\ngoal: labels")
     noisy = compile_text(ten.replace("epsilon: 1.0", "epsilon: 0.05"))
-    decoded = check_bytes(noisy.model).require().decoded
+    decoded = check_bytes(noisy.model).verified().only
     found = [one for one in decoded.shortcomings if one.kind == "like_a_constant"]
     assert len(found) == 1 and "learns hardly more from them" in found[0].text
     assert found[0].for_labels_only and found[0] in relevant(decoded.shortcomings, "labels")
@@ -184,10 +187,10 @@ def test_labels_that_say_hardly_more_than_a_constant():
     use = decoded.usefulness
     assert 0.95 * use.constant <= use.distance.mean <= use.constant * (1 + 1e-9)
     assert f"off by {use.distance.least:.3g} to " in " ".join(decoded.use_in_words())
-    clear = check_bytes(compile_text(ten.replace("epsilon: 1.0", "epsilon: 4")).model).decoded
+    clear = check_bytes(compile_text(ten.replace("epsilon: 1.0", "epsilon: 4")).model).artifact.only
     assert "like_a_constant" not in [one.kind for one in clear.shortcomings]
     unbiased = check_bytes(
         compile_text(ten.replace("rr_on_bins", "optimal_unbiased")).model
     ).require()
-    assert "like_a_constant" not in [one.kind for one in unbiased.decoded.shortcomings]
-    assert "around the true one" in " ".join(unbiased.decoded.use_in_words())
+    assert "like_a_constant" not in [one.kind for one in unbiased.artifact.only.shortcomings]
+    assert "around the true one" in " ".join(unbiased.artifact.only.use_in_words())

@@ -16,15 +16,15 @@ from google.protobuf import json_format
 from grpc_tools import protoc
 from in_toto_attestation.v1.statement import Statement
 from labeldp_verify import VerificationError, check_bytes
-from labeldp_verify.attestation import attestation
-from labeldp_verify.limits import Limits
+from labeldp_verify.console.attestation import attestation
+from labeldp_verify.console.limits import Limits
 from labeldp_verify.signature import read_signed_beside
 from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError as TheirError
 from securesystemslib.signer import SSlibKey
 
 from labeldp_compile.cli import main
-from tests.helpers import INTEGER_SPEC, compile_text, joint_spec
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text, joint_spec
 
 PUBLISHED = Path(__file__).parents[1] / "published"
 TIME = "2026-01-31T12:00:00Z"

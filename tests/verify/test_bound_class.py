@@ -4,11 +4,12 @@ from fractions import Fraction
 
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact import write_model
+from labeldp_verify.claims import Provenance
 from labeldp_verify.forms import IntegerDomain, WindowRandomizer
+from labeldp_verify.graph import write_model
 
-from labeldp_compile.certificate import Provenance, build_certificate
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.stated import stated_certificate
 
 TWO_LABELS = INTEGER_SPEC.replace("max: 9", "max: 1").replace(
     "[9, 8, 7, 6, 5, 4, 3, 2, 1, 0]", "[1, 1]"
@@ -19,7 +20,7 @@ UNBIASED = TWO_LABELS.replace("rr_on_bins", "optimal_unbiased")
 def certified(domain, randomizer, kind="public", weights=(1, 1)):
     prior = {"kind": kind, "weights": list(weights)}
     provenance = Provenance("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
-    return build_certificate(domain, randomizer, "squared", provenance).to_json()
+    return stated_certificate(domain, randomizer, "squared", provenance).to_json()
 
 
 def test_a_coin_of_one_bit_is_not_unbiased():

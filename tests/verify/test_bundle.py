@@ -23,7 +23,7 @@ from labeldp_verify.signature import Signed, load_public_key
 
 from labeldp_compile import verify
 from labeldp_compile.cli import main
-from tests.helpers import INTEGER_SPEC
+from tests.fixtures.compiled import INTEGER_SPEC
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,14 @@ from labeldp_verify import check_bytes
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.helpers import write
-from tests.runtime.test_randomizer import with_checksum
-from tests.verify.test_mutations import rebuilt
+from runtime.tests.helpers import with_checksum
+from verifier.tests.files import file_of, rebuilt
 
 CONSTANT = randomized_response([0.0], [0, 0], Fraction(1), 8)  # biased by 0 and by −1
 
 
 def with_biases(biases):
-    model = write(IntegerDomain(0, 1), CONSTANT, Fraction(1), "squared")
+    model = file_of(IntegerDomain(0, 1), CONSTANT, Fraction(1), "squared")
     return check_bytes(rebuilt(model, lambda c: c["utility"].update(biases=biases)))
 
 
@@ -52,7 +51,7 @@ def test_numbers_of_another_type_fail(biases):
     ],
 )
 def test_other_ways_to_write_a_proved_number_fail(section, key, value):
-    model = write(IntegerDomain(0, 1), CONSTANT, Fraction(1), "squared")
+    model = file_of(IntegerDomain(0, 1), CONSTANT, Fraction(1), "squared")
     assert check_bytes(model).ok
     assert not check_bytes(rebuilt(model, lambda c: c[section].update({key: value}))).ok
 
@@ -62,7 +61,7 @@ def test_a_negative_zero_in_a_domain_fails(end):
     zeros = {"min": 0.0, "default": 0.0, end: -0.0}
     domain = RealDomain(zeros["min"], 1.0, 2, "nearest", zeros["default"])
     randomizer = randomized_response([0.0, 1.0], [0, 1], Fraction(1), 20)
-    report = check_bytes(write(domain, randomizer, Fraction(1), "squared"))
+    report = check_bytes(file_of(domain, randomizer, Fraction(1), "squared"))
     assert not report.ok and "−0" in report.checks[-1].detail
 
 
@@ -78,14 +77,19 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_texts_that_look_like_metadata_verify_and_load(text):
     domain = CategoricalDomain((text, "plain"), "plain")
-    model = write(domain, randomized_response(domain.values, range(2), Fraction(1)), Fraction(1))
+    model = file_of(
+        domain,
+        randomized_response(domain.values, range(2), Fraction(1)),
+        Fraction(1),
+        loss="zero_one",
+    )
     assert check_bytes(model).ok
     private = Randomizer(model)([text, "plain", "other"] * 50)
     assert set(private) == {text, "plain"}
 
 
 def test_two_checksums_are_still_refused():
-    model = write(IntegerDomain(0, 1), CONSTANT, Fraction(1), "squared")
+    model = file_of(IntegerDomain(0, 1), CONSTANT, Fraction(1), "squared")
     proto = onnx.load_from_string(with_checksum(onnx.load_from_string(model)))
     proto.metadata_props.add(key="labeldp.content_sha256", value="0" * 64)
     with pytest.raises(DamagedArtifactError):

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from labeldp_verify import check_bytes
 
 from labeldp_compile.cli import main
-from tests.group_helpers import grouped, write_grouped
-from tests.helpers import INTEGER_SPEC, compile_text
-from tests.verify.test_mutations import rebuilt
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from verifier.tests.files import DOMAIN, file_of, rebuilt
+from verifier.tests.integers import grouped
 
 HOSTILE = "\x1b[2J\n\u202everified"
 
@@ -102,7 +102,7 @@ def test_a_gate_for_several_files(model, tmp_path):
 def paid(model, prior):
     """The file as if its prior had cost so much; None: one with groups."""
     if model is None:
-        return write_grouped(grouped(), paid=Fraction(prior))
+        return file_of(DOMAIN, grouped(), paid=Fraction(prior))
 
     def restate(certificate):
         label, cost = Fraction(certificate["exact"]["epsilon_label"]), Fraction(prior)

@@ -8,9 +8,8 @@ import onnx
 import pytest
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify.analysis.lower_bound import BiasRule
-from labeldp_verify.artifact import BucketGrid, write_model
-from labeldp_verify.certificate import ASSIGNMENTS, Certificate
-from labeldp_verify.decode import read_certificate, read_model
+from labeldp_verify.claims import Certificate, Provenance
+from labeldp_verify.claims.groups import ASSIGNMENTS
 from labeldp_verify.decode.file import MAX_PAIRS
 from labeldp_verify.decode.groups import GroupedFile
 from labeldp_verify.forms import (
@@ -18,24 +17,29 @@ from labeldp_verify.forms import (
     GroupedWindows,
     Groups,
     IntegerDomain,
+    Integers,
     WindowRandomizer,
 )
 from labeldp_verify.forms.window import Segment
-from labeldp_verify.shortcomings import ONE_OUTPUT
+from labeldp_verify.graph import BucketGrid, write_model
+from labeldp_verify.reading.shortcomings import ONE_OUTPUT
 
-from labeldp_compile.certificate import Provenance, TableProvenance, build_grouped_certificate
+from labeldp_compile.certificate import TableProvenance, build_certificate
 from labeldp_compile.mechanisms.problem import DualBound
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.analysis import realised_ratio
-from tests.form_helpers import failed_step, replaced, swapped, with_constant
-from tests.group_helpers import DOMAIN, grouped, run, some_windows, write_grouped
-from tests.helpers import plain_counts, write
+from verifier.tests.analysed import realised_ratio
+from verifier.tests.files import (
+    DOMAIN,
+    certificate_of,
+    failed_step,
+    file_of,
+    run,
+    swapped,
+    with_constant,
+)
+from verifier.tests.integers import grouped, plain_counts, replaced, some_windows
 
 SIZES = (5, 0, 11, 2)
-
-
-def certificate_of(model):
-    return read_certificate(read_model(model)).to_json()
 
 
 def forged(randomizer, certificate, change=lambda c: None, domain=DOMAIN):
@@ -46,21 +50,21 @@ def forged(randomizer, certificate, change=lambda c: None, domain=DOMAIN):
 
 
 def test_a_file_without_groups_is_of_format_1_4():
-    model = write(DOMAIN, some_windows()[0], Fraction(2), loss="squared")
+    model = file_of(DOMAIN, some_windows()[0], Fraction(2), loss="squared")
     stated = certificate_of(model)
     assert stated["format_version"] == "1.4"
     assert "groups" not in stated
-    assert certificate_of(write_grouped(grouped()))["format_version"] == "1.6"
+    assert certificate_of(file_of(DOMAIN, grouped()))["format_version"] == "1.6"
 
 
 def test_each_table_is_claimed_as_in_a_file_of_its_own():
     randomizer = grouped()
-    stated = certificate_of(write_grouped(randomizer, sizes=SIZES))
+    stated = certificate_of(file_of(DOMAIN, randomizer, sizes=SIZES))
     for i, (table, window) in enumerate(
         zip(stated["groups"]["tables"], randomizer.windows, strict=True)
     ):
         weights = table["prior"]["weights"]
-        alone = certificate_of(write(DOMAIN, window, Fraction(2), "squared", weights=weights))
+        alone = certificate_of(file_of(DOMAIN, window, Fraction(2), "squared", weights=weights))
         assert table["size"] == SIZES[i]
         assert table["outputs"] == alone["outputs"]
         assert table["utility"] == alone["utility"]
@@ -71,15 +75,13 @@ def test_each_table_is_claimed_as_in_a_file_of_its_own():
 
 def test_epsilon_is_the_largest_and_losses_are_weighted_with_the_sizes():
     randomizer = grouped()
-    report = check_bytes(write_grouped(randomizer, sizes=SIZES))
+    report = check_bytes(file_of(DOMAIN, randomizer, sizes=SIZES))
     assert report.ok
     certificate = report.certificate
     ratios = [realised_ratio(window) for window in randomizer.windows]
     assert Fraction(certificate.exact.realised_ratio) == max(ratios)
     loss = bias = square = Fraction(0)
-    for size, table, window in zip(
-        SIZES, certificate.groups.tables, randomizer.windows, strict=True
-    ):
+    for size, table, window in zip(SIZES, certificate.tables, randomizer.windows, strict=True):
         weights = table.prior.weights
         for row, y in enumerate(range(10, 14)):
             counts = plain_counts(window, row)
@@ -93,18 +95,18 @@ def test_epsilon_is_the_largest_and_losses_are_weighted_with_the_sizes():
     assert certificate.utility.noisy_label_loss == float(loss)
     assert Fraction(certificate.exact.largest_bias) == bias
     assert certificate.utility.rms_bias == float(square) ** 0.5
-    assert report.decoded is None
-    assert report.grouped.randomizer == randomizer
-    assert [part.text for part in report.grouped.shortcomings if part.kind == ONE_OUTPUT] == [
+    assert report.artifact.only is None
+    assert report.artifact.lookup == randomizer
+    assert [part.text for part in report.artifact.shortcomings if part.kind == ONE_OUTPUT] == [
         "group 1099511627776: every label becomes the same output: private labels say nothing"
     ]
     assert report.to_json()["warnings"][0] == {
         "kind": "one_output",
-        "text": report.grouped.shortcomings[0].text,
+        "text": report.artifact.shortcomings[0].text,
         "for_training_only": False,
         "for_labels_only": False,
     }
-    assert report.grouped.table(1).usefulness.deviation is not None
+    assert report.artifact.table(1).usefulness.deviation is not None
 
 
 def bounded(duals):
@@ -118,8 +120,8 @@ def bounded(duals):
     prior = tables[-1].prior
     provenance = Provenance("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
     randomizer = GroupedWindows(Groups.of(("a", "b")), windows)
-    certificate = build_grouped_certificate(
-        domain, randomizer, "squared", provenance, tables
+    certificate = build_certificate(
+        Integers.of(domain, randomizer), "squared", provenance, tables
     ).to_json()
     return write_model(domain, randomizer, certificate), certificate
 
@@ -219,7 +221,7 @@ RESTATED = {
 @pytest.mark.parametrize("name", sorted(RESTATED))
 def test_restated_fields_in_a_canonically_rebuilt_file(name):
     randomizer = grouped()
-    certificate = certificate_of(write_grouped(randomizer, sizes=SIZES))
+    certificate = certificate_of(file_of(DOMAIN, randomizer, sizes=SIZES))
     assert check_bytes(forged(randomizer, certificate)).ok
     report = check_bytes(forged(randomizer, certificate, RESTATED[name]))
     assert not report.ok
@@ -233,7 +235,7 @@ def test_restated_fields_in_a_canonically_rebuilt_file(name):
 
 def test_a_composition_is_not_stated_for_groups():
     randomizer = grouped()
-    certificate = certificate_of(write_grouped(randomizer))
+    certificate = certificate_of(file_of(DOMAIN, randomizer))
     stated = {
         "labels_per_user": 2,
         "epsilon_pure": "4",
@@ -242,12 +244,12 @@ def test_a_composition_is_not_stated_for_groups():
         "epsilon_at_delta": [],
     }
     model = forged(randomizer, certificate, lambda c: c.update(composition=stated))
-    assert failed_step(model) == "tables"
+    assert failed_step(model) == "certificate"
 
 
 @pytest.mark.parametrize("order", [(1, 0, 2, 3), (0, 1, 3, 2), (3, 2, 1, 0)])
 def test_swapped_tables_under_the_old_certificate(order):
-    certificate = certificate_of(write_grouped(grouped()))
+    certificate = certificate_of(file_of(DOMAIN, grouped()))
     windows = some_windows()
     randomizer = replaced(grouped(), windows=tuple(windows[i] for i in order))
     assert not check_bytes(forged(randomizer, certificate)).ok
@@ -255,21 +257,20 @@ def test_swapped_tables_under_the_old_certificate(order):
 
 def test_one_group_beyond_epsilon_among_good_ones_is_named():
     randomizer = grouped(("good", "bad", "fine"))
-    certificate = certificate_of(write_grouped(randomizer))
+    certificate = certificate_of(file_of(DOMAIN, randomizer))
     wide = randomized_response([float(y) for y in range(10, 14)], range(4), Fraction(3), 10)
     windows = (randomizer.windows[0], wide, *randomizer.windows[2:])
     report = check_bytes(forged(replaced(randomizer, windows=windows), certificate))
     assert report.checks[-1].name == "privacy"
     assert "group 'bad': an output can be" in report.checks[-1].detail
     with pytest.raises(ValueError, match="not ε-DP"):
-        write_grouped(replaced(randomizer, windows=windows))
+        file_of(DOMAIN, replaced(randomizer, windows=windows))
 
 
 def test_the_label_is_no_group():
     with pytest.raises(ValueError, match="would tell the label"):
-        build_grouped_certificate(
-            DOMAIN,
-            grouped(),
+        build_certificate(
+            Integers.of(DOMAIN, grouped()),
             "squared",
             Provenance("t", "m", "g", Fraction(2), Fraction(0), {}, "0" * 64, {}),
             [TableProvenance(1, {})] * 4,
@@ -319,7 +320,7 @@ CONSTANTS = {
 
 @pytest.mark.parametrize("name", sorted(CONSTANTS))
 def test_changed_constants(name):
-    model = write_grouped(grouped())
+    model = file_of(DOMAIN, grouped())
     constant, change = CONSTANTS[name]
     mutant = with_constant(model, constant, change)
     assert mutant != model
@@ -331,7 +332,7 @@ def test_changed_constants(name):
 )
 def test_changed_sizes_of_words(change):
     windows = tuple(some_windows(bits)[i] for i, bits in enumerate((10, 13, 11, 12)))
-    model = write_grouped(replaced(grouped(), windows=windows))
+    model = file_of(DOMAIN, replaced(grouped(), windows=windows))
     assert check_bytes(model).ok
     mutant = with_constant(model, "word_shifts", change)
     assert mutant != model
@@ -366,14 +367,14 @@ MAPS = {
 
 @pytest.mark.parametrize("name", sorted(MAPS))
 def test_hostile_maps(name):
-    model = write_grouped(grouped())
+    model = file_of(DOMAIN, grouped())
     mutant = mapped(model, MAPS[name])
     assert mutant != model
     assert not check_bytes(mutant).ok
 
 
 def test_groups_that_are_numbered_need_no_map_and_have_their_own_hostile_ones():
-    model = write_grouped(grouped((0, 1, 2)))
+    model = file_of(DOMAIN, grouped((0, 1, 2)))
     assert check_bytes(model).ok
     for by in (1, -1):
         assert not check_bytes(with_constant(model, "group_end", moved(0, by))).ok
@@ -381,7 +382,7 @@ def test_groups_that_are_numbered_need_no_map_and_have_their_own_hostile_ones():
 
 def test_a_group_that_only_looks_like_a_listed_one_is_another():
     randomizer = grouped(("é", "a", "Ａ"))
-    model = write_grouped(randomizer)
+    model = file_of(DOMAIN, randomizer)
     assert check_bytes(model).ok
     words = np.arange(1024, dtype=np.uint64) << np.uint64(54)
     labels = np.full(1024, 10)
@@ -394,7 +395,7 @@ def test_a_group_that_only_looks_like_a_listed_one_is_another():
         assert outputs(value) == others
     assert outputs("é") != others
     both = grouped(("é", "e\u0301", "e"))  # two groups, by the rule
-    assert check_bytes(write_grouped(both)).ok
+    assert check_bytes(file_of(DOMAIN, both)).ok
 
 
 def test_zero_one_loss_and_categories_by_group():
@@ -402,14 +403,14 @@ def test_zero_one_loss_and_categories_by_group():
     rr = randomized_response(domain.values, range(3), Fraction(1), 20)
     blunt = randomized_response(("g",), [0, 0, 0], Fraction(1), 20)
     randomizer = GroupedWindows(Groups.of((0, 1)), (rr, blunt, rr))
-    report = check_bytes(write_grouped(randomizer, domain, Fraction(1), "zero_one"))
+    report = check_bytes(file_of(domain, randomizer, Fraction(1), "zero_one"))
     assert report.ok, report.checks
     assert report.certificate.exact.largest_bias is None
     assert report.certificate.outputs == 3
 
 
 def test_a_table_of_other_values_than_the_labels_is_refused():
-    certificate = certificate_of(write_grouped(grouped()))
+    certificate = certificate_of(file_of(DOMAIN, grouped()))
     words = randomized_response(("a", "b"), [0, 0, 1, 1], Fraction(1), 10)
     codes = WindowRandomizer(10, (1024,), (), (0,) * 4, (7,))
     split = WindowRandomizer(10, (512, 512), (Segment(1, 0),), (1,) * 4, (2.0, 1.0))
@@ -426,7 +427,7 @@ def test_checking_many_groups_has_a_budget_before_it_begins():
     randomizer = GroupedWindows(
         Groups.of(tuple(range(600))), (randomized_response([11.5], [0] * 4, Fraction(1), 8),) * 601
     )
-    model = write_grouped(randomizer)
+    model = file_of(DOMAIN, randomizer)
     assert check_bytes(model).ok
     with pytest.raises(TooLargeError, match="2,404 labels of 601 groups"):
         check_bytes(model, budget=Budget(0.25, 2 * 10**9))
@@ -446,7 +447,7 @@ def test_every_table_is_run_at_its_own_thresholds(count):
 
 
 def test_the_certificate_reads_and_writes_alike():
-    stated = certificate_of(write_grouped(grouped()))
+    stated = certificate_of(file_of(DOMAIN, grouped()))
     assert Certificate.from_json(stated).to_json() == stated
     assert stated["format_version"] == "1.6"
     assert stated["groups"]["assignment"] == ASSIGNMENTS["1.6"]

@@ -4,14 +4,15 @@ from fractions import Fraction
 
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact import write_model
+from labeldp_verify.claims import Provenance
 from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
 from labeldp_verify.forms.window import Segment
+from labeldp_verify.graph import write_model
 
-from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.rounding.randomized_response import randomized_response
-from tests.helpers import INTEGER_SPEC, compile_text
-from tests.verify.test_mutations import rebuilt
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
+from tests.fixtures.stated import stated_certificate
+from verifier.tests.files import rebuilt
 
 
 def forge(domain, randomizer, like, loss="absolute"):
@@ -19,7 +20,7 @@ def forge(domain, randomizer, like, loss="absolute"):
     epsilon = Fraction(1)
     prior = {"kind": "uniform", "weights": [1] * domain.size}
     provenance = Provenance("x", "rr", "y", epsilon, Fraction(0), prior, "0" * 64, {})
-    certificate = build_certificate(domain, like, loss, provenance).to_json()
+    certificate = stated_certificate(domain, like, loss, provenance).to_json()
     return write_model(domain, randomizer, certificate)
 
 

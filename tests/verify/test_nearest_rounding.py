@@ -11,17 +11,18 @@ import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.range_bias import bias_in_range
-from labeldp_verify.artifact import write_model
+from labeldp_verify.claims import Provenance
+from labeldp_verify.console.limits import Limits
 from labeldp_verify.forms import IntegerDomain, RealDomain
-from labeldp_verify.limits import Limits
+from labeldp_verify.graph import write_model
 
-from labeldp_compile.assembly import problem_of
-from labeldp_compile.certificate import Provenance, build_certificate
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval
 from labeldp_compile.rounding.placed_windows import place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
-from tests.helpers import write
+from labeldp_compile.tables import problem_of
+from tests.fixtures.stated import stated_certificate
+from verifier.tests.files import file_of
 
 COARSE = RealDomain(0.0, 1.0, 2, "nearest")
 GRIDS = [
@@ -38,7 +39,7 @@ def forged(domain, epsilon=Fraction(1)):
     labels = domain.labels()
     low, high = least_interval(labels, float(epsilon))
     placed = place_windows([low, high], [1 / (1 + math.exp(epsilon))] * 2, labels, epsilon)
-    return write(domain, placed, epsilon, "squared")
+    return file_of(domain, placed, epsilon, "squared")
 
 
 def means_at(domain, randomizer, labels):
@@ -55,7 +56,7 @@ def means_at(domain, randomizer, labels):
 def test_no_label_in_the_range_is_further_off_than_is_stated(domain):
     report = check_bytes(forged(domain))
     assert report.ok, report.checks[-1]
-    found = report.decoded
+    found = report.artifact.only
     labels = np.linspace(domain.min, domain.max, 20_001)
     off = np.abs(means_at(domain, found.randomizer, labels) - labels).max()
     step = (domain.max - domain.min) / (domain.points - 1)
@@ -71,7 +72,7 @@ def test_no_label_in_the_range_is_further_off_than_is_stated(domain):
 def test_a_file_that_rounds_to_the_nearest_is_not_called_unbiased():
     """Beta(2, 5): a mean of 0.286 becomes 0.109."""
     report = check_bytes(forged(COARSE))
-    found = report.decoded
+    found = report.artifact.only
     words = "\n".join(report.in_words("file"))
     assert found.usefulness.unbiased is False and "around the true one" not in words
     assert "at most 0.500001 for all labels in the range, which are rounded to the nearest" in words
@@ -111,7 +112,7 @@ mechanism: {{kind: optimal_unbiased{bias}}}
     provenance = Provenance("t", "optimal_unbiased", "y", epsilon, Fraction(0), prior, "0" * 64, {})
     for rounding in ("unbiased", "nearest"):
         domain = RealDomain(0.0, 1.0, 8, rounding)
-        certificate = build_certificate(
+        certificate = stated_certificate(
             domain, solved.randomizer, "squared", provenance, solved.bound
         ).to_json()
         report = check_bytes(write_model(domain, solved.randomizer, certificate))

@@ -10,7 +10,7 @@ from labeldp_verify import check_bytes
 from labeldp_verify.decode import read_certificate, read_domain, read_form, read_groups, read_model
 
 from labeldp_compile import compile_spec
-from tests.verify.test_mutations import rebuilt
+from verifier.tests.files import rebuilt
 
 OLD = Path(__file__).parents[1] / "old_files"
 
@@ -90,7 +90,7 @@ def test_groups_state_possible_facts_of_each_table(grouped, pooled):
     proto = read_model(grouped)
     certificate = read_certificate(proto)
     domain = read_domain(certificate.label.domain)
-    form = read_form(certificate.form, proto, domain, read_groups(certificate.groups))
+    form = read_form(certificate.form, proto, domain, read_groups(certificate))
     stated = certificate.to_json()
     change(stated)
     report = check_bytes(form.rebuild(domain, stated))

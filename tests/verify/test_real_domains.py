@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.strays import row_means, strays
-from labeldp_verify.artifact.graph import is_taken_for
 from labeldp_verify.forms import AdditiveRandomizer, RealDomain
 from labeldp_verify.forms.joint import output_values
+from labeldp_verify.graph.nodes import is_taken_for
 
 from labeldp_compile.errors import SpecError
 from labeldp_compile.mechanisms.optimal_unbiased import least_interval
 from labeldp_compile.rounding.placed_windows import place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.spec import parse_spec
-from tests.analysis import biases
-from tests.form_helpers import certified, plain_distribution, random_additive, random_table
-from tests.helpers import compile_text, plain_counts, run, write
-from tests.verify.test_mutations import rebuilt
+from tests.fixtures.compiled import compile_text
+from verifier.tests.analysed import biases
+from verifier.tests.files import file_of, rebuilt, run
+from verifier.tests.integers import plain_counts, plain_distribution, random_additive, random_table
 
 WORDS = 2**53
 SMALL = RealDomain(1000000.0, 1000000.7, 8, "unbiased")
@@ -83,8 +83,8 @@ def test_bias_and_loss_of_windows_and_tables(domain, loss):
     values = tuple(float(y) + 0.01 for y in domain.labels())
     table = random_table(generator, k, values, 12)
     for randomizer, model in (
-        (window, write(domain, window, Fraction(3), loss, weights=[1 + j % 3 for j in range(k)])),
-        (table, certified(domain, table, Fraction(9), loss)),
+        (window, file_of(domain, window, Fraction(3), loss, weights=[1 + j % 3 for j in range(k)])),
+        (table, file_of(domain, table, Fraction(9), loss)),
     ):
         certificate = stated(model)
         distributions = [
@@ -117,7 +117,7 @@ def test_bias_and_loss_of_noise(loss):
     unit = float((Fraction(domain.max) - Fraction(domain.min)) / 10)
     r = random_additive(random.Random(5), 6, 2, 2, 8, 1000.0, unit)
     assert isinstance(r, AdditiveRandomizer) and strays(domain)
-    certificate = stated(certified(domain, r, Fraction(20), loss))
+    certificate = stated(file_of(domain, r, Fraction(20), loss))
     total, biases = Fraction(0), []
     for label in domain.labels():
         mixture = plain_rows(domain, float(label))
@@ -224,7 +224,7 @@ def test_a_file_that_takes_its_labels_to_reach_their_own_rows_fails():
     labels = domain.labels()
     low, high = least_interval(labels, 1.0)
     placed = place_windows([low, high], [1 / (1 + math.e)] * 2, labels, epsilon)
-    model = write(domain, placed, epsilon, "squared")
+    model = file_of(domain, placed, epsilon, "squared")
     assert 1e-11 < stated(model)["utility"]["largest_bias"] < 1e-10
 
     def of_rows(certificate):
@@ -240,7 +240,7 @@ def test_the_running_graph_keeps_the_mean_of_a_factor_that_is_1_in_float32():
     """Every second word at the turn of each grid label's rounding, and halfway between."""
     domain = CONFUSING
     values = output_values(domain)
-    model = write(
+    model = file_of(
         domain, randomized_response(values, range(50), Fraction(40)), Fraction(40), "squared"
     )
     labels, words, expected = [], [], []

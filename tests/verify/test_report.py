@@ -6,7 +6,7 @@ import pytest
 from labeldp_verify import VerificationError, check_bytes, check_file, verify_file
 
 from labeldp_compile.errors import InputError
-from tests.helpers import INTEGER_SPEC, compile_text
+from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 STEPS = [
     "model",
@@ -18,6 +18,7 @@ STEPS = [
     "optimality",
     "claims",
     "whole file",
+    "kernel",
     "execution",
     "secure",
 ]

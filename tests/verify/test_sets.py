@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.artifact import write_model
-from labeldp_verify.certificate import FieldLists
+from labeldp_verify.claims.whole_file import DECLARED, PROVED
 from labeldp_verify.forms import Sets
+from labeldp_verify.graph import write_model
 
-from tests.helpers import compile_text, sets_spec
+from tests.fixtures.compiled import compile_text, sets_spec
 from tests.mechanisms.test_subset_selection import text_of
 
 
@@ -31,7 +31,7 @@ def failed(artifact, **changes):
 
 
 def _failed(artifact, stated):
-    decoded = artifact.decoded
+    decoded = artifact.only
     report = check_bytes(write_model(decoded.domain, artifact.randomizer, stated))
     return report.checks[-1].name if not report.ok else None
 
@@ -84,8 +84,8 @@ def test_a_file_without_the_claim_is_no_set(sets):
     del stated["sets"]
     stated["format_version"] = "1.0"
     stated["fields"] = {
-        "proved": FieldLists.of(composition=False).proved,
-        "declared": FieldLists.of(composition=False).declared,
+        "proved": list(PROVED),
+        "declared": list(DECLARED),
     }
     assert _failed(sets, stated) == "tables"
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from labeldp_runtime import Key, KeyFileError
 
 from labeldp_compile.cli import main
-from tests.helpers import INTEGER_SPEC
+from tests.fixtures.compiled import INTEGER_SPEC
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,11 @@
 import hashlib
 
 import pytest
-from labeldp_verify.certificate import Certificate
+from labeldp_verify.claims import Certificate
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec_match import spec_disagreements
-from tests.helpers import INTEGER_SPEC, compile_text
-from tests.verify.test_mutations import CATEGORICAL_SPEC
+from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, compile_text
 
 
 def disagreements(spec, certificate):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from labeldp_verify.interrupts import run
+from labeldp_verify.console.interrupts import run
 
 
 def _load() -> Callable[[], Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Float32, PyTree, Real, Shaped
 
-from labeldp_trainer.data import Part
+from labeldp_trainer.data import DataPart
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.models import Model, Params
 
@@ -63,7 +63,7 @@ def make_evaluation(
     return jax.jit(evaluate)
 
 
-def predict(model: Model, params: Params, part: Part) -> Float32[np.ndarray, "n k"]:
+def predict(model: Model, params: Params, part: DataPart) -> Float32[np.ndarray, "n k"]:
     """The outputs for all rows, chunk by chunk."""
     apply = jax.jit(model.apply)
     chunks = [

@@ -26,7 +26,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int32, Int64, UInt8, UInt64
 from labeldp_runtime.entropy import random_words
-from labeldp_verify.analysis.bounds import exp_lower
+from labeldp_verify.analysis import exp_lower
 
 WORD_BITS = 62
 STEPS = 128  # S; even, and a noisy entry fits uint8
@@ -39,7 +39,7 @@ def exact(epsilon: float) -> Fraction:
     return Fraction(repr(epsilon))
 
 
-class RRWithPrior:
+class RRWithRowPriors:
     """ε-DP randomized response over the likeliest of K classes.
 
     Attributes:

@@ -1,9 +1,11 @@
 """The verifier: re-derives every provable claim of an artifact from the file alone.
 
-It stands alone: no solver, no prior, no rounding, no YAML. Read in this order: ``steps.py`` (what
-is checked), ``forms/`` (the integers that decide every probability), ``decode/`` (file → integers),
-``analysis/`` (integers → claims), ``artifact/`` (integers → file, rebuilt and compared byte for
-byte) and ``execute.py`` (the words on which the running graph is tried).
+It stands alone: no solver, no prior, no rounding, no YAML. Read in this order: ``kernel.py`` (the
+bytes of a file → ε, with Python alone), ``steps.py`` (what is checked), ``forms/`` (the integers
+that decide every probability), ``decode/`` (file → integers), ``analysis/`` and ``claims/``
+(integers → claims, a file each), ``graph/`` (integers → file, rebuilt and compared byte for byte)
+and ``execute.py`` (the words on which the running graph is tried). Outside of what decides stand
+``reading/`` (what private labels are good for) and ``console/`` (reports and the command).
 """
 
 from importlib import import_module
@@ -11,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labeldp_verify.budget import DEFAULT_BUDGET, OWN_FILES, Budget, TooLargeError
-    from labeldp_verify.certificate import Certificate
-    from labeldp_verify.report import Check, Report, VerificationError
-    from labeldp_verify.steps import (
-        SpecCheck,
+    from labeldp_verify.checks import Check
+    from labeldp_verify.claims import Certificate
+    from labeldp_verify.console.report import Report, VerificationError
+    from labeldp_verify.console.verification import (
         check_bytes,
         check_file,
         read_artifact,
         verify_file,
     )
+    from labeldp_verify.steps import SpecCheck
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -38,9 +41,11 @@ __all__ = [
 ]
 _HOMES = {
     "budget": ("DEFAULT_BUDGET", "OWN_FILES", "Budget", "TooLargeError"),
-    "certificate": ("Certificate",),
-    "report": ("Check", "Report", "VerificationError"),
-    "steps": ("SpecCheck", "check_bytes", "check_file", "read_artifact", "verify_file"),
+    "claims": ("Certificate",),
+    "checks": ("Check",),
+    "console.report": ("Report", "VerificationError"),
+    "steps": ("SpecCheck",),
+    "console.verification": ("check_bytes", "check_file", "read_artifact", "verify_file"),
 }
 
 

@@ -143,12 +143,13 @@ def _is_text(value: object) -> bool:
 def _read(text: bytes, otherwise: str) -> Any:
     """JSON in which no name stands twice, for readers differ in which one they take."""
     try:
-        return json.loads(text.decode(), object_pairs_hook=_without_doubles)
+        return json.loads(text.decode(), object_pairs_hook=without_doubles)
     except (ValueError, RecursionError):
         raise BundleError(otherwise) from None
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, as json's ``object_pairs_hook``; ValueError if a name stands twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name stands twice")

@@ -10,14 +10,16 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.budget import affordable, charge
-from labeldp_verify.certificate import Certificate, RadiusOptimality
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers
+from labeldp_verify.graph.messages import ModelProto
 from labeldp_verify.wire import count_fields
+
+if TYPE_CHECKING:
+    from labeldp_verify.claims import Certificate
 
 WINDOWS = ("window", "grouped_window")  # forms
 _FIELD = 4e-6, 450.0  # seconds and bytes of a field of the protobuf
@@ -38,6 +40,7 @@ _RADIUS, _RADIUS_BYTES, _LONG_RADIUS = 1.5e-6, 250.0, 30e-6
 _ENTRY = {"window": 2.5e-6, "grouped_window": 2.5e-6, "table": 3e-6, "additive": 5e-6}
 _SEGMENT = 20e-6
 _ENTRY_BYTES, _TEXT_BYTES = 220.0, 300.0
+_BYTE = 1.2e-7, 16.0  # of the file, in the kernel
 _PLAIN_BITS = 256  # numbers up to so many bits cost what is stated above
 _EXECUTION = 2.0  # seconds: onnxruntime, and a quarter of a million words
 _COMPOSITION = 4.0
@@ -67,19 +70,19 @@ def charge_json(text: str) -> None:
 
 def charge_labels(certificate: Certificate) -> None:
     """Everything that is done once for each label, but for numbers of unusual length."""
-    domain, groups = certificate.label.domain, certificate.groups
-    tables = 1 if groups is None else len(groups.tables)
+    domain, tables = certificate.label.domain, len(certificate.tables)
     k = claimed_labels(domain) * tables
     loss = certificate.utility.loss
-    radii = isinstance(certificate.optimality, RadiusOptimality)
-    duals = certificate.optimality is not None and not radii
-    if groups is not None:
-        duals = any(table.optimality is not None for table in groups.tables)
+    witnesses = [table.optimality for table in certificate.tables if table.optimality is not None]
+    radii = any(hasattr(witness, "radii") for witness in witnesses)
+    duals = bool(witnesses) and not radii
     windows = certificate.form in WINDOWS
     each = seconds_a_label(loss, str(domain.get("kind")), duals=duals, windows=windows)
     stated = _columns(domain) or [domain]
     bits = max(_bits(one.get(key)) for one in stated for key in ("min", "max"))
-    what = f"{k:,} labels" if groups is None else f"{k:,} labels of {tables:,} groups"
+    what = f"{k:,} labels"
+    if certificate.groups is not None:
+        what += f" of {tables:,} groups"
     held = _WINDOW_LABEL_BYTES if windows else _LABEL_BYTES
     if radii:
         each, held = each + _RADIUS, held + _RADIUS_BYTES
@@ -157,6 +160,12 @@ def charge_radii(labels: ExactNumbers, unit: Fraction, weights: Sequence[int]) -
         seconds=len(labels) * _LONG_RADIUS * (_longer(2 * bits) - 1),
         bytes=len(labels) * 2 * bits,
     )
+
+
+def charge_kernel(data: bytes) -> None:
+    """The kernel's own reading of the file, byte by byte and entry by entry."""
+    size = len(data)
+    charge(f"a file of {size:,} bytes once more", seconds=size * _BYTE[0], bytes=size * _BYTE[1])
 
 
 def claimed_labels(domain: dict[str, Any]) -> int:

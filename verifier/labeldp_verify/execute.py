@@ -16,10 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_verify.analysis.strays import up_words
-from labeldp_verify.artifact.graph import DOUBLE, STRING
-from labeldp_verify.artifact.group_graph import group_inputs, group_type
-from labeldp_verify.artifact.joint_graph import label_inputs
-from labeldp_verify.artifact.model import answers_in_columns
+from labeldp_verify.checks import demand
 from labeldp_verify.decode.file import FileForm, Words
 from labeldp_verify.forms import (
     CategoricalDomain,
@@ -30,7 +27,10 @@ from labeldp_verify.forms import (
     RealDomain,
 )
 from labeldp_verify.forms.joint import output_array
-from labeldp_verify.report import demand
+from labeldp_verify.graph.group_graph import group_inputs, group_type
+from labeldp_verify.graph.joint_graph import label_inputs
+from labeldp_verify.graph.model import answers_in_columns
+from labeldp_verify.graph.nodes import DOUBLE, STRING
 
 if TYPE_CHECKING:
     import onnxruntime

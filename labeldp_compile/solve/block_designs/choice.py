@@ -9,7 +9,7 @@ import numpy as np
 
 from labeldp_compile.solve.block_designs.affine import affine_spaces
 from labeldp_compile.solve.block_designs.cyclotomic import cyclotomic, quartic
-from labeldp_compile.solve.block_designs.design import Candidate, Design
+from labeldp_compile.solve.block_designs.design import BlockDesign, Candidate
 from labeldp_compile.solve.block_designs.lines import lines
 from labeldp_compile.solve.block_designs.noise import relative
 from labeldp_compile.solve.block_designs.projective import projective_spaces
@@ -20,7 +20,7 @@ _MORE = Fraction(1, 2000)  # noise that fewer blocks are worth
 _ROUNDING = 1e-9  # far above the rounding of `relative`
 
 
-def best_design(classes: int, ratio: Fraction, max_blocks: int) -> Design:
+def best_design(classes: int, ratio: Fraction, max_blocks: int) -> BlockDesign:
     """The design of least noise on k classes at ``ratio`` E > 1, with at most so many blocks.
 
     Of those within 1/2000 of the least noise, the one with the fewest blocks. Blocks that

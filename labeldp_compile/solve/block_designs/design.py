@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class BlockDesign:
     """Blocks that are checked to be pair-balanced; none is empty and none holds every class.
 
     Attributes:
@@ -64,7 +64,7 @@ class Candidate:
         """The noise on k of the points."""
         return noise(classes, self.blocks, self.replication, self.pairs, ratio)
 
-    def design(self, classes: int) -> Design:
+    def design(self, classes: int) -> BlockDesign:
         """The design on the first k points, built and checked.
 
         The classes take the points in no order: neighbours on a line or in a plane are none in the
@@ -85,7 +85,7 @@ class Candidate:
         name = self.name
         if classes < self.points:
             name = f"{name}, shortened from {self.points}"
-        return Design(name, kept, self.replication - full, self.pairs - full)
+        return BlockDesign(name, kept, self.replication - full, self.pairs - full)
 
 
 def _scattered(count: int) -> list[int]:

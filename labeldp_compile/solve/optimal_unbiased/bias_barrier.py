@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 
 _LEAST_SHARE = 1e-12  # of the prior: rarer labels are taken for as rare as this
 BACK = 0.99  # of the way to the boundary
@@ -94,7 +94,7 @@ class _NoBarrier:
 class _Penalty(_NoBarrier):
     """λ·Σ p_y·d_y²."""
 
-    def __init__(self, problem: Problem, penalty: float, beta: Floats) -> None:
+    def __init__(self, problem: Program, penalty: float, beta: Floats) -> None:
         super().__init__(problem.k)
         price = 2.0 * penalty * np.maximum(problem.prior, _LEAST_SHARE)
         self._curvature, self._beta, self._move = 1.0 / price, beta, np.zeros_like(beta)
@@ -167,7 +167,7 @@ class _Most:
         self._weight = self._weight + multipliers * self._weights
 
 
-def bias_barrier(problem: Problem, beta: Floats, centre: float) -> Barrier:
+def bias_barrier(problem: Program, beta: Floats, centre: float) -> Barrier:
     """The terms of the problem's budget.
 
     Args:

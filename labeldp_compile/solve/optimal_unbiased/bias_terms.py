@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.quadratics import per_label
 
 
@@ -34,7 +34,7 @@ class BiasRows:
     cones: list[Any]
 
 
-def bias_rows(problem: Problem) -> BiasRows:
+def bias_rows(problem: Program) -> BiasRows:
     """Return what the budget adds to the cone program."""
     k, bias = problem.k, problem.bias
     beta = sparse.hstack([sparse.csr_matrix((k, k)), per_label(k, problem.low)], "csr")
@@ -69,7 +69,7 @@ class BiasForce:
     held: sparse.csr_matrix
 
 
-def bias_force(problem: Problem, means: Floats) -> BiasForce:
+def bias_force(problem: Program, means: Floats) -> BiasForce:
     """Return the terms of Newton's method; ``means`` tell which limits are met.
 
     Where the bias is at its limit ±τ the sign of β is known; where it is not, β = 0.

@@ -8,7 +8,7 @@ import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
 from labeldp_compile.solve.optimal_unbiased.pricing import price
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Bound:
     beta: Floats
 
 
-def prove(problem: Problem, alpha: Floats, beta: Floats) -> Bound:
+def prove(problem: Program, alpha: Floats, beta: Floats) -> Bound:
     """Repair a dual point and evaluate its bound.
 
     Where F >= −η, taking t = η/(k − 1 + e^ε) from every α makes F >= 0: at a v where some
@@ -39,7 +39,7 @@ def prove(problem: Problem, alpha: Floats, beta: Floats) -> Bound:
     return Bound(dual_value(problem, alpha, beta), alpha, beta)
 
 
-def clip_beta(problem: Problem, beta: Floats) -> Floats:
+def clip_beta(problem: Program, beta: Floats) -> Floats:
     """Zero the multipliers that a penalty forces to be zero."""
     penalty = problem.bias.penalty
     if penalty is None:
@@ -49,7 +49,7 @@ def clip_beta(problem: Problem, beta: Floats) -> Floats:
     return np.where(problem.prior > 0, beta, 0.0)
 
 
-def dual_value(problem: Problem, alpha: Floats, beta: Floats) -> float:
+def dual_value(problem: Program, alpha: Floats, beta: Floats) -> float:
     """Return Σα + Σβ·y less the term of the bias budget."""
     value = float(alpha.sum() + beta @ problem.labels)
     bias = problem.bias

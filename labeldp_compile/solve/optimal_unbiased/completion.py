@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.windows import Columns
 
 
-def complete(problem: Problem, columns: Columns, alpha: Floats, beta: Floats) -> Floats:
+def complete(problem: Program, columns: Columns, alpha: Floats, beta: Floats) -> Floats:
     """Return α split anew within every group of labels with the same row.
 
     Args:
@@ -38,7 +38,7 @@ def complete(problem: Problem, columns: Columns, alpha: Floats, beta: Floats) ->
     return done
 
 
-def _range(problem: Problem, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
+def _range(problem: Program, columns: Columns, beta: Floats) -> tuple[Floats, Floats]:
     """[k] the least α_y for which h_y <= 0 on the outputs of the window, the most for >= 0 beyond.
 
     h_y + α_y is convex: its greatest value in a window is at one of the window's ends, its least

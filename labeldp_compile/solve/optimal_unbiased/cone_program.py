@@ -20,7 +20,7 @@ from scipy import sparse
 
 from labeldp_compile.solve.optimal_unbiased.bias_terms import bias_rows
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals, Ints, Runs
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
     from_prefix,
     objective,
@@ -66,7 +66,7 @@ class Guards:
 
 
 def solve_cones(
-    problem: Problem,
+    problem: Program,
     intervals: Intervals,
     tolerance: float,
     runs: Runs | None = None,

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
 from labeldp_compile.solve.optimal_unbiased.interior_point import solve_near
 from labeldp_compile.solve.optimal_unbiased.intervals import (
@@ -31,8 +32,8 @@ from labeldp_compile.solve.optimal_unbiased.levels import (
     moved_along,
     predicted_means,
 )
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
-from labeldp_compile.solve.optimal_unbiased.search import Found, Progress, Search
+from labeldp_compile.solve.optimal_unbiased.problem import Program
+from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     ExtraLine,
@@ -67,17 +68,17 @@ class _Solution:
 
 
 def descend(
-    problem: Problem,
-    solve: Callable[[Problem], Found],
+    problem: Program,
+    solve: Callable[[Program], Found],
     tolerance: float,
-    progress: Progress,
+    observer: Observer,
 ) -> Found:
     """Solve to a certified relative gap of ``tolerance``, or as near as rounding lets.
 
     Args:
         problem: of more than `COARSEST` labels; a penalty of bias must not be 0.
         solve: solves the coarsest level from nothing.
-        tolerance: relative gap. progress: told a line per step.
+        tolerance: relative gap. observer: told a line per step.
     """
     levels = [Level(problem, np.arange(problem.k))]
     while levels[-1].problem.k > COARSEST:
@@ -87,7 +88,7 @@ def descend(
     solution = _Solution(coarsest.line, coarsest.means, bound.alpha, bound.beta)
     means = predicted_means(levels[-1].problem, solution.means, problem.labels)
     unit = _unit(problem, solution.line, problem.allowed(means))
-    search = Search(problem.scaled(unit), tolerance, progress)
+    search = Search(problem.scaled(unit), tolerance, observer)
     for place in range(len(levels) - 2, -1, -1):
         fine = levels[place].problem
         tried = fine.k >= _TRIED or place == 0
@@ -95,7 +96,7 @@ def descend(
         ahead = tolerance if place == 0 else max(search.gap, tolerance)
         accuracy = min(_ROUGH, _ACCURACY * ahead)
         guess = _moved(levels[place + 1], fine, solution)
-        solution = _solved(fine, guess, no_intervals(), accuracy, progress)
+        solution = _solved(fine, guess, no_intervals(), accuracy, observer)
         if not tried or place == 0:
             continue
         whole = solution
@@ -110,7 +111,7 @@ def descend(
 
 
 def _finish(
-    problem: Problem, search: Search, unit: float, solution: _Solution, accuracy: float
+    problem: Program, search: Search, unit: float, solution: _Solution, accuracy: float
 ) -> None:
     """On all labels: price and add, until the gap is certified or nothing more helps."""
     further = no_intervals()
@@ -124,18 +125,18 @@ def _finish(
         if turn == _PRICINGS or not len(new):
             break
         further = join(problem.k, further, neighbourhood(new, problem.k, _RADIUS))
-        solution = _solved(problem, solution, further, accuracy, search.progress)
+        solution = _solved(problem, solution, further, accuracy, search.observer)
     search.finish(active, alpha, beta)
 
 
-def _moved(coarse: Level, fine: Problem, solution: _Solution) -> _Solution:
+def _moved(coarse: Level, fine: Program, solution: _Solution) -> _Solution:
     """The solution of groups as a guess of that of the labels in them."""
     means = fine.allowed(predicted_means(coarse.problem, solution.means, fine.labels))
     alpha, beta = moved_along(coarse.problem, fine, coarse.group, solution.alpha, solution.beta)
     return _Solution(solution.line, means, alpha, beta)
 
 
-def _unit(problem: Problem, line: ExtraLine, means: Floats) -> float:
+def _unit(problem: Program, line: ExtraLine, means: Floats) -> float:
     """The unit in which the objective is about 1/2."""
     starts = place_windows(line, means)
     loss = placed_loss(line, starts, problem.labels, problem.prior, problem.low)
@@ -143,7 +144,7 @@ def _unit(problem: Problem, line: ExtraLine, means: Floats) -> float:
 
 
 def _solved(
-    fine: Problem, guess: _Solution, further: Intervals, accuracy: float, progress: Progress
+    fine: Program, guess: _Solution, further: Intervals, accuracy: float, observer: Observer
 ) -> _Solution:
     """A level from a guess, over the intervals near its path and further ones."""
     k, low = fine.k, fine.low
@@ -161,13 +162,17 @@ def _solved(
     weights[_positions(near, path.intervals, k)] = path.weights
     found = solve_near(problem, near, weights, alpha, beta, accuracy)
     if found is not None:
-        progress(f"level of {k} labels: {len(near)} intervals, {found.steps} steps")
+        observer.step(f"level of {k} labels: {len(near)} intervals, {found.steps} steps")
         columns, alpha, beta = found.columns, found.alpha, found.beta
     else:
         wide = join(k, neighbourhood(path.intervals, k, _COLD_RADIUS), further)
         cones = solve_cones(problem, wide, accuracy)
-        progress(f"level of {k} labels: {len(wide)} intervals, {cones.status.lower()}")
-        columns, alpha, beta = Columns(wide, cones.weights, cones.values), cones.alpha, cones.beta
+        observer.step(f"level of {k} labels: {len(wide)} intervals, {cones.status.lower()}")
+        columns, alpha, beta = (
+            Columns(wide, cones.weights, cones.values),
+            cones.alpha,
+            cones.beta,
+        )
     # As windows: exact means, at most two outputs a label.
     line = extra_line(columns.values, columns.weights, low)
     means = problem.allowed(column_means(columns, k, low))

@@ -20,7 +20,7 @@ from scipy import sparse
 from labeldp_compile.solve.optimal_unbiased.bias_barrier import BACK, bias_barrier, reach
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
 from labeldp_compile.solve.optimal_unbiased.newton_matrix import NewtonMatrix
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
     from_prefix,
     objective,
@@ -58,7 +58,7 @@ class InteriorPoint:
 
 
 def solve_near(
-    problem: Problem,
+    problem: Program,
     intervals: Intervals,
     weights: Floats,
     alpha: Floats,
@@ -82,7 +82,12 @@ def solve_near(
 
 class _Method:
     def __init__(
-        self, problem: Problem, intervals: Intervals, weights: Floats, alpha: Floats, beta: Floats
+        self,
+        problem: Program,
+        intervals: Intervals,
+        weights: Floats,
+        alpha: Floats,
+        beta: Floats,
     ) -> None:
         self._problem, self._intervals = problem, intervals
         self._quad = quadratics(problem, intervals)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 
 COARSEST = 250
 """Labels up to which cone programs alone are as fast as levels."""
@@ -30,11 +30,11 @@ class Level:
         group: [labels of the next finer level] the group of each; nondecreasing.
     """
 
-    problem: Problem
+    problem: Program
     group: Ints
 
 
-def coarsen(problem: Problem) -> Level:
+def coarsen(problem: Program) -> Level:
     """Group the labels in pairs, but for the two ends and for pairs that matter too much.
 
     The ends decide how far outputs must reach. A pair matters by what telling its labels apart is
@@ -57,16 +57,16 @@ def coarsen(problem: Problem) -> Level:
     first = np.flatnonzero(opens)
     alone = np.diff(np.append(first, problem.k)) == 1
     labels[alone] = y[first[alone]]
-    return Level(Problem(labels, prior, problem.low, problem.bias), group.astype(np.int64))
+    return Level(Program(labels, prior, problem.low, problem.bias), group.astype(np.int64))
 
 
-def predicted_means(coarse: Problem, means: Floats, labels: Floats) -> Floats:
+def predicted_means(coarse: Program, means: Floats, labels: Floats) -> Floats:
     """Return the means of other labels between those of neighbours: the bias is interpolated."""
     return labels + np.interp(labels, coarse.labels, means - coarse.labels)
 
 
 def moved_along(
-    coarse: Problem, fine: Problem, group: Ints, alpha: Floats, beta: Floats
+    coarse: Program, fine: Program, group: Ints, alpha: Floats, beta: Floats
 ) -> tuple[Floats, Floats]:
     """Multipliers of the labels from those of their groups.
 

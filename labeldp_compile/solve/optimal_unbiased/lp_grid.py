@@ -15,13 +15,13 @@ makes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.solve.highs import TimeLimitError, UnsolvedError, solve_linear_program
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
 
@@ -45,7 +45,7 @@ def solve_lp_grid(
     outputs: NDArray[np.floating],
     loss_matrix: NDArray[np.floating],
     unbiased: bool = True,
-    progress: Callable[[str], None] = lambda line: None,
+    observer: Observer = QUIET,
 ) -> GridSolution:
     """Solve the linear program.
 
@@ -53,7 +53,7 @@ def solve_lp_grid(
         labels: [k]. prior: [k], sums to 1. epsilon: privacy parameter.
         outputs: [n] allowed output values. loss_matrix: [k, n] loss of output i for label y.
         unbiased: whether to require E[output | y] = y.
-        progress: takes a line of text every few seconds.
+        observer: told a line every few seconds.
 
     Raises:
         ValueError: if no mechanism on this grid meets the constraints, or HiGHS gives up.
@@ -84,7 +84,7 @@ def solve_lp_grid(
             sparse.vstack([private, *every], format="csc"),
             np.concatenate([np.full(k * n, -np.inf), right]),
             np.concatenate([np.zeros(k * n), right]),
-            progress=progress,
+            observer=observer,
         )
     except TimeLimitError as error:
         raise TimeLimitError(f"{error}: give fewer outputs") from None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.solve.optimal_unbiased.certificate import prove
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Ints
 from labeldp_compile.solve.optimal_unbiased.levels import predicted_means
 from labeldp_compile.solve.optimal_unbiased.problem import (
     BiasBudget,
-    Problem,
+    Program,
     check_inputs,
     deciding_labels,
     reference_losses,
@@ -68,7 +68,7 @@ def solve_optimal_unbiased(
     *,
     bias: BiasBudget | None = None,
     tolerance: float = 1e-8,
-    progress: Callable[[str], None] | None = None,
+    observer: Observer = QUIET,
 ) -> UnbiasedSolution:
     """Find the ε-DP randomizer of least squared loss among those with the wanted means.
 
@@ -78,7 +78,7 @@ def solve_optimal_unbiased(
         epsilon: privacy parameter, tried from 0.01 to 20.
         bias: how far means may be from labels; not at all by default.
         tolerance: relative gap at which to stop.
-        progress: called with a line of text per step.
+        observer: told a line per step.
 
     Returns:
         The best mechanism found and the best bound found. ``gap`` says how far apart they are; it
@@ -91,7 +91,7 @@ def solve_optimal_unbiased(
     low = float(np.exp(-epsilon))
     # Centred for accuracy; the problem is invariant.
     centre = 0.5 * float(y[0] + y[-1])
-    full = Problem(y - centre, p, low, bias or BiasBudget())
+    full = Program(y - centre, p, low, bias or BiasBudget())
     # A label left out can cost about range²/8 times its mass.
     span = float(full.labels[-1] - full.labels[0])
     negligible = 0.01 * tolerance * min(reference_losses(full)) / (span**2 / 8.0)
@@ -99,8 +99,8 @@ def solve_optimal_unbiased(
         # The optimum may be far below the unbiased one, and bias of rare labels is priced too.
         negligible *= 1e-3 / (1.0 + 2.0 * (full.bias.penalty or 0.0))
     kept = deciding_labels(full, min(negligible, tolerance))
-    core = Problem(full.labels[kept], p[kept], low, full.bias)
-    found = refine(core, tolerance, progress or (lambda _: None))
+    core = Program(full.labels[kept], p[kept], low, full.bias)
+    found = refine(core, tolerance, observer)
 
     means = full.allowed(predicted_means(core, found.means, full.labels))
     if full.bias.penalty is not None:

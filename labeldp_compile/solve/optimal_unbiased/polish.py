@@ -19,7 +19,7 @@ from scipy import sparse
 
 from labeldp_compile.solve.optimal_unbiased.bias_terms import BiasForce, bias_force
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
     Quadratics,
     from_prefix,
@@ -53,7 +53,7 @@ class Polished:
 
 
 def polish(
-    problem: Problem,
+    problem: Program,
     columns: Columns,
     means: Floats,
     alpha: Floats,
@@ -103,7 +103,10 @@ def polish(
         best = min(best, size)
     values = quad.middle + (quad.moment + quad.operator @ x[k:]) / quad.mass
     return Polished(
-        Columns(intervals, weights, values), from_prefix(x[:k], low), from_prefix(x[k:], low), best
+        Columns(intervals, weights, values),
+        from_prefix(x[:k], low),
+        from_prefix(x[k:], low),
+        best,
     )
 
 

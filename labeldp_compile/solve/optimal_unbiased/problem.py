@@ -40,7 +40,7 @@ class BiasBudget:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Program:
     """Labels and prior in solver units.
 
     Attributes:
@@ -73,10 +73,10 @@ class Problem:
         """Return λ·Σ p·d²."""
         return (self.bias.penalty or 0.0) * float(self.prior @ (means - self.labels) ** 2)
 
-    def scaled(self, unit: float) -> Problem:
+    def scaled(self, unit: float) -> Program:
         """Return the problem with labels divided by ``unit``; λ is a pure number and stays."""
         most = None if self.bias.most is None else self.bias.most / unit
-        return Problem(
+        return Program(
             self.labels / unit, self.prior, self.low, BiasBudget(most, self.bias.penalty)
         )
 
@@ -104,7 +104,7 @@ def check_inputs(
     return y, p / p.sum()
 
 
-def deciding_labels(problem: Problem, negligible: float) -> Ints:
+def deciding_labels(problem: Program, negligible: float) -> Ints:
     """Return the indices of the labels that must be kept.
 
     A label that never occurs constrains nothing unless it is an end: windows reach every mean
@@ -124,7 +124,7 @@ def deciding_labels(problem: Problem, negligible: float) -> Ints:
     return np.flatnonzero(keep).astype(np.int64)
 
 
-def merge_neighbours(problem: Problem, n: int) -> Problem:
+def merge_neighbours(problem: Program, n: int) -> Program:
     """Return the problem of ``n`` groups of neighbouring labels: mean label and total prior.
 
     The two ends stay alone: they decide how far outputs must reach, and may lie far from the rest.
@@ -135,10 +135,10 @@ def merge_neighbours(problem: Problem, n: int) -> Problem:
     edges = np.concatenate([[0], inner, [problem.k]])
     labels = np.add.reduceat(problem.labels, edges[:-1]) / np.diff(edges)
     prior = np.add.reduceat(problem.prior, edges[:-1])
-    return Problem(labels, prior, problem.low, problem.bias)
+    return Program(labels, prior, problem.low, problem.bias)
 
 
-def reference_losses(problem: Problem) -> tuple[float, float]:
+def reference_losses(problem: Program) -> tuple[float, float]:
     """Return the losses of two simple unbiased mechanisms, which bound the optimum from above.
 
     The first mixes two outputs, beyond the two ends; it is good at small ε. The second is debiased

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals, Ints, Runs
-from labeldp_compile.solve.optimal_unbiased.problem import Problem
+from labeldp_compile.solve.optimal_unbiased.problem import Program
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Quadratics:
     spread: Floats
 
 
-def quadratics(problem: Problem, intervals: Intervals, runs: Runs | None = None) -> Quadratics:
+def quadratics(problem: Program, intervals: Intervals, runs: Runs | None = None) -> Quadratics:
     """Collect the data of the columns.
 
     Args:
@@ -94,7 +94,7 @@ def per_label(k: int, low: float) -> sparse.csr_matrix:
     return sparse.diags([scale, below], [0, -1], format="csr")
 
 
-def objective(problem: Problem) -> Floats:
+def objective(problem: Program) -> Floats:
     """Return the coefficients of Σα + Σβ·y in the prefix unknowns (a, b). [2k]"""
     k = problem.k
     c = np.zeros(2 * k)

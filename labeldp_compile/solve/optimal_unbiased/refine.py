@@ -11,6 +11,7 @@ import functools
 
 import numpy as np
 
+from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Intervals,
@@ -22,12 +23,12 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
 )
 from labeldp_compile.solve.optimal_unbiased.levels import COARSEST, predicted_means
 from labeldp_compile.solve.optimal_unbiased.problem import (
-    Problem,
+    Program,
     merge_neighbours,
     reference_losses,
 )
 from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
-from labeldp_compile.solve.optimal_unbiased.search import Found, Progress, Search
+from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     column_means,
@@ -45,14 +46,14 @@ _COSTLY = 1e5  # loss of a column at weight one, relative to the loss of the opt
 
 
 @np.errstate(over="ignore", invalid="ignore")  # steps that go astray are judged, not trusted
-def refine(problem: Problem, tolerance: float, progress: Progress) -> Found:
+def refine(problem: Program, tolerance: float, observer: Observer) -> Found:
     """Solve to a certified relative gap of ``tolerance``, or as near as rounding lets.
 
     Args:
-        problem: in any units. tolerance: relative gap. progress: told a line per step.
+        problem: in any units. tolerance: relative gap. observer: told a line per step.
     """
     unit = float(np.sqrt(2.0 * min(reference_losses(problem))))
-    search = Search(problem.scaled(unit), tolerance, progress)
+    search = Search(problem.scaled(unit), tolerance, observer)
     search.try_response()
     first = search.found(unit)
     if search.gap <= tolerance:
@@ -60,8 +61,8 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Found:
     if problem.k > COARSEST and problem.bias.penalty != 0.0:
         from labeldp_compile.solve.optimal_unbiased.descent import descend  # noqa: PLC0415
 
-        start = functools.partial(refine, tolerance=_EXACT, progress=progress)
-        return first.better(descend(problem, start, tolerance, progress))
+        start = functools.partial(refine, tolerance=_EXACT, observer=observer)
+        return first.better(descend(problem, start, tolerance, observer))
     sizes = [problem.k]
     while sizes[-1] > _SMALLEST_LEVEL:
         sizes.append((sizes[-1] + 1) // 2)
@@ -73,7 +74,8 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Found:
         simple = min(reference_losses(level))
         unit = float(np.sqrt(2.0 * ratio * simple))
         cones = solve_cones(level.scaled(unit), columns, _TOLERANCE)
-        progress(f"level of {size} merged labels: {len(columns)} intervals, {cones.status.lower()}")
+        status = cones.status.lower()
+        observer.step(f"level of {size} merged labels: {len(columns)} intervals, {status}")
         if cones.status.endswith("Solved"):
             # The optimum relative to the simple mechanisms changes little from level to level.
             ratio = min(1.0, ratio * max(2.0 * cones.value, 1e-3))
@@ -86,12 +88,12 @@ def refine(problem: Problem, tolerance: float, progress: Progress) -> Found:
         path = window_columns(line, starts, problem.low).intervals
         columns = _worth_trying(level, path, ratio * min(reference_losses(level)))
     unit = float(np.sqrt(2.0 * ratio * min(reference_losses(problem))))
-    search = Search(problem.scaled(unit), tolerance, progress)
+    search = Search(problem.scaled(unit), tolerance, observer)
     search.run(columns)
     return first.better(search.found(unit))
 
 
-def _worth_trying(problem: Problem, path: Intervals, scale: float) -> Intervals:
+def _worth_trying(problem: Program, path: Intervals, scale: float) -> Intervals:
     """Return the neighbourhood of a path with a family that is feasible on its own.
 
     Left out are intervals whose labels alone would cost far more than the whole optimum: at large

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased.certificate import Bound, prove
 from labeldp_compile.solve.optimal_unbiased.completion import complete
 from labeldp_compile.solve.optimal_unbiased.cone_program import ConeSolution, Guards, solve_cones
@@ -23,7 +23,7 @@ from labeldp_compile.solve.optimal_unbiased.intervals import (
 )
 from labeldp_compile.solve.optimal_unbiased.polish import polish
 from labeldp_compile.solve.optimal_unbiased.pricing import priced_out
-from labeldp_compile.solve.optimal_unbiased.problem import Problem, reference_losses
+from labeldp_compile.solve.optimal_unbiased.problem import Program, reference_losses
 from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     ExtraLine,
@@ -34,8 +34,6 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
     widen,
     window_columns,
 )
-
-Progress = Callable[[str], None]
 
 _ROUNDS = 6  # cone programs at most
 _MORE_ROUNDS = 12  # where they are cheap: multipliers that are not unique need them
@@ -86,14 +84,14 @@ class Search:
         columns: the largest number of intervals in one cone program.
     """
 
-    def __init__(self, problem: Problem, tolerance: float, progress: Progress) -> None:
+    def __init__(self, problem: Program, tolerance: float, observer: Observer) -> None:
         """Start from nothing.
 
         Args:
             problem: in units in which the loss is about 1/2. tolerance: relative gap to reach.
-            progress: told a line per step.
+            observer: told a line per step.
         """
-        self.problem, self.tolerance, self.progress = problem, tolerance, progress
+        self.problem, self.tolerance, self.observer = problem, tolerance, observer
         nothing = np.zeros(problem.k)
         self.bound = prove(problem, nothing, nothing)
         self.loss, self.line = np.inf, extra_line(np.zeros(1), np.zeros(1), problem.low)
@@ -159,7 +157,8 @@ class Search:
             before = self.gap
             cones = solve_cones(self.problem, columns, accuracy, runs, guards)
             self.columns = max(self.columns, len(columns))
-            self.progress(f"level of {k} labels: {len(columns)} intervals, {cones.status.lower()}")
+            status = cones.status.lower()
+            self.observer.step(f"level of {k} labels: {len(columns)} intervals, {status}")
             active = self._start(cones, columns, sliver)
             missing, uneven = self._missing(cones.alpha, cones.beta, True)
             found = self._newton_rounds(active, cones.alpha, cones.beta)
@@ -292,10 +291,10 @@ class Search:
         if error <= 1e-12 * float(np.abs(line.values).max()) and loss < self.loss:
             self.line, self.means, self.loss = line, means, loss
         gap = (self.loss - self.bound.value) / self.loss if self.loss else 0.0
-        self.progress(f"bound at {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
+        self.observer.step(f"bound at {1 - max(gap, 0):.10f} of the loss, gap {max(gap, 0):.1e}")
 
 
-def response_point(problem: Problem) -> tuple[Columns, Floats, Floats]:
+def response_point(problem: Program) -> tuple[Columns, Floats, Floats]:
     """Return debiased randomized response and the multipliers at which its columns touch zero.
 
     With one column a label the conditions (W₁ + B)/W = v and ½W₂ − A = ½W·v² are k equations for

@@ -3,26 +3,26 @@
 from labeldp_compile.tools.audit.audit import (
     MAX_LABELS,
     MIN_SAMPLES,
-    Claim,
+    AuditClaim,
     audit,
     audit_artifact,
     choose_labels,
 )
 from labeldp_compile.tools.audit.reference import Reference
 from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding
-from labeldp_compile.tools.audit.target import ArtifactTarget, FunctionTarget, Target
+from labeldp_compile.tools.audit.target import ArtifactTarget, AuditTarget, FunctionTarget
 
 __all__ = [
     "ERROR",
     "MAX_LABELS",
     "MIN_SAMPLES",
     "ArtifactTarget",
+    "AuditClaim",
     "AuditReport",
-    "Claim",
+    "AuditTarget",
     "Finding",
     "FunctionTarget",
     "Reference",
-    "Target",
     "audit",
     "audit_artifact",
     "choose_labels",

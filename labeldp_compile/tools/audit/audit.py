@@ -12,7 +12,7 @@ is drawn apart from what it tests, so that few tests are enough:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from labeldp_verify import DEFAULT_BUDGET, Budget
 from labeldp_verify.forms import JointDomain
+from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_least, down_to
-from labeldp_verify.verified import DecodedGroups
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.audit.cells import Cells, choose_cells
+from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.tools.audit.cells import OutputCells, choose_cells
 from labeldp_compile.tools.audit.distribution import (
     Difference,
     chi_square,
@@ -35,17 +36,15 @@ from labeldp_compile.tools.audit.distribution import (
 from labeldp_compile.tools.audit.epsilon import Event, bound_epsilon, search_events
 from labeldp_compile.tools.audit.reference import Reference
 from labeldp_compile.tools.audit.report import ERROR, AuditReport, Finding, LabelCounts
-from labeldp_compile.tools.audit.sampling import Sampler, Tally
+from labeldp_compile.tools.audit.sampling import CountedDraw, Sampler, Tally
 from labeldp_compile.tools.audit.sequences import SequenceTests, even_set
 from labeldp_compile.tools.audit.target import (
     ArtifactTarget,
-    Combinations,
-    Draw,
+    AuditTarget,
     FunctionTarget,
-    Target,
+    LabelColumns,
 )
-from labeldp_compile.tools.inspection import decode_any, find_group, one_table
-from labeldp_compile.tools.inspection.overview import largest
+from labeldp_compile.tools.inspection.overview import shown_table
 
 MIN_SAMPLES = 100_000
 MAX_LABELS = 256
@@ -59,7 +58,7 @@ _SUPPOSED = ("rows", "independence")  # tests of what the bound on ε supposes
 
 
 @dataclass(frozen=True)
-class Claim:
+class AuditClaim:
     """What is audited against.
 
     Attributes:
@@ -76,21 +75,21 @@ class Claim:
 
 
 def audit(
-    target: Target,
+    target: AuditTarget,
     labels: NDArray[Any],
-    claim: Claim,
+    claim: AuditClaim,
     samples: int,
-    progress: Callable[[int], None] = lambda done: None,
+    observer: Observer = QUIET,
     *,
     processes: bool = True,
 ) -> AuditReport:
     """Audit a randomizer on labels [L], L ≥ 2, with about so many samples.
 
-    ``progress`` is called with the number of labels randomized since the last call; without
-    ``processes`` no other process is started. Raises InputError if the randomizer cannot be opened
+    The observer is told how many labels are randomized; without ``processes`` no other process is
+    started. Raises InputError if the randomizer cannot be opened
     or fails.
     """
-    return _Audit(target, labels, claim, samples, progress).run(processes)
+    return _Audit(target, labels, claim, samples, observer).run(processes)
 
 
 def choose_labels(count: int) -> list[int]:
@@ -118,21 +117,22 @@ class _Audit:
 
     def __init__(
         self,
-        target: Target,
+        target: AuditTarget,
         labels: NDArray[Any],
-        claim: Claim,
+        claim: AuditClaim,
         samples: int,
-        progress: Callable[[int], None],
+        observer: Observer,
     ) -> None:
         self.target, self.labels, self.claim = target, labels, claim
-        self.samples, self.drawn, self._progress = samples, 0, progress
-        self.draw: Draw = target.open()
+        self.samples, self.draw = samples, CountedDraw(target.open(), observer)
 
     def run(self, processes: bool) -> AuditReport:
         pilot = self.pilot()
         reference = self.claim.reference
-        self.cells: Cells = choose_cells(pilot) if reference is None else reference.cells(pilot)
-        self.sampler = Sampler(self.draw, self.labels, self.cells, self.progress)
+        self.cells: OutputCells = (
+            choose_cells(pilot) if reference is None else reference.cells(pilot)
+        )
+        self.sampler = Sampler(self.draw, self.labels, self.cells)
         a_label = max(int(self.samples * _SCREENING / 4 / len(self.labels)), 1)
         every = range(len(self.labels))
         alone = self.sampler.alone(every, a_label), self.sampler.alone(every, a_label)
@@ -150,7 +150,7 @@ class _Audit:
         findings.insert(0, qualified(finding, findings))
         return AuditReport(
             self.target.name,
-            self.drawn,
+            self.draw.labels,
             (len(self.labels), self.claim.all_labels),
             self.claim.epsilon,
             bound,
@@ -158,17 +158,12 @@ class _Audit:
             tuple(counts),
         )
 
-    def progress(self, done: int) -> None:
-        self.drawn += done
-        self._progress(done)
-
     def pilot(self) -> NDArray[Any]:
         """Outputs of all labels, half from calls with one label."""
         L = len(self.labels)
         each = max(int(self.samples * _PILOT / 2 / L), 16)
         parts = [self.draw(np.repeat(self.labels[y : y + 1], each)) for y in range(L)]
         parts.append(self.draw(np.random.default_rng().permutation(np.repeat(self.labels, each))))
-        self.progress(2 * each * L)
         return np.concatenate(parts)
 
     def outputs(self, known: NDArray[np.bool_], pilot: NDArray[Any]) -> Finding:
@@ -244,9 +239,7 @@ class _Audit:
     def independence(self, screened: Tally, processes: bool) -> list[Finding]:
         label, chosen = even_set(screened)
         rows = 1 << max(int(np.log2(self.samples / 40)), 10)
-        tests = SequenceTests(
-            self.target, self.draw, self.labels[label], self.cells, chosen, self.progress
-        )
+        tests = SequenceTests(self.target, self.draw, self.labels[label], self.cells, chosen)
         findings = [tests.rows_and_calls(rows, _OTHER_ERROR)]
         if not processes:
             return [*findings, Finding("processes", None, "not tried")]
@@ -269,7 +262,7 @@ def audit_artifact(
     function: str | None = None,
     *,
     samples: int,
-    progress: Callable[[int], None] = lambda done: None,
+    observer: Observer = QUIET,
     processes: bool = True,
     budget: Budget = DEFAULT_BUDGET,
     group: str | None = None,
@@ -283,22 +276,21 @@ def audit_artifact(
     """
     if samples < MIN_SAMPLES:
         raise InputError(f"an audit takes {MIN_SAMPLES:,} samples or more, not {samples:,}")
-    found, target = decode_any(path, budget), ArtifactTarget(path)
-    if isinstance(found, DecodedGroups):
-        groups = found.randomizer.groups
-        table = largest(found) if group is None else find_group(found, group)
-        row = next(groups.rows(table))
-        named = tuple((c.name, value) for c, value in zip(groups.columns, row, strict=True))
-        decoded, target = found.table(table), ArtifactTarget(path, groups.name(table), named)
-    else:
-        decoded = one_table(found, path, group)
-        if isinstance(decoded.domain, JointDomain):
-            if function is not None:
-                raise InputError(f"{path}: a function takes labels of one column, and it has more")
-            names = tuple(decoded.certificate.label_columns)
-            target = ArtifactTarget(path, joint=Combinations(decoded.domain, names))
-    reference = Reference(decoded, choose_labels(decoded.domain.size))
-    bound = decoded.certificate.privacy.epsilon_label_bound
-    claim = Claim(bound, "certified at most", decoded.domain.size, reference)
-    audited: Target = target if function is None else FunctionTarget(function)
-    return audit(audited, reference.inputs(), claim, samples, progress, processes=processes)
+    artifact = open_artifact(path, budget)
+    number = shown_table(artifact, path, group)
+    table, several = artifact.table(number), isinstance(artifact.label, JointDomain)
+    if several and function is not None:
+        raise InputError(f"{path}: a function takes labels of one column, and it has more")
+    columns = artifact.groups.columns
+    row = next(artifact.groups.rows(number)) if columns else ()
+    target = ArtifactTarget(
+        path,
+        artifact.groups.name(number) if columns else None,
+        tuple((column.name, value) for column, value in zip(columns, row, strict=True)),
+        LabelColumns.of(artifact),
+    )
+    reference = Reference(table, choose_labels(table.domain.size))
+    bound = table.certificate.privacy.epsilon_label_bound
+    claim = AuditClaim(bound, "certified at most", table.domain.size, reference)
+    audited: AuditTarget = target if function is None else FunctionTarget(function)
+    return audit(audited, reference.inputs(), claim, samples, observer, processes=processes)

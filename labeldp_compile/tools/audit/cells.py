@@ -20,7 +20,7 @@ _LISTED = 4
 _NAME_COLUMNS = 40
 
 
-class Cells(ABC):
+class OutputCells(ABC):
     """A partition of all outputs into ``count`` cells; the last holds what fits nowhere else."""
 
     count: int
@@ -41,7 +41,7 @@ class Cells(ABC):
         return ", ".join(names) + (f" and {more:,} more" if more else "")
 
 
-class ValueCells(Cells):
+class ValueCells(OutputCells):
     """A cell for each value; values that were not named share the last cell."""
 
     def __init__(self, values: NDArray[Any]) -> None:
@@ -70,7 +70,7 @@ class ValueCells(Cells):
         return clipped(str(value), _NAME_COLUMNS) if self._is_text else f"{value:g}"
 
 
-class IntervalCells(Cells):
+class IntervalCells(OutputCells):
     """Intervals between increasing edges, e₀ ≤ output < e₁, and a cell for what is no number."""
 
     def __init__(self, edges: NDArray[Any]) -> None:
@@ -94,7 +94,7 @@ class IntervalCells(Cells):
         return f"[{low}, {high})"
 
 
-def choose_cells(pilot: NDArray[Any]) -> Cells:
+def choose_cells(pilot: NDArray[Any]) -> OutputCells:
     """Cells for outputs like these: values if they are few, else intervals of equal frequency.
 
     Towards both ends the intervals become as rare as the pilot shows them.

@@ -53,10 +53,10 @@ def chi_square(label: int, counts: NDArray[np.int64], probabilities: Floats) -> 
     """The statistic; neighbouring cells are pooled until each is expected 100 times."""
     samples = int(counts.sum())
     expected = probabilities * samples
-    groups = _pooled(expected)
-    size = int(groups[-1]) + 1
-    seen = np.bincount(groups, weights=counts, minlength=size)
-    wanted = np.bincount(groups, weights=expected, minlength=size)
+    pools = _pooled(expected)
+    size = int(pools[-1]) + 1
+    seen = np.bincount(pools, weights=counts, minlength=size)
+    wanted = np.bincount(pools, weights=expected, minlength=size)
     used = wanted > 0
     statistic = float(((seen[used] - wanted[used]) ** 2 / wanted[used]).sum())
     degrees = int(used.sum()) - 1
@@ -102,15 +102,15 @@ def unlike_each_other(
 
 
 def _pooled(expected: Floats) -> NDArray[np.int64]:
-    """[cells] non-decreasing group of each cell; every group is expected often enough."""
-    groups = np.empty(len(expected), np.int64)
-    group, mass, left = 0, 0.0, float(expected.sum())
+    """[cells] non-decreasing pool of each cell; every pool is expected often enough."""
+    pools = np.empty(len(expected), np.int64)
+    pool, mass, left = 0, 0.0, float(expected.sum())
     for cell, count in enumerate(expected):
-        groups[cell] = group
+        pools[cell] = pool
         mass, left = mass + count, left - count
         if mass >= LEAST_EXPECTED and left >= LEAST_EXPECTED:
-            group, mass = group + 1, 0.0
-    return groups
+            pool, mass = pool + 1, 0.0
+    return pools
 
 
 def _excess(surplus: Floats, expected: Floats) -> NDArray[np.bool_]:

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from labeldp_compile.children import heeding_kills, uninterrupted
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.audit.target import Draw, Target
+from labeldp_compile.tools.audit.target import AuditTarget, Draw
 
 CHILDREN = 2  # of each kind
 _SECONDS = 120  # for a child to answer: a function that deadlocks in a child is not waited for
 
 
 def drawn_in_children(
-    target: Target, draw: Draw, labels: NDArray[Any]
+    target: AuditTarget, draw: Draw, labels: NDArray[Any]
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Outputs by process, for the same labels [n], and what could not be tried.
 
@@ -52,7 +52,7 @@ def drawn_in_children(
 
 @contextlib.contextmanager
 def _started(
-    method: str, target: Target, draw: Draw | None, labels: NDArray[Any]
+    method: str, target: AuditTarget, draw: Draw | None, labels: NDArray[Any]
 ) -> Iterator[tuple[Any, Connection]]:
     """A process that ends with this block, at the latest, and where it answers."""
     context: Any = multiprocessing.get_context(method)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from labeldp_verify.analysis.probabilities import at_most, matrix
+from labeldp_verify.analysis import at_most, matrix
+from labeldp_verify.artifact import Table
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, IntegerDomain
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.audit.cells import MAX_VALUES, Cells, IntervalCells, ValueCells, edges_of
-from labeldp_compile.tools.inspection import Decoded, label_at
+from labeldp_compile.tools.audit.cells import (
+    MAX_VALUES,
+    IntervalCells,
+    OutputCells,
+    ValueCells,
+    edges_of,
+)
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +24,7 @@ Floats = NDArray[np.float64]
 class Reference:
     """The certified side of an audit."""
 
-    def __init__(self, decoded: Decoded, labels: list[int]) -> None:
+    def __init__(self, decoded: Table, labels: list[int]) -> None:
         """``labels`` are indices of the labels that are audited."""
         self._r, self._rows, self._domain = decoded.randomizer, labels, decoded.domain
         self._values = None
@@ -30,13 +36,13 @@ class Reference:
 
     def inputs(self) -> NDArray[Any]:
         """[L] the audited labels, as the randomizer takes them."""
-        labels = [label_at(self._domain, y) for y in self._rows]
+        labels = [self._domain.listed[y] for y in self._rows]
         if isinstance(self._domain, IntegerDomain):
             return np.array(labels, dtype=np.int64)
         text = isinstance(self._domain, CategoricalDomain) and self._domain.is_text
         return np.array(labels, dtype=object if text else None)
 
-    def cells(self, pilot: NDArray[Any]) -> Cells:
+    def cells(self, pilot: NDArray[Any]) -> OutputCells:
         """A cell for each output if they are few, else intervals (categories: the audited)."""
         if self._values is None:
             numbers = np.asarray(pilot, dtype=float) if pilot.dtype != object else np.zeros(1)
@@ -66,7 +72,7 @@ class Reference:
         inside = (points >= self._r.low) & (points <= self._r.high)
         return np.asarray(same & inside)
 
-    def probabilities(self, cells: Cells) -> Floats:
+    def probabilities(self, cells: OutputCells) -> Floats:
         """[L, cells] certified probabilities, correct to some units in the last place."""
         result = np.zeros((len(self._rows), cells.count))
         if self._values is None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.audit.cells import Cells
+from labeldp_compile.observer import Observer
+from labeldp_compile.tools.audit.cells import OutputCells
 from labeldp_compile.tools.audit.target import Draw
 
 Counts = NDArray[np.int64]
@@ -28,14 +29,31 @@ class Tally:
         return Tally(self.counts + other.counts, self.samples + other.samples)
 
 
+class CountedDraw:
+    """The opened target, which tells an observer how many labels it has randomized."""
+
+    def __init__(self, opened: Draw, observer: Observer) -> None:
+        """``opened`` itself is what other processes inherit."""
+        self.opened, self._observer, self.labels = opened, observer, 0
+
+    def __call__(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Outputs [n] of labels [n]."""
+        outputs = self.opened(labels)
+        self.count(len(labels))
+        return outputs
+
+    def count(self, labels: int) -> None:
+        """So many more are randomized, here or elsewhere."""
+        self.labels += labels
+        self._observer.rows(labels)
+
+
 class Sampler:
     """Draws from one randomizer and counts outputs by label and cell."""
 
-    def __init__(
-        self, draw: Draw, labels: NDArray[Any], cells: Cells, progress: Callable[[int], None]
-    ) -> None:
+    def __init__(self, draw: Draw, labels: NDArray[Any], cells: OutputCells) -> None:
         """``labels`` [L] are what the randomizer takes; they are named by their indices here."""
-        self._draw, self._labels, self._cells, self._progress = draw, labels, cells, progress
+        self._draw, self._labels, self._cells = draw, labels, cells
 
     def alone(self, chosen: Sequence[int], samples: int) -> Tally:
         """So many samples of each chosen label, in calls with no other label."""
@@ -46,7 +64,6 @@ class Sampler:
                 cells = self._cells.indices(outputs)
                 tally.counts[label] += np.bincount(cells, minlength=self._cells.count)
                 tally.samples[label] += size
-                self._progress(size)
         return tally
 
     def mixed(self, samples: int) -> Tally:
@@ -58,7 +75,6 @@ class Sampler:
             cells = self._cells.indices(self._draw(self._labels[rows]))
             tally.counts[:] += np.bincount(rows * M + cells, minlength=L * M).reshape(L, M)
             tally.samples[:] += np.bincount(rows, minlength=L)
-            self._progress(size)
         return tally
 
     def _empty(self) -> Tally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from labeldp_compile.tools.audit.cells import Cells
+from labeldp_compile.tools.audit.cells import OutputCells
 from labeldp_compile.tools.audit.epsilon import lower_bound, upper_bound
 from labeldp_compile.tools.audit.processes import drawn_in_children
 from labeldp_compile.tools.audit.report import Finding
-from labeldp_compile.tools.audit.sampling import Tally
-from labeldp_compile.tools.audit.target import Draw, Target
+from labeldp_compile.tools.audit.sampling import CountedDraw, Tally
+from labeldp_compile.tools.audit.target import AuditTarget
 
 # Do two rows share their words? Rows of one label must be independent.
 #
@@ -91,8 +90,8 @@ def _refuted(a: Bits, b: Bits, error: float) -> tuple[float, float] | None:
     n, share = len(a), error / 4
     both, bits = int((a & b).sum()), int(a.sum()) + int(b.sum())
     p = float(lower_bound(bits, 2 * n, share)), float(upper_bound(bits, 2 * n, share))
-    joint = float(lower_bound(both, n, share)), float(upper_bound(both, n, share))
-    if joint[0] > p[1] ** 2 or joint[1] < p[0] ** 2:
+    pairs = float(lower_bound(both, n, share)), float(upper_bound(both, n, share))
+    if pairs[0] > p[1] ** 2 or pairs[1] < p[0] ** 2:
         return both / n, (bits / (2 * n)) ** 2
     return None
 
@@ -114,16 +113,15 @@ class SequenceTests:
 
     def __init__(
         self,
-        target: Target,
-        draw: Draw,
+        target: AuditTarget,
+        draw: CountedDraw,
         label: Any,
-        cells: Cells,
+        cells: OutputCells,
         chosen: Bits,
-        progress: Callable[[int], None],
     ) -> None:
         """``draw`` is the opened target; ``chosen`` [cells] is the set."""
         self._target, self._draw, self._label = target, draw, label
-        self._cells, self._chosen, self._progress = cells, chosen, progress
+        self._cells, self._chosen = cells, chosen
 
     def rows_and_calls(self, rows: int, error: float) -> Finding:
         """Whether rows, and calls, share their words; two sequences of so many rows are drawn."""
@@ -142,8 +140,8 @@ class SequenceTests:
     def processes(self, rows: int, error: float) -> Finding:
         """Whether a process repeats the words of another; each draws at most so many rows."""
         call = self._call(min(rows, _PROCESS_ROWS))
-        drawn, failures = drawn_in_children(self._target, self._draw, call)
-        self._progress(len(call) * len(drawn))
+        drawn, failures = drawn_in_children(self._target, self._draw.opened, call)
+        self._draw.count(len(call) * len(drawn))
         bits = {name: self._bits(part) for name, part in drawn.items()}
         names = list(bits)
         pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
@@ -157,7 +155,6 @@ class SequenceTests:
     def _sequence(self, rows: int) -> Bits:
         call = self._call(rows // _CALLS)
         drawn = [self._draw(call) for _ in range(_CALLS)]
-        self._progress(rows)
         return np.concatenate([self._bits(part) for part in drawn])
 
     def _call(self, rows: int) -> NDArray[Any]:

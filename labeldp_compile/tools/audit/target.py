@@ -13,15 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 from labeldp_runtime import Randomizer, RuntimeArtifactError
-from labeldp_verify.forms import JointDomain
-from labeldp_verify.forms.joint import output_array
-from labeldp_verify.interrupts import require_uninterrupted
-from labeldp_verify.numerals import read_decimal, read_whole
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.console.interrupts import require_uninterrupted
+from labeldp_verify.forms import JointDomain, output_array
 from labeldp_verify.printable import clipped
+from labeldp_verify.reading.numerals import read_decimal, read_whole
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.tools.inspection import label_at
 
 _RANGE = re.compile(r"(-?[0-9]{1,15})\.\.(-?[0-9]{1,15})")
 _MOST = 10_000_000
@@ -57,7 +56,7 @@ _REASON_COLUMNS = 200
 _PLAIN = {str, bytes, int, float, bool, type(None)}
 
 
-class Target(Protocol):
+class AuditTarget(Protocol):
     """A randomizer that can be pickled, and opened in any process."""
 
     @property
@@ -72,23 +71,32 @@ _NONE = -(2**40)  # what a label that is not listed makes of a number: none that
 
 
 @dataclass(frozen=True)
-class Combinations:
-    """The columns of a joint label, whose combinations are audited by their numbers."""
+class LabelColumns:
+    """Several columns that are one label, whose combinations are audited by their numbers."""
 
     domain: JointDomain
     names: tuple[str, ...]
 
-    def draw(self, randomizer: Randomizer, numbers: NDArray[np.int64]) -> Any:
-        """Private numbers [n], of combinations or of sets, for numbers of combinations [n]."""
+    @classmethod
+    def of(cls, artifact: Artifact) -> LabelColumns | None:
+        """Those of an artifact; None for a label of one column, which needs no numbers."""
+        if not isinstance(artifact.label, JointDomain):
+            return None
+        return cls(artifact.label, tuple(artifact.certificate.label_columns))
+
+    def labels(self, numbers: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """The columns [n] of the combinations of these numbers [n]."""
         places = self.domain.places_of(numbers)
-        labels = {
-            name: output_array([label_at(part, y) for y in range(part.size)])[place]
+        return {
+            name: output_array(list(part.listed))[place]
             for name, part, place in zip(self.names, self.domain.parts, places, strict=True)
         }
-        private: Any = randomizer(labels)
+
+    def numbers(self, private: Any) -> Any:
+        """The numbers [n] of private columns [n]; those of sets are numbers already."""
         if not isinstance(private, dict):
             return private
-        found = np.zeros(len(numbers), np.int64)
+        found = np.zeros(len(private[self.names[0]]), np.int64)
         columns = zip(self.names, self.domain.column_values, self.domain.strides, strict=True)
         for name, values, stride in columns:
             order = np.argsort(output_array(values))
@@ -102,13 +110,14 @@ class Combinations:
 class ArtifactTarget:
     """An artifact as a service runs it: through labeldp-runtime, with fresh secure words.
 
-    With a table for each group, all labels are those of one row's group: its columns by name.
+    All labels are those of rows like ``row``: the public columns by name, which have one table.
+    ``group`` is its name.
     """
 
     path: Path
     group: str | None = None
     row: tuple[tuple[str, Any], ...] = ()
-    joint: Combinations | None = None
+    columns: LabelColumns | None = None
 
     @property
     def name(self) -> str:
@@ -118,20 +127,18 @@ class ArtifactTarget:
     def open(self) -> Draw:
         """The loaded randomizer. Raises InputError if this platform cannot run it."""
         try:
-            randomizer = Randomizer.load(self.path)
+            randomizer: Any = Randomizer.load(self.path)
         except RuntimeArtifactError as error:
             raise InputError(str(error)) from None
-        if self.joint is not None:
-            combinations = self.joint
-            return _checked(lambda labels: combinations.draw(randomizer, labels), str(self.path))
-        if not self.row:
-            return _checked(randomizer, str(self.path))
 
-        def of_group(labels: NDArray[Any]) -> Any:
-            columns = {name: [value] * len(labels) for name, value in self.row}
-            return randomizer(labels, columns=columns)
+        def draw(labels: NDArray[Any]) -> Any:
+            public = {name: [value] * len(labels) for name, value in self.row} or None
+            if self.columns is None:
+                return randomizer(labels, columns=public)
+            private = randomizer(self.columns.labels(labels), columns=public)
+            return self.columns.numbers(private)
 
-        return _checked(of_group, str(self.path))
+        return _checked(draw, str(self.path))
 
 
 @dataclass(frozen=True)

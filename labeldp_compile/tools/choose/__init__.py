@@ -2,6 +2,6 @@
 
 from labeldp_compile.tools.choose.choose import Choice, choose_spec
 from labeldp_compile.tools.choose.search import Standing
-from labeldp_compile.tools.choose.targets import Belief, Target, Wanted
+from labeldp_compile.tools.choose.targets import Belief, Demand, Wanted
 
-__all__ = ["Belief", "Choice", "Standing", "Target", "Wanted", "choose_spec"]
+__all__ = ["Belief", "Choice", "Demand", "Standing", "Wanted", "choose_spec"]

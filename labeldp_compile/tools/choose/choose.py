@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.usefulness import most_belief
+from labeldp_verify.reading.usefulness import most_belief
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import estimate_prior
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import PrivatePrior, UniformPrior
@@ -21,7 +22,7 @@ from labeldp_compile.tools.choose.search import Bench, Standing, rank, search
 from labeldp_compile.tools.choose.targets import (
     Amount,
     Belief,
-    Target,
+    Demand,
     UnreachedError,
     Wanted,
     read_wanted,
@@ -61,7 +62,7 @@ class Choice:
         return self.standings[0]
 
     @property
-    def columns(self) -> tuple[Target, ...]:
+    def columns(self) -> tuple[Demand, ...]:
         """What the figures of the standings are."""
         return self.wanted.targets or self.wanted.shown
 
@@ -133,8 +134,7 @@ def choose_spec(
     label_error: Amount | None = None,
     rows: int | None = None,
     max_belief: str | tuple[Amount, Amount] | None = None,
-    count_progress: Callable[[int], None] = lambda rows: None,
-    progress: Callable[[str], None] = lambda line: None,
+    observer: Observer = QUIET,
 ) -> Choice:
     """The least ε and the mechanism that meet all targets, for the labels and loss of a spec.
 
@@ -154,8 +154,8 @@ def choose_spec(
     candidates = find_candidates(spec, None)
     if not candidates.chosen:
         raise InputError(f"{spec.name}: no mechanism fits these labels and this loss")
-    prior = estimate_prior(spec, path.parent, progress=count_progress)
-    bench = Bench(spec, prior, wanted.targets or wanted.shown, progress)
+    prior = estimate_prior(spec, path.parent, observer=observer)
+    bench = Bench(spec, prior, wanted.targets or wanted.shown, observer)
     if wanted.targets:
         standings = search(bench, candidates.chosen)
         epsilon = _reached(standings, wanted)

@@ -7,23 +7,24 @@ misses the targets at the least ε found so far cannot win, and is not searched.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.strays import strays
+from labeldp_verify.analysis import analyse, strays
+from labeldp_verify.artifact import assess
 from labeldp_verify.forms import Randomizer
-from labeldp_verify.usefulness import MAX_LABELS
-from labeldp_verify.verified import assess
+from labeldp_verify.reading.usefulness import MAX_LABELS
 
-from labeldp_compile.assembly import Artifact, assemble, problem_of
+from labeldp_compile.assembly import Compiled, assemble
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior
 from labeldp_compile.spec import Spec
+from labeldp_compile.tables import problem_of
 from labeldp_compile.tools.choose.ladder import LAST, epsilon_at, first_root, step_near
-from labeldp_compile.tools.choose.targets import Target
+from labeldp_compile.tools.choose.targets import Demand
 from labeldp_compile.tools.sweep.measure import are_degenerate, rounded
 
 _OPENING = step_near(1.0)  # mechanisms are tried in the order of their merit there
@@ -48,7 +49,7 @@ class Trial:
     unbiased: bool | None
     problem: str | None
 
-    def excess(self, targets: Sequence[Target]) -> float:
+    def excess(self, targets: Sequence[Demand]) -> float:
         """ln of figure over target, the largest: ≤ 0 where all are met."""
         if self.problem is not None:
             return math.inf
@@ -83,11 +84,11 @@ class Bench:
         self,
         spec: Spec,
         prior: Prior,
-        targets: Sequence[Target],
-        progress: Callable[[str], None] = lambda line: None,
+        targets: Sequence[Demand],
+        observer: Observer = QUIET,
     ) -> None:
         """``targets`` are the figures to compute."""
-        self.spec, self.prior, self.targets, self.progress = spec, prior, tuple(targets), progress
+        self.spec, self.prior, self.targets, self.observer = spec, prior, tuple(targets), observer
 
     def try_at(self, mechanism: Mechanism, epsilon: Fraction) -> Trial:
         """Its figures there; nothing is certified."""
@@ -95,9 +96,9 @@ class Bench:
         needs_inverse = any(target.rows is not None for target in self.targets)
         if needs_inverse and spec.domain.size > MAX_LABELS and not mechanism.is_unbiased:
             return _useless(f"no figure for more than {MAX_LABELS:,} labels")
-        self.progress(f"{mechanism.title} at ε = {float(epsilon):g}")
+        self.observer.step(f"{mechanism.title} at ε = {float(epsilon):g}")
         weights, rows = self.prior.weights, self.prior.rows
-        problem = problem_of(spec, spec.domain, weights, epsilon, rows, progress=self.progress)
+        problem = problem_of(spec, spec.domain, weights, epsilon, rows, observer=self.observer)
         try:
             mechanism.require_feasible(spec.domain, spec.loss, epsilon)
             randomizer = mechanism.build(problem).randomizer
@@ -105,10 +106,10 @@ class Bench:
             return _useless(str(error))
         return self._judge(spec, randomizer, epsilon)
 
-    def compile_at(self, mechanism: Mechanism, epsilon: Fraction) -> tuple[Trial, Artifact | None]:
+    def compile_at(self, mechanism: Mechanism, epsilon: Fraction) -> tuple[Trial, Compiled | None]:
         """The same of what ``compile`` would write, verified; no artifact where it would not."""
         spec = self.spec.with_mechanism(mechanism)
-        prior = Prior(self.prior.weights, Fraction(0), epsilon, self.prior.statement)
+        prior = Prior.of(self.prior.statement, epsilon)
         try:
             artifact = assemble(spec, prior, "0" * 64)
         except (InputError, ValueError) as error:

@@ -7,9 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from labeldp_verify.analysis.bounds import exp_upper
-from labeldp_verify.numerals import read_decimal
-from labeldp_verify.usefulness import ROWS, Usefulness
+from labeldp_verify.analysis import exp_upper
+from labeldp_verify.reading.numerals import read_decimal
+from labeldp_verify.reading.usefulness import ROWS, Usefulness
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.spec import Spec
@@ -28,7 +28,7 @@ class UnreachedError(InputError):
 
 
 @dataclass(frozen=True)
-class Target:
+class Demand:
     """A figure that must not be larger than asked.
 
     Attributes:
@@ -106,9 +106,9 @@ class Wanted:
         shown: besides the targets' own figures, if there are none.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[Demand, ...]
     belief: Belief | None
-    shown: tuple[Target, ...]
+    shown: tuple[Demand, ...]
 
 
 def read_wanted(
@@ -155,17 +155,17 @@ def read_wanted(
         targets.append(_of_rows(spec, float(most), rows))
     if label_error is not None:
         most = _amount(label_error, "--label-error", below=1 if categories else None)
-        targets.append(Target("label_error", float(most), None, categories))
+        targets.append(Demand("label_error", float(most), None, categories))
     belief = None if max_belief is None else _read_belief(max_belief)
     infinite = float("inf")
-    single = Target("label_error", infinite, None, categories)
+    single = Demand("label_error", infinite, None, categories)
     shown = () if targets else (_of_rows(spec, infinite, rows or ROWS), single)
     return Wanted(tuple(targets), belief, shown)
 
 
-def _of_rows(spec: Spec, most: float, rows: int) -> Target:
+def _of_rows(spec: Spec, most: float, rows: int) -> Demand:
     categories = spec.has_classes
-    return Target("share_error" if categories else "mean_error", most, rows, categories)
+    return Demand("share_error" if categories else "mean_error", most, rows, categories)
 
 
 def _read_belief(text: str | tuple[Amount, Amount]) -> Belief:

@@ -6,20 +6,22 @@ from labeldp_compile.tools.estimate.document import class_name
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, MIN_ROWS, Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import GroupCounts, count_outputs
-from labeldp_compile.tools.estimate.strata import AnyEstimation, GroupedEstimation
+from labeldp_compile.tools.estimate.private_counts import (
+    GroupCounts,
+    OutputCounts,
+    count_outputs,
+)
 
 __all__ = [
     "CONFIDENCE",
     "MIN_ROWS",
     "Aggregates",
-    "AnyEstimation",
     "ColumnEstimates",
     "Estimation",
     "GroupCounts",
     "GroupEstimates",
-    "GroupedEstimation",
     "NotEstimableError",
+    "OutputCounts",
     "Target",
     "class_name",
     "count_outputs",

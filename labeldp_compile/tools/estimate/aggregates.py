@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from labeldp_verify import DEFAULT_BUDGET, Budget
-from labeldp_verify.forms import Domain, IntegerDomain
-from labeldp_verify.forms.joint import columns_of
+from labeldp_verify.forms import IntegerDomain, columns_of
+from labeldp_verify.opening import open_artifact
 from labeldp_verify.printable import clipped
-from labeldp_verify.verified import Decoded, DecodedGroups
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.tabular import TableReader, open_table
 from labeldp_compile.tabular.group_columns import renamed
 from labeldp_compile.tabular.placement import Placement
@@ -23,9 +23,7 @@ from labeldp_compile.tools.estimate.document import estimates_json
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Target
 from labeldp_compile.tools.estimate.inversion import NotEstimableError
-from labeldp_compile.tools.estimate.private_counts import count_by_table, count_outputs
-from labeldp_compile.tools.estimate.strata import AnyEstimation, GroupedEstimation, Stratified
-from labeldp_compile.tools.inspection import answers_with_sets, decode_any
+from labeldp_compile.tools.estimate.private_counts import count_outputs
 
 _NAMED, _COLUMNS = 3, 32  # private columns in a warning, and characters of their names
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
@@ -46,7 +44,7 @@ class Aggregates:
     columns: list[str]
     target: Target
     groups: list[GroupEstimates]
-    estimation: AnyEstimation
+    estimation: Estimation
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -61,7 +59,7 @@ class Aggregates:
 
 @contextmanager
 def _silent(what: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-    yield lambda done: None
+    yield QUIET.rows
 
 
 def estimate_table(
@@ -86,22 +84,25 @@ def estimate_table(
     where the input is wrong or supports no estimate, or where the table says that another
     artifact made its labels.
     """
-    decoded = decode_any(artifact, budget)
-    columns = [column] if isinstance(column, str) else list(column or ()) or _default(decoded)
-    domain = _outputs_domain(decoded)
+    decoded = open_artifact(artifact, budget)
+    labels, domain = decoded.certificate.label_columns, decoded.label
+    if decoded.answers_with_sets:  # by their numbers
+        domain = IntegerDomain(0, decoded.tables[0].outputs - 1)
+    columns = [column] if isinstance(column, str) else list(column or ())
+    if not columns:  # those that labeldp randomize writes
+        columns = list(Placement.of(labels, None, one_answer=decoded.answers_with_sets).names)
     if len(columns) != len(columns_of(domain)):
         raise InputError(
             f"{artifact}: its private labels stand in {len(columns_of(domain))} columns, and "
             f"{len(columns)} were named"
         )
-    stated = decoded.randomizer.groups.columns if isinstance(decoded, DecodedGroups) else ()
-    labels = [name for name in decoded.certificate.label_columns if name not in columns]
+    labels = [name for name in labels if name not in columns]
     reader = open_table(
         table,
         columns,
         domain,
         all_columns=True,
-        group_columns=renamed(stated, group_columns or {}, labels),
+        group_columns=renamed(decoded.groups.columns, group_columns or {}, labels),
         form=form,
     )
     reader.require_artifact(decoded.sha256, artifact)
@@ -111,18 +112,16 @@ def estimate_table(
             raise InputError(
                 f"{by!r} is the label of {artifact}: groups of rows by true labels would be counted"
             )
+    with progress("counting", reader.rows) as count:
+        counts = count_outputs(reader, decoded, by, Observer(rows=count))
     try:
-        if isinstance(decoded, DecodedGroups):
-            return _of_tables(decoded, reader, columns, by, target, progress)
-        estimation = Estimation.of(decoded)
+        estimation = Estimation.of(decoded, counts[0].by_table)
     except NotEstimableError as error:
         raise InputError(f"{artifact}: its private labels support no estimate: {error}") from None
-    with progress("counting", reader.rows) as count:
-        counts = count_outputs(reader, decoded.randomizer, by, count)
     # Exact intervals of thousands of small groups take minutes.
     every = sum(group.rows for group in counts)
-    with (_silent if by is None else progress)("estimating", every) as count:
-        found = estimation(counts, target, count)
+    with (_silent if len(counts) == 1 else progress)("estimating", every) as count:
+        found = estimation(counts, target, Observer(rows=count))
     warnings = _warnings(reader, columns, estimation.are_hardly_private(counts[0]))
     return Aggregates(columns, target, found, estimation, warnings)
 
@@ -141,36 +140,3 @@ def _warnings(reader: TableReader, columns: list[str], hardly_private: bool) -> 
         more = ", …" if len(noted) > _NAMED else ""
         found.append(f"the file notes {names}{more} as private, and not {named}")
     return [f"{reader.path}: {'; '.join(found)}"] if found else []
-
-
-def _default(decoded: Decoded | DecodedGroups) -> list[str]:
-    """The private columns that ``labeldp randomize`` writes."""
-    labels = decoded.certificate.label_columns
-    return list(Placement.of(labels, None, one_answer=answers_with_sets(decoded)).names)
-
-
-def _outputs_domain(decoded: Decoded | DecodedGroups) -> Domain:
-    """What private labels look like in a table: labels, or the numbers of sets."""
-    if isinstance(decoded, Decoded) and answers_with_sets(decoded):
-        return IntegerDomain(0, decoded.randomizer.outputs - 1)
-    return decoded.domain
-
-
-def _of_tables(
-    decoded: DecodedGroups,
-    reader: TableReader,
-    columns: list[str],
-    by: str | None,
-    target: Target,
-    progress: Progress,
-) -> Aggregates:
-    """The same where each group has a table of its own."""
-    with progress("counting", reader.rows) as count:
-        counts = count_by_table(reader, decoded.randomizer, by, count)
-    groups = [Stratified(name, strata) for name, strata in counts]
-    estimation = GroupedEstimation.of(decoded, list(groups[0].strata))
-    rows = sum(counted.rows for group in groups for counted in group.strata.values())
-    with progress("estimating", rows) as count:
-        found = estimation(groups, target, count)
-    warnings = _warnings(reader, columns, estimation.are_hardly_private(groups[0]))
-    return Aggregates(columns, target, found, estimation, warnings)

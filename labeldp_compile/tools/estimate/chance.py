@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.estimate.functionals import LinearEstimators
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
+from labeldp_compile.tools.estimate.private_counts import OutputCounts
 
 Floats = NDArray[np.float64]
 HARDLY = math.log(1e-9)  # what is less likely is not put down to chance
@@ -26,13 +26,13 @@ _LAMBDAS = 2.0 ** np.arange(-12, 8)  # for |g − v| ≤ 1
 _TINY = float(np.finfo(float).tiny)
 
 
-def log_chance(linear: LinearEstimators, group: GroupCounts) -> float:
+def log_chance(linear: LinearEstimators, counts: OutputCounts) -> float:
     """log of a bound on the probability that one of the estimates is as far outside as these are.
 
     Outside of what labels can have, that is; 0 if none is.
     """
     f, g = linear.functionals, linear.of_output
-    value = linear.estimate(group)
+    value = linear.estimate(counts)
     beyond = np.maximum(f.min(axis=0) - value, value - f.max(axis=0))
     relative = beyond / np.maximum(np.abs(g).max(axis=0), _TINY)
     least = 0.0
@@ -43,7 +43,7 @@ def log_chance(linear: LinearEstimators, group: GroupCounts) -> float:
         away = side * (g[:, i] - value[i])
         powers = np.exp(np.outer(away / np.maximum(np.abs(away).max(), _TINY), _LAMBDAS))
         largest = (linear.inverse.table @ powers).max(axis=0)
-        least = min(least, group.rows * math.log(largest.min()))
+        least = min(least, counts.rows * math.log(largest.min()))
     return min(least + math.log(len(value)), 0.0)
 
 

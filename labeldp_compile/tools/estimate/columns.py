@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from labeldp_verify.forms import CategoricalDomain, JointDomain
-from labeldp_verify.forms.domain import Category
+from labeldp_verify.artifact import Table
+from labeldp_verify.forms import CategoricalDomain, Category, JointDomain
 from numpy.typing import NDArray
 
 from labeldp_compile.tools.estimate.chance import log_chance
@@ -18,9 +18,8 @@ from labeldp_compile.tools.estimate.functionals import LinearEstimators
 from labeldp_compile.tools.estimate.intervals import Estimates, Target
 from labeldp_compile.tools.estimate.inversion import Inverse, LabelClasses
 from labeldp_compile.tools.estimate.means import LinearMean
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
-from labeldp_compile.tools.estimate.shares import Shares, project_to_simplex, share_estimators
-from labeldp_compile.tools.inspection import Decoded, label_at
+from labeldp_compile.tools.estimate.private_counts import OutputCounts
+from labeldp_compile.tools.estimate.shares import Shares, share_estimators
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +44,7 @@ class ColumnEstimates:
 
 
 @dataclass(frozen=True)
-class ColumnEstimation:
+class ColumnEstimators:
     """The estimators of one column."""
 
     name: str
@@ -54,24 +53,21 @@ class ColumnEstimation:
     mean: LinearMean | None
 
     def __call__(
-        self, group: GroupCounts, target: Target, projected: Floats | None
-    ) -> ColumnEstimates:
-        """The estimates of one group; ``projected`` [c] are its shares of combinations."""
-        assert projected is not None
-        found = self.shares(group, target, projected)
-        mean = None if self.mean is None else self.mean(group, target, projected)
-        of_column = project_to_simplex(self.shares.linear.estimate(group))
-        return ColumnEstimates(self.name, self.labels, found, of_column, mean)
+        self, counts: OutputCounts, target: Target, projected: Floats
+    ) -> tuple[Estimates, Estimates | None]:
+        """The shares and the mean in some rows; ``projected`` [c] are shares of combinations."""
+        mean = None if self.mean is None else self.mean(counts, target, projected)
+        return self.shares(counts, target, projected), mean
 
-    def log_chance(self, group: GroupCounts) -> float:
+    def log_chance(self, counts: OutputCounts) -> float:
         """log of a bound on the chance of estimates so far outside of what is possible."""
-        of_mean = 0.0 if self.mean is None else self.mean.log_chance(group)
-        return min(log_chance(self.shares.linear, group), of_mean)
+        of_mean = 0.0 if self.mean is None else self.mean.log_chance(counts)
+        return min(log_chance(self.shares.linear, counts), of_mean)
 
 
-def column_estimations(
-    decoded: Decoded, classes: LabelClasses, inverse: Inverse
-) -> list[ColumnEstimation]:
+def column_estimators(
+    decoded: Table, classes: LabelClasses, inverse: Inverse
+) -> list[ColumnEstimators]:
     """Of each column of a joint label; none of a label of one column, or where combinations that
     differ have the same outputs."""
     domain = decoded.domain
@@ -86,6 +82,6 @@ def column_estimations(
         if not isinstance(part, CategoricalDomain):
             numbers = np.array([float(y) for y in part.labels()])[at][:, None]
             mean = LinearMean(LinearEstimators(inverse, numbers, inverse.weights @ numbers))
-        labels = [label_at(part, y) for y in range(part.size)]
-        found.append(ColumnEstimation(name, labels, shares, mean))
+        labels = list(part.listed)
+        found.append(ColumnEstimators(name, labels, shares, mean))
     return found

@@ -6,21 +6,21 @@ import math
 from typing import Any
 
 import numpy as np
-from labeldp_verify.forms import CategoricalDomain
+from labeldp_verify.artifact import Table
+from labeldp_verify.forms import CategoricalDomain, Domain, JointDomain
+from labeldp_verify.opening import readable
 
 from labeldp_compile.tools.estimate.columns import ColumnEstimates
-from labeldp_compile.tools.estimate.estimate import GroupEstimates
+from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import CONFIDENCE, Target
 from labeldp_compile.tools.estimate.inversion import LabelClasses
-from labeldp_compile.tools.estimate.strata import AnyEstimation
-from labeldp_compile.tools.inspection import Decoded, label_at, label_name, readable
 
 FORMAT_VERSION = "1.0"
 _LISTED = 4
 
 
 def estimates_json(
-    estimation: AnyEstimation, found: list[GroupEstimates], target: Target
+    estimation: Estimation, found: list[GroupEstimates], target: Target
 ) -> dict[str, Any]:
     """``{format_version, artifact, target, confidence, classes, refused, groups}``; of a joint
     label a group has ``columns``, too.
@@ -28,8 +28,8 @@ def estimates_json(
     Classes are lists of labels; those of a histogram stand in the same order. The first group is
     all rows.
     """
-    decoded, classes = readable(estimation.decoded), estimation.classes
-    labels = [label_at(decoded.domain, y) for y in range(decoded.domain.size)]
+    decoded, classes = readable(estimation.table), estimation.classes
+    labels = list(decoded.domain.listed)
     members: list[list[Any]] = [[] for _ in range(classes.count)]
     for label, number in zip(labels, classes.of_label.tolist(), strict=True):
         members[number].append(label)
@@ -45,22 +45,27 @@ def estimates_json(
     }
 
 
-def class_name(decoded: Decoded, classes: LabelClasses, number: int) -> str:
+def class_name(decoded: Table, classes: LabelClasses, number: int) -> str:
     """A class in words: its label, the ends of neighbours, or the labels themselves."""
     first, last = int(classes.first[number]), int(classes.last[number])
-    names = [label_name(decoded.domain, y) for y in (first, last)]
+    names = [_name(decoded.domain, y) for y in (first, last)]
     if first == last:
         return names[0]
     members = np.flatnonzero(classes.of_label == number)
     if len(members) == last - first + 1 and not isinstance(decoded.domain, CategoricalDomain):
         return f"{names[0]} … {names[1]}"
-    listed = [label_name(decoded.domain, int(y)) for y in members[:_LISTED]]
+    listed = [_name(decoded.domain, int(y)) for y in members[:_LISTED]]
     more = len(members) - len(listed)
     return ", ".join(listed) + (f" and {more:,} more" if more else "")
 
 
+def _name(domain: Domain, index: int) -> str:
+    """A label, or a combination by the labels of its columns."""
+    return domain.name(index) if isinstance(domain, JointDomain) else str(domain.listed[index])
+
+
 def _group(
-    estimation: AnyEstimation, group: GroupEstimates, members: list[list[Any]]
+    estimation: Estimation, group: GroupEstimates, members: list[list[Any]]
 ) -> dict[str, Any]:
     histogram, found = None, None
     if group.histogram is not None and group.projected is not None:

@@ -1,39 +1,33 @@
-"""What private labels say in aggregate: post-processing, so free of further privacy cost."""
+"""What private labels say in aggregate: post-processing, so free of further privacy cost.
+
+Each table of an artifact has estimators of its own. What rows of several tables say together is the
+mean of what each says, weighted with its rows, which are public. An interval of it follows from
+those of the parts: either end lies as far from the estimate as the root of the sum of squares of
+the parts' distances (MOVER: Zou and Donner, *Construction of confidence limits about effect
+measures*, 2008). Of a population, the shares of the groups are not known, but estimated by those of
+the rows, whose variance is added.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from labeldp_verify.artifact import Artifact, Table
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.estimate.chance import HARDLY, log_chance
-from labeldp_compile.tools.estimate.columns import (
-    ColumnEstimates,
-    ColumnEstimation,
-    column_estimations,
-)
+from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.tools.estimate.chance import HARDLY
+from labeldp_compile.tools.estimate.columns import ColumnEstimates
 from labeldp_compile.tools.estimate.functionals import Quantile, quantiles
-from labeldp_compile.tools.estimate.intervals import Estimates, Target
-from labeldp_compile.tools.estimate.inversion import (
-    Inverse,
-    LabelClasses,
-    NotEstimableError,
-    invert,
-    label_classes,
-)
-from labeldp_compile.tools.estimate.means import Mean, mean_estimator
+from labeldp_compile.tools.estimate.intervals import MIN_ROWS, Estimates, Target, Z
+from labeldp_compile.tools.estimate.inversion import LabelClasses, NotEstimableError
+from labeldp_compile.tools.estimate.of_table import Parts, TableEstimators, require_any
 from labeldp_compile.tools.estimate.private_counts import GroupCounts
-from labeldp_compile.tools.estimate.shares import (
-    Shares,
-    cumulative_estimators,
-    project_to_simplex,
-    share_estimators,
-)
-from labeldp_compile.tools.inspection import Decoded
+from labeldp_compile.tools.estimate.shares import project_to_simplex
 
 Floats = NDArray[np.float64]
 
@@ -60,115 +54,122 @@ class GroupEstimates:
     columns: list[ColumnEstimates] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What the outputs of one group say; None is what the artifact does not support.
-
-    Attributes:
-        mean: [1].
-        histogram: [c] shares of the classes, unprojected.
-        projected: [c] the shares that are a distribution.
-        cumulative: [c − 1] shares of the classes up to each.
-    """
-
-    mean: Estimates | None
-    histogram: Estimates | None
-    projected: Floats | None
-    cumulative: Estimates | None
-
-
 @dataclass
 class Estimation:
-    """The estimators of one artifact.
+    """The estimators of an artifact, for the tables that rows have.
 
     Attributes:
-        decoded: the verified artifact.
-        classes: of labels that it tells apart.
-        refused: what it does not support: mean, histogram, quantiles → the reason.
+        artifact: verified.
+        estimators: by the number of the table.
+        refused: what cannot be estimated: mean, histogram, quantiles → the reason.
     """
 
-    decoded: Decoded
-    classes: LabelClasses
+    artifact: Artifact
+    estimators: dict[int, TableEstimators] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    _mean: Mean | None = None
-    _histogram: Shares | None = None
-    _cumulative: Shares | None = None
-    columns: list[ColumnEstimation] = field(default_factory=list)
 
     @classmethod
-    def of(cls, decoded: Decoded) -> Estimation:
-        """Raises NotEstimableError if the artifact supports no estimate at all."""
-        self = cls(decoded, label_classes(decoded))
-        inverse: Inverse | None = None
-        try:
-            inverse = invert(decoded, self.classes)
-            self._histogram = share_estimators(inverse)
-        except NotEstimableError as error:
-            self.refused["histogram"] = self.refused["quantiles"] = str(error)
-        try:
-            self._mean = mean_estimator(decoded, self.classes, inverse)
-        except NotEstimableError as error:
-            self.refused["mean"] = str(error)
-        if inverse is not None:
+    def of(cls, artifact: Artifact, tables: Iterable[int] = (0,)) -> Estimation:
+        """Raises NotEstimableError if neither means nor histograms can be had of all tables."""
+        self = cls(artifact)
+        for table in tables:
+            of = f"group {artifact.groups.name(table)}: " if artifact.groups.columns else ""
             try:
-                self._cumulative = cumulative_estimators(decoded, self.classes, inverse)
+                found = TableEstimators.of(artifact.table(table))
             except NotEstimableError as error:
-                self.refused["quantiles"] = str(error)
-            self.columns = column_estimations(decoded, self.classes, inverse)
-        if self._mean is None and self._histogram is None:
-            raise NotEstimableError(
-                f"no histogram: {self.refused['histogram']}; no mean: {self.refused['mean']}"
-            )
+                raise NotEstimableError(f"{of}{error}") from None
+            self.estimators[table] = found
+            for what, reason in found.refused.items():
+                self.refused.setdefault(what, f"{of}{reason}")
+        first = self.classes.of_label
+        if any((found.classes.of_label != first).any() for found in self.estimators.values()):
+            reason = "its tables tell different classes of labels apart"
+            for what in ("histogram", "quantiles"):
+                self.refused.setdefault(what, reason)
+        require_any(self.refused)
         return self
+
+    @property
+    def table(self) -> Table:
+        """The table of all rows that no group lists: its domain is that of all."""
+        return self.artifact.table(self.artifact.groups.own_tables)
+
+    @property
+    def classes(self) -> LabelClasses:
+        """Of labels that every table tells apart, if there is a histogram."""
+        return next(iter(self.estimators.values())).classes
 
     def __call__(
         self,
         groups: Sequence[GroupCounts],
         target: Target,
-        progress: Callable[[int], None] = lambda rows: None,
+        observer: Observer = QUIET,
     ) -> list[GroupEstimates]:
-        """The estimates of each group; ``progress`` is told the rows of each when it is done."""
+        """The estimates of each group; the observer is told its rows when it is done."""
         found = []
         for group in groups:
-            found.append(self._of_group(group, target))
-            progress(group.rows)
+            found.append(self._of(group, target))
+            observer.rows(group.rows)
         return found
 
-    def parts(self, group: GroupCounts, target: Target) -> Parts:
-        """The estimates of one group, before quantiles are read off them."""
-        projected = None
-        if self._histogram is not None:
-            projected = project_to_simplex(self._histogram.linear.estimate(group))
-        mean = None if self._mean is None else self._mean(group, target, projected)
-        if self._histogram is None or projected is None:
-            return Parts(mean, None, None, None)
-        histogram, cumulative = self._histogram(group, target, projected), None
-        if self._cumulative is not None:
-            cumulative = self._cumulative(group, target, projected)
-        return Parts(mean, histogram, projected, cumulative)
+    def are_hardly_private(self, group: GroupCounts) -> bool:
+        """Whether some table's estimates are further outside of what is possible than by chance."""
+        for table, counts in group.by_table.items():
+            found = self.estimators[table].log_chances(counts)
+            if min(found) + math.log(len(group.by_table) * len(found)) < HARDLY:
+                return True
+        return False
 
-    def are_hardly_private(self, group: GroupCounts, of: int = 1) -> bool:
-        """Whether estimates are further outside of what is possible than chance explains.
+    def _of(self, group: GroupCounts, target: Target) -> GroupEstimates:
+        used = [self.estimators[table] for table in group.by_table]
+        counted = group.by_table.values()
+        parts = [table(counts, target) for table, counts in zip(used, counted, strict=True)]
+        rows = np.array([counts.rows for counts in counted])
 
-        It is asked of so many groups.
-        """
-        found = [column.log_chance(group) for column in self.columns]
-        if self._histogram is not None:
-            found.append(log_chance(self._histogram.linear, group))
-        if self._mean is not None:
-            found.append(self._mean.log_chance(group))
-        return min(found) + math.log(of * len(found)) < HARDLY
+        def of(pick: Callable[[Parts], Estimates | None], what: str = "") -> Estimates | None:
+            known = [found for found in map(pick, parts) if found is not None]
+            if what in self.refused or len(known) < len(parts):
+                return None
+            return _together(known, rows, target)
 
-    def _of_group(self, group: GroupCounts, target: Target) -> GroupEstimates:
-        parts, found = self.parts(group, target), None
-        if parts.cumulative is not None and parts.projected is not None:
-            found = quantiles(parts.cumulative, parts.projected)
+        histogram = of(lambda part: part.histogram, "histogram")
+        cumulative = of(lambda part: part.cumulative, "quantiles")
+        projected = None if histogram is None else project_to_simplex(histogram.value)
+        columns = []
+        for i, column in enumerate(used[0].columns if all(part.columns for part in parts) else ()):
+            shares = _together([part.columns[i][0] for part in parts], rows, target)
+            mean = of(lambda part, i=i: part.columns[i][1])  # type: ignore[misc]
+            near = project_to_simplex(shares.value)
+            columns.append(ColumnEstimates(column.name, column.labels, shares, near, mean))
         return GroupEstimates(
             group.name,
             group.rows,
-            parts.mean,
-            parts.histogram,
-            parts.projected,
-            found,
-            [column(group, target, parts.projected) for column in self.columns],
+            of(lambda part: part.mean, "mean"),
+            histogram,
+            projected,
+            None if cumulative is None or projected is None else quantiles(cumulative, projected),
+            columns,
         )
+
+
+def _together(parts: Sequence[Estimates], rows: NDArray[Any], target: Target) -> Estimates:
+    """Estimates [f] of the mean over all rows, from those of parts of so many ``rows``."""
+    if len(parts) == 1:
+        return parts[0]
+    total = int(rows.sum())
+    weights = (rows / total)[:, None]
+    values, errors = (np.array([getattr(p, name) for p in parts]) for name in ("value", "error"))
+    value = (weights * values).sum(axis=0)
+    between = np.zeros_like(value)
+    if target == "population":
+        between = (weights * (values - value) ** 2).sum(axis=0) / total
+    ends = []
+    for name, side in (("low", -1), ("high", 1)):
+        reach = np.abs(np.array([getattr(p, name) for p in parts]) - values)
+        # Parts of few rows have no interval of their own; of many such parts the sum has one.
+        reach = np.where(np.isnan(reach), Z * errors, reach)
+        ends.append(value + side * np.sqrt(((weights * reach) ** 2).sum(axis=0) + Z**2 * between))
+    error = np.sqrt(((weights * errors) ** 2).sum(axis=0) + between)
+    if total < MIN_ROWS:
+        ends = [np.full_like(value, np.nan)] * 2
+    return Estimates(value, error, *ends)

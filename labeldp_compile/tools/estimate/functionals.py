@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.tools.estimate.intervals import Estimates, Target, Variance
 from labeldp_compile.tools.estimate.inversion import Inverse
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
+from labeldp_compile.tools.estimate.private_counts import OutputCounts
 
 Floats = NDArray[np.float64]
 _TINY = float(np.finfo(float).tiny)
@@ -39,12 +39,12 @@ class LinearEstimators:
     functionals: Floats
     of_output: Floats
 
-    def estimate(self, group: GroupCounts) -> Floats:
+    def estimate(self, counts: OutputCounts) -> Floats:
         """Estimates [f] of the functionals' means."""
-        result: Floats = group.counts @ self.of_output[group.outputs] / group.rows
+        result: Floats = counts.counts @ self.of_output[counts.outputs] / counts.rows
         return result
 
-    def variance(self, group: GroupCounts, target: Target, shares: Floats) -> Variance:
+    def variance(self, counts: OutputCounts, target: Target, shares: Floats) -> Variance:
         """The variance of g(o), of one row, for each value of the functional.
 
         It is estimated without bias. That estimate is off where the functional's is, and by how
@@ -56,7 +56,7 @@ class LinearEstimators:
             target: what is random, the noise alone or the labels too.
             shares: [c] of the classes, a distribution near theirs, for the regression.
         """
-        value = self.estimate(group)
+        value = self.estimate(counts)
         moment, f = self._variance if target == "rows" else self._second, self.functionals
         common, random = shares @ moment.with_g, shares @ moment.of_label
         if target == "population":
@@ -65,7 +65,7 @@ class LinearEstimators:
         slope = common / np.maximum(random, _TINY)
         # At the nearest value of the functional that is possible, it is one that labels can have.
         beyond = np.clip(value, f.min(axis=0), f.max(axis=0)) - value
-        found = group.counts @ moment.of_output[group.outputs] / group.rows + slope * beyond
+        found = counts.counts @ moment.of_output[counts.outputs] / counts.rows + slope * beyond
         found = np.clip(found, moment.of_label.min(axis=0), moment.of_label.max(axis=0))
         found = found - slope * beyond
         if target == "rows":

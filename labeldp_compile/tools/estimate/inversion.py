@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.probabilities import matrix
-from labeldp_verify.analysis.sets import set_weights
+from labeldp_verify.analysis import least_variance_inverse, matrix, set_weights
+from labeldp_verify.artifact import Table
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
@@ -22,8 +21,6 @@ from labeldp_verify.forms import (
     sets_of,
 )
 from numpy.typing import NDArray
-
-from labeldp_compile.tools.inspection import Decoded
 
 Floats = NDArray[np.float64]
 MAX_CLASSES, MAX_ENTRIES = 4_000, 16_000_000
@@ -64,7 +61,7 @@ class LabelClasses:
         return bool((np.diff(self.of_label) >= 0).all())
 
 
-def label_classes(decoded: Decoded) -> LabelClasses:
+def label_classes(decoded: Table) -> LabelClasses:
     """The classes of a verified artifact."""
     r = decoded.randomizer
     keys: Iterable[Hashable]
@@ -81,7 +78,7 @@ def label_classes(decoded: Decoded) -> LabelClasses:
     return LabelClasses(array, np.unique(array, return_index=True)[1])
 
 
-def class_matrix(decoded: Decoded, classes: LabelClasses) -> Floats:
+def class_matrix(decoded: Table, classes: LabelClasses) -> Floats:
     """Pr[output | class] [c, m]."""
     return matrix(decoded.randomizer, classes.first.tolist())
 
@@ -109,7 +106,7 @@ class Inverse:
     weights: Floats
 
 
-def invert(decoded: Decoded, classes: LabelClasses) -> Inverse:
+def invert(decoded: Table, classes: LabelClasses) -> Inverse:
     """Raises NotEstimableError if no useful weights exist, or the table is too large."""
     c, m = classes.count, decoded.randomizer.outputs
     if c == 1:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from labeldp_verify.analysis import analyse
+from labeldp_verify.artifact import Table
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Randomizer
 from numpy.typing import NDArray
 
@@ -26,8 +27,7 @@ from labeldp_compile.tools.estimate.inversion import (
     class_matrix,
     in_words,
 )
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
-from labeldp_compile.tools.inspection import Decoded
+from labeldp_compile.tools.estimate.private_counts import OutputCounts
 
 Floats = NDArray[np.float64]
 _UNBIASED = 1e-9  # of the labels' range
@@ -42,16 +42,19 @@ class LinearMean:
 
     linear: LinearEstimators
 
-    def __call__(self, group: GroupCounts, target: Target, projected: Floats | None) -> Estimates:
-        """The estimate [1] of one group."""
+    def __call__(self, counts: OutputCounts, target: Target, projected: Floats | None) -> Estimates:
+        """The estimate [1] of some rows."""
         assert projected is not None
-        value, n = self.linear.estimate(group), group.rows
-        variance, jump = self.linear.variance(group, target, projected), self.linear.jump(projected)
+        value, n = self.linear.estimate(counts), counts.rows
+        variance, jump = (
+            self.linear.variance(counts, target, projected),
+            self.linear.jump(projected),
+        )
         return score_estimates(value, variance, n, student(n), jump)
 
-    def log_chance(self, group: GroupCounts) -> float:
+    def log_chance(self, counts: OutputCounts) -> float:
         """log of a bound on the chance of an estimate so far outside of the labels' range."""
-        return log_chance(self.linear, group)
+        return log_chance(self.linear, counts)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class UnbiasedMean:
     outputs: tuple[float, float]
 
     @classmethod
-    def of(cls, decoded: Decoded, classes: LabelClasses) -> UnbiasedMean:
+    def of(cls, decoded: Table, classes: LabelClasses) -> UnbiasedMean:
         """The estimator; its noise is bounded by that of the worst label in too large a table."""
         variance = np.array([float(v) for v in analyse(decoded.randomizer).variances()])
         values = _values(decoded.randomizer)
@@ -94,32 +97,32 @@ class UnbiasedMean:
             _ends(decoded.randomizer),
         )
 
-    def __call__(self, group: GroupCounts, target: Target, projected: Floats | None) -> Estimates:
-        """The estimate [1] of one group."""
-        g, n = self.values(group.outputs)[:, None], group.rows
-        value = group.counts @ g / n
+    def __call__(self, counts: OutputCounts, target: Target, projected: Floats | None) -> Estimates:
+        """The estimate [1] of some rows."""
+        g, n = self.values(counts.outputs)[:, None], counts.rows
+        value = counts.counts @ g / n
         if target == "rows":
-            variance = Variance(self._noise(group), np.zeros(1), 0.0)
+            variance = Variance(self._noise(counts), np.zeros(1), 0.0)
         else:
             # The slope is the regression of the empirical variance on the mean: Johnson (1978).
-            second, third = (group.counts @ (g - value) ** power / n for power in (2, 3))
+            second, third = (counts.counts @ (g - value) ** power / n for power in (2, 3))
             slope = third / np.maximum(second, np.finfo(float).tiny)
             empirical = np.maximum(second * n / max(n - 1, 1), self.least)
             variance = Variance(empirical, slope, 1.0)
         return score_estimates(value, variance, n, student(n))
 
-    def log_chance(self, group: GroupCounts) -> float:
+    def log_chance(self, counts: OutputCounts) -> float:
         """log of a bound on the chance of an estimate so far outside of the labels' range."""
-        value = float(group.counts @ self.values(group.outputs) / group.rows)
+        value = float(counts.counts @ self.values(counts.outputs) / counts.rows)
         (first, last), (low, high) = self.labels, self.outputs
         beyond = max(first - value, value - last) - _ROUNDED * (last - first)
         reach = max(last - low, high - first)
-        return log_chance_of_mean(beyond, float(self.most[0]), reach, group.rows)
+        return log_chance_of_mean(beyond, float(self.most[0]), reach, counts.rows)
 
-    def _noise(self, group: GroupCounts) -> Floats:
+    def _noise(self, counts: OutputCounts) -> Floats:
         if self.weights is None:
             return self.most
-        estimated = group.counts @ self.weights[group.outputs][:, None] / group.rows
+        estimated = counts.counts @ self.weights[counts.outputs][:, None] / counts.rows
         noise: Floats = np.clip(estimated, self.least, self.most)
         return noise
 
@@ -127,7 +130,7 @@ class UnbiasedMean:
 Mean = LinearMean | UnbiasedMean
 
 
-def mean_estimator(decoded: Decoded, classes: LabelClasses, inverse: Inverse | None) -> Mean:
+def mean_estimator(decoded: Table, classes: LabelClasses, inverse: Inverse | None) -> Mean:
     """Raises NotEstimableError."""
     domain = decoded.domain
     if isinstance(domain, CategoricalDomain):

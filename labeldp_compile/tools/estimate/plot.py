@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from labeldp_verify.printable import clipped, printable
 from matplotlib.figure import Figure
 
 from labeldp_compile.tools.estimate.document import class_name
-from labeldp_compile.tools.estimate.estimate import GroupEstimates
+from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates
 from labeldp_compile.tools.estimate.intervals import Estimates
-from labeldp_compile.tools.estimate.strata import AnyEstimation
 from labeldp_compile.tools.page.palette import LIGHT
-from labeldp_compile.tools.page.pictures import INK, picture_settings, save_figure, tidy
+from labeldp_compile.tools.page.pictures import INK, picture_settings, svg_text, tidy
 
 _MOST_TICKS, _MOST_GROUPS = 24, 40
 _NAME_COLUMNS = 24
 
 
-def save_png(
-    estimation: AnyEstimation,
-    found: list[GroupEstimates],
-    title: str,
-    file: Path | BinaryIO,
-) -> None:
-    """Write the picture on white; the caller chooses the name."""
+def estimates_svg(estimation: Estimation, found: list[GroupEstimates], title: str) -> str:
+    """The picture as the text of an SVG file."""
     with picture_settings():
-        save_figure(_figure(estimation, found, title), file)
+        return svg_text(_figure(estimation, found, title))
 
 
-def _figure(estimation: AnyEstimation, found: list[GroupEstimates], title: str) -> Figure:
+def _figure(estimation: Estimation, found: list[GroupEstimates], title: str) -> Figure:
     total, groups = found[0], [g for g in found[1:] if g.mean is not None][:_MOST_GROUPS]
     panels = int(total.histogram is not None) + int(bool(groups) or total.histogram is None)
     figure = Figure(figsize=(9.2, 4.6 * panels), layout="constrained")
@@ -46,13 +39,13 @@ def _figure(estimation: AnyEstimation, found: list[GroupEstimates], title: str) 
     return figure
 
 
-def _histogram(axes: Any, estimation: AnyEstimation, shares: Estimates, projected: Any) -> None:
+def _histogram(axes: Any, estimation: Estimation, shares: Estimates, projected: Any) -> None:
     count = estimation.classes.count
     places = np.arange(count)
     axes.bar(places, projected, color=LIGHT["accent"], alpha=0.35, label="projected")
     _draw(axes, places, shares, "unprojected, 95 % interval")
     shown = np.unique(np.linspace(0, count - 1, min(count, _MOST_TICKS)).round().astype(int))
-    names = [class_name(estimation.decoded, estimation.classes, int(i)) for i in shown]
+    names = [class_name(estimation.table, estimation.classes, int(i)) for i in shown]
     axes.set_xticks(shown, [clipped(name, _NAME_COLUMNS) for name in names])
     if max(map(len, names)) * len(names) > 80:
         axes.tick_params(axis="x", rotation=60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from labeldp_runtime.columns.arrow import is_text
-from labeldp_verify.forms import AdditiveRandomizer, GroupedWindows, JointDomain, Randomizer
-from labeldp_verify.forms.window import Output
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.forms import AdditiveRandomizer, JointDomain, Output, Randomizer
 from numpy.typing import NDArray
 
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import table_indexes
 from labeldp_compile.tabular import TableReader, refused
 
@@ -23,78 +24,61 @@ MAX_GROUPS = 10_000
 
 
 @dataclass(frozen=True)
-class GroupCounts:
-    """The outputs that occur in one group.
+class OutputCounts:
+    """The outputs that occur in some rows of one table.
 
     Attributes:
-        name: value of the group column, None for nulls.
         outputs: [u] indices of outputs, increasing.
         counts: [u] how many rows have each.
     """
 
-    name: Any
     outputs: NDArray[np.int64]
     counts: NDArray[np.int64]
 
     @property
     def rows(self) -> int:
-        """Rows of the group."""
+        """Rows that were counted."""
         return int(self.counts.sum())
 
 
+@dataclass(frozen=True)
+class GroupCounts:
+    """Rows that are estimated together: their name, None for nulls, and their outputs by table."""
+
+    name: Any
+    by_table: Mapping[int, OutputCounts]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the group."""
+        return sum(counted.rows for counted in self.by_table.values())
+
+
 def count_outputs(
-    table: TableReader,
-    randomizer: Randomizer,
-    group_column: str | None,
-    progress: Callable[[int], None] = lambda rows: None,
+    reader: TableReader,
+    artifact: Artifact,
+    by: str | None,
+    observer: Observer = QUIET,
 ) -> list[GroupCounts]:
     """All rows together first, then each group by its name.
 
-    Raises DataError for an empty table, nulls, values that are no outputs of the randomizer, and
+    The groups are those of the column ``by``, or else those that the artifact has tables for.
+    Raises DataError for an empty table, nulls, values that are no outputs of the row's table, and
     more groups than ``MAX_GROUPS``.
     """
-    m = randomizer.outputs
     names: dict[Any, int] = {}
-
-    def outputs_of(batch: pa.RecordBatch) -> NDArray[np.int64]:
-        if isinstance(table.domain, JointDomain):
-            return _combinations(table, table.domain, randomizer, batch)
-        return output_indices(table.path, table.column, randomizer, batch.column(table.column))
-
-    keys, counts = _counted(table, outputs_of, m, group_column, names, progress)
-    result = [GroupCounts("all rows", *_summed(keys % m, counts))]
+    index = _OutputsOfTables(reader, artifact)
+    m = index.size
+    keys, counts = _counted(reader, index, by, names, observer)
+    every = index.by_table(*_summed(keys % m, counts))
+    result = [GroupCounts("all rows", every)]
+    if by is None and artifact.groups.columns:
+        return result + [GroupCounts(artifact.groups.name(t), {t: every[t]}) for t in every]
     # Keys are in order, so each group is a range of them.
     ends = np.searchsorted(keys, np.arange(len(names) + 1) * m)
     for name, group in sorted(names.items(), key=_by_name):
         here = slice(ends[group], ends[group + 1])
-        result.append(GroupCounts(name, keys[here] - group * m, counts[here]))
-    return result
-
-
-def count_by_table(
-    table: TableReader,
-    randomizer: GroupedWindows,
-    group_column: str | None,
-    progress: Callable[[int], None] = lambda rows: None,
-) -> list[tuple[Any, dict[int, GroupCounts]]]:
-    """(name, outputs by the number of the table): all rows first, then each group by its name.
-
-    The groups are those of a column, or else those that have tables of their own. Raises DataError
-    as ``count_outputs``.
-    """
-    names: dict[Any, int] = {}
-    index = _OutputsOfTables(table, randomizer)
-    m = index.size
-    keys, counts = _counted(table, index, m, group_column, names, progress)
-    result = [("all rows", index.by_table(*_summed(keys % m, counts)))]
-    if group_column is None:
-        groups = randomizer.groups
-        every = result[0][1]
-        return result + [(groups.name(t), {t: counted}) for t, counted in every.items()]
-    ends = np.searchsorted(keys, np.arange(len(names) + 1) * m)
-    for name, group in sorted(names.items(), key=_by_name):
-        here = slice(ends[group], ends[group + 1])
-        result.append((name, index.by_table(keys[here] - group * m, counts[here])))
+        result.append(GroupCounts(name, index.by_table(keys[here] - group * m, counts[here])))
     return result
 
 
@@ -102,71 +86,74 @@ class _OutputsOfTables:
     """From a batch to the index [n] of each row's output among those of all tables, one behind the
     other; a private label must be an output of its own table."""
 
-    def __init__(self, table: TableReader, randomizer: GroupedWindows) -> None:
-        self._table = table
-        self._tables = table_indexes(table, randomizer.groups)
-        windows = randomizer.windows
-        distinct = sorted({value for window in windows for value in window.values})
-        self._distinct = Values(tuple(distinct))
-        place = {value: i for i, value in enumerate(distinct)}
-        self._starts = np.cumsum([0, *(len(window.values) for window in windows)])
+    def __init__(self, reader: TableReader, artifact: Artifact) -> None:
+        self._reader, tables = reader, artifact.tables
+        self._starts = np.cumsum([0, *(table.outputs for table in tables)])
         self.size = int(self._starts[-1])
-        pairs = [
-            table * len(distinct) + place[value]
-            for table, window in enumerate(windows)
-            for value in window.values
-        ]
-        self._order = np.argsort(pairs)
-        self._pairs = np.array(pairs)[self._order]
+        self._outputs: Randomizer | Values = tables[0]
+        self._tables = None
+        if artifact.groups.columns:
+            self._tables = table_indexes(reader, artifact.groups)
+            listed = [() if isinstance(r, AdditiveRandomizer) else r.values for r in tables]
+            distinct = sorted({value for values in listed for value in values})
+            self._outputs, place = Values(tuple(distinct)), {v: i for i, v in enumerate(distinct)}
+            pairs = [
+                table * len(distinct) + place[value]
+                for table, values in enumerate(listed)
+                for value in values
+            ]
+            self._order = np.argsort(pairs)
+            self._pairs = np.array(pairs)[self._order]
 
     def __call__(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        path, column = self._table.path, self._table.column
-        outputs = output_indices(path, column, self._distinct, batch.column(column))
-        wanted = self._tables(batch) * len(self._distinct.values) + outputs
+        outputs = private_outputs(self._reader, self._outputs, batch)
+        if self._tables is None or isinstance(self._outputs, AdditiveRandomizer):
+            return outputs
+        wanted = self._tables(batch) * len(self._outputs.values) + outputs
         found = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
         if (self._pairs[found] != wanted).any():
+            columns = " and ".join(map(repr, self._reader.label_columns))
             raise refused(
-                path,
-                f"{column!r} holds values that this artifact does not give in their groups: is it "
-                "the private column of this artifact, and are the columns of groups unchanged?",
+                self._reader.path,
+                f"{columns}: there are values that this artifact does not give in their groups: "
+                "are they private labels of this artifact, and are the columns of groups "
+                "unchanged?",
             )
         result: NDArray[np.int64] = self._order[found]
         return result
 
     def by_table(
         self, keys: NDArray[np.int64], counts: NDArray[np.int64]
-    ) -> dict[int, GroupCounts]:
+    ) -> dict[int, OutputCounts]:
         """The counts of increasing indices, by the tables that occur."""
         tables = np.searchsorted(self._starts, keys, side="right") - 1
         found = {}
         for table in np.unique(tables).tolist():
             here = tables == table
-            found[table] = GroupCounts(table, keys[here] - self._starts[table], counts[here])
+            found[table] = OutputCounts(keys[here] - self._starts[table], counts[here])
         return found
 
 
 def _counted(
-    table: TableReader,
-    outputs_of: Callable[[pa.RecordBatch], NDArray[np.int64]],
-    m: int,
-    group_column: str | None,
+    reader: TableReader,
+    index: _OutputsOfTables,
+    by: str | None,
     names: dict[Any, int],
-    progress: Callable[[int], None],
+    observer: Observer,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Keys, group · m + output, increasing, and how often each occurs; fills ``names``."""
     keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    grouped_by = [group_column] if group_column else []
-    columns = [*table.label_columns, *table.group_names, *grouped_by]
-    for batch in table.columns(list(dict.fromkeys(columns))):
-        outputs = outputs_of(batch)
+    columns = [*reader.label_columns, *reader.group_names, *([by] if by else [])]
+    for batch in reader.columns(list(dict.fromkeys(columns))):
+        outputs = index(batch)
         groups = np.zeros(len(outputs), np.int64)
-        if group_column:
-            groups = _groups(table.path, group_column, batch.column(group_column), names)
-        found, times = np.unique(groups * m + outputs, return_counts=True)
+        if by:
+            groups = _groups(reader.path, by, batch.column(by), names)
+        found, times = np.unique(groups * index.size + outputs, return_counts=True)
         keys, counts = _summed(np.concatenate([keys, found]), np.concatenate([counts, times]))
-        progress(len(batch))
+        observer.rows(len(batch))
     if not len(keys):
-        raise refused(table.path, "has no rows")
+        raise refused(reader.path, "has no rows")
     return keys, counts
 
 
@@ -215,23 +202,25 @@ def output_indices(
     return indices
 
 
-def _combinations(
-    table: TableReader, domain: JointDomain, randomizer: Randomizer, batch: pa.RecordBatch
+def private_outputs(
+    reader: TableReader, outputs: Randomizer | Values, batch: pa.RecordBatch
 ) -> NDArray[np.int64]:
-    """[n] the index of the output in each row of several private columns. Raises DataError."""
-    assert not isinstance(randomizer, AdditiveRandomizer)
+    """[n] the index of the output in each row of the private columns. Raises DataError."""
+    domain = reader.domain
+    if not isinstance(domain, JointDomain) or isinstance(outputs, AdditiveRandomizer):
+        return output_indices(reader.path, reader.column, outputs, batch.column(reader.column))
     numbers = np.zeros(len(batch), np.int64)
-    columns = zip(table.label_columns, domain.column_values, domain.strides, strict=True)
+    columns = zip(reader.label_columns, domain.column_values, domain.strides, strict=True)
     for name, values, stride in columns:
-        places = output_indices(table.path, name, Values(tuple(values)), batch.column(name))
+        places = output_indices(reader.path, name, Values(tuple(values)), batch.column(name))
         numbers += places * stride
     index_of = np.full(domain.size, -1)
-    index_of[np.array(randomizer.values, dtype=np.int64)] = np.arange(randomizer.outputs)
+    index_of[np.array(outputs.values, dtype=np.int64)] = np.arange(len(outputs.values))
     indices: NDArray[np.int64] = index_of[numbers]
     if (indices < 0).any():
-        names = ", ".join(map(repr, table.label_columns))
+        names = ", ".join(map(repr, reader.label_columns))
         raise refused(
-            table.path,
+            reader.path,
             f"{names} hold combinations that this artifact does not give: are they the private "
             "columns of this artifact?",
         )

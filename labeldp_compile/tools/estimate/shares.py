@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from labeldp_verify.artifact import Table
 from labeldp_verify.forms import CategoricalDomain
 from numpy.typing import NDArray
 
@@ -17,8 +18,7 @@ from labeldp_compile.tools.estimate.inversion import (
     NotEstimableError,
     in_words,
 )
-from labeldp_compile.tools.estimate.private_counts import GroupCounts
-from labeldp_compile.tools.inspection import Decoded
+from labeldp_compile.tools.estimate.private_counts import OutputCounts
 
 
 def project_to_simplex(shares: Floats) -> Floats:
@@ -45,10 +45,10 @@ class Shares:
     linear: LinearEstimators
     hits: Hits | None
 
-    def __call__(self, group: GroupCounts, target: Target, projected: Floats) -> Estimates:
-        """The estimates [f] of one group, near whose labels [c] the noise is taken."""
-        value, n = self.linear.estimate(group), group.rows
-        variance = self.linear.variance(group, target, projected)
+    def __call__(self, counts: OutputCounts, target: Target, projected: Floats) -> Estimates:
+        """The estimates [f] of some rows, near whose labels [c] the noise is taken."""
+        value, n = self.linear.estimate(counts), counts.rows
+        variance = self.linear.variance(counts, target, projected)
         if self.hits is not None:
             found = score_estimates(value, variance, n, Z)
             return self.hits.where_rare(found, n, target)
@@ -61,7 +61,7 @@ def share_estimators(inverse: Inverse, indicators: Floats | None = None) -> Shar
     return _shares(inverse, each, each_tail=False)
 
 
-def cumulative_estimators(decoded: Decoded, classes: LabelClasses, inverse: Inverse) -> Shares:
+def cumulative_estimators(decoded: Table, classes: LabelClasses, inverse: Inverse) -> Shares:
     """Of Pr[class ≤ j], j = 0 … c − 2, for quantiles. Raises NotEstimableError."""
     if isinstance(decoded.domain, CategoricalDomain):
         raise NotEstimableError(f"{in_words(decoded.domain)} have none")

@@ -7,15 +7,13 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
-from labeldp_verify.analysis.probabilities import equally_likely, matrix, row
+from labeldp_verify.analysis import equally_likely, matrix, row
+from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import AdditiveRandomizer
-from labeldp_verify.usefulness import sample
-from labeldp_verify.verified import Decoded, DecodedGroups
+from labeldp_verify.reading.usefulness import sample
 
 from labeldp_compile.tools.inspection.facts import (
-    LabelFacts,
     OutputFacts,
-    label_at,
     label_facts,
     noise_facts,
     output_facts,
@@ -28,7 +26,7 @@ MAX_NUMBERS = 200_000  # probabilities at all: some 10 MB
 MAX_LISTED = 1_000  # labels or outputs with facts of their own
 
 
-def inspection_json(decoded: Decoded, asked: Sequence[int] = ()) -> dict[str, Any]:
+def inspection_json(decoded: Table, asked: Sequence[int] = ()) -> dict[str, Any]:
     """``{format_version, ok, name, …, matrix, outputs, labels, noise}``, keys in this order.
 
     ``asked`` are the indices of the labels to show; by default all, or a sample with both ends
@@ -56,12 +54,12 @@ def inspection_json(decoded: Decoded, asked: Sequence[int] = ()) -> dict[str, An
         "outputs": [
             _output(facts) for facts in output_facts(domain, r, sample(r.outputs, MAX_LISTED))
         ],
-        "labels": [_label(facts) for facts in label_facts(domain, r, shown)],
+        "labels": [asdict(facts) for facts in label_facts(domain, r, shown)],
         "noise": None if noise is None else asdict(noise),
     }
 
 
-def groups_json(decoded: DecodedGroups) -> dict[str, Any]:
+def groups_json(decoded: Artifact) -> dict[str, Any]:
     """``{format_version, ok, name, mechanism, form, …, groups}``: every table in a few figures."""
     certificate = decoded.certificate
     return {
@@ -72,7 +70,7 @@ def groups_json(decoded: DecodedGroups) -> dict[str, Any]:
         "form": certificate.form,
         "number_of_labels": certificate.labels,
         "number_of_outputs": certificate.outputs,
-        "columns": [column.name for column in decoded.randomizer.groups.columns],
+        "columns": [column.name for column in decoded.groups.columns],
         "epsilon_label_bound": certificate.privacy.epsilon_label_bound,
         "noisy_label_loss": certificate.utility.noisy_label_loss,
         "warnings": [asdict(part) for part in decoded.shortcomings],
@@ -80,9 +78,9 @@ def groups_json(decoded: DecodedGroups) -> dict[str, Any]:
     }
 
 
-def _matrix(decoded: Decoded, rows: list[int]) -> dict[str, Any]:
+def _matrix(decoded: Table, rows: list[int]) -> dict[str, Any]:
     r, domain = decoded.randomizer, decoded.domain
-    labels = [label_at(domain, y) for y in rows]
+    labels = [domain.listed[y] for y in rows]
     note = None if len(rows) == domain.size else "not all labels"
     if len(rows) * r.outputs > 2 * MAX_NUMBERS:
         return {"exact": False, "note": "too large to list", "labels": [], "rows": []}
@@ -100,21 +98,3 @@ def _output(facts: OutputFacts) -> dict[str, Any]:
     if facts.members is None:
         del plain["members"]
     return plain
-
-
-def _label(facts: LabelFacts) -> dict[str, Any]:
-    window = facts.window
-    return {
-        "label": facts.label,
-        "mean": facts.mean,
-        "bias": facts.bias,
-        "deviation": facts.deviation,
-        "unchanged": facts.unchanged,
-        "window": None
-        if window is None
-        else {
-            "start": window.start,
-            "end": window.end,
-            "outputs": [{"output": output, "words": words} for output, words in window.outputs],
-        },
-    }

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from labeldp_verify.analysis.probabilities import Floats, likely_outputs, range_sums, value
-from labeldp_verify.forms import AdditiveRandomizer, are_numbers
-from labeldp_verify.forms.window import Output
-from labeldp_verify.verified import Decoded
+from labeldp_verify.analysis import Floats, likely_outputs, range_sums, value
+from labeldp_verify.artifact import Table
+from labeldp_verify.forms import AdditiveRandomizer, Output, are_numbers
 from numpy.typing import NDArray
 
 COLUMNS = 160
@@ -81,7 +80,7 @@ class HeatMap:
         return result
 
 
-def heat_map(decoded: Decoded, labels: Sequence[int] | None = None, room: Room = PAGE) -> HeatMap:
+def heat_map(decoded: Table, labels: Sequence[int] | None = None, room: Room = PAGE) -> HeatMap:
     """The cells of the labels of these indices, or of at most ``COLUMNS`` evenly spaced ones."""
     domain, r = decoded.domain, decoded.randomizer
     if labels is None:
@@ -90,9 +89,9 @@ def heat_map(decoded: Decoded, labels: Sequence[int] | None = None, room: Room =
     first, last = likely_outputs(r, SHOWN_NOISE)
     if isinstance(r, AdditiveRandomizer):
         low = float(value(r, first)) - r.unit / 2
-        starts, edges, own = _groups(first, last + 1, low, r.unit, room)
+        starts, edges, own = _neighbours(first, last + 1, low, r.unit, room)
     elif not are_numbers(domain, r):
-        starts, edges, own = _groups(0, r.outputs, -0.5, 1.0, room)
+        starts, edges, own = _neighbours(0, r.outputs, -0.5, 1.0, room)
     else:
         values = np.array(r.values, dtype=np.float64)
         step = (domain.max - domain.min) / (domain.size - 1)
@@ -108,17 +107,17 @@ def heat_map(decoded: Decoded, labels: Sequence[int] | None = None, room: Room =
     )
 
 
-def _groups(
+def _neighbours(
     first: int, end: int, low: float, unit: float, room: Room
 ) -> tuple[NDArray[np.int64], Floats, bool]:
     """Groups of neighbours: their boundaries, their edges, whether each holds one output alone.
 
-    The last group may be smaller; its cell is as high as the others.
+    The last of them may be fewer; their cell is as high as the others.
     """
-    group = -(-(end - first) // room.lattice)
-    boundaries = first + group * np.arange(-(-(end - first) // group) + 1)
-    edges: Floats = low + group * unit * np.arange(len(boundaries), dtype=np.float64)
-    return np.minimum(boundaries, end), edges, group == 1
+    together = -(-(end - first) // room.lattice)
+    boundaries = first + together * np.arange(-(-(end - first) // together) + 1)
+    edges: Floats = low + together * unit * np.arange(len(boundaries), dtype=np.float64)
+    return np.minimum(boundaries, end), edges, together == 1
 
 
 def cell_edges(
@@ -145,10 +144,10 @@ def cell_edges(
     even = len(gaps) > 0 and float(np.ptp(gaps)) <= _EVEN * spacing
     if even and spacing <= max(step * (1 + _EVEN), (high - low) / room.equal):
         inside = round((high - low) / spacing) + 1
-        group = -(-inside // room.lattice)
-        width = spacing * group
+        together = -(-inside // room.lattice)
+        width = spacing * together
         low = values[0] - spacing * math.ceil((values[0] - low) / spacing - _EVEN) - spacing / 2
-        return low + width * np.arange(math.ceil((high - low) / width - _EVEN) + 1), group == 1
+        return low + width * np.arange(math.ceil((high - low) / width - _EVEN) + 1), together == 1
     width = (high - low) / (room.equal - 1)
     apart = not len(gaps) or float(gaps.min()) >= (high - low) * room.thinnest
     if len(values) <= room.own and apart:

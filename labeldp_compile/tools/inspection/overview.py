@@ -1,14 +1,16 @@
-"""What tables by group come to: each in a line, in the order of the tables."""
+"""What the tables of an artifact come to, each in a line, and which of them is looked at."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from labeldp_verify.verified import DecodedGroups
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.opening import find_table, table_of
 
 
 @dataclass(frozen=True)
-class GroupFacts:
+class TableFacts:
     """One table, as the certificate states it.
 
     Attributes:
@@ -33,14 +35,12 @@ class GroupFacts:
     bias_in_range: float | None
 
 
-def overview(decoded: DecodedGroups) -> list[GroupFacts]:
+def overview(decoded: Artifact) -> list[TableFacts]:
     """All tables; the last is that of all other rows."""
-    stated = decoded.certificate.groups
-    assert stated is not None
     return [
-        GroupFacts(
+        TableFacts(
             table=i,
-            name=decoded.randomizer.groups.name(i),
+            name=decoded.groups.name(i),
             rows=table.size,
             outputs=table.outputs,
             epsilon_bound=table.epsilon_label_bound,
@@ -48,11 +48,17 @@ def overview(decoded: DecodedGroups) -> list[GroupFacts]:
             largest_bias=table.utility.largest_bias,
             bias_in_range=decoded.table(i).bias_in_range,
         )
-        for i, table in enumerate(stated.tables)
+        for i, table in enumerate(decoded.certificate.tables)
     ]
 
 
-def largest(decoded: DecodedGroups) -> int:
-    """The table with most rows, the first of them."""
-    rows = [facts.rows for facts in overview(decoded)]
-    return rows.index(max(rows))
+def shown_table(artifact: Artifact, path: Path, group: str | None) -> int:
+    """The number of the table to look at: that of a group as it was typed, else that of most rows.
+
+    Raises InputError for a group that is not listed, or where all rows have one table.
+    """
+    if group is None:
+        sizes = [table.size for table in artifact.certificate.tables]
+        return sizes.index(max(sizes))
+    table_of(artifact, path, group)
+    return find_table(artifact.groups, group)

@@ -9,30 +9,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
+from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain, sets_of
-from labeldp_verify.verified import Decoded
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.tabular.formats import format_of
-from labeldp_compile.tools.inspection.facts import label_at
 
 COLUMNS = ("set", "label")
+ENDINGS = (".parquet", ".csv", ".tsv")
 
 
-def require_sets(decoded: Decoded, artifact: Path) -> None:
+def require_sets(artifact: Artifact, path: Path) -> None:
     """Raise InputError unless the private labels are sets, if only of one label each."""
-    if decoded.certificate.sets is None:
-        raise InputError(f"{artifact}: its private labels are no sets of labels")
+    if artifact.certificate.sets is None:
+        raise InputError(f"{path}: its private labels are no sets of labels")
 
 
-def require_table_name(path: Path) -> None:
-    """Raise InputError unless the name says which kind of table it is."""
-    found = format_of(path)
-    if found is None or found.gzipped:
-        raise InputError(f"{path}: expected a name that ends in .parquet, .csv or .tsv")
-
-
-def write_sets(decoded: Decoded, path: Path, file: BinaryIO) -> int:
+def write_sets(decoded: Table, path: Path, file: BinaryIO) -> int:
     """Write a row for each label in each set; returns their number.
 
     The columns are ``set`` and ``label``; of a joint label ``set`` and those of the label. ``path``
@@ -41,7 +34,7 @@ def write_sets(decoded: Decoded, path: Path, file: BinaryIO) -> int:
     sets, named = sets_of(decoded.randomizer), format_of(path)
     assert named is not None
     domain = decoded.domain
-    pairs: list[tuple[Any, int]] = [(label_at(domain, y), y) for y in range(domain.size)]
+    pairs: list[tuple[Any, int]] = [(domain.listed[y], y) for y in range(domain.size)]
     if sets is not None:  # otherwise each label is a set of its own
         pairs = [(o, y) for o in range(len(sets.blocks)) for y in sets.members(o)]
     rows = [y for _, y in pairs]
@@ -56,7 +49,7 @@ def write_sets(decoded: Decoded, path: Path, file: BinaryIO) -> int:
     return len(pairs)
 
 
-def _names(decoded: Decoded) -> list[str]:
+def _names(decoded: Table) -> list[str]:
     joint = decoded.certificate.joint
     return [COLUMNS[1]] if joint is None else decoded.certificate.label_columns
 
@@ -64,7 +57,7 @@ def _names(decoded: Decoded) -> list[str]:
 def _labels(domain: Domain, rows: list[int]) -> list[pa.Array]:
     """The labels of some rows; of a joint label by its columns."""
     if not isinstance(domain, JointDomain):
-        return [pa.array([label_at(domain, y) for y in rows])]
+        return [pa.array([domain.listed[y] for y in rows])]
     places = domain.places_of(np.array(rows, dtype=np.int64))
     found = []
     for values, part, at in zip(domain.column_values, domain.parts, places, strict=True):

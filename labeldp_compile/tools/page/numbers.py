@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from labeldp_verify.forms.window import Output
+from labeldp_verify.forms import Output
 from labeldp_verify.printable import clipped
+from labeldp_verify.rounded import at_most
 from markupsafe import Markup
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -35,10 +36,7 @@ def percent(share: float, digits: int = 3) -> str:
 
 def rounded_up(bound: Fraction, digits: int) -> str:
     """An upper bound ≥ 0 with at most so many significant digits, still an upper bound."""
-    if not bound:
-        return "0"
-    step = Fraction(10) ** (math.floor(math.log10(bound)) - digits + 1)
-    return plain(math.ceil(bound / step) * step, digits + 1)
+    return plain(float(at_most(bound, digits)), digits)
 
 
 def data(number: float | Fraction, digits: int = 5, field: str | None = None) -> Markup:

@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG that follows the colour scheme of its page, or as PNG on white.
+"""Matplotlib figures as SVG: in a page it follows the colour scheme, as a file it is on white.
 
 Figures are drawn in the colours of ``palette.LIGHT``; in a page each becomes the CSS variable of
 its name.
@@ -11,13 +11,11 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import matplotlib as mpl
 from labeldp_verify.printable import printable
 from markupsafe import Markup, escape
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -33,7 +31,6 @@ LOSSES = {
     "zero_one": "noisy label loss: share of changed labels",
     "sum": "noisy label loss: weighted sum of the columns' losses",
 }
-_DPI = 150
 _FAR_APART = 4  # the largest over the least number
 _MOST_TICKS = 5  # of the powers of ten: 100,000,000 needs room
 _STYLE = re.compile(r'style="[^"]*"')
@@ -69,23 +66,28 @@ def inline_svg(figure: Figure, name: str, label: str) -> Markup:
 
     ``label`` says in words what is to be seen. Call it inside ``picture_settings``.
     """
+    text = _svg(figure, name, transparent=True)
+    text = _NUMBERED_ID.sub("", text[text.index("<svg") :])
+    text = _STYLE.sub(lambda style: _COLOUR.sub(_variable, style[0]), text)
+    text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+    return Markup(text)  # noqa: S704  # matplotlib escapes every text that it writes
+
+
+def svg_text(figure: Figure) -> str:
+    """The text of an SVG file, on white, the same for the same figure.
+
+    Call it inside ``picture_settings``.
+    """
+    return _svg(figure, "labeldp", facecolor="white")
+
+
+def _svg(figure: Figure, name: str, **options: Any) -> str:
     buffer = io.StringIO()
     mpl.rcParams["svg.hashsalt"] = name
     figure.set_canvas(FigureCanvasSVG(figure))
-    figure.savefig(buffer, format="svg", transparent=True, dpi=72, metadata={"Date": None})
-    text = buffer.getvalue()
-    text = _NUMBERED_ID.sub("", text[text.index("<svg") :])
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    text = _STYLE.sub(lambda style: _COLOUR.sub(_variable, style[0]), text)
-    text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
-    # Matplotlib escapes every text that it writes.
-    return Markup("\n".join(map(printable, text.split("\n"))))  # noqa: S704
-
-
-def save_figure(figure: Figure, file: Path | BinaryIO) -> None:
-    """Write the figure as PNG on white; the same bytes for the same figure."""
-    figure.set_canvas(FigureCanvasAgg(figure))
-    figure.savefig(file, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
+    figure.savefig(buffer, format="svg", dpi=72, metadata={"Date": None}, **options)
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", buffer.getvalue(), flags=re.DOTALL)
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def tidy(axes: Any, *, grid: str | None = "both", **line: Any) -> None:

@@ -5,15 +5,14 @@ has both checked.
 """
 
 from labeldp_compile.tools.prove.coq import CoqAnswer, coq_version, run_coq
-from labeldp_compile.tools.prove.lookup import lookup_of
-from labeldp_compile.tools.prove.script import MAX_INTEGERS, Proof, proof_of, size_of
+from labeldp_compile.tools.prove.script import MAX_INTEGERS, Proof, proof_of
+from labeldp_compile.tools.prove.terms import size_of
 
 __all__ = [
     "MAX_INTEGERS",
     "CoqAnswer",
     "Proof",
     "coq_version",
-    "lookup_of",
     "proof_of",
     "run_coq",
     "size_of",

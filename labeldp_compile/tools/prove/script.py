@@ -9,18 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp_verify.artifact import BucketGrid, tables_digest
-from labeldp_verify.certificate import rational
-from labeldp_verify.forms import (
-    RealDomain,
-    WindowRandomizer,
-)
-from labeldp_verify.verified import Decoded, DecodedGroups
+from labeldp_verify.artifact import Artifact
+from labeldp_verify.claims import rational
+from labeldp_verify.forms import RealDomain
+from labeldp_verify.graph import tables_digest
+from labeldp_verify.kernel import Integers, Window
 
 from labeldp_compile.tools.prove import theory
-from labeldp_compile.tools.prove.terms import Stated, integers, labels, stated
+from labeldp_compile.tools.prove.terms import Stated, labels, stated
 
 MAX_INTEGERS = 100_000  # Coq reads about 1,500 a second
+MAX_ENTRIES = 10_000  # of a lookup: Coq reads them for seven seconds
 _MOST_TERMS = 5_000
 
 
@@ -40,25 +39,30 @@ class Proof:
 
 
 def proof_of(
-    decoded: Decoded | DecodedGroups,
+    decoded: Artifact,
+    read: Integers,
     *,
-    grid: BucketGrid | None = None,
+    most_entries: int = MAX_ENTRIES,
     ratio: Fraction | None = None,
     self_contained: bool = True,
 ) -> Proof:
     """The Coq file about a verified artifact.
 
     Args:
-        decoded: the integers of the file.
-        grid: of a window, how its lookup is laid out. The draw is then that of the graph's gather
-            from it; otherwise that of the segments.
+        decoded: the verified file.
+        read: its integers, as the kernel reads them.
+        most_entries: up to so many entries of its lookup, the draw of a window is that of the
+            graph's gather from them; otherwise that of the segments.
         ratio: what is stated of them; by default what the certificate proves.
         self_contained: with the theory in it; otherwise it needs ``-Q proofs LabelDP``.
     """
-    randomizer, exact = decoded.randomizer, decoded.certificate.exact
+    exact = decoded.certificate.exact
     ratio = rational(exact.realised_ratio) if ratio is None else ratio
     epsilon = rational(exact.epsilon_label_bound)
-    form = stated(randomizer, grid)
+    if read.lookup is not None and len(read.lookup.entries) > most_entries:
+        read = read._replace(lookup=None)
+    grouped = decoded.certificate.groups is not None
+    form = stated(read, grouped=grouped)
     files = (*form.files, "Mixtures", "Epsilon")
     theorems = ["artifact_is_private"]
     parts = [
@@ -68,12 +72,12 @@ def proof_of(
         "Import ListNotations.\nOpen Scope Z_scope.\n",
         "(** * The integers of the file *)\n",
         form.definitions,
-        _statement(form, ratio, epsilon, labels(randomizer)),
+        _statement(form, ratio, epsilon, labels(read)),
     ]
-    if isinstance(randomizer, WindowRandomizer):
+    if isinstance(read.tables[0], Window) and not grouped:
         theorems.append("private_at_any_offset")
         parts.append(_ANY_OFFSET)
-    if isinstance(decoded.domain, RealDomain) and decoded.domain.rounding == "unbiased":
+    if isinstance(decoded.label, RealDomain) and decoded.label.rounding == "unbiased":
         theorems.append("rounded_labels_are_private")
         parts.append(_rounded(form))
     users = decoded.certificate.composition
@@ -84,13 +88,8 @@ def proof_of(
     return Proof("\n".join(filter(None, parts)), epsilon, tuple(theorems))
 
 
-def size_of(decoded: Decoded | DecodedGroups) -> int:
-    """How many integers Coq would have to read."""
-    return integers(decoded.randomizer)
-
-
-def _header(decoded: Decoded | DecodedGroups) -> str:
-    digest = tables_digest(decoded.domain, decoded.randomizer)
+def _header(decoded: Artifact) -> str:
+    digest = tables_digest(decoded.label, decoded.lookup)
     return f"""\
 (** The integers of a labeldp artifact, and a proof that they are private. It begins with the
     theory; what is about this artifact stands at the end, from "The integers of the file" on.

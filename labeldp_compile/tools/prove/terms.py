@@ -1,23 +1,17 @@
-"""The integers of each form as Coq's terms, with the check and the theorem that are about it."""
+"""The integers of each form as Coq's terms, with the check and the theorem that are about it.
+
+They are those that the verifier's kernel reads from the file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from labeldp_verify.artifact import BucketGrid
-from labeldp_verify.artifact.alias_table import alias_entries, column_bits
-from labeldp_verify.artifact.bucket_grid import grid_entries
-from labeldp_verify.forms import (
-    AdditiveRandomizer,
-    GroupedWindows,
-    TableRandomizer,
-    WindowRandomizer,
-)
+from labeldp_verify.kernel import Integers, Lookup, Noise, Table, Window, counts
 
 _A_LINE = 8  # integers
 _A_LIST = 500
-Form = WindowRandomizer | TableRandomizer | AdditiveRandomizer | GroupedWindows
 
 
 @dataclass(frozen=True)
@@ -34,11 +28,17 @@ class Stated:
     group: str = ""
 
 
-def stated(r: Form, grid: BucketGrid | None) -> Stated:
-    """The terms of a form; ``grid`` is how a window's lookup is laid out, if it is stated."""
-    if isinstance(r, GroupedWindows):
-        tables = "".join(_window(f"table_{i}", w) for i, w in enumerate(r.windows))
-        names = "; ".join(f"table_{i}" for i in range(len(r.windows)))
+def stated(read: Integers, *, grouped: bool) -> Stated:
+    """The terms of a file, which may have groups; of a window its lookup, if it is among them."""
+    first = read.tables[0]
+    if isinstance(first, Noise):
+        return _additive(first)
+    if isinstance(first, Table):
+        return _table(first)
+    windows = [table for table in read.tables if isinstance(table, Window)]
+    if grouped:
+        tables = "".join(_window(f"table_{i}", w) for i, w in enumerate(windows))
+        names = "; ".join(f"table_{i}" for i in range(len(windows)))
         return Stated(
             ("Windows",),
             f"{tables}Definition artifact : list window := [{names}].\n",
@@ -46,49 +46,48 @@ def stated(r: Form, grid: BucketGrid | None) -> Stated:
             "intros g Hg. exact (grouped_private_proof num den k artifact g checked Hg).",
             "(words 64)",
             "(grouped_out artifact g)",
-            group=f"forall g, (g < {len(r.windows)})%nat -> ",
+            group=f"forall g, (g < {len(windows)})%nat -> ",
         )
-    if isinstance(r, WindowRandomizer):
-        segments = Stated(
-            ("Windows",),
-            _window("artifact", r),
-            "window_check num den artifact",
-            "rewrite <- rows. exact (window_rows_private_proof num den artifact checked).",
-            "(words 64)",
-            "(window_out artifact)",
-            more=_rows("rows_of artifact"),
-        )
-        return segments if grid is None else _looked_up(segments, r, grid)
-    if isinstance(r, TableRandomizer):
-        c = column_bits(r.outputs)
-        rows = [alias_entries(counts, r.word_bits) for counts in r.counts]
-        definitions = [_list(f"row_{y}", row) for y, row in enumerate(rows)]
-        names = "; ".join(f"row_{y}" for y in range(len(rows)))
-        return Stated(
-            ("Tables",),
-            f"(** Alias tables of 2^{c} entries. *)\n"
-            + "".join(definitions)
-            + f"Definition artifact : list (list Z) := [{names}].\n",
-            f"table_file_check num den {r.word_bits} {c} {r.outputs} artifact",
-            f"rewrite <- rows. exact (table_private_proof num den {r.word_bits} {c} {r.outputs} "
-            "artifact checked).",
-            "(words 64)",
-            f"(table_out {r.word_bits} {c} artifact)",
-            more=_rows("Z.of_nat (length artifact)"),
-        )
-    return _additive(r)
+    segments = Stated(
+        ("Windows",),
+        _window("artifact", first),
+        "window_check num den artifact",
+        "rewrite <- rows. exact (window_rows_private_proof num den artifact checked).",
+        "(words 64)",
+        "(window_out artifact)",
+        more=_rows("rows_of artifact"),
+    )
+    return segments if read.lookup is None else _looked_up(segments, read.lookup)
 
 
-def _looked_up(form: Stated, r: WindowRandomizer, grid: BucketGrid) -> Stated:
-    """The same with the lookup of the graph: stretches of entries, as ``artifact/bucket_grid.py``
+def _table(r: Table) -> Stated:
+    c = _columns(r.rows[0])
+    definitions = [_list(f"row_{y}", row) for y, row in enumerate(r.rows)]
+    names = "; ".join(f"row_{y}" for y in range(len(r.rows)))
+    sizes = f"{r.bits} {c} {r.answers} artifact"
+    return Stated(
+        ("Tables",),
+        f"(** Alias tables of 2^{c} entries. *)\n"
+        + "".join(definitions)
+        + f"Definition artifact : list (list Z) := [{names}].\n",
+        f"table_file_check num den {sizes}",
+        f"rewrite <- rows. exact (table_private_proof num den {sizes} checked).",
+        "(words 64)",
+        f"(table_out {r.bits} {c} artifact)",
+        more=_rows("Z.of_nat (length artifact)"),
+    )
+
+
+def _looked_up(form: Stated, read: Lookup) -> Stated:
+    """The same with the lookup of the graph: stretches of entries, as ``graph/bucket_grid.py``
     lays them out."""
-    table, parts, names = grid_entries(r, grid), [], []
-    for i, (first, stop, shift) in enumerate(grid.stretches(r)):
+    table, parts, names = list(read.entries), [], []
+    for i, (first, stop, shift, _) in enumerate(read.stretches):
         size = ((stop - 1) >> shift) + 1 - (first >> shift)
         parts.append(_list(f"grid_{i}_entries", table[:size]))
         names.append(f"Stretch {_number(first)} {_number(stop)} {shift} grid_{i}_entries")
         table = table[size:]
-    lookup = f"artifact {grid.segment_shift} grid"
+    lookup = f"artifact {read.shift} grid"
     return replace(
         form,
         files=("Lookups",),
@@ -98,22 +97,26 @@ def _looked_up(form: Stated, r: WindowRandomizer, grid: BucketGrid) -> Stated:
         theorem=f"rewrite <- rows. exact (looked_up_private_proof num den {lookup} checked "
         "lookup_checked).",
         draw=f"(window_looked_up {lookup})",
-        more=form.more + f"\nLemma lookup_checked : grid_check {grid.segment_shift} grid "
+        more=form.more + f"\nLemma lookup_checked : grid_check {read.shift} grid "
         "(base_line artifact ++ extra artifact) = true.\n"
         "Proof. vm_cast_no_check (eq_refl true). Qed.\n",
     )
 
 
-def _additive(r: AdditiveRandomizer) -> Stated:
-    c, d = column_bits(len(r.blocks)), column_bits(r.period)
-    below, above = r.shapes
-    weights = {"blocks_": r.blocks, "below_": below, "above_": above}
-    entries = {f"{name}entries": alias_entries(w, r.word_bits) for name, w in weights.items()}
-    names = " ".join(entries)
+def _additive(r: Noise) -> Stated:
+    c, size = _columns(r.block_entries), len(r.shape_entries) // 2
+    drawn = {
+        "blocks_": (r.block_entries, 2 * r.half),
+        "below_": (r.shape_entries[:size], r.period),
+        "above_": (r.shape_entries[size:], r.period),
+    }
+    weights = {name: counts(entries, r.bits, items) for name, (entries, items) in drawn.items()}
+    entries = {f"{name}entries": listed for name, (listed, _) in drawn.items()}
+    d, names = _columns(r.shape_entries[:size]), " ".join(entries)
     return Stated(
         ("Additives",),
         "".join(_list(name, numbers) for name, numbers in (weights | entries).items())
-        + f"Definition artifact : additive := Additive {r.word_bits} {r.labels} {r.spacing} "
+        + f"Definition artifact : additive := Additive {r.bits} {_labels(r)} {r.spacing} "
         f"{' '.join(weights)} {_number(r.low)} {_number(r.high)}.\n",
         f"additive_file_check num den artifact {c} {d} {names}",
         f"exact (additive_private_proof num den artifact {c} {d} {names} checked).",
@@ -122,18 +125,24 @@ def _additive(r: AdditiveRandomizer) -> Stated:
     )
 
 
+def _columns(entries: Sequence[int]) -> int:
+    """c of 2^c entries."""
+    return len(entries).bit_length() - 1
+
+
 def _rows(count: str) -> str:
     return f"Lemma rows : {count} = k.\nProof. vm_cast_no_check (eq_refl k). Qed.\n"
 
 
-def _window(name: str, window: WindowRandomizer) -> str:
-    segments = [f"({_number(s.length)}, {s.output})" for s in window.extra]
+def _window(name: str, window: Window) -> str:
+    place = {answer: i for i, (_, answer) in enumerate(window.base)}
+    segments = [f"({_number(length)}, {place[answer]})" for length, answer in window.extra]
     return (
-        _list(f"{name}_base", window.base)
+        _list(f"{name}_base", [length for length, _ in window.base])
         + _texts(f"{name}_extra", "list (Z * Z)", segments)
         + _list(f"{name}_offsets", window.offsets)
         + f"Definition {name} : window :=\n"
-        f"  Window {window.word_bits} {name}_base {name}_extra {name}_offsets.\n\n"
+        f"  Window {window.bits} {name}_base {name}_extra {name}_offsets.\n\n"
     )
 
 
@@ -165,21 +174,25 @@ def _number(number: int) -> str:
     return f"({text})" if number < 0 else text
 
 
-def integers(r: Form) -> int:
+def size_of(read: Integers) -> int:
     """How many integers Coq would have to read."""
-    if isinstance(r, GroupedWindows):
-        return sum(map(integers, r.windows))
-    if isinstance(r, WindowRandomizer):
+    return sum(map(_size, read.tables))
+
+
+def _size(r: Window | Table | Noise) -> int:
+    if isinstance(r, Window):
         return len(r.base) + 2 * len(r.extra) + len(r.offsets)
-    if isinstance(r, TableRandomizer):
-        return len(r.counts) << column_bits(r.outputs)
-    return 2 * len(r.blocks) + 4 * r.period
+    if isinstance(r, Table):
+        return sum(map(len, r.rows))
+    return 4 * r.half + 4 * r.period
 
 
-def labels(r: Form) -> int:
+def labels(read: Integers) -> int:
     """k, the number of labels."""
-    if isinstance(r, WindowRandomizer):
+    return _labels(read.tables[0])
+
+
+def _labels(r: Window | Table | Noise) -> int:
+    if isinstance(r, Window):
         return len(r.offsets)
-    if isinstance(r, TableRandomizer):
-        return len(r.counts)
-    return r.labels
+    return len(r.rows) if isinstance(r, Table) else r.period // r.spacing + 1

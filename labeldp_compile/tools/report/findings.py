@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeldp_verify import DEFAULT_BUDGET, Budget, Report, check_bytes, read_artifact
+from labeldp_verify.artifact import Table
 from labeldp_verify.budget import naming
+from labeldp_verify.opening import readable
 
 from labeldp_compile.spec_match import spec_check
-from labeldp_compile.tools.inspection import Decoded, find_group, one_table, readable
-from labeldp_compile.tools.inspection.overview import largest
+from labeldp_compile.tools.inspection.overview import shown_table
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
@@ -28,15 +29,15 @@ class Findings:
             group, those of the one that is drawn.
         spec: the text of the spec that the file was checked against, or None.
         signer: SHA-256 (hex) of the public key that the signature was checked with, or None.
-        table: the number of the table that is drawn, if there are several.
+        table: the number of the table that is drawn.
     """
 
     file: str
     report: Report
-    decoded: Decoded | None
+    decoded: Table | None
     spec: str | None
     signer: str | None = None
-    table: int | None = None
+    table: int = 0
 
 
 def examine(
@@ -48,7 +49,7 @@ def examine(
 ) -> Findings:
     """Verify a file, against a spec and a signature if they are given, and decode it.
 
-    ``group`` is the one to draw, as ``find_group`` reads it, by default that with most rows. Raises
+    ``group`` is the one to draw, as ``find_table`` reads it, by default that with most rows. Raises
     InputError if the file or the spec cannot be read, if there is no such group, or if verifying
     the file would exceed the budget; a failed check is a finding.
     """
@@ -56,16 +57,14 @@ def examine(
     source = None if spec is None else read_artifact(spec)
     with naming(path):
         report = check_bytes(data, None if source is None else spec_check(source), signed, budget)
-    decoded, table = report.decoded, None
-    if report.grouped is not None:
-        table = largest(report.grouped) if group is None else find_group(report.grouped, group)
-        decoded = report.grouped.table(table)
-    elif decoded is not None:
-        decoded = one_table(decoded, path, group)
+    artifact, decoded, table = report.artifact, None, 0
+    if artifact is not None:
+        table = shown_table(artifact, path, group)
+        decoded = readable(artifact.table(table))
     return Findings(
         file=path.name,
         report=report,
-        decoded=None if decoded is None else readable(decoded),
+        decoded=decoded,
         spec=None if source is None else source.decode("utf-8", errors="replace"),
         signer=None if signed is None else signed.fingerprint(),
         table=table,

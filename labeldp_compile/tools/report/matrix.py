@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
+from labeldp_verify.artifact import Table
 from labeldp_verify.forms import are_numbers, sets_of
 from labeldp_verify.printable import clipped
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 
-from labeldp_compile.tools.inspection import Decoded
 from labeldp_compile.tools.inspection.heat_map import HeatMap
 from labeldp_compile.tools.page.numbers import plain
 from labeldp_compile.tools.page.palette import LIGHT
@@ -35,27 +35,18 @@ _FINE_ROWS = 640  # of a picture whose cells are not equally high
 _APART = 0.11  # of the scale, between two ticks
 
 
-def matrix_figure(decoded: Decoded, heat: HeatMap) -> Figure:
+def matrix_figure(decoded: Table, heat: HeatMap) -> Figure:
     """The heat map as a figure of its own, in both colour schemes at once."""
     figure = Figure(figsize=(WIDTH, 3.7), layout="constrained")
     axes, scale = figure.subplots(1, 2, width_ratios=[32, 1])
-    draw_matrix(axes, scale, decoded, heat, tuple(SCHEMES))
-    return figure
-
-
-def draw_matrix(
-    axes: Any, scale: Any, decoded: Decoded, heat: HeatMap, schemes: tuple[str, ...] = ("light",)
-) -> None:
-    """The heat map, and beside it which colour means what."""
     most = float(heat.shares.max())
-    shares = np.ma.masked_less_equal(
-        heat.rows(_FINE_ROWS), 0.0
-    )  # no output: the page shows through
+    # Where no output lies the page shows through.
+    shares = np.ma.masked_less_equal(heat.rows(_FINE_ROWS), 0.0)
     label_axis = _label_axis(decoded)
     extent = (*label_axis, *heat.output_axis)
     ramp = np.linspace(0, 1, 128)[:, None]
-    for name in schemes:
-        colours = LinearSegmentedColormap.from_list(name, SCHEMES[name])
+    for name, ramp_colours in SCHEMES.items():
+        colours = LinearSegmentedColormap.from_list(name, ramp_colours)
         norm = PowerNorm(_POWER, 0, most)
         style = {"origin": "lower", "aspect": "auto", "interpolation": "none", "cmap": colours}
         axes.imshow(shares, extent=extent, norm=norm, gid=f"matrix-in-{name}", **style)
@@ -78,9 +69,10 @@ def draw_matrix(
         )
         axes.plot(ends, ends, color=LIGHT["soft"], linewidth=1, linestyle=(0, (4, 4)))
         axes.set(xlim=label_axis, ylim=heat.output_axis)
+    return figure
 
 
-def _label_axis(decoded: Decoded) -> tuple[float, float]:
+def _label_axis(decoded: Table) -> tuple[float, float]:
     """The ends of the axis of labels, half a step beyond the first and the last."""
     first, second, last = label_positions(decoded, [0, 1, decoded.domain.size - 1])
     return first - (second - first) / 2, last + (second - first) / 2
@@ -99,7 +91,7 @@ def _round_numbers(most: float) -> list[float]:
     return chosen
 
 
-def _name_outputs(axes: Any, decoded: Decoded) -> None:
+def _name_outputs(axes: Any, decoded: Table) -> None:
     if not are_numbers(decoded.domain, decoded.randomizer):
         values = getattr(decoded.randomizer, "values", ())
         sets = sets_of(decoded.randomizer)

@@ -8,43 +8,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from labeldp_verify.analysis.range_bias import rounds_to_nearest
-from labeldp_verify.certificate import PROVED, SETS_PROVED, Certificate, PrivatePriorClaims
+from labeldp_verify.analysis import rounds_to_nearest
+from labeldp_verify.artifact import Table
+from labeldp_verify.claims import Certificate, PrivatePriorClaims, field_lists, gap_in_words
 from labeldp_verify.forms import CategoricalDomain, Domain, are_numbers, sets_of
 from labeldp_verify.printable import clipped
-from labeldp_verify.sets_claims import gap_in_words
-from labeldp_verify.shortcomings import Shortcoming, relevant
-from labeldp_verify.usefulness import PRIORS
+from labeldp_verify.reading.shortcomings import relevant
+from labeldp_verify.reading.usefulness import PRIORS, is_unbiased, sample
 from markupsafe import Markup
 
 from labeldp_compile.mechanisms import KINDS, mechanism_class
-from labeldp_compile.tools.inspection import (
-    Decoded,
-    is_unbiased,
-    label_at,
-    label_facts,
-    sample,
-)
+from labeldp_compile.tools.inspection.facts import label_facts
 from labeldp_compile.tools.inspection.heat_map import SHOWN_NOISE, heat_map
 from labeldp_compile.tools.inspection.overview import overview
 from labeldp_compile.tools.page.document import page
 from labeldp_compile.tools.page.numbers import data, data_above, name, share_data
-from labeldp_compile.tools.page.pictures import LOSSES, inline_svg, picture_settings
+from labeldp_compile.tools.page.pictures import inline_svg, picture_settings
 from labeldp_compile.tools.report.findings import Findings
 from labeldp_compile.tools.report.matrix import matrix_figure
 from labeldp_compile.tools.report.plots import (
     BELIEF,
-    comparison_figure,
     moments_figure,
     posterior_figure,
     prior_figure,
 )
 from labeldp_compile.tools.report.posterior import Seen, most_telling, posteriors
-
-if TYPE_CHECKING:
-    from labeldp_compile.tools.report.comparison import Comparison, Standing
 
 MOST_LABELS = 10  # of one person
 _TABLE_LABELS, _TABLE_OUTPUTS = 101, 9
@@ -82,11 +72,8 @@ class Payment:
     total: Fraction
 
 
-def report_page(findings: Findings, compared: Comparison | None = None) -> str:
-    """The page; of a file that does not verify it holds the checks and nothing else.
-
-    The other mechanisms are shown if they were ``compared``; nothing is compiled here.
-    """
+def report_page(findings: Findings) -> str:
+    """The page; of a file that does not verify it holds the checks and nothing else."""
     decoded = findings.decoded
     facts: dict[str, Any] = {"findings": findings, "decoded": decoded}
     if decoded is None:
@@ -95,8 +82,7 @@ def report_page(findings: Findings, compared: Comparison | None = None) -> str:
     with picture_settings():
         facts |= _about(decoded) | _matrix(decoded) | _moments(decoded) | _beliefs(decoded)
         facts |= _groups(findings)
-        facts |= _losses(decoded, compared) | _composition(decoded.certificate)
-        facts |= _spec(findings, decoded.certificate)
+        facts |= _composition(decoded.certificate) | _spec(findings, decoded.certificate)
     return page("report/report.html", title, _SCRIPT, **facts)
 
 
@@ -107,24 +93,17 @@ def pure_composition(certificate: Certificate, most: int = MOST_LABELS) -> list[
     return [Payment(n, n * label, n * total) for n in range(1, most + 1)]
 
 
-def drawn_bound(certificate: Certificate) -> float | None:
-    """The lower bound, if it is one on the loss alone: with a penalty it speaks of a sum."""
-    bound: float | None = certificate.utility.loss_lower_bound
-    optimality = certificate.optimality
-    return None if optimality is None or optimality.over == "penalty" else bound
-
-
 def _groups(findings: Findings) -> dict[str, Any]:
     """All tables by group, and the name of the one that is drawn."""
-    grouped = findings.report.grouped
-    if grouped is None or findings.table is None:
+    grouped = findings.report.artifact
+    if grouped is None or not grouped.groups.columns:
         return {"grouped": None}
     facts = overview(grouped)
     shown = sorted(facts[:-1], key=lambda one: (-one.rows, one.table))[:_TABLE_GROUPS]
     return {
         "grouped": grouped,
         "drawn": facts[findings.table],
-        "group_columns": [column.name for column in grouped.randomizer.groups.columns],
+        "group_columns": [column.name for column in grouped.groups.columns],
         "group_lines": [*sorted(shown, key=lambda one: one.table), facts[-1]],
         "groups_left_out": len(facts) - 1 - len(shown),
         "whole_bound": Fraction(grouped.certificate.exact.epsilon_label_bound),
@@ -133,7 +112,7 @@ def _groups(findings: Findings) -> dict[str, Any]:
     }
 
 
-def _about(decoded: Decoded) -> dict[str, Any]:
+def _about(decoded: Table) -> dict[str, Any]:
     """What all sections share, and the figures of the summary."""
     certificate, domain = decoded.certificate, decoded.domain
     loss, apart = certificate.utility.noisy_label_loss, decoded.usefulness.distance
@@ -154,17 +133,13 @@ def _about(decoded: Decoded) -> dict[str, Any]:
         "figures": list(_figures(certificate)),
         "why_no_bound": _why_no_bound(certificate),
         "use": decoded.figures(),
-        "shortcomings": shortcomings(decoded),
+        "shortcomings": relevant(decoded.shortcomings, certificate.goal),
     }
-
-
-def shortcomings(decoded: Decoded) -> list[Shortcoming]:
-    """What keeps the labels from being useful, for the goal if the certificate names one."""
-    return relevant(decoded.shortcomings, decoded.certificate.goal)
 
 
 def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]]:
     """Every headline number: what it is, the number, whether it is proved, its field."""
+    proved = field_lists(certificate).proved
     for what, field in _FIGURES:
         value: Any = certificate
         for key in field.split("."):
@@ -178,7 +153,7 @@ def _figures(certificate: Certificate) -> Iterator[tuple[str, Markup, bool, str]
             shown = data(value, 9 if isinstance(value, int) else 7, field)
         of_grid = field == "utility.largest_bias" and certificate.label.domain["kind"] == "real"
         named = f"{what} at the points of the grid" if of_grid else what
-        yield named, shown, field in (*PROVED, *SETS_PROVED), field
+        yield named, shown, field in proved, field
 
 
 def _why_no_bound(certificate: Certificate) -> str:
@@ -196,7 +171,7 @@ def _why_no_bound(certificate: Certificate) -> str:
     return "none could be proved for this loss, ε and domain"
 
 
-def _matrix(decoded: Decoded) -> dict[str, Any]:
+def _matrix(decoded: Table) -> dict[str, Any]:
     heat = heat_map(decoded)
     label = "Heat map: how probable each output is, for each true label"
     return {
@@ -206,7 +181,7 @@ def _matrix(decoded: Decoded) -> dict[str, Any]:
     }
 
 
-def _moments(decoded: Decoded) -> dict[str, Any]:
+def _moments(decoded: Table) -> dict[str, Any]:
     """Of all labels or of a sample; categories have none, and no picture."""
     domain, biased = decoded.domain, not _unbiased(decoded)
     facts = label_facts(domain, decoded.randomizer, sample(domain.size, _TABLE_LABELS))
@@ -217,7 +192,7 @@ def _moments(decoded: Decoded) -> dict[str, Any]:
     return {"labels": facts, "moments": inline_svg(drawn, "moments", label)}
 
 
-def _beliefs(decoded: Decoded) -> dict[str, Any]:
+def _beliefs(decoded: Table) -> dict[str, Any]:
     """The prior, and what each output tells; for the script what it shows, computed already."""
     found, weights = posteriors(decoded), decoded.certificate.prior.weights
     shown = most_telling(found)
@@ -253,10 +228,10 @@ _SENTENCE = Markup(
 )
 
 
-def _told(decoded: Decoded, seen: Seen) -> dict[str, Any]:
+def _told(decoded: Table, seen: Seen) -> dict[str, Any]:
     """One output, and what follows from it, as it is shown."""
     output, risen = name(seen.value), _risen(decoded, seen)
-    likeliest = name(label_at(decoded.domain, seen.likeliest))
+    likeliest = name(decoded.domain.listed[seen.likeliest])
     before, after = share_data(seen.before), share_data(seen.after)
     return {
         "output": output,
@@ -270,7 +245,7 @@ def _told(decoded: Decoded, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _risen(decoded: Decoded, seen: Seen) -> str:
+def _risen(decoded: Table, seen: Seen) -> str:
     """Which labels became likelier."""
     first, last, count = seen.risen
     if not count:
@@ -278,7 +253,7 @@ def _risen(decoded: Decoded, seen: Seen) -> str:
     sets = sets_of(decoded.randomizer)
     if sets is not None:
         return _listed(decoded.domain, sets.members(int(seen.value)))
-    lowest, highest = (name(label_at(decoded.domain, index)) for index in (first, last))
+    lowest, highest = (name(decoded.domain.listed[index]) for index in (first, last))
     if count == 1:
         return lowest
     if isinstance(decoded.domain, CategoricalDomain) or count != last - first + 1:
@@ -288,12 +263,12 @@ def _risen(decoded: Decoded, seen: Seen) -> str:
 
 def _listed(domain: Domain, members: list[int]) -> Markup:
     """The labels of a set, as far as there is room."""
-    shown = Markup(", ").join(name(label_at(domain, y)) for y in members[:_SET_LABELS])
+    shown = Markup(", ").join(name(domain.listed[y]) for y in members[:_SET_LABELS])
     more = len(members) - _SET_LABELS
     return shown + (f" and {more:,} more" if more > 0 else "")
 
 
-def _sets(decoded: Decoded) -> dict[str, Any] | None:
+def _sets(decoded: Table) -> dict[str, Any] | None:
     """Of outputs that are sets: how many labels they hold, and some of them."""
     sets = sets_of(decoded.randomizer)
     if sets is None:
@@ -302,32 +277,10 @@ def _sets(decoded: Decoded) -> dict[str, Any] | None:
     return {"listed": [(o, _listed(decoded.domain, sets.members(o))) for o in shown]}
 
 
-def _set_size(decoded: Decoded) -> str:
+def _set_size(decoded: Table) -> str:
     """How many labels a set holds, where outputs are sets."""
     sizes = decoded.usefulness.set_sizes
     return "" if sizes is None else " to ".join(f"{n:,}" for n in dict.fromkeys(sizes))
-
-
-def _losses(decoded: Decoded, compared: Comparison | None) -> dict[str, Any]:
-    """The bound, and the other mechanisms if there are any."""
-    if compared is None or len(compared.standings) < 2:
-        return {"compared": compared}
-    certificate, ranked = decoded.certificate, compared.standings
-    bound = drawn_bound(certificate)
-    drawn = comparison_figure(ranked, bound, LOSSES[certificate.utility.loss])
-    label = "The loss of this file and of the other mechanisms; the numbers are in the table"
-    return {
-        "compared": compared,
-        "comparison": inline_svg(drawn, "comparison", label),
-        "bound_is_drawn": bound is not None,
-        "place": _place_among_unbiased(ranked),
-    }
-
-
-def _place_among_unbiased(ranked: list[Standing]) -> tuple[int, int] | None:
-    """(place, number) of the file among those that are right on average, if it is one of some."""
-    own = [standing.own for standing in ranked if standing.unbiased]
-    return (own.index(True) + 1, len(own)) if True in own and len(own) > 1 else None
 
 
 def _composition(certificate: Certificate) -> dict[str, Any]:
@@ -379,5 +332,5 @@ def _value(value: Any) -> str:
     return clipped(json.dumps(value, ensure_ascii=False), _COLUMNS)
 
 
-def _unbiased(decoded: Decoded) -> bool:
+def _unbiased(decoded: Table) -> bool:
     return is_unbiased(decoded.domain, decoded.certificate.utility.largest_bias)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from labeldp_verify.analysis.probabilities import Floats, columns, likely_outputs, value
-from labeldp_verify.forms.window import Output
-
-from labeldp_compile.tools.inspection import Decoded, sample
+from labeldp_verify.analysis import Floats, columns, likely_outputs, value
+from labeldp_verify.artifact import Table
+from labeldp_verify.forms import Output
+from labeldp_verify.reading.usefulness import sample
 
 MAX_OUTPUTS, MAX_BINS = 101, 120
 _SHOWN_NOISE = 0.99
@@ -54,14 +54,14 @@ class Posteriors:
     seen: list[Seen]
 
 
-def prior_of(decoded: Decoded) -> Floats:
+def prior_of(decoded: Table) -> Floats:
     """[k] the certificate's weights as probabilities."""
     weights = decoded.certificate.prior.weights
     total = sum(weights)
     return np.array([weight / total for weight in weights])
 
 
-def prior_shares(decoded: Decoded, starts: list[int]) -> Floats:
+def prior_shares(decoded: Table, starts: list[int]) -> Floats:
     """[bins] the mean prior probability of the labels in each bin."""
     return _means(prior_of(decoded), starts)
 
@@ -74,7 +74,7 @@ def bin_starts(labels: int, most: int = MAX_BINS) -> list[int]:
     return [*range(0, labels, -(-labels // most)), labels]
 
 
-def posteriors(decoded: Decoded, most: int = MAX_OUTPUTS) -> Posteriors:
+def posteriors(decoded: Table, most: int = MAX_OUTPUTS) -> Posteriors:
     """Posteriors of at most so many outputs, evenly spaced among those worth showing."""
     r, prior = decoded.randomizer, prior_of(decoded)
     starts = bin_starts(decoded.domain.size)
@@ -82,9 +82,9 @@ def posteriors(decoded: Decoded, most: int = MAX_OUTPUTS) -> Posteriors:
     seen = []
     outputs = [first + i for i in sample(last - first + 1, most)]
     for output, likelihood in zip(outputs, columns(r, outputs), strict=True):
-        joint = prior * likelihood
-        total = float(joint.sum())
-        belief = joint / total
+        together = prior * likelihood
+        total = float(together.sum())
+        belief = together / total
         best = int(belief.argmax())
         risen = np.flatnonzero(likelihood > total * (1 + 1e-9))
         span = (int(risen[0]), int(risen[-1]), len(risen)) if len(risen) else (0, 0, 0)

@@ -18,9 +18,9 @@ from datetime import date
 from fractions import Fraction
 from importlib.metadata import version
 
-from labeldp_verify.certificate import Certificate, PrivatePriorClaims, rational
+from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
+from labeldp_verify.console.report import Report
 from labeldp_verify.printable import clipped
-from labeldp_verify.report import Report
 from labeldp_verify.rounded import up_to
 
 from labeldp_compile.errors import InputError

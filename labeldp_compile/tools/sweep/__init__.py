@@ -5,7 +5,6 @@ from labeldp_compile.tools.sweep.measure import Missing, Point, measure
 from labeldp_compile.tools.sweep.sweep import (
     DEFAULT_EPSILONS,
     Sweep,
-    SweepPrior,
     exact_epsilons,
     run_sweep,
     sweep_prior,
@@ -18,7 +17,6 @@ __all__ = [
     "Missing",
     "Point",
     "Sweep",
-    "SweepPrior",
     "exact_epsilons",
     "find_candidates",
     "frontier_candidates",

@@ -6,21 +6,17 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from labeldp_verify.analysis import analyse
-from labeldp_verify.analysis.strays import strays
+from labeldp_verify.analysis import analyse, strays
 from labeldp_verify.forms import are_numbers
-from labeldp_verify.shortcomings import ONE_OUTPUT, Shortcoming
-from labeldp_verify.usefulness import ROWS
+from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming
+from labeldp_verify.reading.usefulness import ROWS, is_unbiased
 
-from labeldp_compile.assembly import Artifact, assemble
+from labeldp_compile.assembly import Compiled, assemble
 from labeldp_compile.errors import InputError
-from labeldp_compile.grouped import assemble_groups
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.prior import Prior
-from labeldp_compile.prior.group_priors import GroupedPrior
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import Goal
-from labeldp_compile.tools.inspection import is_unbiased
 
 _UNRANKED = float("inf")
 _DIGITS = 7  # of figures that are compared
@@ -141,18 +137,18 @@ def measure(
     prior: Prior,
     spec_digest: str,
     insecure: str | None = None,
-    by_group: GroupedPrior | None = None,
 ) -> Point | Missing:
     """Compile the spec with another mechanism and the prior's ε₂; spends nothing.
 
-    With priors ``by_group`` there is another file, with a table for each of them.
+    With priors of several tables there is another file, with all of them.
     """
     named = spec.with_mechanism(mechanism)
     title, epsilon = mechanism.title, float(prior.epsilon_prior + prior.epsilon_label)
     begin = time.perf_counter()
     try:
         mechanism.require_feasible(named.domain, spec.loss, prior.epsilon_label)
-        artifact = assemble(named, prior, spec_digest, insecure=insecure)
+        one = Prior.of(prior.statement, prior.epsilon_label, prior.epsilon_prior)
+        artifact = assemble(named, one, spec_digest, insecure=insecure)
     except (InputError, ValueError) as error:
         return Missing(title, epsilon, str(error).removeprefix(f"{spec.name}: "))
     seconds = time.perf_counter() - begin
@@ -162,9 +158,9 @@ def measure(
     if are_numbers(domain, artifact.randomizer):
         variances = analyse(artifact.randomizer).variances()
         variance = float(variances.weighted(prior.weights) / sum(prior.weights))
-    found, groups = artifact.decoded, None
-    if by_group is not None:
-        groups = _measure_groups(named, by_group, artifact, spec_digest, insecure)
+    found, groups = artifact.only, None
+    if prior.groups.columns:
+        groups = _measure_groups(named, prior, artifact, spec_digest, insecure)
     return Point(
         mechanism=title,
         epsilon=epsilon,
@@ -188,16 +184,15 @@ def measure(
 
 
 def _measure_groups(
-    spec: Spec, priors: GroupedPrior, pooled: Artifact, spec_digest: str, insecure: str | None
+    spec: Spec, priors: Prior, pooled: Compiled, spec_digest: str, insecure: str | None
 ) -> GroupPoint:
     begin = time.perf_counter()
     try:
-        artifact = assemble_groups(spec, priors, spec_digest, insecure=insecure)
+        artifact = assemble(spec, priors, spec_digest, insecure=insecure)
     except InputError as error:
         return GroupPoint(len(priors.tables), reason=str(error).removeprefix(f"{spec.name}: "))
     seconds = time.perf_counter() - begin
-    stated = artifact.certificate.groups
-    assert stated is not None
+    stated = artifact.certificate
     analysis, labels = analyse(pooled.randomizer), spec.domain.labels()
     astray = strays(spec.domain)
     alone = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from labeldp_verify.printable import clipped
+from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -19,7 +19,6 @@ from labeldp_compile.tools.page.pictures import (
     LOSSES,
     inline_svg,
     picture_settings,
-    save_figure,
     scale,
     scale_logarithmically,
     tidy,
@@ -28,11 +27,11 @@ from labeldp_compile.tools.sweep.measure import Point
 from labeldp_compile.tools.sweep.sweep import Sweep
 from labeldp_compile.tools.sweep.table import (
     FRONTIER_HEADER,
+    by_epsilon,
     cells,
     error_column,
     frontier_cells,
     frontier_title,
-    groups,
     header,
     missing_by_reason,
     notes,
@@ -62,30 +61,23 @@ _LEGEND_COLUMNS = 4
 _VISIBLE = 1e-3  # of the loss
 
 
-def save_png(sweep: Sweep, file: Path | BinaryIO) -> None:
-    """Write the picture on white; the caller chooses the name."""
-    with picture_settings():
-        save_figure(_figure(sweep), file)
-
-
-def sweep_svg(sweep: Sweep) -> str:
-    """The picture as an SVG element of a page."""
+def _svg(sweep: Sweep) -> Markup:
     label = (
         f"{error_column(sweep)} rows and noisy label loss against ε for {sweep.spec.name}; "
         "the numbers are in the table"
     )
     with picture_settings():
-        return inline_svg(_figure(sweep), "sweep", label)
+        return inline_svg(sweep_figure(sweep), "sweep", label)
 
 
-def draw_losses(axes: Any, sweep: Sweep) -> None:
+def _losses(axes: Any, sweep: Sweep) -> None:
     """Noisy label loss against ε, a line for each mechanism, as in Figure 4(a) of the paper."""
     _draw(axes, sweep, lambda point: point.loss)
     axes.set_ylabel(LOSSES[sweep.spec.loss])
     axes.set_title("Noisy label loss", loc="left", color=INK)
 
 
-def draw_errors(axes: Any, sweep: Sweep) -> None:
+def _errors(axes: Any, sweep: Sweep) -> None:
     """± of an estimated mean or share against ε, under the prior; others have no point."""
     _draw(axes, sweep, lambda point: point.margin_under_prior)
     axes.set_ylabel(f"{error_column(sweep)} rows, at most (95%)")
@@ -104,7 +96,7 @@ def _draw(axes: Any, sweep: Sweep, figure: Callable[[Point], float | None]) -> N
             math.nan if point.is_degenerate(goal) else y
             for point, y in zip(line, known, strict=True)
         ]
-        looks = style(index)
+        looks = _style(index)
         axes.plot(epsilons, known, **looks | {"markerfacecolor": "none"})
         axes.plot(epsilons, solid, **looks | {"linestyle": ""})
         shown += [y for y in figures if y is not None]
@@ -131,7 +123,7 @@ def draw_frontier(axes: Any, lines: Sequence[Sequence[tuple[float, float]]]) -> 
     axes.set(xlabel="root-mean-square bias", ylabel="noisy label loss")
 
 
-def style(index: int) -> dict[str, Any]:
+def _style(index: int) -> dict[str, Any]:
     """Colour, marker and dashes of the line of this index."""
     return {
         "color": COLOURS[index % len(COLOURS)],
@@ -142,7 +134,7 @@ def style(index: int) -> dict[str, Any]:
     }
 
 
-def _figure(sweep: Sweep) -> Figure:
+def sweep_figure(sweep: Sweep) -> Figure:
     """The goal's figure, the other one beside it, and below them the frontier if there is one."""
     rows = 2 if sweep.frontier else 1
     figure = Figure(figsize=(10.8, 0.8 + 4.8 * rows), layout="constrained")
@@ -153,7 +145,7 @@ def _figure(sweep: Sweep) -> Figure:
     )
     grid = figure.add_gridspec(rows, 2)
     panels = [figure.add_subplot(grid[0, column]) for column in range(2)]
-    drawn = (draw_errors, draw_losses)
+    drawn = (_errors, _losses)
     for axes, draw in zip(
         panels, drawn[:: 1 if sweep.spec.goal == "training" else -1], strict=True
     ):
@@ -175,7 +167,7 @@ def _figure(sweep: Sweep) -> Figure:
 
 def _legend(sweep: Sweep) -> list[Line2D]:
     """One for all panels: a mechanism looks the same in each."""
-    lines = [Line2D([], [], label=name, **style(i)) for i, name in enumerate(sweep.mechanisms())]
+    lines = [Line2D([], [], label=name, **_style(i)) for i, name in enumerate(sweep.mechanisms())]
     if sweep.frontier:
         lines.append(Line2D([], [], color=INK, marker="o", ms=4, label=FRONTIER))
     return lines
@@ -201,7 +193,7 @@ def _draw_frontier_panel(axes: Any, sweep: Sweep) -> None:
         if here:
             x = [max(p.rms_bias or 0.0, least) for p in here]
             axes.plot(
-                x, [p.loss for p in here], label=mechanism, **style(index) | {"linestyle": ""}
+                x, [p.loss for p in here], label=mechanism, **_style(index) | {"linestyle": ""}
             )
     shown = [p.loss for p in sweep.points if p.epsilon in epsilons]
     scale(axes, "y", [*shown, *(y for line in lines for _, y in line)])
@@ -227,10 +219,10 @@ def sweep_page(sweep: Sweep) -> str:
         "sweep/sweep.html",
         f"{sweep.spec.name}: mechanisms compared",
         sweep=sweep,
-        svg=sweep_svg(sweep),
+        svg=_svg(sweep),
         header=header(sweep),
         notes=notes(sweep),
-        groups=[
+        by_epsilon=[
             (
                 epsilon,
                 [
@@ -243,7 +235,7 @@ def sweep_page(sweep: Sweep) -> str:
                     for p in points
                 ],
             )
-            for epsilon, points in groups(sweep)
+            for epsilon, points in by_epsilon(sweep)
             if points
         ],
         frontier_header=FRONTIER_HEADER,

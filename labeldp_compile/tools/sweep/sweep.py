@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from labeldp_verify.numerals import read_decimal
+from labeldp_verify.reading.numerals import read_decimal
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger import PriorAccount, account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
+from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.pipeline import INSECURE
 from labeldp_compile.planning.budget import RowsUnknownError, find_budget
 from labeldp_compile.prior import Prior, estimate_prior
-from labeldp_compile.prior.group_priors import GroupedPrior
-from labeldp_compile.prior.obtain_groups import estimate_group_priors
+from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec, load_spec
 from labeldp_compile.spec.model import MIN_EPSILON, PrivatePrior
 from labeldp_compile.tools.sweep.candidates import (
@@ -30,68 +30,37 @@ from labeldp_compile.tools.sweep.candidates import (
 from labeldp_compile.tools.sweep.measure import Missing, Point, measure
 
 
-@dataclass(frozen=True)
-class SweepPrior:
-    """A prior that was estimated once, and paid for once; with groups, those of all of them."""
-
-    prior: Prior
-    groups: GroupedPrior | None = None
-
-    @property
-    def spent(self) -> Fraction:
-        """ε₁, what the estimate cost; 0 for a public or uniform prior."""
-        return self.prior.epsilon_prior
-
-    def at(self, epsilon: Fraction) -> Prior | None:
-        """The prior of a point whose total is ε, or None if nothing would be left for a label."""
-        if epsilon <= self.spent:
-            return None
-        return replace(self.prior, epsilon_label=epsilon - self.spent)
-
-    def groups_at(self, epsilon: Fraction) -> GroupedPrior | None:
-        """The same by group, if there are groups."""
-        here = self.at(epsilon)
-        if self.groups is None or here is None:
-            return None
-        return replace(self.groups, pooled=here)
-
-
 def sweep_prior(
     spec: Spec,
     directory: Path,
     *,
     spend: bool,
     test_seed: int | None = None,
-    about_to_spend: Callable[[Fraction], None] = lambda epsilon: None,
-    progress: Callable[[int], None] = lambda rows: None,
+    observer: Observer = QUIET,
     account: PriorAccount | None = None,
-) -> SweepPrior:
-    """The prior of a spec, at the ε₁ that the spec declares.
+) -> Prior:
+    """The prior of a spec, at the ε₁ that the spec declares: estimated, and paid for, once.
 
-    A private prior is refused with an InputError unless ``spend``; ``about_to_spend`` is called
-    with ε₁ after the rows are counted and before any noise is drawn, and may raise. A prior that
-    the ``account`` recalls costs nothing; one that it does not is left there for ``compile``.
+    A private prior is refused with an InputError unless ``spend``; ``observer.spending`` is called
+    before any noise is drawn for it, and may raise. A prior that the ``account`` recalls costs
+    nothing; one that it does not is left there for ``compile``.
     """
     costs = _may_cost(spec, directory)
     if costs and not spend and account is None:
         raise InputError(_refusal(spec, directory))
 
-    def before_spending(epsilon_prior: Fraction, epsilon_label: Fraction, rows: int | None) -> None:
-        if epsilon_prior:
-            if not spend:
-                raise InputError(_refusal(spec, directory))
-            about_to_spend(epsilon_prior)
+    def spending(plan: PriorPlan, rows: int | None) -> None:
+        if plan.epsilon_prior and not spend:
+            raise InputError(_refusal(spec, directory))
+        observer.spending(plan, rows)
 
-    options: dict[str, Any] = {
-        "test_seed": test_seed,
-        "progress": progress,
-        "before_spending": before_spending,
-        "account": account,
-    }
-    if spec.groups is not None:
-        found = estimate_group_priors(spec, directory, **options)
-        return SweepPrior(found.pooled, found)
-    return SweepPrior(estimate_prior(spec, directory, **options))
+    return estimate_prior(
+        spec,
+        directory,
+        test_seed=test_seed,
+        observer=replace(observer, spending=spending),
+        account=account,
+    )
 
 
 def _may_cost(spec: Spec, directory: Path) -> bool:
@@ -203,16 +172,16 @@ def run_sweep(
     spec_digest: str,
     candidates: Candidates,
     epsilons: Sequence[Fraction],
-    prior: SweepPrior,
+    prior: Prior,
     *,
     frontier: Sequence[Mechanism] = (),
     frontier_epsilons: Sequence[Fraction] = (),
     insecure: str | None = None,
-    progress: Callable[[str], None] = lambda line: None,
+    observer: Observer = QUIET,
 ) -> Sweep:
     """Measure every mechanism at every ε, and the frontier at ``frontier_epsilons``.
 
-    ``progress`` takes a line of text before each point.
+    ``observer`` is told a step before each point.
     """
     line = [(epsilon, mechanism) for epsilon in epsilons for mechanism in candidates.chosen]
     curve = [(epsilon, mechanism) for epsilon in frontier_epsilons for mechanism in frontier]
@@ -222,21 +191,22 @@ def run_sweep(
         nonlocal done
         done += 1
         title = mechanism.title
-        progress(f"{done} of {count}: ε = {float(epsilon):g}, {title}")
-        here: Prior | None = prior.at(epsilon)
-        if here is None:
-            reason = f"ε₁ = {float(prior.spent):g} of the prior leaves nothing for a label"
+        observer.step(f"{done} of {count}: ε = {float(epsilon):g}, {title}")
+        left = epsilon - prior.epsilon_prior
+        if left <= 0:
+            spent = float(prior.epsilon_prior)
+            reason = f"ε₁ = {spent:g} of the prior leaves nothing for a label"
             return Missing(title, float(epsilon), reason)
-        by_group = prior.groups_at(epsilon)
-        return measure(spec, mechanism, here, spec_digest, insecure, by_group)
+        here = replace(prior, epsilon_label=left)
+        return measure(spec, mechanism, here, spec_digest, insecure)
 
     measured = [at(*pair) for pair in line]
     budgets = [at(*pair) for pair in curve]
     along = [point for point in budgets if isinstance(point, Point)]
     return Sweep(
         spec=spec,
-        spent=prior.spent,
-        taken=prior.prior.statement["kind"],
+        spent=prior.epsilon_prior,
+        taken=prior.statement["kind"],
         points=[point for point in measured if isinstance(point, Point)],
         missing=[point for point in (*measured, *budgets) if isinstance(point, Missing)],
         frontier=[
@@ -272,14 +242,12 @@ def sweep_spec(
     bias_frontier: bool = False,
     spend_prior: bool = False,
     test_seed: int | None = None,
-    count_progress: Callable[[int], None] = lambda rows: None,
-    progress: Callable[[str], None] = lambda line: None,
-    say: Callable[[str], None] = lambda line: None,
+    observer: Observer = QUIET,
 ) -> Sweep:
     """The sweep of a spec file over increasing ε, by default from 0.1 to 8 and that of the spec.
 
-    The bias frontier is that of the ε of the spec unless others are given. ``say`` is told what
-    was recalled or spent. Raises InputError for whatever the user can mend.
+    The bias frontier is that of the ε of the spec unless others are given. Raises
+    InputError for whatever the user can mend.
     """
     spec, source = load_spec(path)
     totals = epsilons
@@ -291,13 +259,16 @@ def sweep_spec(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in candidates.left_out)
         raise InputError(f"there is nothing to compare: {reasons}")
 
-    def about_to_spend(epsilon: Fraction) -> None:
+    def spending(plan: PriorPlan, rows: int | None) -> None:
+        epsilon = plan.epsilon_prior
+        if not epsilon:
+            return
         if totals[-1] <= epsilon:
             raise InputError(
                 f"the prior alone costs ε₁ = {float(epsilon):g}, which leaves nothing "
                 "for a label at any point: give a larger ε"
             )
-        say(f"spending ε₁ = {float(epsilon):g} on the prior, once")
+        observer.say(f"spending ε₁ = {float(epsilon):g} on the prior, once")
 
     digest = hashlib.sha256(source).hexdigest()
     prior = sweep_prior(
@@ -305,9 +276,8 @@ def sweep_spec(
         path.parent,
         spend=spend_prior,
         test_seed=test_seed,
-        about_to_spend=about_to_spend,
-        progress=count_progress,
-        account=account_of(spec, path.parent, digest, "sweep", say),
+        observer=Observer(rows=observer.rows, spending=spending),
+        account=account_of(spec, path.parent, digest, "sweep", observer),
     )
     return run_sweep(
         spec,
@@ -318,5 +288,5 @@ def sweep_spec(
         frontier=frontier,
         frontier_epsilons=totals if epsilons else [Fraction(spec.privacy.epsilon)],
         insecure=None if test_seed is None else INSECURE,
-        progress=progress,
+        observer=observer,
     )

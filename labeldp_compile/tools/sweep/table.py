@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from labeldp_verify.reading.shortcomings import relevant
+from labeldp_verify.reading.usefulness import PRIORS, ROWS
 from labeldp_verify.rounded import at_most, up_to
-from labeldp_verify.shortcomings import relevant
-from labeldp_verify.usefulness import PRIORS, ROWS
 
 from labeldp_compile.tools.sweep.measure import Point
 from labeldp_compile.tools.sweep.sweep import Sweep
@@ -113,7 +113,7 @@ def notes(sweep: Sweep) -> list[str]:
     ]
 
 
-def groups(sweep: Sweep) -> list[tuple[float, list[Point]]]:
+def by_epsilon(sweep: Sweep) -> list[tuple[float, list[Point]]]:
     """The points of each ε, the best for the goal first, degenerate ones last."""
     goal = sweep.spec.goal
     return [

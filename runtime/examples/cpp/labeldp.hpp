@@ -239,15 +239,16 @@ class Randomizer {
   }
 
   /// Private columns by their names, of an artifact whose labels have several: `labels` are the
-  /// `label_columns()` by name. std::invalid_argument unless each has its type and one label a row.
-  std::map<std::string, Values> randomize(const Columns& labels) const {
-    return by_name(answers(label_inputs<Combination>(labels), fresh_words()));
+  /// `label_columns()` by name, `groups` the `group_columns()`, if there are any.
+  /// std::invalid_argument unless each has its type and one value a row.
+  std::map<std::string, Values> randomize(const Columns& labels, const Columns& groups = {}) const {
+    return by_name(answers(label_inputs<Combination>(labels, groups), fresh_words()));
   }
 
   /// As above, where private labels are numbers of sets: Output is std::int64_t.
   template <class Output>
-  std::vector<Output> randomize(const Columns& labels) const {
-    return only<Output>(answers(label_inputs<Output>(labels), fresh_words()));
+  std::vector<Output> randomize(const Columns& labels, const Columns& groups = {}) const {
+    return only<Output>(answers(label_inputs<Output>(labels, groups), fresh_words()));
   }
 
   /// As `randomize`, with words that the caller brings, for tests: each label takes its share in
@@ -267,14 +268,16 @@ class Randomizer {
   }
 
   std::map<std::string, Values> apply_words(const Columns& labels,
-                                            std::vector<std::uint64_t> words) const {
-    const Inputs inputs = label_inputs<Combination>(labels);
+                                            std::vector<std::uint64_t> words,
+                                            const Columns& groups = {}) const {
+    const Inputs inputs = label_inputs<Combination>(labels, groups);
     return by_name(answers(inputs, given_words(words, inputs[0].size())));
   }
 
   template <class Output>
-  std::vector<Output> apply_words(const Columns& labels, std::vector<std::uint64_t> words) const {
-    const Inputs inputs = label_inputs<Output>(labels);
+  std::vector<Output> apply_words(const Columns& labels, std::vector<std::uint64_t> words,
+                                  const Columns& groups = {}) const {
+    const Inputs inputs = label_inputs<Output>(labels, groups);
     return only<Output>(answers(inputs, given_words(words, inputs[0].size())));
   }
 
@@ -758,12 +761,23 @@ class Randomizer {
 
   /// Labels by their columns, whose private ones are to be of a type.
   template <class Output>
-  Inputs label_inputs(const Columns& labels) const {
+  Inputs label_inputs(const Columns& labels, const Columns& groups) const {
     if (labels_.size() == 1) {
       throw std::invalid_argument("the artifact's labels have one column: give a vector of them");
     }
     require_types(is_type<Output>(outputs_));
-    return in_order(labels_, labels, std::nullopt, "labels", "row");
+    return with_groups(in_order(labels_, labels, std::nullopt, "labels", "row"), groups);
+  }
+
+  /// The columns of labels, and those of groups behind them.
+  Inputs with_groups(Inputs inputs, const Columns& groups) const {
+    if (groups_.empty() && !groups.empty()) {
+      throw std::invalid_argument("the artifact has one table for all labels: it takes no groups");
+    }
+    for (const Column& column : in_order(groups_, groups, inputs[0].size(), "groups", "label")) {
+      inputs.push_back(column);
+    }
+    return inputs;
   }
 
   /// One column of labels to one of private labels.
@@ -773,14 +787,7 @@ class Randomizer {
     require_one_column();
     require_types(type_of(&labels) == labels_[0].type && is_type<Output>(outputs_));
     if constexpr (std::is_constructible_v<Column, const std::vector<Label>&>) {
-      if (groups_.empty() && !groups.empty()) {
-        throw std::invalid_argument("the artifact has one table for all labels: it takes no groups");
-      }
-      Inputs inputs = {labels};
-      for (const Column& column : in_order(groups_, groups, labels.size(), "groups", "label")) {
-        inputs.push_back(column);
-      }
-      return only<Output>(answers(inputs, words));
+      return only<Output>(answers(with_groups({labels}, groups), words));
     }
     return {};  // which no type that was required comes to
   }

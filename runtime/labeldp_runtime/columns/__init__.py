@@ -6,6 +6,7 @@ No library is imported here before one of its objects arrives: then it is loaded
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from numpy.typing import NDArray
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
-from labeldp_runtime.labels import Missing, as_label_array, refuse_type
+from labeldp_runtime.labels import (
+    Cells,
+    Missing,
+    fits,
+    integers_of,
+    labels_of,
+    wrong_type,
+)
 
 _PLAIN = (np.ndarray, list, tuple)
 
@@ -22,21 +30,16 @@ Private = NDArray[Any] | Texts
 Like = Callable[[Private], Any]
 
 
-def read_labels(
-    values: Any, element_type: str, missing: Missing
-) -> tuple[NDArray[Any], Like | None]:
+def read_labels(values: Any, element_type: str, missing: Missing) -> tuple[NDArray[Any], Like]:
     """Labels [n] as the artifact takes them, and how to make private labels like ``values``.
 
-    The second is None where they stay the numpy array that they are. ``missing`` stands in for
-    nulls, and for all labels of a column whose type cannot hold them: libraries infer types from
-    values, so that a refusal would tell of labels. Raises LabelError for what is no column.
+    ``missing`` stands in for nulls, and for all labels of a column whose type cannot hold them:
+    libraries infer types from values, so that a refusal would tell of labels. Raises LabelError for
+    what is no column.
     """
-    library = _library(values)
-    if library is None:
-        return as_label_array(values, element_type, missing), None
-    return library.labels(values, element_type, missing), lambda private: library.like(
-        values, private
-    )
+    library = _library(values) or plain
+    found = [labels_of(part, element_type, missing) for part in library.cells(values)]
+    return _joined(found), partial(library.like, values)
 
 
 def read_group_column(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
@@ -45,15 +48,17 @@ def read_group_column(values: Any, element_type: str, missing: Missing) -> NDArr
 
     Raises LabelError for a column that declares another type.
     """
-    library = _library(values)
-    if element_type != "int64":
-        refuse = refuse_type if library is None else library.refuse_type
-        refuse(values, element_type)
-        found, _ = read_labels(values, element_type, missing)
-        return found
-    reader = plain if library is None else library
-    integers: NDArray[np.int64] = reader.integers(values, missing)
-    return integers
+    parts: list[Cells] = (_library(values) or plain).cells(values)
+    if element_type == "int64":
+        assert isinstance(missing, int)
+        return _joined([integers_of(part, missing) for part in parts])
+    if not fits(parts[0], element_type):
+        raise wrong_type(element_type, parts[0])
+    return _joined([labels_of(part, element_type, missing) for part in parts])
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def read_ids(values: Any) -> Ids:
@@ -63,8 +68,8 @@ def read_ids(values: Any) -> Ids:
     """
     if isinstance(values, IntegerIds | ByteIds):
         return values
-    library = _library(values)
-    return plain.ids(values) if library is None else library.ids(values)
+    found: Ids = (_library(values) or plain).ids(values)
+    return found
 
 
 def refuse_misaligned(labels: Any, others: Any, what: str, error: type[ValueError]) -> None:

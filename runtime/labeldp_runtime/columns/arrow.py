@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.columns import plain
 from labeldp_runtime.columns.plain import WANTED, integer_ids, null_id
-from labeldp_runtime.errors import IdError, LabelError
+from labeldp_runtime.errors import IdError
 from labeldp_runtime.ids import ByteIds, Ids
-from labeldp_runtime.labels import (
-    Missing,
-    all_missing,
-    as_label_array,
-    from_objects,
-    with_missing,
-    wrong_type,
-)
+from labeldp_runtime.labels import Cells, Declared
 
 _CHUNK_ROWS = 1 << 20
 
@@ -31,25 +24,10 @@ def is_column(values: Any) -> bool:
     return isinstance(values, pa.Array | pa.ChunkedArray)
 
 
-def labels(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
-    """Labels [n]; nulls, and all of a type that cannot be read, become ``missing``."""
-    if not _fits(values.type, element_type):
-        return all_missing(len(values), element_type, missing)
+def cells(values: Any) -> list[Cells]:
+    """An array, or each chunk, taken apart."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    parts = [_of_chunk(chunk, element_type, missing) for chunk in chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate([_none(element_type, missing), *parts])
-
-
-def refuse_type(values: Any, element_type: str) -> None:
-    """Raise LabelError for a type that does not fit."""
-    if not _fits(values.type, element_type):
-        raise wrong_type(element_type, values.type)
-
-
-def _fits(kind: Any, element_type: str) -> bool:
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    fits = is_text(value) if element_type == "string" else is_number(value)
-    return bool(fits or pa.types.is_null(value))
+    return [_of_chunk(chunk) for chunk in chunks or [pa.nulls(0, values.type)]]
 
 
 def like(values: Any, private: NDArray[Any] | Texts) -> Any:
@@ -79,33 +57,6 @@ def of_numbers(numbers: NDArray[Any]) -> Any:
     kind = pa.float64() if numbers.dtype.kind == "f" else pa.int64()
     bare = np.ascontiguousarray(numbers, kind.to_pandas_dtype())
     return pa.Array.from_buffers(kind, len(bare), [None, pa.py_buffer(bare)])
-
-
-def _none(element_type: str, missing: Missing) -> NDArray[Any]:
-    return from_objects([], element_type, missing)
-
-
-def integers(values: Any, missing: int) -> NDArray[np.int64]:
-    """Integers [n]; ``missing`` for nulls, and for what is beyond int64."""
-    kind = values.type
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (pa.types.is_integer(value) or pa.types.is_null(value)):
-        raise LabelError(f"expected integers as labels, got {kind}")
-    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    parts = [_integers_of_chunk(chunk, missing) for chunk in chunks]
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
-
-
-def _integers_of_chunk(values: Any, missing: int) -> NDArray[np.int64]:
-    if pa.types.is_null(values.type):
-        return np.full(len(values), missing, dtype=np.int64)
-    if pa.types.is_dictionary(values.type):
-        entries = _integers_of_chunk(values.dictionary, missing)
-        found: NDArray[np.int64] = by_entries(values, np.append(entries, np.int64(missing)))
-        return found
-    array = plain.integers(_whatever_is_null(values), missing)
-    array[_nulls(values)] = missing
-    return array
 
 
 def ids(values: Any) -> Ids:
@@ -160,23 +111,25 @@ def _is(kind: Any, name: str) -> bool:
     return str(kind) == name
 
 
-def _of_chunk(values: Any, element_type: str, missing: Missing) -> NDArray[Any]:
-    """Labels [n]. Which way is taken depends on the type, and never on whether there are nulls."""
+def _of_chunk(values: Any) -> Cells:
+    """An array taken apart, in a way that depends on its type, and never on nulls."""
     kind = values.type
     if pa.types.is_null(kind):
-        return from_objects([None] * len(values), element_type, missing)
+        return Cells("objects", kind, [None] * len(values))
     if pa.types.is_dictionary(kind):
-        nothing = from_objects([None], element_type, missing)
-        entries = _of_chunk(values.dictionary, element_type, missing)
-        return by_entries(values, np.concatenate([entries, nothing]))
+        return Cells.coded(_codes(values), _of_chunk(values.dictionary))
     if is_text(kind) or pa.types.is_decimal(kind):
         encoded = distinct(values)
-        cells = encoded.dictionary.to_pylist()
+        entries = encoded.dictionary.to_pylist()
         if is_text(kind):
-            cells = [cell.decode(errors="replace") for cell in cells]
-        return by_entries(encoded, from_objects([*cells, None], element_type, missing))
-    array = as_label_array(_whatever_is_null(values), element_type, missing)
-    return with_missing(array, _nulls(values), missing)
+            own = Cells("text", kind, [entry.decode(errors="replace") for entry in entries])
+        else:
+            own = Cells("numbers", kind, entries)
+        return Cells.coded(_codes(encoded), own)
+    if not is_number(kind):
+        return Cells("other", kind, [None] * len(values))
+    declares: Declared = "integers" if pa.types.is_integer(kind) else "numbers"
+    return Cells(declares, kind, _whatever_is_null(values), _nulls(values))
 
 
 def distinct(values: Any) -> Any:
@@ -191,9 +144,14 @@ def distinct(values: Any) -> Any:
 
 def by_entries(encoded: Any, entries: NDArray[Any]) -> NDArray[Any]:
     """[n] the entry of each code of a dictionary array; the last entry is that of nulls."""
+    return entries[_codes(encoded)]
+
+
+def _codes(encoded: Any) -> NDArray[np.int64]:
+    """[n] the codes of a dictionary array; −1 for nulls."""
     codes = _whatever_is_null(encoded.indices).astype(np.int64)
-    codes[_nulls(encoded.indices)] = len(entries) - 1
-    return entries[codes]
+    codes[_nulls(encoded.indices)] = -1
+    return codes
 
 
 def _whatever_is_null(values: Any) -> NDArray[Any]:

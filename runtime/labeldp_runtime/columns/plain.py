@@ -1,8 +1,9 @@
-"""Ids and groups in numpy arrays and Python lists."""
+"""Columns in numpy arrays and Python sequences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Sequence, Set
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -10,53 +11,45 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_runtime.coded import Texts
 from labeldp_runtime.errors import IdError, LabelError
 from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
-from labeldp_runtime.labels import declared, is_masked
+from labeldp_runtime.labels import Cells, Declared
 
 WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
 # The order of a dict is that of its insertions, whatever the seed of the hashes.
 _ORDERED: Any = (Sequence, type({}.keys()), type({}.values()))
-_INT64_MAX = 2**63 - 1
-_NUMPY_INTEGERS = frozenset(np.dtype(letter).type for letter in "bBhHiIlLqQ")
+_DECLARED: dict[str, Declared] = {
+    **{"O": "objects", "U": "text", "T": "text"},
+    **{"i": "integers", "u": "integers", "b": "numbers", "f": "numbers"},
+}
+_BUFFER_FORMATS = "?bBhHiIlLqQnNefdg"  # of numbers, in the struct module's letters
 _ONE_VALUE = (str, bytes, bytearray, memoryview)
 
 
-def integers(values: Any, missing: int) -> NDArray[np.int64]:
-    """Integers [n] as they are; ``missing`` for masked ones, and for what is no int64.
+def cells(values: Any) -> list[Cells]:
+    """An array, or a sequence of objects, taken apart.
 
-    Raises LabelError for an array that declares another type.
+    Raises LabelError for an array of another shape, and for what is no ordered container.
     """
-    array = declared(values)
+    array = _declared(values)
     if array is None:
-        return _integers_of_objects(values, missing)
-    if array.dtype == object:
-        found = _integers_of_objects(array.tolist(), missing)
-    elif array.dtype.kind == "u":
-        fits = array <= np.uint64(_INT64_MAX)
-        found = np.where(fits, array, np.uint64(0)).astype(np.int64)
-        found[~fits] = missing
-    elif array.dtype.kind == "i":
-        found = array.astype(np.int64)
-    else:
-        raise LabelError(f"expected integers as labels, got {array.dtype}")
-    if is_masked(values):
-        found[np.ma.getmaskarray(values)] = missing
-    return found
+        return [Cells("objects", None, values)]
+    nulls = np.ma.getmaskarray(values) if _is_masked(values) else None
+    declares = _DECLARED.get(array.dtype.kind, "other")
+    if declares in ("objects", "text"):
+        return [Cells(declares, array.dtype, array.tolist(), nulls)]
+    return [Cells(declares, array.dtype, array, nulls)]
 
 
-def _integers_of_objects(values: Any, missing: int) -> NDArray[np.int64]:
-    def integer(value: Any) -> int:
-        kind = type(value)
-        if issubclass(kind, int) and not issubclass(kind, bool):
-            number = int.__int__(value)
-        elif kind in _NUMPY_INTEGERS:
-            number = int(value)
-        else:
-            return missing
-        return number if -_INT64_MAX - 1 <= number <= _INT64_MAX else missing
+def number_type(dtype: Any) -> Declared:
+    """What a type of numpy declares: integers, numbers or something else."""
+    return _DECLARED.get(dtype.kind, "other")
 
-    return np.fromiter(map(integer, values), np.int64, len(values))
+
+def like(values: Any, private: NDArray[Any] | Texts) -> NDArray[Any]:
+    """Private labels [n] as an array of numpy, whatever ``values`` are."""
+    return private.array() if isinstance(private, Texts) else private
 
 
 def null_id() -> IdError:
@@ -73,7 +66,7 @@ def ids(values: Any) -> Ids:
     Raises IdError for containers without an order, such as sets: which id would name which label
     could change from one process to the next.
     """
-    if is_masked(values) and np.ma.getmaskarray(values).any():
+    if _is_masked(values) and np.ma.getmaskarray(values).any():
         raise null_id()
     if not hasattr(values, "__array__"):
         if isinstance(values, _ONE_VALUE) or not isinstance(values, _ORDERED):
@@ -174,3 +167,44 @@ def _of_fixed_text(array: NDArray[Any]) -> ByteIds:
     except UnicodeDecodeError:
         raise IdError("an id holds half a surrogate pair, which is no text: mend it") from None
     return text_ids(joined, lengths.astype(np.int64))
+
+
+def _is_masked(values: Any) -> bool:
+    """Whether it is a masked array: not before somebody has loaded numpy.ma, which takes 20 ms."""
+    return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
+
+
+def _declared(values: Any) -> NDArray[Any] | None:
+    """The array [n] of a container that declares a type; None for a Python sequence."""
+    if isinstance(values, list | tuple):
+        return None
+    if isinstance(values, str | bytes):
+        raise LabelError(f"expected labels in an array or a list, got one {type(values).__name__}")
+    if hasattr(values, "__array__"):
+        shape = getattr(values, "shape", None)
+        if shape is not None and len(shape) != 1:  # before anything is converted
+            raise LabelError(f"expected labels of one dimension, got {len(shape)}")
+        array = np.asarray(values)
+        if array.ndim != 1:
+            raise LabelError(f"expected labels of one dimension, got {array.ndim}")
+        return array
+    try:
+        view = memoryview(values)
+    except TypeError:
+        pass
+    else:
+        return _of_buffer(view)
+    if isinstance(values, Set):
+        raise LabelError("expected labels in an order, got a set: give an array or a list")
+    if not isinstance(values, Sequence):
+        raise LabelError(f"expected labels in an array or a list, got {type(values).__name__}")
+    return None
+
+
+def _of_buffer(view: memoryview) -> NDArray[Any]:
+    """The array [n] of a buffer of numbers: array.array, bytearray, memoryview."""
+    if view.ndim != 1:
+        raise LabelError(f"expected labels of one dimension, got {view.ndim}")
+    if view.format.lstrip("@=<>!") not in tuple(_BUFFER_FORMATS):
+        raise LabelError(f"expected labels in an array or a list, got a buffer of {view.format!r}")
+    return np.asarray(view)

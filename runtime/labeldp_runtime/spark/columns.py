@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyspark.sql import types as t
 
-from labeldp_runtime.errors import DuplicateIdError, GroupError, IdError, LabelError
-from labeldp_runtime.groups import group_sources
+from labeldp_runtime.errors import DuplicateIdError, IdError, LabelError
 
 _INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _NUMBERS = (*_INTEGERS, t.FloatType, t.DoubleType, t.DecimalType, t.BooleanType)
 _TEXT = (t.StringType, t.CharType, t.VarcharType)
+_FITS = {
+    **{"string": (_TEXT, "text"), "int64": (_INTEGERS, "integers")},
+    "float64": (_NUMBERS, "numbers"),
+}
 
 
 def find_column(df: Any, name: str, error: type[ValueError]) -> int:
@@ -29,7 +32,7 @@ def find_column(df: Any, name: str, error: type[ValueError]) -> int:
     return names.index(name)
 
 
-def refuse_homonyms(names: list[str], name: str, error: type[ValueError]) -> None:
+def refuse_homonyms(names: Sequence[str], name: str, error: type[ValueError] = LabelError) -> None:
     """Raise ``error`` if Spark, which ignores case, would take another column for this one."""
     for other in names:
         if other.lower() == name.lower():
@@ -42,38 +45,18 @@ def column(df: Any, name: str) -> Any:
     return df[f"`{escaped}`"]
 
 
-def refuse_label_type(kind: Any, element_type: str) -> None:
-    """Raise LabelError unless a column of this type can hold labels of the artifact's type."""
-    text = element_type == "string"
-    if not isinstance(kind, (*(_TEXT if text else _NUMBERS), t.NullType)):
-        wanted = "text" if text else "numbers"
-        raise LabelError(f"expected {wanted} as labels, got a column of {kind.simpleString()}")
-
-
-def find_groups(
-    df: Any,
-    labels: Collection[str],
-    names: list[str],
-    types: list[str],
-    given: Mapping[str, str] | None,
-) -> tuple[tuple[str, int], ...]:
-    """The artifact's group columns, each with its position in the DataFrame.
-
-    ``names`` and ``types`` are the artifact's, ``given`` the DataFrame's names for some of them.
-    Raises GroupError for a column that is missing, is a label, or is declared of another type.
-    """
-    found = []
-    sources = group_sources(names, given, df.columns, labels)
-    for (name, source), element_type in zip(sources.items(), types, strict=True):
-        index, kind = find_column(df, source, GroupError), df.schema[source].dataType
-        fits = {"string": _TEXT, "int64": _INTEGERS, "float64": _NUMBERS}[element_type]
-        if not isinstance(kind, (*fits, t.NullType)):
-            wanted = {"string": "text", "int64": "integers", "float64": "numbers"}[element_type]
-            raise GroupError(
-                f"{source!r}: expected {wanted} as groups, got a column of {kind.simpleString()}"
+def refuse_types(
+    df: Any, places: Iterable[int], types: list[str], what: str, error: type[ValueError]
+) -> None:
+    """Raise ``error`` unless columns of these types can hold what the artifact takes."""
+    for index, element_type in zip(places, types, strict=True):
+        field = df.schema.fields[index]
+        fits, wanted = _FITS[element_type]
+        if not isinstance(field.dataType, (*fits, t.NullType)):
+            raise error(
+                f"{field.name!r}: expected {wanted} as {what}, "
+                f"got a column of {field.dataType.simpleString()}"
             )
-        found.append((name, index))
-    return tuple(found)
 
 
 def refuse_ids(df: Any, name: str) -> None:

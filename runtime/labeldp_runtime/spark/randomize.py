@@ -6,6 +6,7 @@ import base64
 import hashlib
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +15,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from labeldp_runtime.artifact_file import read_bytes
-from labeldp_runtime.errors import IdError, KeyFileError, LabelError, ReplayWarning
-from labeldp_runtime.frames import (
-    LabelNames,
-    Layout,
-    PrivateNames,
-    label_sources,
-    layout_of,
-    private_names,
-)
-from labeldp_runtime.keyed import check_version
+from labeldp_runtime.errors import GroupError, IdError, KeyFileError, LabelError, ReplayWarning
+from labeldp_runtime.frames import LabelNames, Layout, Names, PrivateNames
 from labeldp_runtime.keys import Key
 from labeldp_runtime.policy import Policy
 from labeldp_runtime.randomizer import Randomizer
 from labeldp_runtime.spark.columns import (
     find_column,
-    find_groups,
     output_types,
     refuse_homonyms,
     refuse_id_type,
     refuse_ids,
-    refuse_label_type,
+    refuse_types,
 )
 from labeldp_runtime.spark.rollback import refuse_without_rollback
 from labeldp_runtime.spark.task import KeyedTask, KeySource, RandomizeLabels
@@ -108,15 +100,17 @@ def randomize(
         context = _default_context(column, add_as) if context is None else context
         secret = _key_on_driver(key)
         randomizer = Randomizer(data, str(path), key=secret, context=context, require=require)
-        id_index, version = find_column(df, id_column, IdError), check_version(version)
-        keyed = KeyedTask(key, secret.fingerprint, context, id_index, version)
-    layout = _layout(df, randomizer, column, add_as, id_column)
-    labels = {*(df.columns[index] for _, index in layout.labels), *randomizer.label_columns}
-    names, types = randomizer.group_columns, randomizer.group_types
-    groups = find_groups(df, labels, names, types, group_columns)
+        keyed = KeyedTask(key, secret.fingerprint, context)
+    names = Names(column, id_column, version, group_columns, add_as)
+    layout = names.layout(randomizer, df.columns, partial(find_column, df), refuse_homonyms)
+    labels, groups = ([index for _, index in own] for own in (layout.labels, layout.groups))
+    # Whole numbers as labels may come in any type of numbers.
+    types = ["string" if kind == "string" else "float64" for kind in randomizer.label_types]
+    refuse_types(df, labels, types, "labels", LabelError)
+    refuse_types(df, groups, randomizer.group_types, "groups", GroupError)
     schema = _schema(df, layout, output_types(randomizer))
     digest = hashlib.sha256(data).hexdigest()
-    task = RandomizeLabels(data, digest, layout, groups, keyed)
+    task = RandomizeLabels(data, digest, layout, keyed)
     if keyed is None:
         _warn_of_replays()
     else:
@@ -135,28 +129,6 @@ def _default_context(column: LabelNames, add_as: PrivateNames | None) -> str:
     if not isinstance(name, str) or not isinstance(column, str):
         raise IdError("a label of several columns has no name of its own: say context=")
     return name
-
-
-def _layout(
-    df: Any,
-    randomizer: Randomizer,
-    column: LabelNames,
-    add_as: PrivateNames | None,
-    id_column: str | None,
-) -> Layout:
-    """Where the labels are and what comes out; raises LabelError or IdError."""
-    sources = label_sources(randomizer, column)
-    private = private_names(randomizer, sources, add_as)
-    labels = [(name, find_column(df, source, LabelError)) for name, source in sources.items()]
-    for source, element_type in zip(sources.values(), randomizer.label_types, strict=True):
-        if source == id_column:
-            raise IdError(f"{source!r} cannot be both the label and its id")
-        refuse_label_type(df.schema[source].dataType, element_type)
-    for i, name in enumerate(private):
-        others = [*df.columns, *private[:i]]
-        if add_as is not None or name not in sources.values():
-            refuse_homonyms(others, name, LabelError)
-    return layout_of(df.columns, labels, private, added=add_as is not None)
 
 
 def _schema(df: Any, layout: Layout, private: list[Any]) -> t.StructType:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labeldp_runtime.errors import DamagedArtifactError, KeyFileError
-from labeldp_runtime.frames import Layout, private_columns
+from labeldp_runtime.frames import Layout
 from labeldp_runtime.keys import Key
 from labeldp_runtime.randomizer import Randomizer
 from labeldp_runtime.spark.libraries import pa
@@ -25,17 +25,11 @@ _loaded: dict[tuple[str, str | None, str | None], Randomizer] = {}
 
 @dataclass(frozen=True)
 class KeyedTask:
-    """The key's source and the fingerprint that it must have, the context, and where the ids are.
-
-    Attributes:
-        id_index: position of the id column.
-    """
+    """The key's source and the fingerprint that it must have, and the context."""
 
     key: KeySource
     fingerprint: str
     context: str
-    id_index: int
-    version: int
 
 
 @dataclass(frozen=True)
@@ -45,30 +39,20 @@ class RandomizeLabels:
     Attributes:
         data: bytes of the artifact.
         sha256: of ``data``.
-        layout: where the label columns are, and what comes out. What comes in has names of no
-            meaning.
-        groups: the artifact's group columns, each with its position.
+        layout: where the columns are, and what comes out. What comes in has names of no meaning.
         keyed: None for fresh words.
     """
 
     data: bytes = field(repr=False)
     sha256: str
     layout: Layout
-    groups: tuple[tuple[str, int], ...]
     keyed: KeyedTask | None = field(repr=False)
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches of one partition, with private labels."""
         randomizer = self._randomizer()
         for batch in batches:
-            given: dict[str, Any] = {}
-            if self.groups:
-                given["columns"] = {name: batch.column(index) for name, index in self.groups}
-            if self.keyed is not None:
-                ids = batch.column(self.keyed.id_index)
-                given |= {"ids": ids, "version": self.keyed.version}
-            labels = self.layout.given(batch.column)
-            yield self._with(batch, private_columns(randomizer(labels, **given)))
+            yield self._with(batch, self.layout.private(randomizer, batch.column))
 
     def _with(self, batch: Any, private: list[Any]) -> Any:
         arrays, fields = [], []

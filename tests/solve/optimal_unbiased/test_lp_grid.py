@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 from labeldp_compile.errors import InputError
+from labeldp_compile.observer import Observer
 from labeldp_compile.solve import highs
 from labeldp_compile.solve.highs import TimeLimitError, UnsolvedError, solve_linear_program
 from labeldp_compile.solve.optimal_unbiased import feasible_outputs, solve_lp_grid
@@ -66,17 +67,17 @@ def test_minima_far_below_the_tolerance_are_right(epsilon, loss):
     np.testing.assert_array_less(high[used], np.exp(epsilon) * low[used] * (1 + 1e-6))
 
 
-def test_progress_is_told(monkeypatch):
-    monkeypatch.setattr(highs, "_BETWEEN_LINES", 1e-4)
+def test_progress_is_told(limit):
+    limit(highs, "_BETWEEN_LINES", 1e-4)
     lines = []
-    solve_lp_grid(*problem(30, 60, 1.0), progress=lines.append)
+    solve_lp_grid(*problem(30, 60, 1.0), observer=Observer(step=lines.append))
     assert lines[0] == "linear program of 1,860 rows and 1,860 columns"
     assert "iterations in" in lines[1]
     assert "optimal after" in lines[-1]
 
 
-def test_an_interrupt_ends_it_and_leaves_no_thread(monkeypatch):
-    monkeypatch.setattr(highs, "_BETWEEN_LINES", 1e-4)
+def test_an_interrupt_ends_it_and_leaves_no_thread(limit):
+    limit(highs, "_BETWEEN_LINES", 1e-4)
     before = set(threading.enumerate())
 
     def interrupt(line):
@@ -85,16 +86,12 @@ def test_an_interrupt_ends_it_and_leaves_no_thread(monkeypatch):
 
     # It would take minutes.
     with pytest.raises(KeyboardInterrupt):
-        solve_lp_grid(*problem(100, 400, 1.0), progress=interrupt)
+        solve_lp_grid(*problem(100, 400, 1.0), observer=Observer(step=interrupt))
     assert set(threading.enumerate()) == before
 
 
-def test_a_time_limit_is_one_clear_error(monkeypatch):
-    monkeypatch.setattr(
-        highs.solve_linear_program,
-        "__kwdefaults__",
-        {**highs.solve_linear_program.__kwdefaults__, "time_limit": 1e-3},
-    )
+def test_a_time_limit_is_one_clear_error(limit):
+    limit(highs, "TIME_LIMIT", 1e-3)
     message = (
         r"^a linear program of 1,860 rows and 1,860 columns was not solved in 0.001 s: give fewer"
     )

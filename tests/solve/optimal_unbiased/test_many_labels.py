@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased import descent as descent_module
 from labeldp_compile.solve.optimal_unbiased import refine as refine_module
 from labeldp_compile.solve.optimal_unbiased import solve_optimal_unbiased
@@ -128,11 +129,11 @@ def test_windows_of_many_segments_and_of_few_have_the_loss_of_their_definition(e
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 7.0])
 @pytest.mark.parametrize("kind", ["uniform", "spiked", "sparse"])
-def test_levels_find_what_cone_programs_find(kind, epsilon, monkeypatch):
+def test_levels_find_what_cone_programs_find(kind, epsilon, limit):
     labels, prior = np.arange(300.0), make_prior(kind, 300)
     found = solve_optimal_unbiased(labels, prior, epsilon, tolerance=1e-9)
     check(found, labels, prior, epsilon, 1e-9)
-    monkeypatch.setattr(refine_module, "COARSEST", 1000)
+    limit(refine_module, "COARSEST", 1000)
     other = solve_optimal_unbiased(labels, prior, epsilon, tolerance=1e-9)
     assert found.loss == pytest.approx(other.loss, rel=1e-8)
 
@@ -183,7 +184,11 @@ def test_a_largest_bias_is_priced_until_nothing_is_missing():
     prior = np.maximum(np.floor(1e9 * 0.9 ** np.arange(k)), 1.0)
     lines = []
     found = solve_optimal_unbiased(
-        np.arange(k), prior, epsilon, bias=BiasBudget(most=1.0), progress=lines.append
+        np.arange(k),
+        prior,
+        epsilon,
+        bias=BiasBudget(most=1.0),
+        observer=Observer(step=lines.append),
     )
     last = [line for line in lines if line.startswith(f"level of {k} labels")]
     assert found.gap < 1e-7 and last

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased import (
     BiasBudget,
     feasible_outputs,
@@ -13,7 +14,7 @@ from labeldp_compile.solve.optimal_unbiased.certificate import prove
 from labeldp_compile.solve.optimal_unbiased.cone_program import solve_cones
 from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals
 from labeldp_compile.solve.optimal_unbiased.pricing import price
-from labeldp_compile.solve.optimal_unbiased.problem import Problem, reference_losses
+from labeldp_compile.solve.optimal_unbiased.problem import Program, reference_losses
 from labeldp_compile.solve.optimal_unbiased.windows import (
     extra_line,
     place_windows,
@@ -171,7 +172,7 @@ def test_two_labels():
 def test_large_epsilon_is_debiased_randomized_response():
     labels, prior = np.arange(20.0), make_prior("uniform", 20)
     s = solve_optimal_unbiased(labels, prior, 16.0)
-    problem = Problem(labels, prior, float(np.exp(-16.0)), BiasBudget())
+    problem = Program(labels, prior, float(np.exp(-16.0)), BiasBudget())
     _, response = reference_losses(problem)
     assert s.loss == pytest.approx(response, rel=1e-3)
     assert s.loss <= response * (1 + 1e-9)
@@ -180,7 +181,7 @@ def test_large_epsilon_is_debiased_randomized_response():
 
 def test_small_epsilon_is_two_outputs():
     labels, prior = np.arange(20.0), make_prior("uniform", 20)
-    problem = Problem(labels, prior, float(np.exp(-0.02)), BiasBudget())
+    problem = Program(labels, prior, float(np.exp(-0.02)), BiasBudget())
     ends, _ = reference_losses(problem)
     s = solve_optimal_unbiased(labels, prior, 0.02)
     # The paper sees two outputs at small ε; up to a relative O(1/k), the values are those two.
@@ -233,7 +234,7 @@ def test_any_dual_point_bounds_any_mechanism(seed, epsilon):
     labels = np.cumsum(rng.random(k) + 0.05)
     labels -= labels.mean()
     prior = rng.dirichlet(np.ones(k))
-    problem = Problem(labels, prior, float(np.exp(-epsilon)), BiasBudget())
+    problem = Program(labels, prior, float(np.exp(-epsilon)), BiasBudget())
     bound = prove(problem, rng.normal(size=k) * 0.1, rng.normal(size=k) * 0.1)
     assert bound.value <= min(reference_losses(problem)) * (1 + 1e-9)
     assert price(labels, prior, problem.low, bound.alpha, bound.beta).worst >= -1e-9
@@ -241,7 +242,7 @@ def test_any_dual_point_bounds_any_mechanism(seed, epsilon):
 
 def problem_of(kind, k, epsilon):
     labels = np.linspace(-1.0, 1.0, k)
-    raw = Problem(labels, make_prior(kind, k), float(np.exp(-epsilon)), BiasBudget())
+    raw = Program(labels, make_prior(kind, k), float(np.exp(-epsilon)), BiasBudget())
     return raw.scaled(float(np.sqrt(2.0 * min(reference_losses(raw)))))
 
 
@@ -338,7 +339,9 @@ def test_penalty_for_averages_of_many_labels():
 
 def test_progress_is_told():
     told = []
-    solve_optimal_unbiased(np.arange(30), make_prior("uniform", 30), 1.0, progress=told.append)
+    solve_optimal_unbiased(
+        np.arange(30), make_prior("uniform", 30), 1.0, observer=Observer(step=told.append)
+    )
     assert any("merged" in line for line in told)
 
 

@@ -14,7 +14,9 @@ Count = Annotated[StrictInt, Field(ge=1)]
 _CENTRED = ("centre", "centre_units", "radius_floor")
 
 
-class _Central(NoisySum):
+class Central(NoisySum):
+    """Noisy sums of clipped gradients."""
+
     epsilon: Annotated[Number, Field(gt=0, le=60)]
     clip_norm: ClipNorm = 1.0
     clipping: Literal["standard", "label_free"] = "standard"
@@ -42,7 +44,7 @@ class _Central(NoisySum):
         return self
 
 
-class DpSgd(_Central):
+class DpSgd(Central):
     """DP-SGD: noisy sums of clipped per-example gradients.
 
     Batches are Poisson samples that stay secret, unless ``batches`` says otherwise. With
@@ -52,7 +54,7 @@ class DpSgd(_Central):
     kind: Literal["dp_sgd"]
 
 
-class LabelDpPro(_Central):
+class LabelDpPro(Central):
     """LabelDP-Pro: the noisy gradient is projected onto the span or hull of possible gradients.
 
     The denoisers ``self_span`` and ``self_conv`` look at the features of the batch: their batches

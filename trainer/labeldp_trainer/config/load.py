@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labeldp_compile.yaml_model import Document
-from labeldp_compile.yaml_problems import Problem, refusal
-from labeldp_compile.yaml_tree import KeyPath, YamlSource
+from labeldp_compile.yaml_problems import Misplaced, refusal
+from labeldp_compile.yaml_source import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.data import DataConfig, NpzData, TableData
 from labeldp_trainer.config.method import Clusters, Privatized
-from labeldp_trainer.config.model import CLOSED_FORMS, Config, Refine
+from labeldp_trainer.config.model import CLOSED_FORMS, Config
 from labeldp_trainer.config.one_release import HEADS, OneRelease
 from labeldp_trainer.config.pate import MOST_CLASSES, Pate
 from labeldp_trainer.config.representation import TEST, FromFile
@@ -68,10 +68,17 @@ class LoadedConfig:
         """An error that names file, line and key."""
         return self.errors([(key, message)])
 
+    def require_batch(self, rows: int, what: str) -> None:
+        """Raise ConfigError unless a batch has no more examples than there are rows."""
+        batch = self.config.training.batch_size
+        if batch > rows:
+            reason = f"{batch:,} is larger than the {rows:,} {what}"
+            raise self.error(("training", "batch_size"), reason)
+
     def errors(self, found: Sequence[tuple[KeyPath, str]]) -> ConfigError:
         """The same of several keys: the first is the message, the others are its notes."""
         whole = [((*self.within, *key), reason) for key, reason in found]
-        problems = [Problem(key, f"{'.'.join(map(str, key))}: {reason}") for key, reason in whole]
+        problems = [Misplaced(key, f"{'.'.join(map(str, key))}: {reason}") for key, reason in whole]
         return refusal(ConfigError, self.source, self.yaml, problems)
 
 
@@ -120,8 +127,12 @@ def _misfits(config: Config) -> Iterator[Misfit]:
     yield from _label_misfits(config)
     yield from _representation_misfits(config)
     yield from _form_misfits(config)
-    if config.refine is not None:
-        yield from _refine_misfits(config, config.refine)
+    if config.refine is not None and not isinstance(config.method, Pate):
+        yield (
+            ("refine",),
+            "only the student of method pate may be a network: leave it out, and for a network "
+            "take method privatized or dp_sgd with model, optimizer and training",
+        )
     if isinstance(config.method, DpSgd | LabelDpPro):
         if config.training.early_stopping is not None:
             reason = f"method {config.method.kind} has no training loss that may be looked at"
@@ -155,23 +166,6 @@ def _form_misfits(config: Config) -> Iterator[Misfit]:
         yield ("method", "correction"), reason
     if config.closed_form and config.representation and not config.representation.whiten:
         yield ("representation", "whiten"), "a closed form needs whitened vectors: leave it out"
-
-
-def _refine_misfits(config: Config, refine: Refine) -> Iterator[Misfit]:
-    """Only predictions of a closed form are refined."""
-    if refine.sure is not None and config.loss != "cross_entropy":
-        yield ("refine", "sure"), "is for classes: it needs cross_entropy"
-    if config.method.kind not in CLOSED_FORMS:
-        yield ("refine",), "refines what one_release, pate, privatized or none fit: leave it out"
-    elif not config.closed_form:
-        yield (
-            ("refine",),
-            "refines a closed form: leave out model, optimizer and training beside it",
-        )
-    for key in ("scale", "offset"):
-        if config.loss != "cross_entropy" and key in refine.model.model_fields_set:
-            reason = "is taken from the predictions that are refined: leave it out"
-            yield ("refine", "model", key), reason
 
 
 def _release_misfits(config: Config, method: OneRelease) -> Iterator[Misfit]:
@@ -256,8 +250,8 @@ def _representation_misfits(config: Config) -> Iterator[Misfit]:
     if found is None:
         return
     key = ("representation",)
-    if isinstance(data, TableData) and found.kind in ("patches", "self_supervised"):
-        yield (*key, "kind"), f"{found.kind} is for images: for tables there are splines"
+    if isinstance(data, TableData) and found.kind == "patches":
+        yield (*key, "kind"), "patches is for images: for tables there are splines"
     if not isinstance(data, TableData) and found.kind == "splines":
         yield (*key, "kind"), f"splines is for tables, not for data of kind {data.kind}"
     if isinstance(found, FromFile):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from labeldp_trainer.config.base import Number, Strict
+from labeldp_trainer.config.base import Number, Strict, UserLevel
 from labeldp_trainer.config.data import DataConfig
 from labeldp_trainer.config.method import MethodConfig
 from labeldp_trainer.config.representation import RepresentationConfig
@@ -91,7 +91,7 @@ class RefineTraining(TrainingConfig):
 
 
 class Refine(Strict):
-    """A network on features, trained on what the fitted linear model predicts for all of them."""
+    """A network on features, trained on what PATE's linear student says of all of them."""
 
     model: ModelConfig
     optimizer: OptimizerConfig = OptimizerConfig.model_validate(
@@ -133,9 +133,7 @@ class Config(Strict):
         TrainingConfig.model_validate({"epochs": 1, "batch_size": 1}),
         description="of methods that train step by step",
     )
-    refine: Refine | None = Field(
-        None, description="train a network on the predictions of the closed form's model"
-    )
+    refine: Refine | None = Field(None, description="of method pate: the student is a network")
 
     @property
     def closed_form(self) -> bool:
@@ -144,6 +142,16 @@ class Config(Strict):
         """
         given = self.model_fields_set & {"model", "optimizer", "training"}
         return self.method.kind in CLOSED_FORMS and not given
+
+    @property
+    def user_column(self) -> str | None:
+        """Who a row belongs to, or None if labels are the units."""
+        return self.method.user_column if isinstance(self.method, UserLevel) else None
+
+    @property
+    def examples_per_user(self) -> int | None:
+        """The most rows of a user that are used, or None if labels are the units."""
+        return self.method.max_examples_per_user if isinstance(self.method, UserLevel) else None
 
     @model_validator(mode="before")
     @classmethod

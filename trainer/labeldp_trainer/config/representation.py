@@ -115,16 +115,6 @@ class RandomFourier(_Learnt):
     )
 
 
-class SelfSupervised(_Learnt):
-    """Images: a small convolutional network, trained without labels (VICReg)."""
-
-    kind: Literal["self_supervised"]
-    epochs: StrictInt = Field(10, ge=1, le=10_000)
-    batch: StrictInt = Field(256, ge=2, le=65_536, description="images of a step")
-    width: StrictInt = Field(64, ge=2, le=512, description="channels of the middle layer")
-    flips: StrictBool = Field(False, description="a mirrored image shows the same thing")
-
-
 class FromFile(_Representation):
     """Vectors [n, d] that the user has, a row for each row of the data, in its order."""
 
@@ -134,6 +124,16 @@ class FromFile(_Representation):
     array: StrictStr = "embeddings"
 
 
+def _still_there(value: object) -> object:
+    """What an earlier version knew has a sentence of its own."""
+    if isinstance(value, dict) and value.get("kind") == "self_supervised":
+        raise ValueError(
+            "self_supervised is gone: take patches, or kind: file with embeddings of any library"
+        )
+    return value
+
+
 RepresentationConfig = Annotated[
-    Patches | Pca | Splines | RandomFourier | SelfSupervised | FromFile, Field(discriminator="kind")
+    Annotated[Patches | Pca | Splines | RandomFourier | FromFile, Field(discriminator="kind")],
+    BeforeValidator(_still_there),
 ]

@@ -7,17 +7,17 @@ from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.data import NpzData, TableData
 from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data.arrays import load_idx, load_npz, load_unlabelled_arrays, require_alike
-from labeldp_trainer.data.dataset import Dataset, Features, FeatureShape, Part, array_digest
+from labeldp_trainer.data.dataset import DataPart, Dataset, Features, FeatureShape, array_digest
 from labeldp_trainer.data.encoder import TableEncoder
 from labeldp_trainer.data.labels import Task
 from labeldp_trainer.data.table import load_table, load_unlabelled_table
 from labeldp_trainer.data.true_labels import require_true_labels
 
 __all__ = [
+    "DataPart",
     "Dataset",
     "FeatureShape",
     "Features",
-    "Part",
     "Task",
     "array_digest",
     "load_data",
@@ -49,7 +49,7 @@ def _read(
     return load_idx(data, directory, train_columns, test_columns)
 
 
-def load_features(loaded: LoadedConfig, path: Path) -> Part:
+def load_features(loaded: LoadedConfig, path: Path) -> DataPart:
     """What a model is to predict for, of a file that is no table; no label is read.
 
     Raises DataError.
@@ -62,7 +62,7 @@ def load_features(loaded: LoadedConfig, path: Path) -> Part:
     return load_unlabelled_arrays(data, Path(), str(path))
 
 
-def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> Part:
+def load_unlabelled(loaded: LoadedConfig, name: str, dataset: Dataset) -> DataPart:
     """Features alone of one more file of the kind that the data set is of. Raises DataError."""
     data, directory = loaded.config.data, loaded.directory
     if isinstance(data, TableData):

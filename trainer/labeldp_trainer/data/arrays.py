@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import IdxData, IdxFiles, NpzData
-from labeldp_trainer.data.dataset import Dataset, Part
+from labeldp_trainer.data.dataset import DataPart, Dataset
 from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder
 from labeldp_trainer.errors import DataError
 
@@ -38,7 +38,7 @@ def load_npz(
     return _dataset(train, _npz_part(config, directory / config.test, test_columns, None))
 
 
-def _npz_part(config: NpzData, path: Path, columns: Sequence[str], rows: int | None) -> Part:
+def _npz_part(config: NpzData, path: Path, columns: Sequence[str], rows: int | None) -> DataPart:
     arrays = read_npz(path, [config.features, *columns])
     return _part(arrays[config.features], {c: arrays[c] for c in columns}, path, rows)
 
@@ -51,7 +51,7 @@ def load_idx(
     Raises DataError.
     """
 
-    def part(files: IdxFiles, columns: Sequence[str], rows: int | None) -> Part:
+    def part(files: IdxFiles, columns: Sequence[str], rows: int | None) -> DataPart:
         path = directory / files.images
         if not columns:
             return _part(_images(path), {}, path, rows)
@@ -64,7 +64,7 @@ def load_idx(
     return _dataset(train, None if config.test is None else part(config.test, test_columns, None))
 
 
-def load_unlabelled_arrays(config: NpzData | IdxData, directory: Path, name: str) -> Part:
+def load_unlabelled_arrays(config: NpzData | IdxData, directory: Path, name: str) -> DataPart:
     """The features of one more archive, or of a file of images; no label is read.
 
     Raises DataError.
@@ -139,7 +139,7 @@ def read_npz(path: Path, names: Sequence[str]) -> dict[str, NDArray[Any]]:
 
 def _part(
     features: NDArray[Any], columns: Mapping[str, NDArray[Any]], path: Path, rows: int | None
-) -> Part:
+) -> DataPart:
     if features.ndim not in (_FLAT, _IMAGES) or features.dtype.kind not in "buif":
         raise DataError(
             f"{path}: expected numbers [n, p] or [n, height, width, channels] as features, "
@@ -162,10 +162,10 @@ def _part(
             f"{path}: some features are NaN or infinite, or too large for float32: fill these in, "
             "or rescale them"
         )
-    return Part(numbers, len(numbers), columns, str(path), bytes_=features.dtype == np.uint8)
+    return DataPart(numbers, len(numbers), columns, str(path), bytes_=features.dtype == np.uint8)
 
 
-def _dataset(train: Part, test: Part | None) -> Dataset:
+def _dataset(train: DataPart, test: DataPart | None) -> Dataset:
     one = train.features.shape[1:]
     if test is not None:
         require_alike(test, one)
@@ -173,7 +173,7 @@ def _dataset(train: Part, test: Part | None) -> Dataset:
     return Dataset(encoder.shape, train, test, encoder=encoder)
 
 
-def require_alike(part: Part, example: tuple[int, ...]) -> None:
+def require_alike(part: DataPart, example: tuple[int, ...]) -> None:
     """Raise DataError unless an example has the shape that it has in training."""
     found = part.features.shape[1:]
     if found != example:

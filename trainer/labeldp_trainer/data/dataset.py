@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
+
+from labeldp_trainer.data.labels import taken
 
 if TYPE_CHECKING:
     from labeldp_trainer.data.encoder import Encoder
@@ -34,7 +36,7 @@ class FeatureShape:
 
 
 @dataclass(frozen=True)
-class Part:
+class DataPart:
     """Rows of one file.
 
     Attributes:
@@ -53,10 +55,11 @@ class Part:
     files: tuple[tuple[Path, Mapping[bytes, bytes] | None], ...] = ()
     bytes_: bool = False
 
-    def take(self, rows: NDArray[np.int64]) -> Part:
-        """These rows only, of the features; label columns stay behind."""
+    def take(self, rows: NDArray[np.int64]) -> DataPart:
+        """These rows only."""
         features = jax.tree.map(lambda leaf: leaf[rows], self.features)
-        return Part(features, len(rows), {}, self.source)
+        columns = {name: taken(column, rows) for name, column in self.columns.items()}
+        return replace(self, features=features, rows=len(rows), columns=columns)
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ class Dataset:
     """
 
     shape: FeatureShape
-    train: Part
-    test: Part | None
+    train: DataPart
+    test: DataPart | None
     input_digest: str | None = None
     encoder: Encoder | None = None
 

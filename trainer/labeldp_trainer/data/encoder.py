@@ -8,23 +8,24 @@ enters.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter
 
-from labeldp_trainer.data.dataset import FeatureShape, Part
+from labeldp_trainer.data.dataset import DataPart, FeatureShape
 from labeldp_trainer.errors import DataError
 
 if TYPE_CHECKING:
-    from labeldp_trainer.data.table import Columns
+    from labeldp_trainer.data.table import TableColumns
 
 MOST_BYTE = 255
+_PLANE = 2  # dimensions that no example has
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class TableEncoder:
 
     @classmethod
     def of(
-        cls, train: Columns, numeric: tuple[str, ...], categorical: tuple[str, ...], path: Path
+        cls, train: TableColumns, numeric: tuple[str, ...], categorical: tuple[str, ...], path: Path
     ) -> TableEncoder:
         """That of training features. Raises DataError if they have no mean or are no text."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -68,7 +69,7 @@ class TableEncoder:
             tuple(map(_sorted_unique, train.texts)),
         )
 
-    def part(self, found: Columns, path: Path) -> Part:
+    def part(self, found: TableColumns, path: Path) -> DataPart:
         """The arrays of columns. Raises DataError for numbers that float32 cannot hold."""
         codes = np.zeros((found.rows, len(found.texts)), np.int32)
         for j, (text, known) in enumerate(zip(found.texts, self.vocabularies, strict=True)):
@@ -85,22 +86,23 @@ class TableEncoder:
                     f"{name!r} that is too far from those of training: float32 cannot hold it"
                 )
         features = {"numeric": numbers, "categorical": codes}
-        return Part(features, found.rows, found.others, str(path), found.files)
+        return DataPart(features, found.rows, found.others, str(path), found.files)
 
     def to_json(self) -> dict[str, Any]:
         """What ``encoder_of`` reads. Raises DataError for categories that are no UTF-8."""
         columns = zip(self.numeric, self.means, self.deviations, strict=True)
-        return {
-            "kind": "table",
-            "numeric": [
-                {"name": name, "mean": float(mean), "deviation": float(deviation)}
+        stated = _StatedTable(
+            kind="table",
+            numeric=[
+                _StatedNumbers(name=name, mean=float(mean), deviation=float(deviation))
                 for name, mean, deviation in columns
             ],
-            "categorical": [
-                {"name": name, "vocabulary": _texts(name, vocabulary)}
+            categorical=[
+                _StatedTexts(name=name, vocabulary=_texts(name, vocabulary))
                 for name, vocabulary in zip(self.categorical, self.vocabularies, strict=True)
             ],
-        }
+        )
+        return stated.model_dump()
 
 
 @dataclass(frozen=True)
@@ -125,34 +127,60 @@ class ArrayEncoder:
 
     def to_json(self) -> dict[str, Any]:
         """What ``encoder_of`` reads."""
-        return {"kind": "array", "example": list(self.example), "bytes": self.bytes_}
+        stated = _StatedArray(kind="array", example=list(self.example), bytes=self.bytes_)
+        return stated.model_dump()
 
 
 Encoder = TableEncoder | ArrayEncoder
 
 
-def encoder_of(stated: Mapping[str, Any]) -> Encoder:
-    """The encoder that ``to_json`` wrote. Raises ValueError, KeyError or TypeError."""
-    if stated["kind"] == "array":
-        example = tuple(_whole(size) for size in stated["example"])
-        if len(example) not in (1, 3):
+class _Stated(BaseModel):
+    """A part of ``encoder.json``; later versions may add keys."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _StatedNumbers(_Stated):
+    name: str
+    mean: float
+    deviation: float = Field(gt=0)
+
+
+class _StatedTexts(_Stated):
+    name: str
+    vocabulary: list[str]
+
+
+class _StatedTable(_Stated):
+    kind: Literal["table"]
+    numeric: list[_StatedNumbers]
+    categorical: list[_StatedTexts]
+
+
+class _StatedArray(_Stated):
+    kind: Literal["array"]
+    example: list[PositiveInt] = Field(min_length=1, max_length=3)
+    bytes: bool
+
+
+_STATED: TypeAdapter[_StatedTable | _StatedArray] = TypeAdapter(
+    Annotated[_StatedTable | _StatedArray, Field(discriminator="kind")]
+)
+
+
+def encoder_of(stated: object) -> Encoder:
+    """The encoder that ``to_json`` wrote. Raises ValueError."""
+    found = _STATED.validate_python(stated)
+    if isinstance(found, _StatedArray):
+        if len(found.example) == _PLANE:
             raise ValueError("an example is flat, or an image")
-        return ArrayEncoder(example, stated["bytes"] is True)
-    if stated["kind"] != "table":
-        raise ValueError("an unknown kind")
-    numeric, categorical = list(stated["numeric"]), list(stated["categorical"])
-    deviations = np.array([_finite(column["deviation"]) for column in numeric])
-    if (deviations <= 0).any():
-        raise ValueError("a deviation is positive")
+        return ArrayEncoder(tuple(found.example), found.bytes)
     return TableEncoder(
-        tuple(_text(column["name"]) for column in numeric),
-        np.array([_finite(column["mean"]) for column in numeric]),
-        deviations,
-        tuple(_text(column["name"]) for column in categorical),
-        tuple(
-            pa.array([_text(item) for item in column["vocabulary"]], pa.large_string())
-            for column in categorical
-        ),
+        tuple(column.name for column in found.numeric),
+        np.array([column.mean for column in found.numeric]),
+        np.array([column.deviation for column in found.numeric]),
+        tuple(column.name for column in found.categorical),
+        tuple(pa.array(column.vocabulary, pa.large_string()) for column in found.categorical),
     )
 
 
@@ -167,21 +195,3 @@ def _texts(name: str, vocabulary: pa.Array) -> list[str]:
     except UnicodeDecodeError:
         raise DataError(f"the categorical column {name!r} holds text that is no UTF-8") from None
     return texts
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("expected text")
-    return value
-
-
-def _finite(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise ValueError("expected a finite number")
-    return float(value)
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int or value < 1:
-        raise ValueError("expected a whole number")
-    return value

@@ -34,7 +34,7 @@ _MISSING = None
 def owner_codes(column: Any, source: str, name: str) -> Int64[np.ndarray, " n"]:
     """[n] the number 0 … u − 1 of the user who owns each row.
 
-    column: a column [n] of ``Part.columns``; ``source`` and ``name`` stand in messages. Users are
+    column: a column [n] of ``DataPart.columns``; ``source`` and ``name`` are in messages. Users are
     numbered in the order of their names as text (of the first, if one has several), so that the
     numbers depend neither on the order of rows nor on other columns. Raises DataError if a row
     names no user, or the column holds what names nobody.

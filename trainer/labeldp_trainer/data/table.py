@@ -22,7 +22,7 @@ from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
 from labeldp_compile.tabular.reader import csv_batches, open_csv, require_column
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.data.dataset import Dataset, Part
+from labeldp_trainer.data.dataset import DataPart, Dataset
 from labeldp_trainer.data.encoder import TableEncoder
 from labeldp_trainer.data.labels import Cells
 from labeldp_trainer.errors import DataError
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """What a file holds.
 
     Attributes:
@@ -57,13 +57,13 @@ class Columns:
 
 def read_columns(
     path: Path, config: TableData, others: Sequence[str], rows: int | None = None
-) -> Columns:
+) -> TableColumns:
     """The features of a config, and ``others``, of which the first are the labels.
 
     ``path`` may be a folder of parts. Takes the first ``rows`` only, if they are given. Raises
     DataError.
     """
-    found: list[Columns] = []
+    found: list[TableColumns] = []
     left = rows
     for file in files_of(path):
         read = _of_csv if require_format(file).is_text else _of_parquet
@@ -75,7 +75,7 @@ def read_columns(
     return found[0] if len(found) == 1 else _joined(path, found)
 
 
-def _joined(path: Path, parts: Sequence[Columns]) -> Columns:
+def _joined(path: Path, parts: Sequence[TableColumns]) -> TableColumns:
     """The parts of a folder, one after another."""
     others: dict[str, pa.Array | Cells] = {}
     for name in parts[0].others:
@@ -85,7 +85,7 @@ def _joined(path: Path, parts: Sequence[Columns]) -> Columns:
             raise DataError(f"{path}: {name!r} does not have one type in all parts")
         whole = pa.concat_arrays(arrays)
         others[name] = Cells(whole) if isinstance(columns[0], Cells) else whole
-    return Columns(
+    return TableColumns(
         sum(part.rows for part in parts),
         np.concatenate([part.numbers for part in parts]),
         tuple(
@@ -96,7 +96,7 @@ def _joined(path: Path, parts: Sequence[Columns]) -> Columns:
     )
 
 
-def _of_csv(path: Path, config: TableData, others: Sequence[str], rows: int | None) -> Columns:
+def _of_csv(path: Path, config: TableData, others: Sequence[str], rows: int | None) -> TableColumns:
     csv = open_csv(path, config.form)
     for name in (*config.numeric, *config.categorical, *others):
         require_column(path, name, csv.names, csv)
@@ -117,7 +117,7 @@ def _of_csv(path: Path, config: TableData, others: Sequence[str], rows: int | No
     matrix = np.empty((count, len(numbers)))
     for j, found in enumerate(numbers):
         matrix[:, j] = np.concatenate([[], *found])
-    return Columns(
+    return TableColumns(
         count,
         matrix,
         tuple(cells[name].names() for name in config.categorical),
@@ -137,7 +137,9 @@ def _numbers_of_cells(values: pa.Array) -> Floats:
         return Cells(values).numbers()
 
 
-def _of_parquet(path: Path, config: TableData, others: Sequence[str], rows: int | None) -> Columns:
+def _of_parquet(
+    path: Path, config: TableData, others: Sequence[str], rows: int | None
+) -> TableColumns:
     names = list(dict.fromkeys(chain(config.numeric, config.categorical, others)))
     try:
         schema = pq.read_schema(path)
@@ -159,7 +161,7 @@ def _of_parquet(path: Path, config: TableData, others: Sequence[str], rows: int 
 
 def columns_of_batch(
     batch: pa.RecordBatch, config: TableData, path: Path, *, is_text: bool
-) -> Columns:
+) -> TableColumns:
     """The features of some rows of a file, as ``read_columns`` reads them. Raises DataError."""
     if not is_text:
         return _declared(pa.Table.from_batches([batch]), config, path)
@@ -167,16 +169,16 @@ def columns_of_batch(
     for j, name in enumerate(config.numeric):
         numbers[:, j] = _numbers_of_cells(batch.column(name))
     texts = [batch.column(name).cast(pa.large_string()) for name in config.categorical]
-    return Columns(len(batch), numbers, tuple(Cells(text).names() for text in texts), {})
+    return TableColumns(len(batch), numbers, tuple(Cells(text).names() for text in texts), {})
 
 
-def _declared(table: pa.Table, config: TableData, path: Path) -> Columns:
+def _declared(table: pa.Table, config: TableData, path: Path) -> TableColumns:
     """The features of a table that declares its types."""
     numbers = np.empty((table.num_rows, len(config.numeric)))
     for j, name in enumerate(config.numeric):
         numbers[:, j] = _declared_numbers(table.column(name), name, path)
     texts = (_declared_texts(table.column(name), name, path) for name in config.categorical)
-    return Columns(table.num_rows, numbers, tuple(texts), {})
+    return TableColumns(table.num_rows, numbers, tuple(texts), {})
 
 
 def _declared_numbers(column: pa.ChunkedArray, name: str, path: Path) -> Any:
@@ -222,7 +224,7 @@ def load_table(
 
 def load_unlabelled_table(
     config: TableData, directory: Path, name: str, encoder: TableEncoder
-) -> Part:
+) -> DataPart:
     """The features of one more table, encoded as the training features say; no label is read.
 
     Raises DataError.
@@ -238,7 +240,7 @@ def _first(config: TableData) -> tuple[str, ...]:
     return (*config.numeric, *config.categorical)[:1]
 
 
-def require_finite(found: Columns, config: TableData, path: Path) -> None:
+def require_finite(found: TableColumns, config: TableData, path: Path) -> None:
     """Raise DataError if a numeric feature is missing in a row."""
     gaps = np.count_nonzero(~np.isfinite(found.numbers), axis=0)
     for name, count in zip(config.numeric, gaps, strict=True):

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from labeldp_compile.tabular.provenance import require_true
 from labeldp_trainer.config import LoadedConfig, Privatized
-from labeldp_trainer.data.dataset import Dataset, Part
+from labeldp_trainer.data.dataset import DataPart, Dataset
 
 _RANDOMIZED_HERE = "randomize the table with the true ones"
 _TRAIN = (
@@ -39,6 +39,6 @@ def require_true_labels(
         _require(dataset.test, label, _TEST)
 
 
-def _require(part: Part, column: str, hint: str) -> None:
+def _require(part: DataPart, column: str, hint: str) -> None:
     for path, metadata in part.files:
         require_true(path, metadata, column, hint)

@@ -11,7 +11,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from labeldp_verify.analysis.bounds import exp_bounds, exp_upper
+from labeldp_verify.analysis import exp_bounds, exp_upper
 
 from labeldp_trainer.discrete_gaussian.sample import MOST_SIGMA
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
-from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis import exp_bounds
 
 DISTANCE = Fraction(1, 1 << 130)
 """Bounds the total variation between a returned number and the discrete Gaussian, for σ ≥ 64."""
@@ -32,7 +32,7 @@ _TRIES = 1.45  # candidates for a number: 1.40 on average
 _AT_ONCE = 1 << 16  # numbers: what is worked on stays in the cache
 
 
-class Source(Protocol):
+class WordSource(Protocol):
     """Where uniform words come from."""
 
     def draw(self, count: int) -> UInt64[np.ndarray, " n"]:
@@ -50,7 +50,7 @@ class _Real(NamedTuple):
         return _Real(self.whole[places], self.rest[places])
 
 
-def discrete_gaussian(words: Source, count: int, sigma: int) -> Int64[np.ndarray, " n"]:
+def discrete_gaussian(words: WordSource, count: int, sigma: int) -> Int64[np.ndarray, " n"]:
     """Return ``count`` independent numbers with Pr[y] ∝ e^(−y²/2σ²).
 
     Raises ValueError if σ is not between 1 and 2^58.
@@ -67,7 +67,7 @@ def discrete_gaussian(words: Source, count: int, sigma: int) -> Int64[np.ndarray
     return np.concatenate(found)
 
 
-def _accepted(words: Source, candidates: int, sigma: np.uint64) -> Int64[np.ndarray, " c"]:
+def _accepted(words: WordSource, candidates: int, sigma: np.uint64) -> Int64[np.ndarray, " c"]:
     """Draw ``candidates`` numbers and return the accepted ones."""
     k = _whole_parts(words, candidates)
     j = _uniform(words, candidates, sigma)
@@ -88,7 +88,7 @@ def _accepted(words: Source, candidates: int, sigma: np.uint64) -> Int64[np.ndar
     return signed
 
 
-def _whole_parts(words: Source, count: int) -> Int64[np.ndarray, " c"]:
+def _whole_parts(words: WordSource, count: int) -> Int64[np.ndarray, " c"]:
     """Independent k with probability ∝ e^(−k²/2), by bounds of 192 bits."""
     bounds, first_words = _cumulative()
     drawn = words.draw(count)
@@ -112,7 +112,7 @@ def _cumulative() -> tuple[list[int], UInt64[np.ndarray, " k"]]:
 
 
 def _trial(
-    words: Source, j: UInt64[np.ndarray, " c"], k: Int64[np.ndarray, " c"], sigma: np.uint64
+    words: WordSource, j: UInt64[np.ndarray, " c"], k: Int64[np.ndarray, " c"], sigma: np.uint64
 ) -> Bool[np.ndarray, " c"]:
     """True with probability e^(−x(2k + x)/(2k + 2)), by comparisons alone (Algorithms B and C).
 
@@ -131,7 +131,7 @@ def _trial(
     return even
 
 
-def _below(words: Source, z: _Real, least: _Real) -> Bool[np.ndarray, " c"]:
+def _below(words: WordSource, z: _Real, least: _Real) -> Bool[np.ndarray, " c"]:
     falls: Bool[np.ndarray, " c"] = z.whole < least.whole
     tied = np.flatnonzero(z.whole == least.whole)
     falls[tied] = z.rest[tied] < least.rest[tied]
@@ -142,7 +142,7 @@ def _below(words: Source, z: _Real, least: _Real) -> Bool[np.ndarray, " c"]:
 
 
 def _rare(
-    words: Source, j: UInt64[np.ndarray, " c"], k: Int64[np.ndarray, " c"], sigma: np.uint64
+    words: WordSource, j: UInt64[np.ndarray, " c"], k: Int64[np.ndarray, " c"], sigma: np.uint64
 ) -> Bool[np.ndarray, " c"]:
     """True with probability (2k + x)/(2k + 2), x = j/σ."""
     sides = (2 * k + 2).astype(np.uint64)
@@ -154,7 +154,7 @@ def _rare(
 
 
 def _uniform(
-    words: Source, count: int, bounds: np.uint64 | UInt64[np.ndarray, " c"]
+    words: WordSource, count: int, bounds: np.uint64 | UInt64[np.ndarray, " c"]
 ) -> UInt64[np.ndarray, " c"]:
     """Uniform integers below each bound: words beyond its largest multiple are drawn again."""
     drawn = words.draw(count)

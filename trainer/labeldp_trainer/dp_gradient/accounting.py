@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-import dp_accounting
 import numpy as np
-from dp_accounting import pld
 from scipy import optimize, special, stats
 
 from labeldp_trainer.config.base import SMALLEST_DELTA
-from labeldp_trainer.dp_gradient.lattice import Lattice
+from labeldp_trainer.dp_gradient.lattice import NoiseLattice
 from labeldp_trainer.dp_gradient.losses import Pair, composed_epsilon, gaussian_log_delta
 from labeldp_trainer.dp_gradient.rounding import left_for_steps
 
@@ -38,7 +36,7 @@ batch's features). `partition`: every unit is in exactly one batch an epoch, bat
 
 
 @dataclass(frozen=True)
-class Plan:
+class NoisePlan:
     """How often a label takes part: all that accounting needs besides σ.
 
     `units` are examples, or users if a user's labels are protected together. `batch` is the
@@ -111,7 +109,9 @@ def padded_batch(units: int, batch: int, steps: int, delta: float, multiple: int
     return min(units, math.ceil(high / multiple) * multiple)
 
 
-def epsilon(noise_multiplier: float, plan: Plan, delta: float, *, interval: float = 1e-4) -> float:
+def epsilon(
+    noise_multiplier: float, plan: NoisePlan, delta: float, *, interval: float = 1e-4
+) -> float:
     """Return ε of `plan` at δ when the noise is σ·C on the sum; infinity if there is none.
 
     `interval` is the largest distance of the privacy losses' lattice, whose rounding only ever
@@ -133,7 +133,7 @@ def lattice(target_epsilon: float) -> float:
 
 
 @functools.cache
-def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
+def calibrate(target_epsilon: float, plan: NoisePlan, delta: float) -> float:
     """Return the least noise multiplier σ (within 0.01 %) with which `plan` is (ε, δ)-label-DP.
 
     Raises ValueError if ε or δ is out of range, or if no σ up to 2^20 reaches them.
@@ -142,15 +142,17 @@ def calibrate(target_epsilon: float, plan: Plan, delta: float) -> float:
         raise ValueError(f"ε must be positive and finite; it is {target_epsilon}")
     _check_delta(delta)
     interval = lattice(target_epsilon)
-    return _least(
+    return least_noise(
         lambda sigma: epsilon(sigma, plan, delta, interval=interval),
         target_epsilon,
         f"ε = {target_epsilon:g} at δ = {delta:g}",
     )
 
 
-def calibrate_integers(target_epsilon: float, plan: Plan, delta: float, coordinates: int) -> float:
-    """Return a noise multiplier with which the integers of `Lattice` are (ε, δ)-label-DP.
+def calibrate_integers(
+    target_epsilon: float, plan: NoisePlan, delta: float, coordinates: int
+) -> float:
+    """Return a noise multiplier with which the integers of `NoiseLattice` are (ε, δ)-label-DP.
 
     `coordinates`: entries of a gradient. It is calibrated for what discrete noise leaves of ε and δ
     (Theorem 7 i).
@@ -158,7 +160,7 @@ def calibrate_integers(target_epsilon: float, plan: Plan, delta: float, coordina
     Raises ValueError if ε or δ is out of range or out of reach.
     """
     least = calibrate(target_epsilon, plan, delta) * (1 - 10 * _RELATIVE_TOLERANCE)
-    scale, numbers = Lattice(1.0, least).sigma, coordinates * plan.steps
+    scale, numbers = NoiseLattice(1.0, least).sigma, coordinates * plan.steps
     left = left_for_steps(scale, numbers, Fraction(target_epsilon), Fraction(delta))
     if left is None:
         raise ValueError(
@@ -180,32 +182,7 @@ def _check_delta(delta: float) -> None:
         )
 
 
-def add_remove_epsilon_for_comparison_only(
-    noise_multiplier: float, plan: Plan, delta: float
-) -> float:
-    """Return the ε of *another* adjacency: adding or removing an example. It is NOT label DP.
-
-    Papers that account for DP-SGD this way state about half of the ε that a substituted label
-    costs. Only for tables that stand beside theirs.
-    """
-    event = dp_accounting.PoissonSampledDpEvent(
-        plan.rate, dp_accounting.GaussianDpEvent(noise_multiplier)
-    )
-    relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    accountant = pld.PLDAccountant(relation, value_discretization_interval=1e-4)
-    return float(accountant.compose(event, plan.steps).get_epsilon(delta))
-
-
-def add_remove_noise_for_comparison_only(target_epsilon: float, plan: Plan, delta: float) -> float:
-    """Return the σ that add/remove accounting would choose: too small for label DP."""
-    return _least(
-        lambda sigma: add_remove_epsilon_for_comparison_only(sigma, plan, delta),
-        target_epsilon,
-        f"ε = {target_epsilon:g} at δ = {delta:g} (add/remove)",
-    )
-
-
-def _pairs(noise_multiplier: float, plan: Plan) -> tuple[Pair, ...]:
+def _pairs(noise_multiplier: float, plan: NoisePlan) -> tuple[Pair, ...]:
     """Return what dominates a step with secret batches: Theorem 7 (b) and (c)."""
     shift, q, n, most = 1.0 / noise_multiplier, plan.rate, plan.units, plan.max_batch
     # With room for everybody nothing is ever cut.
@@ -219,7 +196,7 @@ def _pairs(noise_multiplier: float, plan: Plan) -> tuple[Pair, ...]:
     return (Pair(q, shift, 1.0 - full), cut) if full < 1.0 else (cut,)
 
 
-def _epsilon_of_gaussians(noise_multiplier: float, plan: Plan, delta: float) -> float:
+def _epsilon_of_gaussians(noise_multiplier: float, plan: NoisePlan, delta: float) -> float:
     """Return ε when who takes part is known: Theorem 7 (e), no privacy loss distribution needed."""
     log_weights = np.zeros(1)
     if plan.batches == "partition":
@@ -253,7 +230,7 @@ def _epsilon_of_gaussians(noise_multiplier: float, plan: Plan, delta: float) -> 
     return high
 
 
-def _least(epsilon_of: Callable[[float], float], target: float, words: str) -> float:
+def least_noise(epsilon_of: Callable[[float], float], target: float, words: str) -> float:
     """Return the least σ with ε(σ) ≤ target, ε falling in σ; the returned one always keeps it.
 
     Comes from large σ, where an evaluation is cheap, and solves log ε(exp s) = log target, nearly a

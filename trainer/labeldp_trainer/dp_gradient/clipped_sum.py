@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Int64, PyTree, Real, Shaped
 
-from labeldp_trainer.dp_gradient.lattice import Lattice, add_rows, zeros
+from labeldp_trainer.dp_gradient.lattice import NoiseLattice, add_rows, zeros
 from labeldp_trainer.dp_gradient.tree import Loss
 
 Split = Callable[[PyTree], PyTree]
@@ -30,7 +30,7 @@ def clipped_sum(
     y: Real[Array, "b ..."],
     mask: Bool[Array, " b"],
     *,
-    lattice: Lattice,
+    lattice: NoiseLattice,
     microbatch: int,
     split: Split = whole,
 ) -> Int64[Array, " d"]:
@@ -58,7 +58,7 @@ def sum_over_units(
     y: Real[Array, "b ..."],
     mask: Bool[Array, " b"],
     *,
-    lattice: Lattice,
+    lattice: NoiseLattice,
     microbatch: int,
     split: Split = whole,
 ) -> Int64[Array, " d"]:

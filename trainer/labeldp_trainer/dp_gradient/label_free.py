@@ -25,7 +25,7 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int64, PyTree, Real, Shaped
 
 from labeldp_trainer.dp_gradient.clipped_sum import Split, in_microbatches, sum_over_units, whole
-from labeldp_trainer.dp_gradient.lattice import Lattice
+from labeldp_trainer.dp_gradient.lattice import NoiseLattice
 from labeldp_trainer.dp_gradient.sampling import Reduction, example_weights
 from labeldp_trainer.dp_gradient.tree import Loss, all_finite, norm, zeros_like_sum
 
@@ -49,7 +49,7 @@ class Scaling:
     """The `lattice` with its C and r0 (`radius_floor`) of s = C / max(r, r0); rows a `microbatch`,
     and how they are `split` over devices."""
 
-    lattice: Lattice
+    lattice: NoiseLattice
     radius_floor: float
     microbatch: int
     split: Split = whole

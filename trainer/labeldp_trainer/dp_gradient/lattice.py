@@ -38,7 +38,7 @@ class Halves(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lattice:
+class NoiseLattice:
     """The integers of one run.
 
     Attributes:

@@ -24,7 +24,7 @@ _GAIN = 8  # smaller matrices are multiplied out: what is saved must be worth an
 _SHORT = 32  # vectors of which copies for every label cost less than other orders of the slopes
 
 
-class Use(NamedTuple):
+class LayerUse(NamedTuple):
     """Where a leaf multiplies vectors: equation `place`, the vectors being its operand `vector`.
 
     `matrix`: its shape there; `swapped`: that is [slope, vector], not [vector, slope]; `outer`:
@@ -119,7 +119,7 @@ class LossProgram:
         return values[jaxpr.outvars[0]], vectors
 
 
-def _product(use: Use, vectors: Array, slopes: Array) -> Array:
+def _product(use: LayerUse, vectors: Array, slopes: Array) -> Array:
     """Return Σ_t vector_t ⊗ slope_t for each label, [K, *use.matrix].
 
     On a CPU XLA would write the transposed slopes first, computed anew. Where vectors are short one
@@ -139,7 +139,7 @@ def _rows(leaf: Array) -> Array:
     return leaf.reshape(leaf.shape[0], -1) if leaf.size else leaf.reshape(leaf.shape[0], 0)
 
 
-def _uses(jaxpr: Jaxpr, leaves: int) -> tuple[Use, ...]:
+def _uses(jaxpr: Jaxpr, leaves: int) -> tuple[LayerUse, ...]:
     """Return the leaves that are used once, as a matrix times vectors, whatever the label."""
     atoms = [atom for equation in jaxpr.eqns for atom in equation.invars]
     times = Counter(atom for atom in [*atoms, *jaxpr.outvars] if not isinstance(atom, Literal))
@@ -170,7 +170,7 @@ def _reorders(equation: Any) -> bool:
     return equation.params.get("dimensions") is not None
 
 
-def _matrix_times_vectors(equation: Any, leaf: int, place: int, matrix: int) -> Use | None:
+def _matrix_times_vectors(equation: Any, leaf: int, place: int, matrix: int) -> LayerUse | None:
     contracted, batched = equation.params["dimension_numbers"]
     operands: Sequence[Any] = [atom.aval for atom in equation.invars]
     whole, vectors = operands[matrix], operands[1 - matrix]
@@ -184,10 +184,10 @@ def _matrix_times_vectors(equation: Any, leaf: int, place: int, matrix: int) -> 
     one = vectors.size == length
     if one and length * others <= _GAIN * (length + others):
         return None
-    return Use(leaf, place, 1 - matrix, whole.shape, axis == 1, one)
+    return LayerUse(leaf, place, 1 - matrix, whole.shape, axis == 1, one)
 
 
-def _parts(jaxpr: Jaxpr, uses: Sequence[Use]) -> list[Jaxpr]:
+def _parts(jaxpr: Jaxpr, uses: Sequence[LayerUse]) -> list[Jaxpr]:
     """Cut a program after the equations in use: every part hands on what is read later."""
     edges = [0, *(use.place + 1 for use in uses), len(jaxpr.eqns)]
     vectors = [jaxpr.eqns[use.place].invars[use.vector] for use in uses]

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp_verify.analysis.bounds import exp_upper, log_bounds
+from labeldp_verify.analysis import exp_upper, log_bounds
 
 from labeldp_trainer.discrete_gaussian.sample import DISTANCE
 

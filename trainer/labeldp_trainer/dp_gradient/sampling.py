@@ -86,7 +86,7 @@ def _padded(rows: Int64[np.ndarray, " n"], size: int) -> Batch:
 Reduction = Literal["mean", "sum"]
 
 
-class Groups(NamedTuple):
+class UserRows(NamedTuple):
     """`rows` into the data, by user and example, and which of them are `present`."""
 
     rows: Int64[np.ndarray, "u e"]
@@ -116,7 +116,7 @@ def example_weights(
     return kept / _size(present, dtype) if reduction == "mean" else kept
 
 
-def group_by_user(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -> Groups:
+def group_by_user(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -> UserRows:
     """Group rows by user, at most `max_examples` each, chosen at random without looking at any
     label.
 
@@ -134,7 +134,7 @@ def group_by_user(owners: Int[np.ndarray, " n"], max_examples: int, seed: int) -
     first = np.cumsum(counts) - counts
     slot = np.arange(max_examples)[None, :]
     present = slot < counts[:, None]
-    return Groups(order[first[:, None] + np.where(present, slot, 0)], present)
+    return UserRows(order[first[:, None] + np.where(present, slot, 0)], present)
 
 
 def _size(present: Array, dtype: jnp.dtype) -> Array:

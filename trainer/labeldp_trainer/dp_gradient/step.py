@@ -29,11 +29,11 @@ from labeldp_trainer.dp_gradient.projection import (
     project_matrix_free,
     project_onto_span,
 )
-from labeldp_trainer.dp_gradient.step_config import Problem, StepConfig
+from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig
 from labeldp_trainer.dp_gradient.tree import all_finite, norm
 
 
-class Report(NamedTuple):
+class StepReport(NamedTuple):
     """What a step may tell: functions of the noisy gradient and of public data only."""
 
     noisy_norm: Float[Array, ""]
@@ -45,12 +45,12 @@ class Report(NamedTuple):
 
 def private_gradient(
     config: StepConfig,
-    problem: Problem,
+    problem: GradientProblem,
     params: PyTree,
     x: PyTree[Shaped[Array, "n ..."]],
     y: Real[Array, "n ..."],
     draws: StepDraws,
-) -> tuple[PyTree, Report]:
+) -> tuple[PyTree, StepReport]:
     """Return an estimate of the mean gradient at `params` and a report; pure, meant for jit.
 
     x, y: the whole data set, a row a unit (for users, y is [users, examples]); `draws`: those of
@@ -88,7 +88,7 @@ def private_gradient(
 
 def _noisy_mean(
     config: StepConfig,
-    problem: Problem,
+    problem: GradientProblem,
     params: PyTree,
     xs: PyTree,
     ys: Array,
@@ -121,7 +121,7 @@ def _noisy_mean(
 
 
 def _vertices(
-    config: StepConfig, problem: Problem, params: PyTree, xs: PyTree, mask: Array, y: Array
+    config: StepConfig, problem: GradientProblem, params: PyTree, xs: PyTree, mask: Array, y: Array
 ) -> Vertices:
     labels = problem.labels_like(y)
     scale = None
@@ -167,10 +167,10 @@ def _take(x: PyTree, indices: Array) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[indices], x)
 
 
-def _report(noisy: PyTree, estimate: PyTree, projected: Projection | None) -> Report:
+def _report(noisy: PyTree, estimate: PyTree, projected: Projection | None) -> StepReport:
     if projected is None:
         none = (jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.ones((), bool))
-        return Report(norm(noisy), norm(estimate), *none)
-    return Report(
+        return StepReport(norm(noisy), norm(estimate), *none)
+    return StepReport(
         norm(noisy), norm(estimate), projected.iterations, projected.distance, projected.certified
     )

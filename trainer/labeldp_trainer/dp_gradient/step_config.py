@@ -10,16 +10,16 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Real
 
-from labeldp_trainer.dp_gradient.accounting import Batches, Plan
+from labeldp_trainer.dp_gradient.accounting import Batches, NoisePlan
 from labeldp_trainer.dp_gradient.clipped_sum import Split, whole
 from labeldp_trainer.dp_gradient.label_free import BallOf, Centre, Scaling, example_ball, user_ball
-from labeldp_trainer.dp_gradient.lattice import Lattice
+from labeldp_trainer.dp_gradient.lattice import NoiseLattice
 from labeldp_trainer.dp_gradient.sampling import Reduction, per_user
 from labeldp_trainer.dp_gradient.tree import Loss
 
 
 @dataclass(frozen=True)
-class Problem:
+class GradientProblem:
     """What is learned: `loss` of one example and all its `labels`.
 
     `labels` are all classes, or the two ends of the label interval when the gradient is affine in
@@ -64,7 +64,7 @@ class StepConfig:
     Raises ValueError if the choices do not go together.
     """
 
-    plan: Plan
+    plan: NoisePlan
     clip_norm: float
     noise_multiplier: float
     clipping: Literal["standard", "label_free"] = "standard"
@@ -83,7 +83,7 @@ class StepConfig:
 
     def __post_init__(self) -> None:
         """Check what a type cannot."""
-        Lattice(self.clip_norm, self.noise_multiplier)
+        NoiseLattice(self.clip_norm, self.noise_multiplier)
         if not self.radius_floor > 0:
             raise ValueError("radius_floor must be positive: a radius of zero scales by infinity")
         if not 0 <= self.smoothing <= 1:
@@ -103,9 +103,9 @@ class StepConfig:
             )
 
     @cached_property
-    def lattice(self) -> Lattice:
+    def lattice(self) -> NoiseLattice:
         """The integers that are summed and get the noise."""
-        return Lattice(self.clip_norm, self.noise_multiplier)
+        return NoiseLattice(self.clip_norm, self.noise_multiplier)
 
     @property
     def scaling(self) -> Scaling:

@@ -1,4 +1,4 @@
-"""What the trainer reads of an artifact's certificate, from inside the artifact or beside it."""
+"""What made private labels, or is to make them: an artifact, or the certificate of one."""
 
 from __future__ import annotations
 
@@ -6,66 +6,107 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
-import labeldp_verify
-import pyarrow as pa
-from labeldp_runtime import (
-    Key,
-    KeyFileError,
-    MissingExtraError,
-    Policy,
-    Randomizer,
-    RuntimeArtifactError,
-)
+from labeldp_runtime import Key, KeyFileError, MissingExtraError, Randomizer, RuntimeArtifactError
+from labeldp_verify import Certificate, VerificationError
+from labeldp_verify.artifact import Artifact, largest_bias
 from labeldp_verify.decode import DecodeError, read_domain, read_groups
-from labeldp_verify.forms import Groups
-from labeldp_verify.verified import largest_bias
-from numpy.typing import NDArray
+from labeldp_verify.forms import CategoricalDomain, Domain, Groups, IntegerDomain
+from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
-from labeldp_compile.tabular import label_array
 from labeldp_trainer.errors import ArtifactError
 
 _MAX_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """The fields of a certificate that training needs.
+class LabelSource:
+    """An artifact that verifies, or a certificate without one, which is believed.
 
     Attributes:
-        name: of the spec.
-        mechanism: in the words of the spec.
-        column: the label column that the spec names.
-        epsilon_label: ε that each label pays.
-        epsilon_prior: ε that the labels behind the prior paid.
-        epsilon_total: their sum.
-        largest_bias: the largest distance of E[output | label] from the label, for all labels in
-            the range; None for categories.
-        classes: the labels, where they are few enough to be classes.
-        ends: of the labels, if they are numbers.
-        sets: whether private labels are the numbers of sets of classes.
-        groups: the public columns and the table of each combination; None if there is one table.
-        source: names the file.
+        path: of the file.
         sha256: of the file.
-        verified: True of an artifact; None of a certificate without one, which is believed.
+        certificate: what it states.
+        domain: of the true labels.
+        groups: the public columns that say which table a row has; none if there is one table.
+        artifact: None of a certificate without one.
     """
 
-    name: str
-    mechanism: str
-    column: str
-    epsilon_label: float
-    epsilon_prior: float
-    epsilon_total: float
-    largest_bias: float | None
-    classes: tuple[int | str, ...] | None
-    ends: tuple[float, float] | None
-    sets: bool
-    groups: Groups | None
-    source: str
+    path: Path
     sha256: str
-    verified: Literal[True] | None
+    certificate: Certificate
+    domain: Domain
+    groups: Groups
+    artifact: Artifact | None
+
+    @property
+    def classes(self) -> tuple[int | str, ...] | None:
+        """The labels, where they are few enough to be classes."""
+        domain = self.domain
+        if isinstance(domain, CategoricalDomain):
+            return tuple(domain.values)
+        if isinstance(domain, IntegerDomain) and domain.size <= MAX_CLASSES:
+            return tuple(range(domain.min, domain.max + 1))
+        return None
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Of the labels, if they are numbers."""
+        stated = self.certificate.label.domain
+        if stated["kind"] == "categorical":
+            return None
+        return float(stated["min"]), float(stated["max"])
+
+    @property
+    def sets(self) -> bool:
+        """Whether private labels are the numbers of sets of classes."""
+        return self.certificate.sets is not None and self.certificate.sets.blocks is not None
+
+    @property
+    def largest_bias(self) -> float | None:
+        """The largest distance of E[output | label] from the label, for all labels in the range.
+
+        None for categories.
+        """
+        return largest_bias(self.domain, self.certificate)
+
+
+def artifact_source(path: Path) -> LabelSource:
+    """The artifact in a file, which is verified. Raises InputError."""
+    try:
+        found = open_artifact(path)
+    except VerificationError as error:
+        raise ArtifactError(f"{path}: does not verify: {error}") from None
+    _require_usable(path, found.certificate)
+    return LabelSource(path, found.sha256, found.certificate, found.label, found.groups, found)
+
+
+def certificate_source(path: Path) -> LabelSource:
+    """The certificate in a JSON file. Raises ArtifactError."""
+    try:
+        data = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else b""
+        fields = json.loads(data)
+        version = str(fields["format_version"])
+        if version.partition(".")[0] != "1":
+            raise ArtifactError(f"{path}: has format {version}: upgrade labeldp-trainer")
+        stated = Certificate.from_json(fields)
+        _require_usable(path, stated)
+        groups = read_groups(stated)
+        domain = read_domain(stated.label.domain)
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError, RecursionError, DecodeError) as error:
+        raise ArtifactError(f"{path}: is no certificate of labeldp, or is damaged") from error
+    return LabelSource(path, hashlib.sha256(data).hexdigest(), stated, domain, groups, None)
+
+
+def _require_usable(path: Path, stated: Certificate) -> None:
+    """Raise ArtifactError if nothing can be trained on its labels."""
+    if stated.label.column is None:
+        raise ArtifactError(f"{path}: has labels of several columns, which nothing trains on")
+    if stated.insecure is not None:
+        raise ArtifactError(f"{path}: {stated.insecure!r}: compile it again without a test seed")
 
 
 def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> Randomizer:
@@ -75,75 +116,3 @@ def load_randomizer(path: Path, key_file: Path | None, context: str | None) -> R
         return Randomizer.load(path, key=key, context=context)
     except (RuntimeArtifactError, KeyFileError, MissingExtraError) as error:
         raise ArtifactError(str(error)) from None
-
-
-def labels_of(randomizer: Randomizer, column: str, cells: pa.Array) -> NDArray[Any]:
-    """True labels [n] of cells of text [n], as ``labeldp randomize`` reads those of a CSV file."""
-    stated: dict[str, Any] = dict(randomizer.certificate)
-    return label_array(read_domain(stated["label"]["domain"]), column, cells)
-
-
-def artifact_certificate(path: Path) -> Certificate:
-    """The certificate inside an artifact, which is verified. Raises ArtifactError."""
-    try:
-        return _parse(Randomizer.load(path, require=Policy()).certificate, path, verified=True)
-    except RuntimeArtifactError as error:
-        raise ArtifactError(str(error)) from None
-
-
-def certificate_file(path: Path) -> Certificate:
-    """The certificate in a JSON file. Raises ArtifactError."""
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise ArtifactError(f"{path}: is no certificate: it is too large")
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise ArtifactError(f"{path}: is no certificate: not JSON") from None
-    return _parse(fields, path, verified=None)
-
-
-def _parse(fields: Any, path: Path, *, verified: Literal[True] | None) -> Certificate:
-    try:
-        version = str(fields["format_version"])
-        if version.partition(".")[0] != "1":
-            raise ArtifactError(f"{path}: has format {version}: upgrade labeldp-trainer")
-        stated = labeldp_verify.Certificate.from_json(fields)
-        if stated.label.column is None:
-            raise ArtifactError(f"{path}: has labels of several columns, which nothing trains on")
-        certificate = Certificate(
-            name=stated.name,
-            mechanism=stated.mechanism,
-            column=stated.label.column,
-            epsilon_label=stated.privacy.epsilon_label,
-            epsilon_prior=stated.privacy.epsilon_prior,
-            epsilon_total=stated.privacy.epsilon_total,
-            largest_bias=largest_bias(read_domain(stated.label.domain), stated),
-            classes=_classes(stated.label.domain),
-            ends=_ends(stated.label.domain),
-            sets=stated.sets is not None and stated.sets.blocks is not None,
-            groups=None if stated.groups is None else read_groups(stated.groups),
-            source=str(path),
-            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-            verified=verified,
-        )
-    except (KeyError, TypeError, ValueError, DecodeError) as error:
-        raise ArtifactError(f"{path}: is no certificate of labeldp, or is damaged") from error
-    if stated.insecure is not None:
-        raise ArtifactError(f"{path}: {stated.insecure!r}: compile it again without a test seed")
-    return certificate
-
-
-def _ends(domain: dict[str, Any]) -> tuple[float, float] | None:
-    if domain["kind"] == "categorical":
-        return None
-    return float(domain["min"]), float(domain["max"])
-
-
-def _classes(domain: dict[str, Any]) -> tuple[int | str, ...] | None:
-    if domain["kind"] == "categorical":
-        return tuple(domain["values"])
-    if domain["kind"] == "integer" and domain["max"] - domain["min"] < MAX_CLASSES:
-        return tuple(range(int(domain["min"]), int(domain["max"]) + 1))
-    return None

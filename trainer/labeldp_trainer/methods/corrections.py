@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import sets_of
-from labeldp_verify.verified import DecodedGroups
 
-from labeldp_compile.tools.inspection import Decoded
 from labeldp_trainer.config.method import Correction
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.data.labels import places, taken
@@ -38,9 +37,7 @@ from labeldp_trainer.methods.row_tables import rows_by_table, tables_of
 _MOST_ENTRIES = 1 << 24
 
 
-def require_correction(
-    decoded: Decoded | DecodedGroups, correction: Correction, source: str
-) -> None:
+def require_correction(decoded: Artifact, correction: Correction, source: str) -> None:
     """Raise ArtifactError unless every table has the numbers of a correction."""
     for table, name in tables_of(decoded):
         where = f"{source}: {name}" if name else source
@@ -50,7 +47,7 @@ def require_correction(
 
 
 def corrected(
-    decoded: Decoded | DecodedGroups,
+    decoded: Artifact,
     table: Int64[np.ndarray, " n"] | None,
     private: Any,
     order: Sequence[int],
@@ -72,7 +69,7 @@ def corrected(
 
 
 def class_shares(
-    decoded: Decoded | DecodedGroups,
+    decoded: Artifact,
     table: Int64[np.ndarray, " n"] | None,
     private: Any,
     order: Sequence[int],
@@ -81,7 +78,7 @@ def class_shares(
 
     The labels are outputs, as ``corrected`` has found.
     """
-    rows_of = np.zeros(decoded.domain.size)
+    rows_of = np.zeros(decoded.label.size)
     for one, rows in rows_by_table(decoded, table, len(private)):
         matrix, outputs = matrix_of(one)
         seen = np.bincount(places(taken(private, rows), outputs), minlength=len(outputs))
@@ -100,7 +97,7 @@ def coded_labels(
     return Coded(codes.astype(np.int32), numbers[seen])
 
 
-def _require_few(decoded: Decoded, source: str) -> None:
+def _require_few(decoded: Table, source: str) -> None:
     if decoded.domain.size * decoded.randomizer.outputs > _MOST_ENTRIES:
         raise ArtifactError(
             f"{source}: has {decoded.randomizer.outputs:,} outputs for {decoded.domain.size:,} "
@@ -110,7 +107,7 @@ def _require_few(decoded: Decoded, source: str) -> None:
 
 
 def _numbers(
-    decoded: Decoded, correction: Correction
+    decoded: Table, correction: Correction
 ) -> tuple[Float64[np.ndarray, "m k"], list[int | str | float]]:
     """Of each output, and the outputs."""
     sets = sets_of(decoded.randomizer)

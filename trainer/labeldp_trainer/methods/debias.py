@@ -9,28 +9,15 @@ balanced design it is (1[c ∈ Z] − a)/s, with a = Pr[c ∈ Z] of all other cl
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from jaxtyping import Float64
-from labeldp_verify import VerificationError
-from labeldp_verify.analysis import probabilities
-from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.verified import DecodedGroups
+from labeldp_verify.analysis import least_variance_inverse, probabilities
+from labeldp_verify.artifact import Table
 
-from labeldp_compile.tools.inspection import Decoded, decode_any
 from labeldp_trainer.errors import ArtifactError
 
 
-def verified(path: Path) -> Decoded | DecodedGroups:
-    """An artifact that verifies. Raises InputError."""
-    try:
-        return decode_any(path)
-    except VerificationError as error:
-        raise ArtifactError(f"{path}: does not verify: {error}") from None
-
-
-def matrix_of(decoded: Decoded) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:
+def matrix_of(decoded: Table) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:
     """Pr[output | label], and the m outputs."""
     randomizer = decoded.randomizer
     matrix = probabilities.matrix(randomizer, range(decoded.domain.size))

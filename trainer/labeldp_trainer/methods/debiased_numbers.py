@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from labeldp_verify.verified import DecodedGroups
+from labeldp_verify.artifact import Artifact, Table
 
-from labeldp_compile.tools.inspection import Decoded, label_at
 from labeldp_trainer.data.labels import places, taken
 from labeldp_trainer.methods.debias import matrix_of
 from labeldp_trainer.methods.row_tables import rows_by_table
@@ -43,15 +42,15 @@ class DebiasedNumbers:
 
 
 def debiased_numbers(
-    decoded: Decoded | DecodedGroups, table: Int64[np.ndarray, " n"] | None, private: Any
+    decoded: Artifact, table: Int64[np.ndarray, " n"] | None, private: Any
 ) -> DebiasedNumbers | None:
     """The numbers for private labels [n] of an artifact, or None if it has too many outputs.
 
     ``table`` [n] is the number of each row's table, None for an artifact without groups. Raises
     ValueError if the artifact never outputs one of the labels.
     """
-    domain, found = decoded.domain, np.zeros(len(private))
-    labels = np.array([label_at(domain, index) for index in range(domain.size)], np.float64)
+    domain, found = decoded.label, np.zeros(len(private))
+    labels = np.array(list(domain.listed), np.float64)
     everywhere, squares = np.zeros(domain.size), 0.0
     for one, rows in rows_by_table(decoded, table, len(private)):
         if domain.size * one.randomizer.outputs > _MOST_ENTRIES:
@@ -72,7 +71,7 @@ def debiased_numbers(
     return DebiasedNumbers(found, float(np.sqrt(squares / max(len(private) * spread, 1e-300))))
 
 
-def start_of(decoded: Decoded) -> Float64[np.ndarray, " k"]:
+def start_of(decoded: Table) -> Float64[np.ndarray, " k"]:
     """Shares to begin with: those of the artifact's prior, and none of them 0."""
     weights = np.array([float(w) for w in decoded.certificate.prior.weights])
     evenly = _FROM_UNIFORM / len(weights)

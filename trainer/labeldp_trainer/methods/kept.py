@@ -12,8 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from labeldp_trainer.errors import RunFolderError
-
-Stored = Mapping[str, NDArray[Any]]
+from labeldp_trainer.methods.method import Stored
 
 
 def require_kept(

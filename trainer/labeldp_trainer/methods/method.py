@@ -1,76 +1,36 @@
-"""What a method is: how a step makes a gradient, and what it may say about privacy.
+"""What a method is: its promise, what must be kept before it begins, and how it fits a model.
 
-A method is built once from the config and the data. The loop knows nothing else about it.
+A method is built once, from the config and the data. What runs it knows nothing else about it.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-import jax
 import numpy as np
+from jaxtyping import Float64
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.base import Strict
 from labeldp_trainer.data import Dataset
+from labeldp_trainer.evaluation import make_evaluation
 from labeldp_trainer.losses import Loss
 from labeldp_trainer.methods.statement import Statement
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.one_release.release import Release
+from labeldp_trainer.representation import Representation
+from labeldp_trainer.representation.kind import Steps, silent
+from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.metrics import Line
 from labeldp_trainer.sharding import Devices
 
-Metrics = dict[str, jax.Array]  # scalars
-Draw = Callable[[jax.Array, int, int], Any]
-Gradient = Callable[[Params, jax.Array, jax.Array, Any, Any], tuple[Params, Metrics]]
-TrainingLoss = Callable[[Params, Any], jax.Array]
-
-
-@dataclass(frozen=True)
-class Method:
-    """A way to train.
-
-    Attributes:
-        arrays: a pytree of device arrays that every step sees, as an argument and never as a
-            constant of the compiled program.
-        steps_per_epoch: steps in an epoch.
-        examples_per_epoch: examples that an epoch visits (on average, if batches vary).
-        draw: (epoch key, first step of the whole run, number of steps) → a pytree whose leaves have
-            a leading axis of that many steps, all in one epoch; each step gets its slice.
-        gradient: (params, step key, step of the whole run [int32], slice, arrays) → an estimate of
-            the gradient, and metrics. The loop averages the metrics over an epoch and writes them
-            down: return only what may leave the run, or nothing. Keys are functions of the seed
-            and the step alone, so that a step that is done again repeats its randomness.
-        training_loss: (params, arrays) → the mean loss on the labels that training sees, for early
-            stopping; None where that would disclose more than the statement says.
-        statement: what is promised.
-        keep: host arrays that the run folder must hold before the first step, so that a resumed
-            run spends nothing again; ``build`` gets them back as ``stored``.
-        notes: sentences for the user.
-        later: the next stage of a training in stages, from the parameters that this one ends with
-            and what is stored of the next (None if it has not begun). What it wants to ``keep`` is
-            on the disk before its first step. None for the last stage, or the only one.
-        steps_at_once: the most steps for which ``draw`` is asked at a time; None for a whole epoch.
-        repeats_noise: whether steps that are done again add the same secret noise. They must then
-            give the same bits, or two sums with one noise would be out: the run is resumed only on
-            the same kind and number of devices and with the same packages.
-        times_are_public: whether it may be written down how long an epoch took.
-    """
-
-    arrays: Any
-    steps_per_epoch: int
-    examples_per_epoch: int
-    draw: Draw
-    gradient: Gradient
-    training_loss: TrainingLoss | None
-    statement: Statement
-    keep: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    later: Callable[[Params, Mapping[str, NDArray[Any]] | None], Method] | None = None
-    steps_at_once: int | None = None
-    repeats_noise: bool = False
-    times_are_public: bool = True
+Stored = Mapping[str, NDArray[Any]]
+TestArrays = tuple[Any, Any] | None
+"""Features of the test part as a model sees them, and targets."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +39,14 @@ class Setting:
 
     Attributes:
         loaded: the config.
-        dataset: the data, with the label columns that the method asked for.
+        dataset: the data as models see them, with the label columns that the method asked for.
         model: of the user, or from the config.
         loss: with its task.
         devices: the devices to use.
         stored: the ``keep`` of the same run before it was interrupted, or None in a new run.
-        spectrum: [p] of the principal components that the features are, if they are.
-        release: one that exists already: of the same run before it was interrupted, or given.
+        representation: the map from features to what models see, if there is one.
+        original: the data before it.
+        steps: told how far a representation is.
     """
 
     loaded: LoadedConfig
@@ -93,43 +54,135 @@ class Setting:
     model: Model
     loss: Loss
     devices: Devices
-    stored: Mapping[str, NDArray[Any]] | None
-    spectrum: NDArray[np.float64] | None = None
-    release: Release | None = None
+    stored: Stored | None
+    representation: Representation | None = None
+    original: Dataset | None = None
+    steps: Steps = silent
+
+    @property
+    def spectrum(self) -> Float64[np.ndarray, " p"] | None:
+        """Of the principal components that the features are, if they are."""
+        return None if self.representation is None else self.representation.spectrum
 
 
 @dataclass(frozen=True)
-class Solved:
-    """A method that fits a linear model to sums over all rows, without steps.
+class TrainingRun:
+    """A run that may begin: what it must keep is on the disk.
 
     Attributes:
-        solve: the parameters of ``models.Linear``; post-processing of what is kept.
-        statement: what is promised.
-        files: what the run folder must hold besides, before anything is solved, by name.
-        keep: as of a ``Method``.
-        notes: sentences for the user.
+        setting: what the method was built from.
+        folder: of the run.
+        params: fresh ones.
+        tests: the test part.
+        progress: called with the metrics of every epoch.
     """
 
-    solve: Callable[[], Params]
-    statement: Statement
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    keep: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    setting: Setting
+    folder: RunFolder
+    params: Params
+    tests: TestArrays
+    progress: Callable[[Line], None]
+
+    def tester(self) -> Callable[[Params], Line]:
+        """A function from parameters to test metrics."""
+        evaluate = make_evaluation(self.setting.model, self.setting.loss)
+
+        def test(params: Params) -> Line:
+            means = {} if self.tests is None else evaluate(params, *self.tests)
+            return {f"test_{name}": float(value) for name, value in means.items()}
+
+        return test
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a run ends with.
+
+    Attributes:
+        params: the final parameters; with early stopping those of least private training loss.
+        model: whose ``apply`` takes them.
+        metrics: the final metrics, those of the test set with ``test_`` before their names.
+        notes: sentences for the user that the test set gives.
+    """
+
+    params: Params
+    model: Model
+    metrics: Line
     notes: tuple[str, ...] = ()
 
 
-class MethodBuilder(Protocol):
-    """A method before the data are read."""
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A way to fit a model.
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Label columns that it needs of the training part."""
-        ...
+    Attributes:
+        statement: what is promised.
+        keep: host arrays that the run folder must hold before the run begins, so that a resumed
+            run spends nothing again; a builder gets them back as ``Setting.stored``.
+        files: what the folder must hold besides, by name.
+        notes: sentences for the user.
+        repeats_noise: whether steps that are done again add the same secret noise. They must then
+            give the same bits, or two sums with one noise would be out: the run is resumed only on
+            the same kind and number of devices and with the same packages.
+    """
 
-    @property
-    def classes(self) -> tuple[int | str, ...] | None:
-        """Classes that it knows, from a certificate for instance."""
-        ...
+    statement: Statement
+    keep: Stored = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    repeats_noise: bool = False
 
-    def build(self, setting: Setting) -> Method | Solved:
+    @abstractmethod
+    def fit(self, run: TrainingRun) -> Fitted:
+        """The model. Raises InputError."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosedForm(Method):
+    """A linear model, fitted to sums over all rows without steps.
+
+    Attributes:
+        solve: the parameters of ``models.Linear``; post-processing of what is kept.
+    """
+
+    solve: Callable[[], Params]
+
+    def fit(self, run: TrainingRun) -> Fitted:
+        """The solution. Raises InputError."""
+        params = self.solve()
+        return Fitted(params, run.setting.model, run.tester()(params))
+
+
+C = TypeVar("C", bound=Strict)
+
+
+class MethodBuilder(Generic[C]):
+    """A method before the data are read.
+
+    Attributes:
+        loaded: the config.
+        method: the part of it that says how labels are protected.
+        columns: label columns that it needs of the training part, and those that go with them.
+        classes: that it knows, from a certificate for instance.
+    """
+
+    classes: tuple[int | str, ...] | None = None
+
+    def __init__(self, loaded: LoadedConfig, method: C) -> None:
+        """Look at the config alone. Raises InputError."""
+        self.loaded, self.method = loaded, method
+        users = loaded.config.user_column
+        self.columns = (loaded.config.data.label, *(() if users is None else (users,)))
+
+    def begin(self, folder: RunFolder | None, release: Path | None) -> None:
+        """Go on with a run that was interrupted, or with a release that was given.
+
+        Raises InputError.
+        """
+        del folder
+        if release is not None:
+            raise self.loaded.error(("method", "kind"), "a release is fitted by method one_release")
+
+    def build(self, setting: Setting) -> Method:
         """The method. Raises InputError."""
-        ...
+        raise NotImplementedError

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.data.coded import Coded
 from labeldp_trainer.evaluation import mean_metrics
-from labeldp_trainer.methods.closed_form import solve_labels
-from labeldp_trainer.methods.method import Method, Metrics, Setting, Solved
+from labeldp_trainer.methods.loop import Metrics
+from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.statement import Statement
+from labeldp_trainer.methods.stepped import Stepped
 from labeldp_trainer.models import Params
 
 PerExample = Callable[[jax.Array, jax.Array], jax.Array]
@@ -36,7 +36,7 @@ def minibatch_method(
     also: Also | None = None,
     keep: dict[str, NDArray[Any]] | None = None,
     notes: tuple[str, ...] = (),
-) -> Method:
+) -> Stepped:
     """Mean gradients of batches without replacement; n mod batch examples sit an epoch out.
 
     ``targets`` are [n], or k numbers for each, such as soft labels; ``per_example`` takes the place
@@ -98,7 +98,7 @@ def minibatch_method(
 
         return mean_metrics(model, measure, params, *arrays[:2])["loss"]
 
-    return Method(
+    return Stepped(
         arrays=devices.everywhere(arrays),
         steps_per_epoch=steps,
         examples_per_epoch=steps * batch,
@@ -114,35 +114,3 @@ def minibatch_method(
 def _decoded(targets: jax.Array, rows: jax.Array | None) -> jax.Array:
     """Targets of a batch, or the rows of their codes."""
     return targets if rows is None else rows[targets]
-
-
-STATEMENT = Statement(
-    method="none",
-    epsilon=None,
-    delta=0.0,
-    mechanism="the model was trained on the true labels",
-    secret=("the labels", "the parameters and all metrics, which depend on the labels"),
-)
-
-
-class NoneBuilder:
-    """Builds the method without privacy."""
-
-    def __init__(self, loaded: LoadedConfig) -> None:
-        """Keep the config."""
-        self._label = loaded.config.data.label
-        self._closed_form = loaded.config.closed_form
-        self.columns: tuple[str, ...] = (self._label,)
-        self.classes: tuple[int | str, ...] | None = None
-
-    def build(self, setting: Setting) -> Method | Solved:
-        """Plain minibatches, or the closed form. Raises DataError if a label cannot be used."""
-        train = setting.dataset.train
-        values = train.columns[self._label]
-        targets = setting.loss.task.targets(values, train.source, self._label)
-        if self._closed_form:
-            ends = None
-            if setting.loss.task.classes is None:
-                ends = float(targets.min()), float(targets.max())
-            return Solved(lambda: solve_labels(setting, targets, ends), STATEMENT)
-        return minibatch_method(setting, targets, STATEMENT)

@@ -4,111 +4,97 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from labeldp_trainer.config import LoadedConfig, OneRelease
-from labeldp_trainer.config.base import UserLevel
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.data.declared import require_declared
 from labeldp_trainer.errors import DataError, RunFolderError, TrainerError
 from labeldp_trainer.methods.closed_form import default_head, linear_params, vectors_of
-from labeldp_trainer.methods.method import Setting, Solved
-from labeldp_trainer.methods.statement import (
-    ADJACENCY,
-    SEVERAL_LABELS,
-    TEST_LABELS,
-    Statement,
-    another_run,
-    spent,
-    written,
-)
-from labeldp_trainer.methods.users import (
-    limited_to_users,
-    needed_columns,
-    owners_of,
-    user_adjacency,
-    user_column,
-)
+from labeldp_trainer.methods.method import ClosedForm, MethodBuilder, Setting
+from labeldp_trainer.methods.statement import Statement, another_run, protected, spent, written
+from labeldp_trainer.methods.users import limited_to_users, owners_of
 from labeldp_trainer.models import Params
 from labeldp_trainer.one_release.check import checks
 from labeldp_trainer.one_release.fit import fitted_release
 from labeldp_trainer.one_release.lattice import MOST_ROWS
-from labeldp_trainer.one_release.make import Rows, drawn, expected_share, planned
-from labeldp_trainer.one_release.release import FILE, Release
+from labeldp_trainer.one_release.make import PublicRows, drawn, expected_share, planned
+from labeldp_trainer.one_release.release import FILE, Release, read_release
+from labeldp_trainer.run import RunFolder
 
 
-class OneReleaseBuilder:
+class OneReleaseBuilder(MethodBuilder[OneRelease]):
     """Builds the method from a config whose method is ``one_release``."""
 
-    def __init__(self, loaded: LoadedConfig) -> None:
-        """Keep the config."""
-        method = loaded.config.method
-        assert isinstance(method, OneRelease)
-        self._loaded, self._method = loaded, method
-        self.columns: tuple[str, ...] = needed_columns(loaded)
-        self.classes: tuple[int | str, ...] | None = None
+    def __init__(self, loaded: LoadedConfig, method: OneRelease) -> None:
+        """There is no release yet."""
+        super().__init__(loaded, method)
+        self._release: Release | None = None
 
-    def build(self, setting: Setting) -> Solved:
+    def begin(self, folder: RunFolder | None, release: Path | None) -> None:
+        """Read the release that there is already: no label is needed then. Raises InputError."""
+        if folder is not None and release is not None:
+            raise RunFolderError(f"{folder.path}: has a release: leave --from-release out")
+        path = release if folder is None else folder.path / FILE
+        if path is not None:
+            self._release = read_release(path)
+            self.columns = self.columns[1:]
+
+    def build(self, setting: Setting) -> ClosedForm:
         """Draw the release, or take the one that is given or stored. Raises InputError."""
-        method = self._method
-        train, release = setting.dataset.train, setting.release
+        method, release, train = self.method, self._release, setting.dataset.train
+        label, classes = self.loaded.config.data.label, setting.loss.task.classes
         if release is None:  # as early as can be: what follows takes time
-            label, classes = self.columns[0], setting.loss.task.classes
             require_declared(train.columns[label], classes, train.source, label)
         setting = limited_to_users(setting)
         rows = public_rows(setting)
         if release is None:
-            plan = self._planned(rows, setting.loss.task.classes)
-            release = drawn(plan, rows, setting.dataset.train.columns[self.columns[0]], method)
+            try:
+                plan = planned(rows, method, classes, label)
+            except ValueError as error:
+                raise self.loaded.error(("method", "epsilon"), str(error)) from None
+            release = drawn(plan, rows, setting.dataset.train.columns[label], method)
         else:
             self._require_fit(release, rows, setting)
-        head = method.head or default_head(self._loaded)
-
-        ends = release.label_range
+        head, ends = method.head or default_head(self.loaded), release.label_range
 
         def solve() -> Params:
             try:
                 found = fitted_release(release, rows, head)
             except ValueError:  # of linear algebra, on weights that this program does not choose
                 raise TrainerError(
-                    f"{self._loaded.source}: the release cannot be fitted: its weights are of very "
+                    f"{self.loaded.source}: the release cannot be fitted: its weights are of very "
                     "different sizes"
                 ) from None
-            return linear_params(self._loaded, *found, ends)
+            return linear_params(self.loaded, *found, ends)
 
-        return Solved(
+        return ClosedForm(
             solve=solve,
-            statement=self._statement(setting, release),
+            statement=self._statement(release),
             files={FILE: release.to_bytes()},
             notes=_notes(setting, release, rows),
         )
 
-    def _planned(self, rows: Rows, classes: tuple[int | str, ...] | None) -> Release:
-        try:
-            return planned(rows, self._method, classes, self.columns[0])
-        except ValueError as error:
-            raise self._loaded.error(("method", "epsilon"), str(error)) from None
-
-    def _require_fit(self, release: Release, rows: Rows, setting: Setting) -> None:
+    def _require_fit(self, release: Release, rows: PublicRows, setting: Setting) -> None:
         """What the statement promises of a release must hold of it. Raises RunFolderError."""
-        classes, label = setting.loss.task.classes, self.columns[0]
-        for check in checks(release, rows, self._method, classes, label):
+        classes, label = setting.loss.task.classes, self.loaded.config.data.label
+        for check in checks(release, rows, self.method, classes, label):
             if not check.ok:
                 raise RunFolderError(
-                    f"{self._loaded.source}: the release does not fit: expected that {check.words}"
+                    f"{self.loaded.source}: the release does not fit: expected that {check.words}"
                 )
 
-    def _statement(self, setting: Setting, release: Release) -> Statement:
-        method = self._method
-        most = method.max_examples_per_user
-        tests = () if setting.dataset.test is None else (TEST_LABELS,)
-        moves = "a label moves" if most is None else "all labels of a user together move"
+    def _statement(self, release: Release) -> Statement:
+        method = self.method
+        one = method.max_examples_per_user is None
+        moves = "a label moves" if one else "all labels of a user together move"
         what = "class" if release.classes is not None else "label"
         d, k = release.statistic.shape
-        return Statement(
-            method="one_release",
+        return protected(
+            self.loaded.config,
             epsilon=method.epsilon,
             delta=method.delta,
             mechanism=(
@@ -124,25 +110,19 @@ class OneReleaseBuilder:
                 "gap_to_the_best_noise_shape": release.gap,
                 "rows_sha256": release.rows_sha256,
                 "users": release.users,
-                "unit": "label" if most is None else "user",
-                "max_examples_per_user": most,
             },
             released=(f"{FILE} and all that is computed from it and from features: every fit",),
-            secret=("the true labels",),
-            not_covered=tests,
             remarks=(
-                *((SEVERAL_LABELS,) if most is None else ()),
                 another_run(
                     spent(method.epsilon, method.delta),
                     doing="draws another release and ",
                     free=f"; --from-release {FILE} fits this one again and costs nothing",
                 ),
             ),
-            adjacency=ADJACENCY if most is None else user_adjacency(most),
         )
 
 
-def _notes(setting: Setting, release: Release, rows: Rows) -> tuple[str, ...]:
+def _notes(setting: Setting, release: Release, rows: PublicRows) -> tuple[str, ...]:
     """Without a test set, what features, ε and δ say of the model before any label does."""
     if setting.dataset.test is not None or expected_share(release, rows) < 1:
         return ()
@@ -152,10 +132,10 @@ def _notes(setting: Setting, release: Release, rows: Rows) -> tuple[str, ...]:
     )
 
 
-def public_rows(setting: Setting) -> Rows:
+def public_rows(setting: Setting) -> PublicRows:
     """The vectors of the training part, and whose rows they are. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
-    vectors, method = vectors_of(setting), loaded.config.method
+    vectors = vectors_of(setting)
     if len(vectors) > MOST_ROWS:
         raise DataError(f"{train.source}: more than {MOST_ROWS:,} rows: use fewer")
     if not np.isfinite(vectors).all():
@@ -163,14 +143,13 @@ def public_rows(setting: Setting) -> Rows:
             f"{train.source}: some features are so large that their vectors are infinite: rescale "
             "them"
         )
-    found = Rows(vectors, setting.spectrum, array_digest(vectors))
-    column = user_column(loaded)
-    if column is None or not isinstance(method, UserLevel):
+    found = PublicRows(vectors, setting.spectrum, array_digest(vectors))
+    owners = owners_of(loaded, train)
+    if owners is None:
         return found
-    owners = owners_of(train, column)
     users: dict[str, Any] = {
-        "column": column,
-        "max_examples_per_user": method.max_examples_per_user,
+        "column": loaded.config.user_column,
+        "max_examples_per_user": loaded.config.examples_per_user,
         "sha256": array_digest(owners),
     }
     return dataclasses.replace(found, owners=owners, users=users)

@@ -9,18 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import AdditiveRandomizer
-from labeldp_verify.verified import DecodedGroups
 from numpy.typing import NDArray
 
-from labeldp_compile.tools.inspection import Decoded
 from labeldp_trainer.data.labels import Cells, as_numpy, places, taken
 from labeldp_trainer.methods.row_tables import rows_by_table
 
 
-def all_outputs(
-    decoded: Decoded | DecodedGroups, table: NDArray[np.int64] | None, private: Any
-) -> bool:
+def all_outputs(decoded: Artifact, table: NDArray[np.int64] | None, private: Any) -> bool:
     """Whether every private label [n] is an output of the table of its row.
 
     ``table`` [n] is the number of each row's table, None for an artifact without groups.

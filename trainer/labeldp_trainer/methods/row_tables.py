@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
+from labeldp_verify.artifact import Artifact, Table
 from labeldp_verify.forms import Groups
-from labeldp_verify.verified import DecodedGroups
 from numpy.typing import NDArray
 
 from labeldp_compile.prior.histogram import indexes_of_columns
 from labeldp_compile.tabular.group_columns import group_array
-from labeldp_compile.tools.inspection import Decoded
-from labeldp_trainer.data import Part
+from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.labels import Cells
 
 
-def group_columns(groups: Groups, part: Part) -> dict[str, NDArray[Any]]:
+def group_columns(groups: Groups, part: DataPart) -> dict[str, NDArray[Any]]:
     """The columns [n] of the groups by their names, as the artifact takes them. Raises DataError.
 
     Their types are as an artifact needs them, or a CSV file's, in which nothing has a type.
@@ -37,33 +36,30 @@ def group_columns(groups: Groups, part: Part) -> dict[str, NDArray[Any]]:
     return found
 
 
-def table_of_row(groups: Groups, part: Part) -> Int64[np.ndarray, " n"]:
+def table_of_row(groups: Groups, part: DataPart) -> Int64[np.ndarray, " n"]:
     """[n] the number of each row's table. Raises DataError."""
     columns = group_columns(groups, part)
     return indexes_of_columns(groups)([columns[column.name] for column in groups.columns])
 
 
-def tables_of(decoded: Decoded | DecodedGroups) -> Iterator[tuple[Decoded, str]]:
-    """Every table, and how messages call its group; of an artifact without groups the only one."""
-    if isinstance(decoded, DecodedGroups):
-        groups = decoded.randomizer.groups
-        yield from ((decoded.table(i), f"group {groups.name(i)}") for i in range(groups.tables))
-    else:
-        yield decoded, ""
+def tables_of(artifact: Artifact) -> Iterator[tuple[Table, str]]:
+    """Every table, and how messages call its group; nothing where there is only one."""
+    groups = artifact.groups
+    for i in range(groups.tables):
+        yield artifact.table(i), f"group {groups.name(i)}" if groups.columns else ""
 
 
 def rows_by_table(
-    decoded: Decoded | DecodedGroups, table: Int64[np.ndarray, " n"] | None, count: int
-) -> Iterator[tuple[Decoded, Int64[np.ndarray, " r"]]]:
+    artifact: Artifact, table: Int64[np.ndarray, " n"] | None, count: int
+) -> Iterator[tuple[Table, Int64[np.ndarray, " r"]]]:
     """Each table that has rows, and which of all ``count`` rows they are.
 
     ``table`` [n] are the numbers of ``table_of_row``; None for an artifact without groups.
     """
-    if not isinstance(decoded, DecodedGroups):
-        yield decoded, np.arange(count)
+    if table is None:
+        yield artifact.table(0), np.arange(count)
         return
-    assert table is not None
     order = np.argsort(table, kind="stable")
     numbers, starts = np.unique(table[order], return_index=True)
     for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
-        yield decoded.table(number), rows
+        yield artifact.table(number), rows

@@ -8,15 +8,14 @@ from typing import Any
 
 from labeldp_verify.printable import one_line, width
 
+from labeldp_trainer.config import Config
+
 FORMAT_VERSION = "1.0"
 ADJACENCY = "replacing the label of one row; features and the number of rows are public"
 _MAX_CHARACTERS = 20_000
 _COLUMNS = 100
 _INDENT, _ITEM = "  ", "- "
-TEST_LABELS = "metrics on the test set, which are computed from its true labels"
-
-SEVERAL_LABELS = "A person with several labels pays for each of them."
-"""A remark where no user column is given."""
+_TEST_LABELS = "metrics on the test set, which are computed from its true labels"
 
 
 def another_run(spent: str, *, doing: str = "", free: str = "") -> str:
@@ -122,6 +121,56 @@ class Statement:
             ("Not covered", self.not_covered),
             ("Limits", self.limits),
         )
+
+
+def protected(
+    config: Config,
+    *,
+    epsilon: float,
+    mechanism: str,
+    details: Mapping[str, Any],
+    released: tuple[str, ...],
+    secret: tuple[str, ...] = ("the true labels",),
+    remarks: tuple[str, ...] = (),
+    delta: float = 0.0,
+    limits: tuple[str, ...] = (),
+) -> Statement:
+    """The promise of a method with privacy, for the unit that its config names."""
+    most = config.examples_per_user
+    adjacency = ADJACENCY
+    if most is None:
+        remarks = ("A person with several labels pays for each of them.", *remarks)
+    else:
+        adjacency = (
+            f"replacing all labels of one user, of whose rows at most {most:,} are used, chosen "
+            "without looking at labels; features, who owns which row, and the number of rows are "
+            "public"
+        )
+    return Statement(
+        method=config.method.kind,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        details={
+            **details,
+            "unit": "label" if most is None else "user",
+            "max_examples_per_user": most,
+        },
+        released=released,
+        secret=secret,
+        not_covered=() if config.data.test is None else (_TEST_LABELS,),
+        remarks=remarks,
+        adjacency=adjacency,
+        limits=limits,
+    )
+
+
+def by_group_privacy(most: int, used: int, rows: int) -> str:
+    """The remark on ``rows`` labels of users, of whom at most ``most`` labels each are used."""
+    return (
+        f"At most {most:,} labels of a user were used, {used:,} of {rows:,} in all: ε is {most:,} "
+        "times that of a label (group privacy)."
+    )
 
 
 def _wrapped(text: str, mark: str) -> list[str]:

@@ -3,7 +3,6 @@
 from labeldp_trainer.models.build import (
     Clamped,
     LogLink,
-    Rescaled,
     Scaled,
     build_model,
     count_parameters,
@@ -22,7 +21,6 @@ __all__ = [
     "Model",
     "Params",
     "ResNet18",
-    "Rescaled",
     "Scaled",
     "build_model",
     "count_parameters",

@@ -42,30 +42,8 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class Rescaled:
-    """offset + scale · model with numbers that the parameters hold and no step changes."""
-
-    model: Model
-
-    def init(self, key: PRNGKeyArray) -> Params:
-        """Those of the inner model, and numbers that change nothing."""
-        return {"model": self.model.init(key), "scale": jnp.ones(()), "offset": jnp.zeros(())}
-
-    def apply(
-        self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
-    ) -> Float[Array, "b k"]:
-        """Those of the inner model, scaled and moved."""
-        scale, offset = jax.lax.stop_gradient((params["scale"], params["offset"]))
-        outputs: Array = offset + scale * self.model.apply(params["model"], x, key)
-        return outputs
-
-
-@dataclass(frozen=True)
 class Clamped:
-    """A model whose outputs are moved into a range of numbers, which its parameters hold.
-
-    In training they are not: behind an end there would be no slope.
-    """
+    """A model whose outputs are moved into a range of numbers, which its parameters hold."""
 
     model: Model
 
@@ -77,10 +55,8 @@ class Clamped:
         self, params: Params, x: PyTree[Shaped[Array, "b ..."]], key: PRNGKeyArray | None = None
     ) -> Float[Array, "b k"]:
         """Those of the inner model, between the two ends."""
-        outputs = self.model.apply(params["model"], x, key)
-        return (
-            outputs if key is not None else jnp.clip(outputs, params["ends"][0], params["ends"][1])
-        )
+        low, high = params["ends"][0], params["ends"][1]
+        return jnp.clip(self.model.apply(params["model"], x, key), low, high)
 
 
 @dataclass(frozen=True)
@@ -113,10 +89,8 @@ def build_model(loaded: LoadedConfig, shape: FeatureShape, outputs: int) -> Mode
         raise loaded.error(("model",), "this key is missing (from Python, give train a model)")
     model = _build(loaded, config, shape, outputs)
     if config.scale != 1 or config.offset != 0:
-        model = Scaled(model, config.scale, config.offset)
-    if loaded.config.refine is None or loaded.config.loss == "cross_entropy":
-        return model
-    return Rescaled(model) if loaded.config.loss == "poisson" else Clamped(Rescaled(model))
+        return Scaled(model, config.scale, config.offset)
+    return model
 
 
 def fresh_params(loaded: LoadedConfig, model: Model) -> Params:

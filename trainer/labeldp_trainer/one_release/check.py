@@ -12,14 +12,14 @@ from labeldp_verify.rounded import percent_at_most
 
 from labeldp_trainer.config import OneRelease
 from labeldp_trainer.one_release.lattice import lengths
-from labeldp_trainer.one_release.make import Rows, expectations
+from labeldp_trainer.one_release.make import PublicRows, expectations
 from labeldp_trainer.one_release.release import Release
 from labeldp_trainer.randomize import exact
 
 _ALIKE = 1e-2
 
 
-class Check(NamedTuple):
+class ReleaseCheck(NamedTuple):
     """One claim: whether it holds, and in words."""
 
     ok: bool
@@ -28,60 +28,66 @@ class Check(NamedTuple):
 
 def checks(
     release: Release,
-    rows: Rows,
+    rows: PublicRows,
     method: OneRelease,
     classes: tuple[int | str, ...] | None,
     label: str,
-) -> Iterator[Check]:
+) -> Iterator[ReleaseCheck]:
     """Everything that the promise of a release rests on, one after the other.
 
     That the sum was taken over these rows, and the noise drawn as stated, no file can prove.
     """
     epsilon, delta = Fraction(release.epsilon), Fraction(release.delta)
     same = (epsilon, delta) == (exact(method.epsilon), exact(method.delta))
-    yield Check(same, f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config")
+    yield ReleaseCheck(
+        same, f"ε = {float(epsilon)!r} and δ = {float(delta)!r} are those of the config"
+    )
     ends = None if method.label_range is None else tuple(method.label_range)
-    yield Check(
+    yield ReleaseCheck(
         release.classes == classes and (release.label_range == ends or classes is not None),
         "classes or range of the labels are those of the config",
     )
     if release.label is not None:  # files of earlier versions do not say
-        yield Check(release.label == label, f"the label column is that of the config, {label!r}")
-    yield Check(
+        yield ReleaseCheck(
+            release.label == label, f"the label column is that of the config, {label!r}"
+        )
+    yield ReleaseCheck(
         release.users == rows.users,
         "each label is protected on its own, as in the config"
         if rows.users is None
         else "all labels of a user are protected together, as in the config",
     )
-    yield Check(
+    yield ReleaseCheck(
         release.rows == len(rows.vectors) and release.vectors_sha256 == rows.sha256,
         f"the features are those of the release ({release.rows:,} rows)",
     )
     if not _readable(release, rows):
-        yield Check(False, "the weights are for other features")
+        yield ReleaseCheck(False, "the weights are for other features")
         return
     found = lengths(release.weights, rows.vectors, rows.owners, rows.shares)
-    yield Check(found.sha256 == release.rows_sha256, "the integer rows are those of the release")
-    yield Check(
+    yield ReleaseCheck(
+        found.sha256 == release.rows_sha256, "the integer rows are those of the release"
+    )
+    yield ReleaseCheck(
         found.longest <= release.longest,
         f"a replaced label moves the sum by at most √{release.squared_sensitivity:,}, measured on "
         "the integers",
     )
     proved = release.proved_delta()
-    yield Check(
+    yield ReleaseCheck(
         proved <= delta,
         f"discrete Gaussian noise of scale {release.sigma:,} gives δ ≤ {_up(proved)} at "
         f"ε = {float(epsilon)!r}, proved in rationals",
     )
     if same:
-        yield Check(
+        yield ReleaseCheck(
             _as_stated(release, rows, method),
             f"the expected error and the gap to the best noise shape, at most "
             f"{percent_at_most(release.gap)}, are those of the weights",
         )
 
 
-def _as_stated(release: Release, rows: Rows, method: OneRelease) -> bool:
+def _as_stated(release: Release, rows: PublicRows, method: OneRelease) -> bool:
     """Floats of another processor differ in their last digits."""
     try:
         with np.errstate(all="ignore"):
@@ -93,7 +99,7 @@ def _as_stated(release: Release, rows: Rows, method: OneRelease) -> bool:
     )
 
 
-def _readable(release: Release, rows: Rows) -> bool:
+def _readable(release: Release, rows: PublicRows) -> bool:
     return bool(release.weights.columns[-1] <= rows.vectors.shape[1])
 
 

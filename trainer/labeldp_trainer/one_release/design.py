@@ -41,7 +41,7 @@ CLASSES, NUMBERS = Expectation(0.7, 0.25), Expectation(1.2, 0.5)
 
 
 @dataclass(frozen=True)
-class Design:
+class ReleaseDesign:
     """Weights, and what is known of them before any label is seen.
 
     Attributes:
@@ -56,7 +56,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Moments:
+class RowMoments:
     """Sums over all rows, in units of the lattice's UNIT.
 
     Attributes:
@@ -77,7 +77,7 @@ def design(
     noise: float,
     expectation: Expectation,
     shares: Float32[np.ndarray, " n"] | None = None,
-) -> Design:
+) -> ReleaseDesign:
     """The design for n whitened vectors.
 
     ``label_variance`` is that of a target, roughly; ``noise`` the standard deviation of the noise
@@ -93,7 +93,7 @@ def design(
     weights = Weights(columns, metric, floor, UNIT - UNIT / 1024)
     found = moments(weights, vectors, shares)
     expected, gap = certified(found.cross, found.gram, n, prior[columns], noise)
-    return Design(weights, expected, gap)
+    return ReleaseDesign(weights, expected, gap)
 
 
 def prior_variances(
@@ -120,7 +120,7 @@ def moments(
     weights: Weights,
     vectors: Float32[np.ndarray, "n p"],
     shares: Float32[np.ndarray, " n"] | None,
-) -> Moments:
+) -> RowMoments:
     """Those of n vectors."""
     d = weights.width
     cross, gram, total = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
@@ -129,7 +129,7 @@ def moments(
         cross += rows.T @ used
         gram += rows.T @ rows
         total += rows.sum(axis=0, dtype=np.float64)
-    return Moments(cross, gram, total)
+    return RowMoments(cross, gram, total)
 
 
 def certified(

@@ -10,12 +10,12 @@ from labeldp_trainer.linear.evidence import with_constant
 from labeldp_trainer.linear.sums import Sums, fitted
 from labeldp_trainer.one_release.design import SIGNAL_SHARE, moments
 from labeldp_trainer.one_release.lattice import STEPS, UNIT
-from labeldp_trainer.one_release.make import Rows, target_variance
+from labeldp_trainer.one_release.make import PublicRows, target_variance
 from labeldp_trainer.one_release.release import Release
 
 
 def fitted_release(
-    release: Release, rows: Rows, head: Head
+    release: Release, rows: PublicRows, head: Head
 ) -> tuple[Float32[np.ndarray, "p k"], Float32[np.ndarray, " k"]]:
     """Weights of the vectors' columns and biases: logits, numbers, or logarithms of means."""
     sums = _sums(release, rows)
@@ -25,7 +25,7 @@ def fitted_release(
     return full[1:].astype(np.float32), full[0].astype(np.float32)
 
 
-def _sums(release: Release, rows: Rows) -> Sums:
+def _sums(release: Release, rows: PublicRows) -> Sums:
     weights = release.weights
     found = moments(weights, rows.vectors, rows.shares)
     variance = target_variance(release.classes)

@@ -34,7 +34,7 @@ from labeldp_trainer.randomize import exact
 
 
 @dataclasses.dataclass(frozen=True)
-class Rows:
+class PublicRows:
     """Public vectors, and whose rows they are.
 
     Attributes:
@@ -62,7 +62,7 @@ class Rows:
 
 
 def planned(
-    rows: Rows,
+    rows: PublicRows,
     method: OneRelease,
     classes: tuple[int | str, ...] | None,
     label: str | None = None,
@@ -109,7 +109,7 @@ def planned(
     return planned_release
 
 
-def expectations(release: Release, rows: Rows, method: OneRelease) -> tuple[float, float]:
+def expectations(release: Release, rows: PublicRows, method: OneRelease) -> tuple[float, float]:
     """What ``planned`` states of a release's weights beside the privacy: ``expected`` and ``gap``.
 
     Raises ValueError for weights that no plan has.
@@ -135,7 +135,7 @@ def _units(classes: tuple[int | str, ...] | None) -> float:
     return 1.0 if classes is not None else float(STEPS)
 
 
-def drawn(plan: Release, rows: Rows, labels: Any, method: OneRelease) -> Release:
+def drawn(plan: Release, rows: PublicRows, labels: Any, method: OneRelease) -> Release:
     """The plan with its noisy statistic: the only place where labels are looked at."""
     shares, weights = rows.shares, plan.weights
     if plan.classes is not None:
@@ -151,7 +151,7 @@ def drawn(plan: Release, rows: Rows, labels: Any, method: OneRelease) -> Release
     return dataclasses.replace(plan, statistic=noisy(total, plan.sigma))
 
 
-def expected_share(release: Release, rows: Rows) -> float:
+def expected_share(release: Release, rows: PublicRows) -> float:
     """The expected squared error of a fit, over that of a constant, less what no fit explains.
 
     From features, ε and δ alone, for labels that fill their range or are spread over the classes:

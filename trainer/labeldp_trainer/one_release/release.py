@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import zipfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Int64
+from pydantic import BaseModel, ConfigDict, Field
 
 from labeldp_trainer.config.base import MOST_EXAMPLES
 from labeldp_trainer.discrete_gaussian.delta import delta
 from labeldp_trainer.errors import TrainerError
 from labeldp_trainer.one_release.lattice import STEPS, UNIT, Weights, squared_sensitivity
+from labeldp_trainer.run.folder import DAMAGE
 
 FILE = "release.npz"
 FORMAT_VERSION = "1.0"
@@ -28,21 +29,10 @@ _ARRAYS = ("statistic", "columns", "metric", "facts")
 _MOST_BYTES = 1 << 31
 _MOST_FACTS = 1 << 24
 _LEAST_FLOOR = 1e-9  # no zero row is divided by less
-_DECIMAL = re.compile(r"[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?")  # as Python writes floats
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
-    MemoryError,
-    RecursionError,
-    RuntimeError,
-    zipfile.BadZipFile,
-)
+_DECIMAL = r"^[0-9]{1,4}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"  # as Python writes floats
+_DIGEST = r"^[0-9a-f]{64}$"
+_Real = Annotated[float, Field(gt=-1e300, lt=1e300)]
+_Whole = Annotated[int, Field(gt=0, lt=1 << 200)]
 
 
 @dataclass(frozen=True)
@@ -133,6 +123,37 @@ class Release:
         return file.getvalue()
 
 
+class _Strict(BaseModel):
+    """What is not stated here is refused as text that this release is not written with."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _Users(_Strict):
+    column: str
+    max_examples_per_user: int = Field(gt=0, le=MOST_EXAMPLES)
+    sha256: str = Field(pattern=_DIGEST)
+
+
+class _Facts(_Strict):
+    classes: list[int | str] | None
+    label_range: Annotated[list[_Real], Field(min_length=2, max_length=2)] | None
+    epsilon: str = Field(pattern=_DECIMAL)
+    delta: str = Field(pattern=_DECIMAL)
+    sigma: _Whole
+    longest: _Whole
+    squared_sensitivity: _Whole
+    floor: _Real = Field(ge=_LEAST_FLOOR)
+    scale: _Real = Field(gt=0, le=UNIT)
+    rows: _Whole
+    users: _Users | None
+    vectors_sha256: str = Field(pattern=_DIGEST)
+    rows_sha256: str = Field(pattern=_DIGEST)
+    expected_error: _Real = Field(ge=0)
+    gap: _Real = Field(ge=0)
+    label: str | None = None
+
+
 def read_release(path: Path) -> Release:
     """Read a file that somebody else may have written. Raises TrainerError.
 
@@ -150,7 +171,7 @@ def read_release(path: Path) -> Release:
         _require(found is None or found.facts() == text)
     except FileNotFoundError:
         raise TrainerError(f"{path}: there is no such file") from None
-    except _DAMAGE:
+    except DAMAGE:
         raise TrainerError(f"{path}: is no release, or is damaged") from None
     if found is None:
         raise TrainerError(f"{path}: has format {version[:20]!a}: upgrade labeldp-trainer")
@@ -174,9 +195,10 @@ def _stored(path: Path) -> dict[str, Any]:
     return found
 
 
-def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
+def _parse(arrays: dict[str, Any], stated: Any) -> Release:
+    facts = _Facts.model_validate(stated)
     statistic, columns, metric = arrays["statistic"], arrays["columns"], arrays["metric"]
-    classes, ends = facts["classes"], facts["label_range"]
+    classes, ends = facts.classes, facts.label_range
     width = 1 if classes is None else len(classes)
     _require(
         statistic.dtype == np.int64
@@ -191,49 +213,26 @@ def _parse(arrays: dict[str, Any], facts: dict[str, Any]) -> Release:
         and (metric > 0).all()
     )
     _require((classes is None) != (ends is None))
-    if classes is not None:
-        _require(all(type(c) in (int, str) for c in classes) and len(set(classes)) == width > 1)
-    else:
-        _require(len(ends) == 2 and all(_finite(end) for end in ends) and ends[0] < ends[1])
-    for name in ("sigma", "longest", "rows", "squared_sensitivity"):
-        _require(type(facts[name]) is int and 0 < facts[name] < 1 << 200)
-    for name in ("floor", "scale", "expected_error", "gap"):
-        _require(_finite(facts[name]))
-    _require(facts["floor"] >= _LEAST_FLOOR and 0 < facts["scale"] <= UNIT)
-    _require(facts["expected_error"] >= 0 and facts["gap"] >= 0)
-    for name in ("epsilon", "delta"):
-        _require(type(facts[name]) is str and _DECIMAL.fullmatch(facts[name]))
-        _require(0 < Fraction(facts[name]) < {"epsilon": 100, "delta": 1}[name])
-    for name in ("vectors_sha256", "rows_sha256"):
-        _require(_DIGEST.fullmatch(facts[name]))
-    users, label = facts["users"], facts.get("label")
-    _require(label is None or type(label) is str)
-    if users is not None:
-        _require(users.keys() == {"column", "max_examples_per_user", "sha256"})
-        _require(type(users["column"]) is str and _DIGEST.fullmatch(users["sha256"]))
-        most = users["max_examples_per_user"]
-        _require(type(most) is int and 0 < most <= MOST_EXAMPLES)
+    _require(classes is None or len(set(classes)) == width > 1)
+    _require(ends is None or ends[0] < ends[1])
+    _require(0 < Fraction(facts.epsilon) < 100 and 0 < Fraction(facts.delta) < 1)
     return Release(
         statistic=statistic,
-        weights=Weights(columns, metric, float(facts["floor"]), float(facts["scale"])),
+        weights=Weights(columns, metric, facts.floor, facts.scale),
         classes=None if classes is None else tuple(classes),
-        label_range=None if ends is None else (float(ends[0]), float(ends[1])),
-        epsilon=facts["epsilon"],
-        delta=facts["delta"],
-        sigma=facts["sigma"],
-        longest=facts["longest"],
-        rows=facts["rows"],
-        users=users,
-        vectors_sha256=facts["vectors_sha256"],
-        rows_sha256=facts["rows_sha256"],
-        expected=float(facts["expected_error"]),
-        gap=float(facts["gap"]),
-        label=label,
+        label_range=None if ends is None else (ends[0], ends[1]),
+        epsilon=facts.epsilon,
+        delta=facts.delta,
+        sigma=facts.sigma,
+        longest=facts.longest,
+        rows=facts.rows,
+        users=None if facts.users is None else facts.users.model_dump(),
+        vectors_sha256=facts.vectors_sha256,
+        rows_sha256=facts.rows_sha256,
+        expected=facts.expected_error,
+        gap=facts.gap,
+        label=facts.label,
     )
-
-
-def _finite(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e300
 
 
 def _require(holds: Any) -> None:

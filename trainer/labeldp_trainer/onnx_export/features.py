@@ -8,7 +8,7 @@ import numpy as np
 
 from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder, Encoder, TableEncoder
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.onnx_export.graph import DOUBLE, FLOAT, ML, STRING, UINT8, Graph, Value
+from labeldp_trainer.onnx_export.graph import DOUBLE, FLOAT, ML, STRING, UINT8, ModelGraph, Value
 
 FEATURES = "features"
 OUTPUTS = ("prediction", "probabilities")
@@ -38,7 +38,7 @@ def input_names(encoder: Encoder) -> list[str]:
     return names
 
 
-def encoded(graph: Graph, encoder: Encoder) -> Encoded:
+def encoded(graph: ModelGraph, encoder: Encoder) -> Encoded:
     """Declares the inputs: [rows] double a numeric column, text a categorical one; or an array."""
     if isinstance(encoder, TableEncoder):
         return Encoded(_numbers(graph, encoder), _codes(graph, encoder))
@@ -48,7 +48,7 @@ def encoded(graph: Graph, encoder: Encoder) -> Encoded:
     return Encoded(graph.node("Div", pixels, graph.floats(MOST_BYTE)))
 
 
-def _numbers(graph: Graph, encoder: TableEncoder) -> Value | None:
+def _numbers(graph: ModelGraph, encoder: TableEncoder) -> Value | None:
     columns = [graph.input(name, DOUBLE) for name in encoder.numeric]
     if not columns:
         return None
@@ -58,7 +58,7 @@ def _numbers(graph: Graph, encoder: TableEncoder) -> Value | None:
     return graph.node("Cast", scaled, to=FLOAT)
 
 
-def _codes(graph: Graph, encoder: TableEncoder) -> Value | None:
+def _codes(graph: ModelGraph, encoder: TableEncoder) -> Value | None:
     columns = []
     for name, vocabulary in zip(encoder.categorical, encoder.vocabularies, strict=True):
         known = vocabulary.to_pylist()
@@ -75,12 +75,12 @@ def _codes(graph: Graph, encoder: TableEncoder) -> Value | None:
     return _side_by_side(graph, columns) if columns else None
 
 
-def _side_by_side(graph: Graph, columns: list[Value]) -> Value:
+def _side_by_side(graph: ModelGraph, columns: list[Value]) -> Value:
     """[rows, columns] of columns [rows]."""
     axis = graph.whole([1])
     return graph.node("Concat", *(graph.node("Unsqueeze", c, axis) for c in columns), axis=1)
 
 
-def looked_up(graph: Graph, table: Value, codes: Value, starts: np.ndarray) -> Value:
+def looked_up(graph: ModelGraph, table: Value, codes: Value, starts: np.ndarray) -> Value:
     """[rows, columns, …]: the rows of one table in which the columns' codes lie in turn."""
     return graph.node("Gather", table, graph.node("Add", codes, graph.whole(starts)), axis=0)

@@ -21,7 +21,7 @@ ROWS = "rows"  # the batch dimension, which is free
 Value = str
 
 
-class Graph:
+class ModelGraph:
     """Nodes, constants, inputs and outputs in the order in which they were added."""
 
     def __init__(self, taken: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp_trainer.onnx_export.graph import Graph, Value
+from labeldp_trainer.onnx_export.graph import ModelGraph, Value
 
 _EPSILON = 1e-5  # of group_norm
 
@@ -28,29 +28,29 @@ class Image:
     channels: int
 
 
-def dense(graph: Graph, layer: Any, x: Value) -> Value:
+def dense(graph: ModelGraph, layer: Any, x: Value) -> Value:
     """An affine function of each example."""
     return graph.node("Gemm", x, graph.floats(layer["w"]), graph.floats(layer["b"]))
 
 
-def stack(graph: Graph, layers: Any, x: Value) -> Value:
+def stack(graph: ModelGraph, layers: Any, x: Value) -> Value:
     """Dense layers with ReLU between them."""
     for layer in layers[:-1]:
         x = graph.node("Relu", dense(graph, layer, x))
     return dense(graph, layers[-1], x)
 
 
-def channels_first(graph: Graph, x: Value, shape: tuple[int, int, int]) -> Image:
+def channels_first(graph: ModelGraph, x: Value, shape: tuple[int, int, int]) -> Image:
     """Images [rows, height, width, channels]."""
     return Image(graph.node("Transpose", x, perm=[0, 3, 1, 2]), *shape)
 
 
-def flat(graph: Graph, x: Image) -> Value:
+def flat(graph: ModelGraph, x: Image) -> Value:
     """[rows, height · width · channels], the channels of a pixel side by side."""
     return graph.node("Flatten", graph.node("Transpose", x.value, perm=[0, 2, 3, 1]), axis=1)
 
 
-def conv(graph: Graph, layer: Any, x: Image, stride: int = 1) -> Image:
+def conv(graph: ModelGraph, layer: Any, x: Image, stride: int = 1) -> Image:
     """A convolution, padded to the same size; what does not split evenly goes to the end."""
     kernel = np.asarray(layer["w"])
     size, _, _, channels = kernel.shape
@@ -71,18 +71,18 @@ def conv(graph: Graph, layer: Any, x: Image, stride: int = 1) -> Image:
     return Image(value, outputs[0], outputs[1], channels)
 
 
-def pool(graph: Graph, op: str, x: Image) -> Image:
+def pool(graph: ModelGraph, op: str, x: Image) -> Image:
     """``AveragePool`` or ``MaxPool`` of 2 × 2 blocks; an odd last row or column is dropped."""
     value = graph.node(op, x.value, kernel_shape=[2, 2], strides=[2, 2])
     return Image(value, x.height // 2, x.width // 2, x.channels)
 
 
-def relu(graph: Graph, x: Image) -> Image:
+def relu(graph: ModelGraph, x: Image) -> Image:
     """The positive part."""
     return Image(graph.node("Relu", x.value), x.height, x.width, x.channels)
 
 
-def group_norm(graph: Graph, layer: Any, x: Image, groups: int) -> Image:
+def group_norm(graph: ModelGraph, layer: Any, x: Image, groups: int) -> Image:
     """Groups of channels of each example, normalised as if each were one channel."""
     size = x.channels // groups * x.height * x.width
     together = graph.node("Reshape", x.value, graph.whole([0, groups, size]))

@@ -17,14 +17,13 @@ from labeldp_trainer.models import (
     Mlp,
     MnistCnn,
     Model,
-    Rescaled,
     ResNet18,
     Scaled,
 )
 from labeldp_trainer.models.build import LARGEST_LOG, LEAST_OVER_FLOOR
 from labeldp_trainer.models.cnn import BLOCKS_PER_STAGE, STRIDES
 from labeldp_trainer.onnx_export.features import Encoded, looked_up
-from labeldp_trainer.onnx_export.graph import Graph, Value
+from labeldp_trainer.onnx_export.graph import ModelGraph, Value
 from labeldp_trainer.onnx_export.layers import (
     Image,
     channels_first,
@@ -38,13 +37,10 @@ from labeldp_trainer.onnx_export.layers import (
 )
 
 
-def outputs(graph: Graph, model: Model, params: Any, x: Encoded) -> Value:
+def outputs(graph: ModelGraph, model: Model, params: Any, x: Encoded) -> Value:
     """What ``model.apply`` gives. Raises DataError for a model that is none of the package's."""
     if isinstance(model, Scaled):
         return _moved(graph, outputs(graph, model.model, params, x), model.scale, model.offset)
-    if isinstance(model, Rescaled):
-        inner = outputs(graph, model.model, params["model"], x)
-        return _moved(graph, inner, params["scale"], params["offset"])
     if isinstance(model, Clamped):
         low, high = (graph.floats(end) for end in np.asarray(params["ends"], np.float32))
         return graph.node("Clip", outputs(graph, model.model, params["model"], x), low, high)
@@ -55,12 +51,12 @@ def outputs(graph: Graph, model: Model, params: Any, x: Encoded) -> Value:
     return _WRITERS[type(model)](graph, model, params, x)
 
 
-def _moved(graph: Graph, x: Value, scale: Any, offset: Any) -> Value:
+def _moved(graph: ModelGraph, x: Value, scale: Any, offset: Any) -> Value:
     """offset + scale·x."""
     return graph.node("Add", graph.node("Mul", x, graph.floats(scale)), graph.floats(offset))
 
 
-def _log_link(graph: Graph, x: Value) -> Value:
+def _log_link(graph: ModelGraph, x: Value) -> Value:
     """y + log(1 − e^(−y)) with y = e^x − floor: what softplus makes y again."""
     most = graph.floats(LARGEST_LOG)
     mean = graph.node("Exp", graph.node("Clip", x, graph.node("Neg", most), most))
@@ -70,7 +66,7 @@ def _log_link(graph: Graph, x: Value) -> Value:
     return graph.node("Add", y, graph.node("Log", rest))
 
 
-def _linear(graph: Graph, model: Linear, params: Any, x: Encoded) -> Value:
+def _linear(graph: ModelGraph, model: Linear, params: Any, x: Encoded) -> Value:
     y = graph.floats(params["b"])
     if x.numbers is not None:
         numbers = graph.node("Flatten", x.numbers, axis=1)
@@ -81,7 +77,7 @@ def _linear(graph: Graph, model: Linear, params: Any, x: Encoded) -> Value:
     return y
 
 
-def _mlp(graph: Graph, model: Mlp, params: Any, x: Encoded) -> Value:
+def _mlp(graph: ModelGraph, model: Mlp, params: Any, x: Encoded) -> Value:
     parts = [] if x.numbers is None else [graph.node("Flatten", x.numbers, axis=1)]
     if x.codes is not None:
         found = looked_up(graph, graph.floats(params["embeddings"]), x.codes, _starts(model))
@@ -93,27 +89,27 @@ def _starts(model: Linear | Mlp) -> np.ndarray:
     return np.cumsum([0, *model.shape.vocabularies])[:-1]
 
 
-def _image(graph: Graph, model: MnistCnn | CifarCnn | ResNet18, x: Encoded) -> Image:
+def _image(graph: ModelGraph, model: MnistCnn | CifarCnn | ResNet18, x: Encoded) -> Image:
     assert x.numbers is not None
     assert model.shape.image is not None
     return channels_first(graph, x.numbers, model.shape.image)
 
 
-def _mnist(graph: Graph, model: MnistCnn, params: Any, x: Encoded) -> Value:
+def _mnist(graph: ModelGraph, model: MnistCnn, params: Any, x: Encoded) -> Value:
     y = _image(graph, model, x)
     for name in ("conv1", "conv2"):
         y = pool(graph, "AveragePool", relu(graph, conv(graph, params[name], y)))
     return stack(graph, [params["dense1"], params["dense2"]], flat(graph, y))
 
 
-def _cifar(graph: Graph, model: CifarCnn, params: Any, x: Encoded) -> Value:
+def _cifar(graph: ModelGraph, model: CifarCnn, params: Any, x: Encoded) -> Value:
     y = _image(graph, model, x)
     for layer in params["convs"]:
         y = pool(graph, "MaxPool", relu(graph, conv(graph, layer, y)))
     return stack(graph, [params["dense1"], params["dense2"]], flat(graph, y))
 
 
-def _resnet(graph: Graph, model: ResNet18, params: Any, x: Encoded) -> Value:
+def _resnet(graph: ModelGraph, model: ResNet18, params: Any, x: Encoded) -> Value:
     y = conv(graph, params["stem"], _image(graph, model, x))
     y = relu(graph, group_norm(graph, params["norm"], y, model.groups))
     for index, block in enumerate(params["blocks"]):
@@ -123,7 +119,7 @@ def _resnet(graph: Graph, model: ResNet18, params: Any, x: Encoded) -> Value:
     return dense(graph, params["dense"], mean)
 
 
-def _block(graph: Graph, block: Any, x: Image, stride: int, groups: int) -> Image:
+def _block(graph: ModelGraph, block: Any, x: Image, stride: int, groups: int) -> Image:
     y = relu(
         graph, group_norm(graph, block["norm1"], conv(graph, block["conv1"], x, stride), groups)
     )
@@ -134,7 +130,7 @@ def _block(graph: Graph, block: Any, x: Image, stride: int, groups: int) -> Imag
     return relu(graph, Image(both, y.height, y.width, y.channels))
 
 
-_WRITERS: Mapping[type, Callable[[Graph, Any, Any, Encoded], Value]] = {
+_WRITERS: Mapping[type, Callable[[ModelGraph, Any, Any, Encoded], Value]] = {
     Linear: _linear,
     Mlp: _mlp,
     MnistCnn: _mnist,

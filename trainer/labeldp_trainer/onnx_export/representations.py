@@ -10,7 +10,7 @@ import numpy as np
 
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.onnx_export.features import Encoded, looked_up
-from labeldp_trainer.onnx_export.graph import FLOAT, INT64, Graph, Value
+from labeldp_trainer.onnx_export.graph import FLOAT, INT64, ModelGraph, Value
 from labeldp_trainer.onnx_export.layers import channels_first
 from labeldp_trainer.representation import Representation
 
@@ -18,7 +18,7 @@ Arrays = Mapping[str, Any]
 Shape = tuple[int, int, int] | None
 
 
-def vectors(graph: Graph, representation: Representation, x: Encoded) -> Encoded:
+def vectors(graph: ModelGraph, representation: Representation, x: Encoded) -> Encoded:
     """What ``representation.apply`` gives. Raises DataError for a kind that is not known here."""
     if representation.kind not in _RAW:
         raise DataError(f"a representation of kind {representation.kind} has no form in ONNX here")
@@ -26,7 +26,7 @@ def vectors(graph: Graph, representation: Representation, x: Encoded) -> Encoded
     return Encoded(_projected(graph, representation.arrays, raw))
 
 
-def _projected(graph: Graph, arrays: Arrays, raw: Value) -> Value:
+def _projected(graph: ModelGraph, arrays: Arrays, raw: Value) -> Value:
     if "projection" in arrays:
         centred = graph.node("Sub", raw, graph.floats(arrays["mean"]))
         return graph.node("MatMul", centred, graph.floats(arrays["projection"]))
@@ -35,7 +35,7 @@ def _projected(graph: Graph, arrays: Arrays, raw: Value) -> Value:
     return graph.node("Div", centred, graph.floats(arrays["deviation"]))
 
 
-def _patches(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
+def _patches(graph: ModelGraph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
     """Answers of the kernels to normalised patches: the scale of a patch is taken out of them."""
     assert x.numbers is not None
     assert shape is not None
@@ -57,7 +57,7 @@ def _patches(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
     return graph.node("Sqrt", graph.node("Flatten", by_region, axis=1))
 
 
-def _columns(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
+def _columns(graph: ModelGraph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
     """Standardised numbers and one-hot categories; images are flattened pixels."""
     if "numeric_kept" not in arrays:
         assert x.numbers is not None
@@ -67,7 +67,7 @@ def _columns(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
     return graph.node("Concat", *(part for part in parts if part is not None), axis=1)
 
 
-def _splines(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
+def _splines(graph: ModelGraph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
     """Ramps, one-hot categories and crosses."""
     numbers, codes = _fields(graph, arrays, x)
     parts = []
@@ -83,25 +83,25 @@ def _splines(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
     return graph.node("Concat", *parts, axis=1)
 
 
-def _one_hot(graph: Graph, arrays: Arrays, codes: Value) -> Value:
+def _one_hot(graph: ModelGraph, arrays: Arrays, codes: Value) -> Value:
     of = graph.node("Gather", codes, graph.whole(arrays["one_hot_column"]), axis=1)
     hits = graph.node("Equal", of, graph.whole(arrays["one_hot_code"]))
     return graph.node("Cast", hits, to=FLOAT)
 
 
-def _fourier(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
+def _fourier(graph: ModelGraph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
     columns = _columns(graph, arrays, x, shape)
     turned = graph.node("MatMul", columns, graph.floats(arrays["directions"]))
     waves = graph.node("Cos", graph.node("Add", turned, graph.floats(arrays["phases"])))
     return graph.node("Mul", waves, graph.floats(math.sqrt(2)))
 
 
-def _file(graph: Graph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
+def _file(graph: ModelGraph, arrays: Arrays, x: Encoded, shape: Shape) -> Value:
     assert x.numbers is not None
     return x.numbers
 
 
-def _fields(graph: Graph, arrays: Arrays, x: Encoded) -> tuple[Value | None, Value | None]:
+def _fields(graph: ModelGraph, arrays: Arrays, x: Encoded) -> tuple[Value | None, Value | None]:
     """Numbers [rows, kept] and merged codes [rows, categorical]; None if there are none."""
     numbers, codes = None, None
     if len(arrays["numeric_kept"]):
@@ -115,7 +115,9 @@ def _fields(graph: Graph, arrays: Arrays, x: Encoded) -> tuple[Value | None, Val
     return numbers, codes
 
 
-def _crossed(graph: Graph, arrays: Arrays, numbers: Value | None, codes: Value | None) -> Value:
+def _crossed(
+    graph: ModelGraph, arrays: Arrays, numbers: Value | None, codes: Value | None
+) -> Value:
     """How many pairs of fields fall into each column, times its scale."""
     fields = [] if codes is None else [codes]
     if numbers is not None:
@@ -142,7 +144,7 @@ def _crossed(graph: Graph, arrays: Arrays, numbers: Value | None, codes: Value |
     return graph.node("Mul", counts, graph.floats(scale))
 
 
-_RAW: Mapping[str, Callable[[Graph, Arrays, Encoded, Shape], Value]] = {
+_RAW: Mapping[str, Callable[[ModelGraph, Arrays, Encoded, Shape], Value]] = {
     "file": _file,
     "patches": _patches,
     "pca": _columns,

@@ -16,14 +16,14 @@ from labeldp_compile.tabular.formats import require_format
 from labeldp_compile.tabular.parts import files_of
 from labeldp_trainer.config.data import IdxData, TableData
 from labeldp_trainer.config.representation import FromFile
-from labeldp_trainer.data import Part, load_features
+from labeldp_trainer.data import DataPart, load_features
 from labeldp_trainer.data.arrays import require_alike
 from labeldp_trainer.data.encoder import MOST_BYTE, ArrayEncoder, TableEncoder
 from labeldp_trainer.data.table import columns_of_batch, require_finite
 from labeldp_trainer.errors import DataError, InputError, RunFolderError
 from labeldp_trainer.losses import POISSON_FLOOR
 from labeldp_trainer.onnx_export.features import FEATURES, OUTPUTS, encoded, input_names
-from labeldp_trainer.onnx_export.graph import FLOAT, INT64, STRING, Graph, Value
+from labeldp_trainer.onnx_export.graph import FLOAT, INT64, STRING, ModelGraph, Value
 from labeldp_trainer.onnx_export.models import outputs
 from labeldp_trainer.onnx_export.representations import vectors
 from labeldp_trainer.outcomes.predict import rows_of_table
@@ -38,7 +38,7 @@ _MISSING = "\N{SYMBOL FOR NULL}"  # stands for a missing category: made longer u
 
 
 @dataclass(frozen=True)
-class Check:
+class Deviation:
     """How far the model is from JAX.
 
     Attributes:
@@ -60,7 +60,7 @@ def onnx_model(trained: Trained) -> bytes:
     [rows, classes]. Raises InputError.
     """
     names = input_names(trained.encoder)
-    graph = Graph([*names, *OUTPUTS])
+    graph = ModelGraph([*names, *OUTPUTS])
     x = encoded(graph, trained.encoder)
     if trained.representation is not None:
         x = vectors(graph, trained.representation, x)
@@ -76,7 +76,7 @@ def onnx_model(trained: Trained) -> bytes:
         raise InputError(f"{trained.folder.path}: cannot be one ONNX file: {error}") from None
 
 
-def check(trained: Trained, model: bytes, data: Path | None = None) -> Check:
+def check(trained: Trained, model: bytes, data: Path | None = None) -> Deviation:
     """Compare a model with JAX on real rows: of ``data``, else of the run's test or training file.
 
     Raises DataError if there are no rows, or the two differ by more than ``MOST_RELATIVE``.
@@ -98,7 +98,7 @@ def check(trained: Trained, model: bytes, data: Path | None = None) -> Check:
             f"{trained.folder.path}: the exported model differs from the trained one by "
             f"{relative:.2g} of the largest output: nothing is written"
         )
-    return Check(part.rows, largest, relative)
+    return Deviation(part.rows, largest, relative)
 
 
 def _same_classes(
@@ -115,7 +115,7 @@ def _same_classes(
     return bool((behind <= MOST_RELATIVE).all())
 
 
-def _add_outputs(graph: Graph, trained: Trained, y: Value) -> None:
+def _add_outputs(graph: ModelGraph, trained: Trained, y: Value) -> None:
     classes = trained.loss.task.classes
     if classes is None:
         number = graph.node("Squeeze", y, graph.whole([1]))
@@ -140,7 +140,7 @@ def _statement(trained: Trained) -> str:
         raise RunFolderError(f"{path}: is missing or damaged") from None
 
 
-def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], Part]:
+def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], DataPart]:
     """Some rows of a file, as the model takes them, and encoded. Raises DataError."""
     config, directory = trained.loaded.config, trained.loaded.directory
     representation = config.representation
@@ -162,7 +162,7 @@ def _rows(trained: Trained, data: Path | None) -> tuple[dict[str, Any], Part]:
     return _rows_of_array(trained, trained.encoder, path)
 
 
-def _rows_of_table(encoder: TableEncoder, data: Any, path: Path) -> tuple[dict[str, Any], Part]:
+def _rows_of_table(encoder: TableEncoder, data: Any, path: Path) -> tuple[dict[str, Any], DataPart]:
     assert isinstance(data, TableData)
     path = files_of(path)[0]
     batch = next((rows for rows in rows_of_table(path, data) if len(rows)), None)
@@ -184,7 +184,7 @@ def _rows_of_table(encoder: TableEncoder, data: Any, path: Path) -> tuple[dict[s
 
 def _rows_of_array(
     trained: Trained, encoder: ArrayEncoder, path: Path
-) -> tuple[dict[str, Any], Part]:
+) -> tuple[dict[str, Any], DataPart]:
     part = load_features(trained.loaded, path)
     require_alike(part, encoder.example)
     few = part.take(np.arange(min(_ROWS, part.rows)))

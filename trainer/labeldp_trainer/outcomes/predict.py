@@ -22,18 +22,12 @@ from labeldp_compile.errors import refused
 from labeldp_compile.tabular.formats import Format, format_of, require_format
 from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.tabular.parts import files_of
-from labeldp_compile.tabular.reader import (
-    batch_rows,
-    csv_batches,
-    open_csv,
-    open_parquet,
-    require_column,
-)
+from labeldp_compile.tabular.reader import read_columns, read_schema
 from labeldp_compile.tabular.table_sink import csv_holds
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData
-from labeldp_trainer.data import Part, load_features
+from labeldp_trainer.data import DataPart, load_features
 from labeldp_trainer.data.arrays import require_alike
 from labeldp_trainer.data.encoder import ArrayEncoder, TableEncoder
 from labeldp_trainer.data.table import columns_of_batch, require_finite
@@ -141,33 +135,14 @@ def rows_of_table(
     Raises DataError.
     """
     features = [*data.numeric, *data.categorical]
-    if require_format(path).is_text:
-        csv = open_csv(path, form or data.form)
-        for name in features:
-            require_column(path, name, csv.names, csv)
-        yield from csv_batches(csv, csv.names if every else features, data.label)
-        return
-    columns = None if every else features
-    try:
-        with open_parquet(path) as file:
-            for name in features:
-                require_column(path, name, list(file.schema_arrow.names))
-            yield from file.iter_batches(batch_rows(file, columns), columns=columns)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise refused(path, "is empty, damaged, or not a Parquet file") from None
+    return read_columns(path, features, form or data.form, data.label, every=every)
 
 
 def _require_free(path: Path, names: list[str], trained: Trained, form: TextForm | None) -> None:
     """Raise DataError if a new column is there already, or names of text stand there twice."""
     data = trained.loaded.config.data
     assert isinstance(data, TableData)
-    if require_format(path).is_text:
-        known = open_csv(path, form or data.form).names
-    else:
-        try:
-            known = list(pq.read_schema(path).names)
-        except (pa.ArrowException, OSError, UnicodeDecodeError):
-            raise refused(path, "is empty, or not a Parquet file") from None
+    known = list(read_schema(path, form or data.form)[0].names)
     for name in (*known, *names):
         if known.count(name) > 1:
             raise refused(path, f"has several columns called {name!r}")
@@ -182,7 +157,7 @@ def _array_batches(trained: Trained, path: Path) -> Iterator[tuple[None, Predict
     yield None, _predicted(trained, part, path)
 
 
-def _predicted(trained: Trained, part: Part, path: Path) -> Predictions:
+def _predicted(trained: Trained, part: DataPart, path: Path) -> Predictions:
     """Raises DataError where float32 does not hold what the model makes of the features."""
     outputs = trained.outputs(part.features, part.rows)
     strange = np.count_nonzero(~np.isfinite(outputs).all(axis=1))

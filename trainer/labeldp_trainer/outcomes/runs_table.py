@@ -19,7 +19,7 @@ _WORDS = {"run", "method", "representation", "model", "protects"}
 
 
 @dataclass(frozen=True)
-class Table:
+class RunsTable:
     """Runs on the same data, with what predicts without a look at features among them.
 
     Attributes:
@@ -42,7 +42,7 @@ class Table:
         return tuple(i for i, name in enumerate(self.header) if name in _WORDS)
 
 
-def tables(runs: Sequence[Run]) -> list[Table]:
+def tables(runs: Sequence[Run]) -> list[RunsTable]:
     """One for each data set."""
     return [_table(group) for group in groups(runs)]
 
@@ -63,7 +63,7 @@ def runs_page(runs: Sequence[Run]) -> str:
     )
 
 
-def _table(group: Sequence[Run]) -> Table:
+def _table(group: Sequence[Run]) -> RunsTable:
     first = group[0]
     constant = f"predict the {_CONSTANT.get(first.metric, 'best constant')}"
     rows = [_cells(run) for run in group]
@@ -82,7 +82,7 @@ def _table(group: Sequence[Run]) -> Table:
     header = [*_BEFORE, f"test {first.metric}", "epochs", "seconds"]
     used = [i for i, column in enumerate(zip(*rows, strict=True)) if set(column) != {NONE}]
     kept = [[row[i] for i in used] for row in (header, *rows)]
-    return Table(title, kept[0], kept[1:], place, _note(group))
+    return RunsTable(title, kept[0], kept[1:], place, _note(group))
 
 
 def _note(group: Sequence[Run]) -> str:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
 from labeldp_trainer.config import LoadedConfig, OneRelease
-from labeldp_trainer.data import Dataset
-from labeldp_trainer.losses import Loss
-from labeldp_trainer.methods import Setting, open_method
+from labeldp_trainer.methods import open_method
+from labeldp_trainer.methods.method import Setting
 from labeldp_trainer.methods.one_release import public_rows
 from labeldp_trainer.methods.users import limited_to_users
 from labeldp_trainer.models import build_model
-from labeldp_trainer.one_release.check import Check, checks
+from labeldp_trainer.one_release.check import ReleaseCheck, checks
 from labeldp_trainer.one_release.release import read_release
 from labeldp_trainer.representation import FOLDER, reproduced, restored
 from labeldp_trainer.representation.kind import Steps, silent
@@ -29,7 +27,7 @@ _MOST_APART = 1e-2  # far more than rounding, far less than another row
 
 def verify_release(
     loaded: LoadedConfig, path: Path, steps: Steps = silent, *, published: Path | None = None
-) -> list[Check]:
+) -> list[ReleaseCheck]:
     """All checks of a release; no label is read. Raises InputError.
 
     The representation is learnt again, which gives the same bits only on the same kind of
@@ -43,41 +41,37 @@ def verify_release(
     release = read_release(path)
     if published is not None:
         restored(published)  # before a long computation: is there one?
-    builder = open_method(loaded)
+    builder = open_method(loaded, release=path)
     with TemporaryDirectory() as empty:  # no run lies there whose vectors might be believed
         output = published or Path(empty) / "run"
-        features, loss = read(loaded, builder, labels=())
+        features, loss = read(loaded, builder, ())
         dataset, representation = seen(loaded, features, output, steps)
-    spectrum = None if representation is None else representation.spectrum
-    found: list[Check] = []
+    found: list[ReleaseCheck] = []
     if published is not None:
         again = None  # of the published map
         if representation is not None and representation.stored == published / FOLDER:
             with suppress(KeyError, TypeError, ValueError, IndexError):  # a map of other shapes
                 again = reproduced(loaded, features, representation, steps)
         found.append(_check_published(again, np.asarray(dataset.train.features)))
-    setting = limited_to_users(_setting(loaded, dataset, loss, spectrum))
-    rows, label = public_rows(setting), loaded.config.data.label
+    model = build_model(loaded, dataset.shape, loss.task.outputs)
+    setting = Setting(loaded, dataset, model, loss, Devices.for_batch(1), None, representation)
+    rows, label = public_rows(limited_to_users(setting)), loaded.config.data.label
     found += checks(release, rows, method, loss.task.classes, label)
     return found
 
 
 def _check_published(
     again: Float32[np.ndarray, "n p"] | None, vectors: Float32[np.ndarray, "n p"]
-) -> Check:
+) -> ReleaseCheck:
     """Whether vectors that were not computed here are what their map makes of the features."""
     if again is None:
-        return Check(False, "the published vectors were made from these features, as in the config")
+        return ReleaseCheck(
+            False, "the published vectors were made from these features, as in the config"
+        )
     size = max(float(np.sqrt(np.square(vectors, dtype=np.float64).mean())), 1e-300)
     apart = float(np.abs(again - vectors).max()) / size
-    return Check(
+    return ReleaseCheck(
         apart <= _MOST_APART,
         f"the published vectors are what their map gives for the features here, to {apart:.1e} of "
         f"their size (at most {_MOST_APART:g}); that it was learnt without labels was not repeated",
     )
-
-
-def _setting(loaded: LoadedConfig, dataset: Dataset, loss: Loss, spectrum: Any) -> Setting:
-    model = build_model(loaded, dataset.shape, loss.task.outputs)
-    devices = Devices.for_batch(1)
-    return Setting(loaded, dataset, model, loss, devices, None, spectrum)

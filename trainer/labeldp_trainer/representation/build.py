@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
 from labeldp_trainer.config.representation import TEST, FromFile
-from labeldp_trainer.data import Dataset, FeatureShape, Part, array_digest, load_unlabelled
+from labeldp_trainer.data import DataPart, Dataset, FeatureShape, array_digest, load_unlabelled
+from labeldp_trainer.data.encoder import ArrayEncoder
 from labeldp_trainer.errors import DataError
 from labeldp_trainer.representation.components import ENDS, fitted, moments, projected
 from labeldp_trainer.representation.embeddings import read_embeddings
-from labeldp_trainer.representation.kind import Arrays, Source, Steps, silent
+from labeldp_trainer.representation.kind import Arrays, FeatureSource, Steps, silent
 from labeldp_trainer.representation.representation import KINDS, Representation, in_batches
 from labeldp_trainer.representation.store import digest_of, find
 
@@ -57,7 +58,7 @@ def represented(
         _require_finite(test, dataset.test)
     shape = FeatureShape(numeric=representation.width)
     return dataclasses.replace(
-        dataset,
+        inputs,
         shape=shape,
         train=dataclasses.replace(dataset.train, features=train),
         test=None if dataset.test is None else dataclasses.replace(dataset.test, features=test),
@@ -65,7 +66,7 @@ def represented(
     ), representation
 
 
-def _require_finite(vectors: NDArray[np.float32], part: Part) -> None:
+def _require_finite(vectors: NDArray[np.float32], part: DataPart) -> None:
     """Raise DataError if a vector overflowed."""
     if not (np.isfinite(vectors.min(initial=0)) and np.isfinite(vectors.max(initial=0))):
         raise DataError(
@@ -82,7 +83,7 @@ def reproduced(
 
 
 def vectors_of_part(
-    representation: Representation, part: Part, steps: Steps = silent
+    representation: Representation, part: DataPart, steps: Steps = silent
 ) -> NDArray[np.float32]:
     """[n, width] the vectors of further rows, in batches."""
     raw = _RawVectors(representation.kind, representation.arrays, steps)
@@ -95,7 +96,7 @@ def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
     if not isinstance(config, FromFile):
         return dataset
 
-    def part(given: Part, name: str, taken: int | None) -> Part:
+    def part(given: DataPart, name: str, taken: int | None) -> DataPart:
         path = loaded.path(name)
         vectors = read_embeddings(path, config.array, given.rows, taken)
         return dataclasses.replace(given, features=vectors)
@@ -111,11 +112,12 @@ def _with_embeddings(loaded: LoadedConfig, dataset: Dataset) -> Dataset:
                 f"has {test.features.shape[1]:,} columns, the training part "
                 f"{train.features.shape[1]:,}",
             )
-    return Dataset(FeatureShape(numeric=train.features.shape[1]), train, test)
+    encoder = ArrayEncoder(train.features.shape[1:], bytes_=False)
+    return Dataset(encoder.shape, train, test, encoder=encoder)
 
 
 def _facts(
-    loaded: LoadedConfig, inputs: Dataset, unlabelled: dict[str, Part], *, with_test: bool
+    loaded: LoadedConfig, inputs: Dataset, unlabelled: dict[str, DataPart], *, with_test: bool
 ) -> dict[str, Any]:
     """All that decides the vectors."""
     config = loaded.config.representation
@@ -144,7 +146,7 @@ def _seed(loaded: LoadedConfig) -> int:
 def _learn(
     loaded: LoadedConfig,
     inputs: Dataset,
-    unlabelled: Sequence[Part],
+    unlabelled: Sequence[DataPart],
     facts: dict[str, Any],
     steps: Steps,
 ) -> tuple[Representation, tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
@@ -153,7 +155,7 @@ def _learn(
     parts = [inputs.train, *unlabelled]
     if facts["learnt_from_test"] and inputs.test is not None:
         parts.append(inputs.test)
-    source = Source(loaded, inputs.shape, parts, facts["seed"], steps)
+    source = FeatureSource(loaded, inputs.shape, parts, facts["seed"], steps)
     learnt = KINDS[config.kind].learn(source)
     raw = _RawVectors(config.kind, learnt.arrays, steps)
     found = moments(batch for part in parts for batch in raw.first(part))
@@ -182,7 +184,7 @@ class _RawVectors:
         self._left = _KEPT_BYTES
         self._kept: dict[int, list[NDArray[np.float32]]] = {}
 
-    def first(self, part: Part) -> Iterator[NDArray[np.float32]]:
+    def first(self, part: DataPart) -> Iterator[NDArray[np.float32]]:
         """Batches [b, raw width] of a part, in order, which are kept if there is room."""
         found: list[NDArray[np.float32]] = []
         for batch in self._computed(part):
@@ -195,7 +197,7 @@ class _RawVectors:
         if self._left >= 0:
             self._kept[id(part)] = found[::-1]
 
-    def last(self, part: Part) -> Iterator[NDArray[np.float32]]:
+    def last(self, part: DataPart) -> Iterator[NDArray[np.float32]]:
         """The same; they are let go of one by one."""
         kept = self._kept.pop(id(part), None)
         if kept is None:
@@ -204,14 +206,14 @@ class _RawVectors:
         while kept:
             yield kept.pop()
 
-    def _computed(self, part: Part) -> Iterator[NDArray[np.float32]]:
+    def _computed(self, part: DataPart) -> Iterator[NDArray[np.float32]]:
         done, chunk = 0, self._kind.chunk
         for batch in in_batches(self._kind.raw, self._arrays, part.features, part.rows, chunk):
             done += len(batch)
             self._steps(_WORD, done, part.rows)
             yield batch
 
-    def projected(self, representation: Representation, part: Part) -> NDArray[np.float32]:
+    def projected(self, representation: Representation, part: DataPart) -> NDArray[np.float32]:
         """[n, width] the vectors of a part."""
         found = np.empty((part.rows, representation.width), np.float32)
         done = 0

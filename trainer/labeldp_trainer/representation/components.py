@@ -24,7 +24,7 @@ _LEAST = 1e-7  # of the largest eigenvalue: what is below is rounding
 
 
 @dataclass(frozen=True)
-class Moments:
+class VectorMoments:
     """Mean [w] and covariance [w, w] of n rows, in float64; only its upper half is filled."""
 
     rows: int
@@ -32,7 +32,7 @@ class Moments:
     covariance: Floats
 
 
-def moments(batches: Iterable[NDArray[np.float32]]) -> Moments:
+def moments(batches: Iterable[NDArray[np.float32]]) -> VectorMoments:
     """Those of all rows of batches [b, w], one after another."""
     rows = 0
     for block in _blocks(batches):
@@ -48,7 +48,7 @@ def moments(batches: Iterable[NDArray[np.float32]]) -> Moments:
     mean = total / rows
     upper /= rows
     upper -= np.outer(mean, mean)
-    return Moments(rows, shift + mean, upper)
+    return VectorMoments(rows, shift + mean, upper)
 
 
 def _blocks(batches: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
@@ -64,7 +64,7 @@ def _blocks(batches: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float
 
 
 def fitted(
-    found: Moments, components: int | Literal["all"] | None, *, whiten: bool
+    found: VectorMoments, components: int | Literal["all"] | None, *, whiten: bool
 ) -> dict[str, NDArray[Any]] | None:
     """What ``projected`` needs: mean, projection and spectrum; or columns, mean, deviation.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.config.representation import MOST_COLUMNS
 from labeldp_trainer.data.arrays import read_npz
 from labeldp_trainer.errors import DataError
-from labeldp_trainer.representation.kind import Kind, Learnt, Source
+from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 
 
 def read_embeddings(path: Path, array: str, rows: int, taken: int | None) -> NDArray[np.float32]:
@@ -34,7 +34,7 @@ def read_embeddings(path: Path, array: str, rows: int, taken: int | None) -> NDA
     return vectors
 
 
-def _learn(source: Source) -> Learnt:
+def _learn(source: FeatureSource) -> Learnt:
     del source
     return Learnt({})
 

@@ -14,13 +14,13 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config.representation import RandomFourier
-from labeldp_trainer.representation.kind import Kind, Learnt, Source
+from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 from labeldp_trainer.representation.tables import columns_raw, learn_columns
 
 _SAMPLE = 1000  # rows whose distances give the bandwidth
 
 
-def _learn(source: Source) -> Learnt:
+def _learn(source: FeatureSource) -> Learnt:
     config = source.loaded.config.representation
     assert isinstance(config, RandomFourier)
     learnt = learn_columns(source)
@@ -47,7 +47,9 @@ def _raw(arrays: Mapping[str, jax.Array], x: Any) -> Float32[jax.Array, "b w"]:
 RANDOM_FOURIER = Kind(_learn, _raw, chunk=512)
 
 
-def _sample(source: Source, learnt: Learnt, random: np.random.Generator) -> NDArray[np.float32]:
+def _sample(
+    source: FeatureSource, learnt: Learnt, random: np.random.Generator
+) -> NDArray[np.float32]:
     """Columns of random rows of the training part."""
     chosen = np.sort(random.permutation(source.parts[0].rows)[:_SAMPLE])
     x = jax.tree.map(lambda leaf: jnp.asarray(leaf[chosen]), source.features[0])

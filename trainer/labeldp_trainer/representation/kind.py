@@ -11,7 +11,7 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from labeldp_trainer.config import LoadedConfig
-from labeldp_trainer.data import FeatureShape, Part
+from labeldp_trainer.data import DataPart, FeatureShape
 
 Arrays = Mapping[str, NDArray[Any]]
 Steps = Callable[[str, int, int], None]
@@ -23,7 +23,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Source:
+class FeatureSource:
     """What a representation is learnt from: features alone.
 
     Attributes:
@@ -36,7 +36,7 @@ class Source:
 
     loaded: LoadedConfig
     shape: FeatureShape
-    parts: Sequence[Part]
+    parts: Sequence[DataPart]
     seed: int
     steps: Steps = silent
 
@@ -69,6 +69,6 @@ class Kind:
         chunk: examples at a time whose intermediate values fit the cache of a CPU.
     """
 
-    learn: Callable[[Source], Learnt]
+    learn: Callable[[FeatureSource], Learnt]
     raw: Callable[[Mapping[str, jax.Array], Any], Float32[jax.Array, "b w"]]
     chunk: int

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_trainer.config.representation import Patches
-from labeldp_trainer.representation.kind import Kind, Learnt, Source
+from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 
 Floats = NDArray[np.float32]
 
@@ -32,7 +32,7 @@ _BLOCK = 4096  # patches at a time: their answers fit the cache
 _WORD = "dictionary"
 
 
-def learn(source: Source) -> Learnt:
+def learn(source: FeatureSource) -> Learnt:
     """kernel [size, size, channels, patches], bias [patches], pooling [places, pool²], contrast.
 
     Raises ConfigError if images are smaller than a patch or have too few places.
@@ -93,14 +93,14 @@ def raw(arrays: Mapping[str, jax.Array], images: Float32[jax.Array, "b h w c"]) 
 PATCHES = Kind(learn, raw, chunk=16)
 
 
-def _unit(source: Source) -> float:
+def _unit(source: FeatureSource) -> float:
     """The range of pixels: 1 for what lies in [0, 1]."""
     low = min(float(np.min(part)) for part in source.features)
     high = max(float(np.max(part)) for part in source.features)
     return 1.0 if low >= 0 and high <= 1 else high - low
 
 
-def _drawn(source: Source, size: int, random: np.random.Generator) -> Floats:
+def _drawn(source: FeatureSource, size: int, random: np.random.Generator) -> Floats:
     """[n, size²·channels]: patches of random images at random places."""
     assert source.shape.image is not None
     height, width, channels = source.shape.image
@@ -138,7 +138,7 @@ def _zca(patches: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _centres(
-    points: Floats, count: int, random: np.random.Generator, source: Source
+    points: Floats, count: int, random: np.random.Generator, source: FeatureSource
 ) -> NDArray[np.float64]:
     """[count, d] of length 1, by spherical k-means: a centre is the weighted sum of its points.
 

@@ -20,7 +20,6 @@ from labeldp_trainer.representation.components import projected
 from labeldp_trainer.representation.embeddings import FROM_FILE
 from labeldp_trainer.representation.fourier import RANDOM_FOURIER
 from labeldp_trainer.representation.kind import Arrays, Kind
-from labeldp_trainer.representation.network import SELF_SUPERVISED
 from labeldp_trainer.representation.patches import PATCHES
 from labeldp_trainer.representation.tables import PCA, SPLINES
 
@@ -29,7 +28,6 @@ KINDS: Mapping[str, Kind] = {
     "pca": PCA,
     "splines": SPLINES,
     "random_fourier": RANDOM_FOURIER,
-    "self_supervised": SELF_SUPERVISED,
     "file": FROM_FILE,
 }
 Raw = Callable[[Mapping[str, jax.Array], Any], jax.Array]

@@ -17,7 +17,6 @@ import hashlib
 import json
 import os
 import shutil
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from labeldp_trainer.data import Dataset, FeatureShape
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.representation.representation import KINDS, Representation
-from labeldp_trainer.run.folder import read_arrays, write_arrays, write_json
+from labeldp_trainer.run.folder import DAMAGE, read_arrays, write_arrays, write_json
 from labeldp_trainer.run.own_mark import is_marked, marked
 
 FOLDER, FACTS, LEARNT = "representation", "facts.json", "learnt.npz"
@@ -37,16 +36,6 @@ PARTS = ("train.npy", "test.npy")
 FORMAT_VERSION = "1.0"
 _ALGORITHM = 1  # counts changes of what is learnt from the same features with the same options
 _MOST_FACTS = 1 << 22  # bytes
-_DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    RecursionError,
-    zipfile.BadZipFile,
-)
 
 Vectors = NDArray[np.float32]
 
@@ -73,7 +62,7 @@ def find(
             for found, count in zip(vectors, rows, strict=True):
                 _require_shape(found, count, representation.width)
             return representation, vectors
-        except _DAMAGE:
+        except DAMAGE:
             continue  # it is computed again
     return None
 
@@ -83,7 +72,7 @@ def restored(run: Path) -> Representation:
     folder = run / FOLDER
     try:
         return _read(folder, _facts_of(folder))
-    except _DAMAGE:
+    except DAMAGE:
         raise RunFolderError(f"{folder}: is missing or damaged: start another run") from None
 
 

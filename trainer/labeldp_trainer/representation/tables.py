@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.config.representation import MOST_COLUMNS, Splines
-from labeldp_trainer.representation.kind import Kind, Learnt, Source
+from labeldp_trainer.representation.kind import FeatureSource, Kind, Learnt
 
 _BINS = 4  # of a numeric column in a cross: its quartiles
 _MOST_ENTRIES = 1 << 24  # of the look-up tables of crosses
@@ -49,7 +49,7 @@ class _Numbers:
     deviations: NDArray[np.float32]
 
     @classmethod
-    def of(cls, source: Source) -> _Numbers:
+    def of(cls, source: FeatureSource) -> _Numbers:
         numbers = np.concatenate([_numeric(part) for part in source.features])
         means = numbers.mean(axis=0, dtype=np.float64)
         deviations = numbers.std(axis=0, dtype=np.float64)
@@ -98,7 +98,7 @@ def _ramps(knots: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _learn(source: Source, *, min_count: int) -> tuple[Learnt, _Numbers, Ints]:
+def _learn(source: FeatureSource, *, min_count: int) -> tuple[Learnt, _Numbers, Ints]:
     """Arrays of the encoding, and the merged codes [n, categorical]."""
     numbers = _Numbers.of(source)
     sizes = source.shape.vocabularies
@@ -179,7 +179,7 @@ def _crossed(
     return counts.at[rows[:, None], column].add(1.0) * scale[None, :]
 
 
-def learn_columns(source: Source) -> Learnt:
+def learn_columns(source: FeatureSource) -> Learnt:
     """Standardised numbers and one-hot categories; of images nothing but their width."""
     if source.shape.image is not None:
         _require_width(source, int(np.prod(source.shape.image)))
@@ -187,7 +187,7 @@ def learn_columns(source: Source) -> Learnt:
     return _learn(source, min_count=1)[0]
 
 
-def _learn_splines(source: Source) -> Learnt:
+def _learn_splines(source: FeatureSource) -> Learnt:
     config = source.loaded.config.representation
     assert isinstance(config, Splines)
     learnt, numbers, merged = _learn(source, min_count=config.min_count)
@@ -201,7 +201,7 @@ def _learn_splines(source: Source) -> Learnt:
 
 
 def _crosses(
-    source: Source,
+    source: FeatureSource,
     config: Splines,
     arrays: Mapping[str, NDArray[Any]],
     numbers: _Numbers,
@@ -248,7 +248,7 @@ def _crosses(
     }
 
 
-def _pairs(source: Source, config: Splines, names: Sequence[str]) -> list[tuple[int, int]]:
+def _pairs(source: FeatureSource, config: Splines, names: Sequence[str]) -> list[tuple[int, int]]:
     if isinstance(config.crosses, int):
         if len(names) < 2:
             reason = "needs two features or more that are not constant"
@@ -285,7 +285,7 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed
 
 
-def _require_width(source: Source, width: int) -> None:
+def _require_width(source: FeatureSource, width: int) -> None:
     if width == 0:
         raise source.loaded.error(
             ("representation",), "every column that it makes is constant: nothing is left"

@@ -7,7 +7,7 @@ import shutil
 import zipfile
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +15,30 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from labeldp_trainer.errors import RunFolderError
-from labeldp_trainer.loop import State
 from labeldp_trainer.models import Params
 from labeldp_trainer.run.folder import read_arrays, write_arrays
 
 _UNFINISHED = "*.orbax-checkpoint-tmp*"
+
+
+class State(NamedTuple):
+    """All that a resumed run needs, beside the config and the seed.
+
+    Attributes:
+        params: the current parameters.
+        opt_state: of optax.
+        epoch: int32, epochs done.
+        best_params: those of least private training loss, at the end of an epoch.
+        best_loss: float32, that loss.
+        best_epoch: int32, how many epochs had been done then.
+    """
+
+    params: Params
+    opt_state: Any
+    epoch: jax.Array
+    best_params: Params
+    best_loss: jax.Array
+    best_epoch: jax.Array
 
 
 class Checkpoints:

@@ -11,7 +11,7 @@ metrics.jsonl        one line an epoch
 stages/1, 2, …       of a training in stages: kept.npz, metrics.jsonl, checkpoints of each
 learning_curve.png
 checkpoints/         of orbax
-fitted.npz           of a run that is refined: the parameters before
+fitted.npz           of a run with refine: the parameters of the linear student
 params.npz           the final parameters
 result.json          the last file to appear
 """
@@ -33,9 +33,23 @@ from numpy.typing import NDArray
 from labeldp_trainer.errors import RunFolderError
 
 if TYPE_CHECKING:  # methods import JAX, and whoever looks at a run folder need not
-    from labeldp_trainer.methods import Statement
+    from labeldp_trainer.methods.statement import Statement
 
 
+DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    MemoryError,
+    RecursionError,
+    RuntimeError,
+    zipfile.BadZipFile,
+)
+"""What reading a file raises that somebody else wrote, or that is damaged."""
 _OTHERS_WRITE = 0o022
 _MAX_JSON = 1 << 28  # bytes; the vocabulary of a column may be long
 
@@ -65,18 +79,9 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write an uncompressed .npz archive."""
-    _write_arrays(path, arrays, 0o7777)
-
-
-def write_secret_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write an uncompressed .npz archive that nobody but the owner may ever read."""
-    _write_arrays(path, arrays, 0o600)
-
-
-def _write_arrays(path: Path, arrays: dict[str, NDArray[Any]], most: int) -> None:
-    with replaced_when_whole(path, most=most) as file:
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], *, secret: bool = False) -> None:
+    """Write an uncompressed .npz archive; of a secret one nobody but the owner may read ever."""
+    with replaced_when_whole(path, most=0o600 if secret else 0o7777) as file:
         # numpy's stub takes any keyword for allow_pickle
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -89,7 +94,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 FORMAT_VERSION = "1.0"
-ENCODER, FITTED = "encoder.json", "fitted.npz"
+ENCODER = "encoder.json"
 IDENTITY = (
     "config_sha256",
     "features_sha256",
@@ -227,7 +232,7 @@ def create_run(
             write_json(part / "run.json", {"format_version": FORMAT_VERSION, **facts})
             write_json(part / "privacy.json", statement.to_json())
             write_bytes(part / "privacy.txt", (statement.text() + "\n").encode())
-            write_secret_arrays(part / "kept.npz", dict(keep))
+            write_arrays(part / "kept.npz", dict(keep), secret=True)
             also(part)
     except OSError as error:
         raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.models import Model, Params
-from labeldp_trainer.run.folder import RunFolder, write_secret_arrays
+from labeldp_trainer.run.folder import RunFolder, write_arrays
+from labeldp_trainer.sharding import Devices
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Stages:
         try:
             path.parent.mkdir(exist_ok=True)
             with folder_when_whole(path, most=0o700) as part:
-                write_secret_arrays(part / "kept.npz", dict(keep))
+                write_arrays(part / "kept.npz", dict(keep), secret=True)
             sync_folder(self.run.path)
         except OSError as error:
             raise RunFolderError(f"{path}: cannot be made: {error.strerror or error}") from error
@@ -99,10 +100,19 @@ def environment() -> dict[str, Any]:
     return {**options, **flags, **machine}
 
 
-def repeats_bits(kind: str) -> bool:
-    """Whether a device of this kind gives the same sums twice (GPUs do only if told to)."""
+def require_repeatable(folder: RunFolder, devices: Devices) -> None:
+    """Raise RunFolderError if the device may give other sums the second time.
+
+    GPUs give the same only if told to.
+    """
     flags = os.environ.get("XLA_FLAGS", "")
-    return kind.startswith(("cpu", "tpu")) or "--xla_gpu_deterministic_ops=true" in flags
+    repeats = devices.kind.startswith(("cpu", "tpu")) or "--xla_gpu_deterministic_ops=true" in flags
+    if not repeats and folder.metrics.exists():
+        raise RunFolderError(
+            f"{folder.path}: was run on a {devices.kind} without XLA_FLAGS="
+            "--xla_gpu_deterministic_ops=true: repeated steps would not give the same bits, "
+            "and the same noise on other sums shows labels; start another run"
+        )
 
 
 def _processor() -> str:

@@ -4,19 +4,97 @@ The compiler, the certificate, the tools and the verifier ask here. What it find
 enumeration from the definition alone (``tests/analysis``).
 """
 
+from labeldp_verify.analysis import probabilities
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
+    absolute_dual_is_feasible,
+    zero_one_dual_is_feasible,
+)
 from labeldp_verify.analysis.additive import AdditiveAnalysis
-from labeldp_verify.analysis.analysis import Analysis, TooMuchWorkError
+from labeldp_verify.analysis.analysis import Analysis, Labels, Loss, TooMuchWorkError
+from labeldp_verify.analysis.bounds import (
+    exp_bounds,
+    exp_lower,
+    exp_upper,
+    least_log_bound,
+    log_bounds,
+)
+from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER, Composed, Part, compose_parts
+from labeldp_verify.analysis.composition.compose import common_step, masses_of
+from labeldp_verify.analysis.inversion import least_variance_inverse
+from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.analysis.lower_bound import (
+    BiasRule,
+    bound_value,
+    dual_is_feasible,
+    unbiased_tolerance,
+)
+from labeldp_verify.analysis.probabilities import (
+    Floats,
+    at_most,
+    columns,
+    equally_likely,
+    likely_outputs,
+    matrix,
+    noise_quantiles,
+    range_sums,
+    row,
+    value,
+)
+from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
+from labeldp_verify.analysis.range_bias import rounds_to_nearest
+from labeldp_verify.analysis.sets import set_weights
+from labeldp_verify.analysis.strays import row_means, strays
 from labeldp_verify.analysis.table import TableAnalysis
-from labeldp_verify.analysis.window import WindowAnalysis
+from labeldp_verify.analysis.window import StepFunction, WindowAnalysis, ends_of
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer, TableRandomizer
 
 __all__ = [
+    "MAX_LABELS_PER_USER",
     "AdditiveAnalysis",
     "Analysis",
+    "BiasRule",
+    "ColumnLoss",
+    "Composed",
+    "Floats",
+    "Labels",
+    "Loss",
+    "Part",
+    "StepFunction",
     "TableAnalysis",
     "TooMuchWorkError",
     "WindowAnalysis",
+    "absolute_dual_is_feasible",
     "analyse",
+    "at_most",
+    "bound_value",
+    "columns",
+    "common_step",
+    "compose_parts",
+    "dual_is_feasible",
+    "ends_of",
+    "equally_likely",
+    "exp_bounds",
+    "exp_lower",
+    "exp_upper",
+    "least_log_bound",
+    "least_variance_inverse",
+    "likely_outputs",
+    "log_bounds",
+    "masses_of",
+    "matrix",
+    "noise_quantiles",
+    "probabilities",
+    "radii_of",
+    "radius_bound",
+    "range_sums",
+    "rounds_to_nearest",
+    "row",
+    "row_means",
+    "set_weights",
+    "strays",
+    "unbiased_tolerance",
+    "value",
+    "zero_one_dual_is_feasible",
 ]
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labeldp_verify.artifact.messages import ModelProto
-from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
-from labeldp_verify.certificate import SetsClaims
+from labeldp_verify.claims import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile
 from labeldp_verify.decode.file import (
     DecodeError,
@@ -20,6 +18,8 @@ from labeldp_verify.decode.groups import GroupedFile, read_groups
 from labeldp_verify.decode.table import TableFile
 from labeldp_verify.decode.window import WindowFile
 from labeldp_verify.forms import Domain, GroupedWindows, Groups, Sets, TableRandomizer
+from labeldp_verify.graph.messages import ModelProto
+from labeldp_verify.graph.randomizer_graph import MAX_ENTRIES
 
 __all__ = [
     "DecodeError",
@@ -32,6 +32,7 @@ __all__ = [
     "read_sets",
 ]
 
+_NO_GROUPS = Groups()
 _FORMS: dict[str, Callable[[ModelProto, Domain], FileForm]] = {
     "additive": AdditiveFile.read,
     "table": TableFile.read,
@@ -43,13 +44,13 @@ def read_form(
     name: str,
     model: ModelProto,
     domain: Domain,
-    groups: Groups | None = None,
+    groups: Groups = _NO_GROUPS,
     sets: Sets | None = None,
 ) -> FileForm:
     """Decode the randomizer from the constants of the graph; DecodeError if it is not one."""
-    if (name == GroupedWindows.form) != (groups is not None):
+    if (name == GroupedWindows.form) != bool(groups.columns):
         raise DecodeError("the certificate's form and its groups do not fit together")
-    if groups is not None:
+    if groups.columns:
         refuse_vanishing_nodes(model)
         return GroupedFile.read(model, domain, groups)
     if sets is not None:

@@ -16,9 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact.graph import INT64
-from labeldp_verify.artifact.messages import ModelProto
-from labeldp_verify.artifact.randomizer_graph import MAX_PERIOD
 from labeldp_verify.decode.alias_layout import (
     Entries,
     full_words,
@@ -29,6 +26,9 @@ from labeldp_verify.decode.alias_layout import (
 )
 from labeldp_verify.decode.file import MAX_PAIRS, Constants, FileForm, Rows, Words, demand
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, Domain
+from labeldp_verify.graph.messages import ModelProto
+from labeldp_verify.graph.nodes import INT64
+from labeldp_verify.graph.randomizer_graph import MAX_PERIOD
 
 _WORDS_PER_ENTRY = 6
 _SPREAD = 0x9E3779B97F4A7C15  # an odd number: its multiples visit every residue

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact.alias_table import column_bits
-from labeldp_verify.artifact.graph import UINT64
 from labeldp_verify.decode.file import Constants, demand
+from labeldp_verify.graph.alias_table import column_bits
+from labeldp_verify.graph.nodes import UINT64
 
 Entries = NDArray[np.uint64]
 _LOW_HALF = np.uint64(0xFFFFFFFF)

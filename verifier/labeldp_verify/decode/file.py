@@ -16,16 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact import (
-    FORMAT_VERSIONS,
-    canonical_json,
-    format_versions,
-    write_model,
-)
-from labeldp_verify.artifact.graph import DOUBLE, INT64, STRING, UINT64, is_taken_for, vanishes
-from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.budget import TooLargeError
-from labeldp_verify.certificate import Certificate, RadiusOptimality, ShapeError
+from labeldp_verify.checks import short
+from labeldp_verify.claims import Certificate, ShapeError
+from labeldp_verify.claims.versions import all_formats, formats_of
 from labeldp_verify.cost import charge_fields, charge_json
 from labeldp_verify.forms import (
     CategoricalDomain,
@@ -39,7 +33,12 @@ from labeldp_verify.forms import (
     Sets,
 )
 from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS, Part
-from labeldp_verify.report import short
+from labeldp_verify.graph import (
+    canonical_json,
+    write_model,
+)
+from labeldp_verify.graph.messages import ModelProto
+from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, UINT64, is_taken_for, vanishes
 
 METADATA_KEYS = (
     "labeldp.certificate",
@@ -81,10 +80,10 @@ def read_certificate(model: ModelProto) -> Certificate:
         raise DecodeError(f"the metadata must hold exactly {', '.join(METADATA_KEYS)}")
     metadata = {prop.key: prop.value for prop in model.metadata_props}
     version = metadata["labeldp.format_version"]
-    if version not in FORMAT_VERSIONS:
+    if version not in all_formats():
         raise DecodeError(
             f"the file has format {short(version)}, this labeldp verifies "
-            f"{', '.join(map(repr, FORMAT_VERSIONS))}: use the labeldp release that wrote it"
+            f"{', '.join(map(repr, all_formats()))}: use the labeldp release that wrote it"
         )
     text = metadata["labeldp.certificate"]
     charge_json(text)
@@ -98,14 +97,7 @@ def read_certificate(model: ModelProto) -> Certificate:
             f"the certificate has another shape than format {version}: {error}"
         ) from None
     demand(
-        version == read.format_version
-        and version
-        in format_versions(
-            "grouped_window" if read.groups is not None else read.form,
-            sets=read.sets is not None,
-            joint=read.joint is not None,
-            radii=isinstance(read.optimality, RadiusOptimality),
-        ),
+        version == read.format_version and version in formats_of(read),
         "its format is not that of its certificate",
     )
     return read
@@ -163,7 +155,7 @@ def _read_joint(stated: dict[str, Any]) -> JointDomain:
 
 
 def refuse_vanishing_nodes(model: ModelProto) -> None:
-    """DecodeError if onnxruntime would leave out a node that is needed (see ``graph.py``)."""
+    """DecodeError if onnxruntime would leave out a node that is needed (see ``graph/nodes.py``)."""
     doubles = {
         tensor.name: struct.unpack("<d", tensor.raw_data)[0]
         for tensor in model.graph.initializer

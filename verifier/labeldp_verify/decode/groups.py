@@ -17,10 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact import BucketGrid, write_model
-from labeldp_verify.artifact.graph import INT64, UINT64
-from labeldp_verify.artifact.messages import ModelProto
-from labeldp_verify.certificate import GroupsClaims
+from labeldp_verify.claims import Certificate
 from labeldp_verify.decode.file import (
     MAX_PAIRS,
     Constants,
@@ -41,10 +38,16 @@ from labeldp_verify.forms import (
 )
 from labeldp_verify.forms.groups import check_groups
 from labeldp_verify.forms.window import Segment
+from labeldp_verify.graph import BucketGrid, write_model
+from labeldp_verify.graph.messages import ModelProto
+from labeldp_verify.graph.nodes import INT64, UINT64
 
 
-def read_groups(stated: GroupsClaims) -> Groups:
+def read_groups(certificate: Certificate) -> Groups:
     """The map from columns to tables that a certificate states; the rebuilt graph proves it."""
+    stated = certificate.groups
+    if stated is None:
+        return Groups()
     columns = tuple(
         GroupColumn(
             column.name,
@@ -53,7 +56,8 @@ def read_groups(stated: GroupsClaims) -> Groups:
         )
         for column in stated.columns
     )
-    own = len(stated.tables) - 1
+    demand(len(columns) > 0, "groups without a column")
+    own = len(certificate.tables) - 1
     try:
         listed = stated.table_of_cell
         cells = range(own) if listed is None else listed

@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact.alias_table import column_bits
-from labeldp_verify.artifact.messages import ModelProto
-from labeldp_verify.artifact.randomizer_graph import MAX_ENTRIES
 from labeldp_verify.decode.alias_layout import (
     Entries,
     full_words,
@@ -33,6 +30,9 @@ from labeldp_verify.decode.file import (
 )
 from labeldp_verify.forms import Domain, Sets, TableRandomizer
 from labeldp_verify.forms.joint import output_array
+from labeldp_verify.graph.alias_table import column_bits
+from labeldp_verify.graph.messages import ModelProto
+from labeldp_verify.graph.randomizer_graph import MAX_ENTRIES
 
 _WORDS_PER_ENTRY = 6
 

@@ -15,9 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_verify.artifact import BucketGrid, write_model
-from labeldp_verify.artifact.graph import INT64, UINT64
-from labeldp_verify.artifact.messages import ModelProto
 from labeldp_verify.decode.file import (
     MAX_PAIRS,
     Constants,
@@ -29,6 +26,9 @@ from labeldp_verify.decode.file import (
 )
 from labeldp_verify.forms import Domain, WindowRandomizer
 from labeldp_verify.forms.window import Segment
+from labeldp_verify.graph import BucketGrid, write_model
+from labeldp_verify.graph.messages import ModelProto
+from labeldp_verify.graph.nodes import INT64, UINT64
 
 _MOST = 2**63 - 1
 

@@ -8,6 +8,7 @@ label.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -36,6 +37,11 @@ class IntegerDomain:
     def size(self) -> int:
         """Number of labels k."""
         return self.max - self.min + 1
+
+    @property
+    def listed(self) -> Sequence[int]:
+        """[k] the labels as people write them."""
+        return range(self.min, self.max + 1)
 
     def labels(self) -> list[Fraction]:
         """The k labels as exact numbers, increasing."""
@@ -81,6 +87,11 @@ class RealDomain:
     def points_per_unit(self) -> float:
         """The factor from a distance to grid steps, as the graph applies it."""
         return (self.points - 1) / (self.max - self.min)
+
+    @property
+    def listed(self) -> Sequence[float]:
+        """[k] the labels as people write them."""
+        return self.grid()
 
     def labels(self) -> list[Fraction]:
         """The grid points: the float64 nearest to each, as exact numbers."""
@@ -174,6 +185,11 @@ class CategoricalDomain:
     def is_text(self) -> bool:
         """True if the categories are strings, false if they are integers."""
         return isinstance(self.values[0], str)
+
+    @property
+    def listed(self) -> Sequence[Category]:
+        """[k] the labels as people write them."""
+        return self.values
 
     def labels(self) -> list[Category]:
         """The k categories, in the order of the spec."""

@@ -116,11 +116,13 @@ class Groups:
         columns: in the order of the graph's inputs.
         table_of_cell: [C] numbers 0 … T; T, the last table, for cells without one of their own.
         own_tables: T.
+
+    Without columns there is one cell, which has the last table like all rows.
     """
 
-    columns: tuple[GroupColumn, ...]
-    table_of_cell: tuple[int, ...]
-    own_tables: int
+    columns: tuple[GroupColumn, ...] = ()
+    table_of_cell: tuple[int, ...] = (0,)
+    own_tables: int = 0
 
     @classmethod
     def each(cls, *columns: GroupColumn) -> Groups:
@@ -191,6 +193,8 @@ class Groups:
 
         ``counted`` says how many values it has.
         """
+        if not self.columns:
+            return "all rows"
         cells = self.cells_of[table]
         if table < self.own_tables:
             named, others = [self._cell_name(cells[0])], len(cells) - 1
@@ -215,7 +219,7 @@ class Groups:
                 column.inside(place)
                 for column, place in zip(self.columns, self.places(cell), strict=True)
             ]
-            for turn in range(max(map(len, inside))):
+            for turn in range(max(map(len, inside), default=1)):
                 yield tuple(values[turn % len(values)] for values in inside)
 
     def unlisted(self) -> list[tuple[Value, ...]]:
@@ -240,7 +244,7 @@ class Groups:
 
 def check_groups(groups: Groups) -> None:
     """Raise ValueError unless the map gives every row one table, and every table a cell."""
-    if not 1 <= len(groups.columns) <= MAX_COLUMNS:
+    if len(groups.columns) > MAX_COLUMNS:
         raise ValueError(f"groups come from one to {MAX_COLUMNS} columns")
     if len({column.name for column in groups.columns}) != len(groups.columns):
         raise ValueError("a column of the groups stands there twice")

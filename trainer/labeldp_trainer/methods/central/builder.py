@@ -3,45 +3,37 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 
-from labeldp_compile.yaml_tree import KeyPath
-from labeldp_trainer.config import DpSgd, LabelDpPro, LoadedConfig
-from labeldp_trainer.dp_gradient.accounting import Plan, calibrate_integers, padded_batch
+from labeldp_trainer.config.central import Central
+from labeldp_trainer.dp_gradient.accounting import NoisePlan, calibrate_integers, padded_batch
 from labeldp_trainer.dp_gradient.draws import Randomness, StepDraws
-from labeldp_trainer.dp_gradient.hull import gram_bytes
-from labeldp_trainer.dp_gradient.step import Report, private_gradient
+from labeldp_trainer.dp_gradient.step import StepReport, private_gradient
 from labeldp_trainer.dp_gradient.step_config import StepConfig
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.methods.central.statement import central_statement
 from labeldp_trainer.methods.central.units import Kept, Units, make_problem, make_units
-from labeldp_trainer.methods.method import Method, Metrics, Setting
+from labeldp_trainer.methods.loop import Metrics
+from labeldp_trainer.methods.method import MethodBuilder, Setting
 from labeldp_trainer.methods.statement import written
+from labeldp_trainer.methods.stepped import Stepped
 from labeldp_trainer.models import Params, count_parameters
 
-GRAM_BYTES = 1 << 30  # what the vertices and their Gram matrix may take if nobody chooses
 _DRAWN_BYTES = 1 << 26  # what the batches and noise of steps that are drawn together may take
-_HULL_UNITS, _CENTRE_UNITS = 64, 256
+_CENTRE_UNITS = 256
 
 
-class CentralBuilder:
-    """Builds ``dp_sgd`` and ``labeldp_pro``."""
+C = TypeVar("C", bound=Central)
 
-    def __init__(self, loaded: LoadedConfig) -> None:
-        """Keep the config."""
-        method = loaded.config.method
-        assert isinstance(method, DpSgd | LabelDpPro)
-        self._loaded, self._method = loaded, method
-        users = () if method.user_column is None else (method.user_column,)
-        self.columns: tuple[str, ...] = (loaded.config.data.label, *users)
-        self.classes: tuple[int | str, ...] | None = None
 
-    def build(self, setting: Setting) -> Method:
+class CentralBuilder(MethodBuilder[C]):
+    """Builds ``dp_sgd``, and what is made of it by looking at noisy sums."""
+
+    def build(self, setting: Setting) -> Stepped:
         """Steps with noise. Raises InputError."""
-        method, devices = self._method, setting.devices
+        method, devices = self.method, setting.devices
         units = make_units(setting, method)
         plan, steps_per_epoch = self._plan(units)
         problem = make_problem(setting, method)
@@ -64,11 +56,13 @@ class CentralBuilder:
             del key, step
             x, y = arrays
             estimate, report = private_gradient(config, problem, params, x, y, drawn)
-            return estimate, {} if amplified else _metrics(report, config)
+            return estimate, {} if amplified else self.metrics(report, config)
 
-        projection = None if config.denoiser == "noop" else config.projection
-        details: dict[str, Any] = {"projection": projection, "rows": units.rows}
-        return Method(
+        details: dict[str, Any] = {"projection": None, "rows": units.rows}
+        details["label_range"] = method.label_range
+        if config.clipping == "label_free":
+            details |= {"centre": config.centre, "radius_floor": config.radius_floor}
+        return Stepped(
             arrays=devices.everywhere((units.x, units.y)),
             steps_per_epoch=steps_per_epoch,
             examples_per_epoch=steps_per_epoch * plan.batch,
@@ -77,26 +71,18 @@ class CentralBuilder:
             gradient=gradient,
             training_loss=None,
             statement=central_statement(
-                method.kind,
-                config,
-                coordinates=size,
-                epsilon=method.epsilon,
-                delta=method.delta,
-                examples_per_user=method.max_examples_per_user,
-                has_test=setting.dataset.test is not None,
-                details=details | self._details(config),
+                self.loaded.config, method, config, size, details | self.details(config)
             ),
             keep=kept.arrays(),
-            notes=_notes(setting, config),
+            notes=(*_notes(setting, config, method), *self.notes(config)),
             repeats_noise=True,
             times_are_public=False,  # they follow what the noise is, too
         )
 
-    def _plan(self, units: Units) -> tuple[Plan, int]:
-        training, method, n = self._loaded.config.training, self._method, units.count
+    def _plan(self, units: Units) -> tuple[NoisePlan, int]:
+        training, method, n = self.loaded.config.training, self.method, units.count
         batch, most = training.batch_size, method.max_batch
-        if batch > n:
-            self._fail(("training", "batch_size"), f"{batch:,} is larger than the {n:,} users")
+        self.loaded.require_batch(n, "users")
         partition = method.batches == "partition"
         steps_per_epoch = math.ceil(n / batch) if partition else max(1, round(n / batch))
         steps = training.epochs * steps_per_epoch
@@ -106,98 +92,77 @@ class CentralBuilder:
             most = padded_batch(n, batch, steps, method.delta, method.microbatch)
         elif not batch <= most <= n:
             reason = f"must be between the batch size, {batch:,}, and the number of units, {n:,}"
-            self._fail(("method", "max_batch"), f"{reason}; it is {most:,}")
-        return Plan(n, batch, steps, most, method.batches), steps_per_epoch
+            raise self.loaded.error(("method", "max_batch"), f"{reason}; it is {most:,}")
+        return NoisePlan(n, batch, steps, most, method.batches), steps_per_epoch
 
-    def _kept(self, setting: Setting, units: Units, plan: Plan, size: int) -> Kept:
-        method = self._method
+    def _kept(self, setting: Setting, units: Units, plan: NoisePlan, size: int) -> Kept:
+        method = self.method
 
         def noise_multiplier() -> float:
             try:
                 return calibrate_integers(method.epsilon, plan, method.delta, size)
             except ValueError as error:
-                raise self._loaded.error(("method", "epsilon"), str(error)) from None
+                raise self.loaded.error(("method", "epsilon"), str(error)) from None
 
         try:
             return Kept.of_run(setting.stored, (units.x, units.y), noise_multiplier)
         except RunFolderError as error:
-            raise RunFolderError(f"{self._loaded.source}: cannot be resumed: {error}") from None
+            raise RunFolderError(f"{self.loaded.source}: cannot be resumed: {error}") from None
 
-    def _choices(self, setting: Setting, plan: Plan, units: Units, size: int) -> dict[str, Any]:
+    def _choices(
+        self, setting: Setting, plan: NoisePlan, units: Units, size: int
+    ) -> dict[str, Any]:
         """All but the noise; ``size`` is that of a gradient. Raises InputError."""
-        method, devices, n = self._method, setting.devices, plan.units
-        choices: dict[str, Any] = {}
-        if isinstance(method, LabelDpPro):
-            hull_units = self._at_most("hull_units", method.hull_units, _HULL_UNITS, n)
-            choices = {
-                "denoiser": method.denoiser,
-                "projection": method.projection,
-                "clip_hull": method.clip_hull,
-                "hull_units": hull_units,
-                "smoothing": method.smoothing,
-                "tolerance": method.tolerance,
-            }
-            if method.projection is None:
-                rows = hull_units if method.denoiser == "alt_conv" else plan.max_batch
-                needed = gram_bytes(rows * units.examples, _vertices(setting), size)
-                choices["projection"] = "gram" if needed <= GRAM_BYTES else "matrix_free"
+        method, devices, n = self.method, setting.devices, plan.units
         microbatch = min(method.microbatch, plan.max_batch)
-        return choices | {
+        return {
             "clipping": method.clipping,
             "centre": method.centre,
-            "centre_units": self._at_most("centre_units", method.centre_units, _CENTRE_UNITS, n),
+            "centre_units": self.at_most("centre_units", method.centre_units, _CENTRE_UNITS, n),
             "radius_floor": method.radius_floor,
             "microbatch": math.ceil(microbatch / devices.count) * devices.count,
             "split": devices.split_if_even,
+            **self.denoising(setting, plan, units, size),
         }
 
-    def _at_most(self, name: str, given: int | None, default: int, units: int) -> int:
+    def denoising(
+        self, setting: Setting, plan: NoisePlan, units: Units, size: int
+    ) -> dict[str, Any]:
+        """What of a ``StepConfig`` says what is done to noisy sums. Raises InputError."""
+        del setting, plan, units, size
+        return {}
+
+    def details(self, config: StepConfig) -> dict[str, Any]:
+        """What the statement says of that."""
+        del config
+        return {}
+
+    def metrics(self, report: StepReport, config: StepConfig) -> Metrics:
+        """Functions of the noisy sum and of public data."""
+        del config
+        return {"noisy_gradient_norm": report.noisy_norm}
+
+    def notes(self, config: StepConfig) -> tuple[str, ...]:
+        """What the user is told of it."""
+        del config
+        return ()
+
+    def at_most(self, name: str, given: int | None, default: int, units: int) -> int:
+        """So many of the units as are given. Raises ConfigError if there are fewer."""
         if given is not None and given > units:
-            self._fail(("method", name), f"{given:,} is more than the {units:,} units")
+            reason = f"{given:,} is more than the {units:,} units"
+            raise self.loaded.error(("method", name), reason)
         return min(default, units) if given is None else given
 
-    def _details(self, config: StepConfig) -> dict[str, Any]:
-        """What else decides how the labels are used."""
-        found: dict[str, Any] = {"label_range": self._method.label_range}
-        if config.clipping == "label_free":
-            found |= {"centre": config.centre, "radius_floor": config.radius_floor}
-        if config.denoiser.endswith("conv"):
-            found |= {"smoothing": config.smoothing, "tolerance": config.tolerance}
-            if config.clipping == "standard":
-                found["clip_hull"] = config.clip_hull
-        return found
 
-    def _fail(self, key: KeyPath, message: str) -> None:
-        raise self._loaded.error(key, message)
-
-
-def _vertices(setting: Setting) -> int:
-    """Labels that span an example's gradients."""
-    classes = setting.loss.task.classes
-    return 2 if classes is None else len(classes)
-
-
-def _metrics(report: Report, config: StepConfig) -> Metrics:
-    """Functions of the noisy sum and of public data."""
-    found = {"noisy_gradient_norm": report.noisy_norm}
-    if config.denoiser != "noop":
-        found["projection_distance"] = report.distance
-        found["projection_certified"] = report.certified.astype(jnp.float32)
-    return found
-
-
-def _notes(setting: Setting, config: StepConfig) -> tuple[str, ...]:
-    notes = []
-    units, method = config.plan.units, setting.loaded.config.method
-    assert isinstance(method, DpSgd | LabelDpPro)
+def _notes(setting: Setting, config: StepConfig, method: Central) -> tuple[str, ...]:
+    notes, units = [], config.plan.units
     if method.delta * units >= 1:
         lost = "the label of one row" if method.user_column is None else "the labels of one user"
         notes.append(
             f"δ = {written(method.delta)} is no less than 1/{units:,}: publishing {lost} drawn at "
             "random would be allowed, too; choose a far smaller δ"
         )
-    if config.denoiser != "noop" and getattr(method, "projection", None) is None:
-        notes.append(f"projection: {config.projection}, by the memory it needs")
     if not setting.devices.kind.startswith("cpu"):
         notes.append(
             "a run that has begun is resumed only where steps repeat bit by bit: on a GPU with "

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeldp_trainer.dp_gradient.accounting import Plan
+from labeldp_trainer.config import Config
+from labeldp_trainer.config.central import Central
+from labeldp_trainer.dp_gradient.accounting import NoisePlan
 from labeldp_trainer.dp_gradient.lattice import LONGEST, STEPS
 from labeldp_trainer.dp_gradient.step_config import StepConfig
-from labeldp_trainer.methods.statement import (
-    ADJACENCY,
-    SEVERAL_LABELS,
-    TEST_LABELS,
-    Statement,
-    another_run,
-    spent,
-)
-from labeldp_trainer.methods.users import user_adjacency
+from labeldp_trainer.methods.statement import Statement, another_run, protected, spent
 
 LIMITS = (
     "sampling and noise come from AES-256 in counter mode under a secret key: the promise is "
@@ -33,23 +27,14 @@ _BATCHES = {
 
 
 def central_statement(
-    method: str,
-    config: StepConfig,
-    *,
-    coordinates: int,
-    epsilon: float,
-    delta: float,
-    examples_per_user: int | None,
-    has_test: bool,
-    details: dict[str, Any],
+    whole: Config, method: Central, config: StepConfig, coordinates: int, details: dict[str, Any]
 ) -> Statement:
     """The promise of a run whose σ was calibrated for (ε, δ) and ``config.plan``.
 
-    ``coordinates``: entries of a gradient. ``examples_per_user`` is None if a label is the unit;
-    ``details`` are further facts.
+    ``coordinates``: entries of a gradient; ``details`` are further facts.
     """
     plan, lattice = config.plan, config.lattice
-    unit = "label" if examples_per_user is None else "user"
+    unit = "label" if method.user_column is None else "user"
     amplified = plan.batches == "secret"
     secret = [
         "the labels",
@@ -59,15 +44,13 @@ def central_statement(
     secret.append("how long steps took")
     if amplified:
         secret.append("who was in which batch")
-    return Statement(
-        method=method,
-        epsilon=epsilon,
-        delta=delta,
+    return protected(
+        whole,
+        epsilon=method.epsilon,
+        delta=method.delta,
         mechanism=_mechanism(config, unit),
         details={
-            "unit": unit,
             "units": plan.units,
-            "max_examples_per_user": examples_per_user,
             "noise_multiplier": config.noise_multiplier,
             "clip_norm": config.clip_norm,
             "noise": "discrete Gaussian",
@@ -89,15 +72,12 @@ def central_statement(
         },
         released=("the parameters after every step", "all that follows from them and features"),
         secret=tuple(secret),
-        not_covered=(TEST_LABELS,) if has_test else (),
         remarks=(
-            *((SEVERAL_LABELS,) if examples_per_user is None else ()),
             another_run(
-                spent(epsilon, delta),
+                spent(method.epsilon, method.delta),
                 free=": it repeats steps with the same batches and the same noise",
             ),
         ),
-        adjacency=ADJACENCY if examples_per_user is None else user_adjacency(examples_per_user),
         limits=LIMITS,
     )
 
@@ -125,7 +105,7 @@ def _mechanism(config: StepConfig, unit: str) -> str:
     )
 
 
-def _accountant(plan: Plan) -> str:
+def _accountant(plan: NoisePlan) -> str:
     if plan.batches == "secret" and plan.batch < plan.units:
         return "privacy loss distributions, every rounding upwards,"
     return "the exact curve of the Gaussian mechanism"

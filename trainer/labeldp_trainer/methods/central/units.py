@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_trainer.config import DpSgd, LabelDpPro
+from labeldp_trainer.config.central import Central
 from labeldp_trainer.data import array_digest
 from labeldp_trainer.discrete_gaussian.words import secret_key
-from labeldp_trainer.dp_gradient.step_config import Problem
+from labeldp_trainer.dp_gradient.step_config import GradientProblem
 from labeldp_trainer.dp_gradient.tree import Loss as ExampleLoss
 from labeldp_trainer.errors import RunFolderError
 from labeldp_trainer.losses import Loss
@@ -48,7 +48,7 @@ class Units:
         return len(self.y)
 
 
-def make_units(setting: Setting, method: DpSgd | LabelDpPro) -> Units:
+def make_units(setting: Setting, method: Central) -> Units:
     """The training data by unit. Raises InputError."""
     loaded, train = setting.loaded, setting.dataset.train
     label = loaded.config.data.label
@@ -59,14 +59,15 @@ def make_units(setting: Setting, method: DpSgd | LabelDpPro) -> Units:
             raise loaded.error(
                 ("method", "label_range"), f"some labels in {train.source} are outside"
             )
-    if method.user_column is None:
+    groups = user_groups(loaded, train)
+    if groups is None:
         return Units(train.features, targets, 1, train.rows)
-    rows, present = user_groups(loaded, train)
+    rows, present = groups
     x = jax.tree.map(lambda leaf: leaf[rows], train.features)
     return Units((x, present), targets[rows], rows.shape[1], int(present.sum()))
 
 
-def make_problem(setting: Setting, method: DpSgd | LabelDpPro) -> Problem:
+def make_problem(setting: Setting, method: Central) -> GradientProblem:
     """The loss of one example with the labels that span its gradients."""
     task = setting.loss.task
     labels: tuple[float, ...] = ()
@@ -76,7 +77,7 @@ def make_problem(setting: Setting, method: DpSgd | LabelDpPro) -> Problem:
         labels = method.label_range
     bounds = method.label_range if method.clipping == "standard" else None
     loss = _example_loss(setting.model, setting.loss, bounds)
-    return Problem(loss, labels, None if method.user_column is None else "mean")
+    return GradientProblem(loss, labels, None if method.user_column is None else "mean")
 
 
 def _example_loss(model: Model, loss: Loss, bounds: tuple[float, float] | None) -> ExampleLoss:

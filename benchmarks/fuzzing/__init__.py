@@ -1,1 +1,0 @@
-"""Cases of ``benchmarks/fuzz.py``, how they are tried, and what must not happen."""

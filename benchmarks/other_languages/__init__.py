@@ -1,1 +1,0 @@
-"""Runs the examples of Node, the browser and C++, and pages, for tests and measurements."""

@@ -1,0 +1,158 @@
+"""Settings of all tests: behaviour is tested, never wall time, and the same cases in every run."""
+
+import ctypes
+import importlib.util
+import os
+import signal
+import sys
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "labeldp",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],  # it looks at the clock
+)
+settings.load_profile("labeldp")
+
+# One JVM for these files: they share a worker of pytest-xdist, and so the session of Spark.
+SPARK = tuple(f"runtime/tests/engines/test_spark{name}.py" for name in ("", "_secrets", "_connect"))
+# One site for these: it is built once.
+SITE = tuple(f"tests/docs/test_{name}.py" for name in ("examples", "links", "site"))
+# The longest come first, that no worker waits for the other in the end.
+FIRST = (
+    *SPARK,
+    "runtime/tests/engines/test_spark_cluster.py",
+    "tests/test_wheels.py",
+    "trainer/tests/test_train.py",
+    "trainer/tests/test_step.py",
+    "trainer/tests/test_central_resume.py",
+    "trainer/tests/test_central_runs.py",
+    "trainer/tests/test_projection.py",
+    "trainer/tests/test_lp_mst.py",
+)
+
+
+_STATE = TemporaryDirectory()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tools",
+        choices=("without", "only"),
+        help="tests that need more than Python's packages: PostgreSQL, Spark, Node, Chromium, C++, "
+        "Coq (make tools); without: leave them out",
+    )
+
+
+def _needs_a_tool(item: pytest.Item) -> bool:
+    if {"languages", "proofs"} & {*item.path.parts}:
+        return True
+    if item.path.name.startswith(("test_spark", "test_postgres")):
+        return True
+    case = getattr(item, "callspec", None)
+    return "server" in item.fixturenames or (case and case.params.get("store") == "postgres")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if wanted := config.option.tools:
+        left_out = [item for item in items if _needs_a_tool(item) != (wanted == "only")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in {*left_out}]
+    rank = {file: place for place, file in enumerate(FIRST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.split("::")[0], len(FIRST)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With ``--dist loadfile``: in the order above, and files that share something dear as one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return next((group[0] for group in (SPARK, SITE) if file in group), file)
+
+    if config.option.dist != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # by the number of tests, which says little
+    return Together(config, log)
+
+
+def pytest_configure() -> None:
+    """A shell that starts the tests in the background has them ignore ^C, and their children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The key that marks what a user's labeldp wrote is the tests' own, and that of their children.
+    os.environ["XDG_STATE_HOME"] = _STATE.name
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_is_given_back():
+    """What a file's tests freed, so that budgets of memory do not depend on what ran before."""
+    yield
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)  # of glibc; musl has none
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_configuration_of_the_user(tmp_path_factory):
+    """Tests, and the processes that they start, make no key in the home of who runs them."""
+    config = tmp_path_factory.mktemp("configuration") / "config.toml"
+    config.touch(mode=0o600)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LABELDP_CONFIG", str(config))
+        yield
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """``limit(module, name, number)``: a limit of the code, where a test can reach it."""
+
+    def reachable(module, name, number):
+        assert isinstance(getattr(module, name), int | float), f"{name} is no number"
+        monkeypatch.setattr(module, name, number)
+
+    return reachable
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """``environment(NAME=value)``: variables of the environment; without a value they are gone."""
+
+    def changed(**variables):
+        for name, value in variables.items():
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, str(value))
+
+    return changed
+
+
+@pytest.fixture
+def inside(monkeypatch):
+    """``inside(folder)``: the folder that relative paths start from."""
+    return monkeypatch.chdir
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """``without(*libraries)``: as if they were not installed."""
+
+    def gone(*libraries):
+        find = importlib.util.find_spec
+        monkeypatch.setattr(
+            "importlib.util.find_spec",
+            lambda name, *rest: None if name.split(".")[0] in libraries else find(name, *rest),
+        )
+        for library in libraries:
+            monkeypatch.setitem(sys.modules, library, None)
+
+    return gone

@@ -1,0 +1,53 @@
+"""Files that decide about secrets: opened once, so that what was checked is what is read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+OTHERS, OTHERS_WRITE = 0o077, 0o022
+
+
+@dataclass(frozen=True, repr=False)
+class OwnFile:
+    """What was found under a name; ``data`` is empty unless it is a file."""
+
+    data: bytes
+    status: os.stat_result
+
+    @property
+    def is_file(self) -> bool:
+        """No folder, pipe or device."""
+        return stat.S_ISREG(self.status.st_mode)
+
+    @property
+    def is_others(self) -> bool:
+        """Whether it belongs to somebody else."""
+        return is_others(self.status)
+
+    def allows(self, mode: int) -> bool:
+        """Whether any of these permissions is given: ``OTHERS`` or ``OTHERS_WRITE``."""
+        return bool(self.status.st_mode & mode)
+
+
+def read_own(path: Path, most: int, *, links: bool = True) -> OwnFile:
+    """At most so many bytes; no pipe is waited for. Raises OSError, and ValueError for a NUL."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if not links:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+    handle = os.open(path, flags)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            return OwnFile(b"", status)
+        with os.fdopen(os.dup(handle), "rb") as file:
+            return OwnFile(file.read(most), status)
+    finally:
+        os.close(handle)
+
+
+def is_others(status: os.stat_result) -> bool:
+    """Whether a file belongs to neither this user nor root."""
+    return hasattr(os, "geteuid") and status.st_uid not in (0, os.geteuid())

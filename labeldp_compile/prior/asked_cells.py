@@ -1,0 +1,132 @@
+"""The public cells that a spec asks for: of its columns, or as a public file assigns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeldp_verify.forms import MAX_CELLS, Category, GroupColumn, Groups, check_groups
+
+from labeldp_compile.errors import refused
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.groups import Assign
+from labeldp_compile.spec.model import PrivatePrior, PublicPrior
+from labeldp_compile.tabular.parts import files_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ONE_TABLE = Groups()
+"""All rows are one cell, and have one table."""
+
+
+def asked_cells(spec: Spec, directory: Path) -> Groups:
+    """A table for each cell that a spec names; its paths are relative to ``directory``.
+
+    Without public columns all rows are one cell.
+
+    Raises DataError for a file of assignments that cannot be used, or that is the label's data.
+    """
+    asked = spec.groups
+    if asked is None:
+        return ONE_TABLE
+    if asked.assign is None:
+        return Groups.each(*asked.to_columns())
+    path = directory / asked.assign.file
+    _refuse_label_data(spec, directory, path)
+    found = dict(_assignments(path, asked.assign))
+    if not found:
+        raise refused(path, "assigns no groups")
+    keys = sorted(found)  # so that the order of the file's rows decides nothing
+    column = GroupColumn(str(asked.column), tuple(keys))
+    groups = numbered((column,), [found[key] for key in keys])
+    try:
+        check_groups(groups)
+    except ValueError as error:
+        raise refused(path, str(error)) from None
+    return groups
+
+
+def _refuse_label_data(spec: Spec, directory: Path, path: Path) -> None:
+    """Raise DataError if the file of assignments is the data of the label, or a part of them.
+
+    Files are compared by what they are on the disk, so that links are seen through. Contents are
+    not compared: a refusal would tell that labels are equal to groups.
+    """
+    prior = spec.prior
+    data = prior.data if isinstance(prior, PrivatePrior | PublicPrior) else None
+    if data is None or not path.exists() or not (directory / data).exists():
+        return  # what is missing is refused where it is read
+    for part in (directory / data, *files_of(directory / data)):
+        if path.samefile(part):
+            raise refused(
+                path,
+                f"is the data of the label {', '.join(map(repr, spec.label.names))}: groups are "
+                "public, and come from a file without labels (groups.assign)",
+            )
+
+
+def numbered(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> Groups:
+    """Cells [C] of one group share a table; the tables are numbered as groups first occur.
+
+    Cells whose group is None have the table of all other rows.
+    """
+    listed = list(group_of_cell)
+    numbers: dict[Any, int] = {}
+    for group in listed:
+        if group is not None:
+            numbers.setdefault(group, len(numbers))
+    own = len(numbers)
+    return Groups(columns, tuple(own if g is None else numbers[g] for g in listed), own)
+
+
+def _assignments(path: Path, assign: Assign) -> Iterator[tuple[Category, Category]]:
+    """Each key with its group; raises DataError for a key with two groups."""
+    known: dict[Category, Category] = {}
+    keys: list[Any] = []
+    groups: list[Any] = []
+    for batch in _batches(path, assign):
+        keys += _values(path, assign.key, batch.column(assign.key))
+        groups += _values(path, assign.group, batch.column(assign.group))
+        if len(keys) > 4 * MAX_CELLS:
+            raise refused(path, f"has more than {4 * MAX_CELLS:,} rows; {MAX_CELLS:,} keys fit")
+    keys, groups = of_one_kind(keys), of_one_kind(groups)
+    for key, group in zip(keys, groups, strict=True):
+        if key is None or group is None:
+            continue  # such rows have the table of all others
+        if known.setdefault(key, group) != group:
+            raise refused(path, f"gives one value of {assign.key!r} two groups")
+    return iter(known.items())
+
+
+def _batches(path: Path, assign: Assign) -> Iterator[pa.RecordBatch]:
+    # Only where the groups stand in a file is Arrow needed.
+    from labeldp_compile.tabular.reader import read_columns  # noqa: PLC0415
+
+    return read_columns(path, [assign.key, assign.group], assign.form, assign.key)
+
+
+def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+    from labeldp_runtime.columns.arrow import is_text  # noqa: PLC0415
+
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise refused(path, f"{name!r} has the type {kind}, expected text or integers")
+    found: list[Any] = values.to_pylist()
+    return found
+
+
+def of_one_kind(values: list[Any]) -> list[Any]:
+    """Cells of a CSV file are integers if all are written as integers are, and text otherwise."""
+    values = [None if value == "" else value for value in values]
+    text = [value for value in values if isinstance(value, str)]
+    if text and all(_is_written(value) for value in text):
+        return [None if value is None else int(value) for value in values]
+    return values
+
+
+def _is_written(cell: str) -> bool:
+    digits = cell.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 20 and str(int(cell)) == cell

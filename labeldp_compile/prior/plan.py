@@ -1,0 +1,353 @@
+"""What priors cost, and which public groups have one of their own: before a label is read.
+
+Two levels are paid for: one histogram of all rows, and one for each table of groups. The second
+compose in parallel (a replaced label moves one unit inside its own group: L1 sensitivity 2 in all),
+so that they cost their ε once. Only public things decide: the sizes of the groups, the number of
+labels, ε, and what ``mechanisms/prior_use.py`` knows.
+
+Whether groups tell anything is not known. So ``auto`` leaves the pooled histogram as it would be
+alone (``prior/split.py``) and adds a level whose ε, taken from the label, costs at most 1 % of the
+loss. Below that it minimises, for T tables of B cells, with ε₂ = s·ε of n rows,
+
+    slope·s + tell·(noise/2·T·r + coarse(B)/6),    r = √8·B / (n·s·ε),
+
+which is the loss of ``prior/split.py`` in the mean over the rows: a table's noise is relative to
+its own rows. Half of the noise, since groups differ in few ways (``prior/table_weights.py``); a
+sixth of the loss of joining labels, since inside a cell they are spread as they are in all groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from labeldp_verify.forms import Groups
+from numpy.typing import NDArray
+
+from labeldp_compile.mechanisms.prior_use import PriorUse
+from labeldp_compile.prior.asked_cells import ONE_TABLE
+from labeldp_compile.prior.discrete_laplace import coarse
+from labeldp_compile.prior.split import (
+    AUTO_DIGITS,
+    MOST_FOR_PRIOR,
+    NOISE_OF_CELL,
+    PriorPlan,
+    cell_numbers,
+    plan_of,
+    rounded_down,
+)
+from labeldp_compile.spec import Spec
+from labeldp_compile.spec.model import PrivatePrior, Split
+
+_AT_MOST = 0.01  # of the loss, for a level that may tell nothing
+_LEAST_GAIN = 0.1  # of one prior: below it no groups pay for themselves
+_TELL = 6.0  # gain from groups that tell, relative to what is then lost, by that of one prior
+_NOISE = 0.5  # of that of one prior
+_COARSE = 1 / 6  # of that of one prior
+_LEAST_CELLS = 4  # that a group's rows must suffice for
+_MOST_NOISE = 3  # standard deviations of it to a group's average cell
+_LEAST_SHARE = 0.1  # of the rows, in groups of their own
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Tables of cells [T], each a list of cells, and the cells that are left to the pooled one."""
+
+    tables: list[list[int]]
+    left: list[int]
+
+
+def needs_rows(spec: Spec) -> bool:
+    """Whether the plan depends on the number of rows."""
+    split = spec.privacy.split
+    by_rows = split == "paper" or (split == "auto" and spec.named_mechanism.prior_use is not None)
+    return isinstance(spec.prior, PrivatePrior) and by_rows
+
+
+def plan_prior(spec: Spec, sizes: Sequence[int], asked: Groups = ONE_TABLE) -> PriorPlan:
+    """How ε is divided, and which cells share a table, for a spec whose prior has data.
+
+    ``sizes`` [C + 1] are the public rows of each table that was ``asked`` for, and of all others:
+    [0] where ``needs_rows`` is false and they are not known. Raises BudgetError where ``split:
+    paper`` leaves nothing for the label.
+    """
+    if not isinstance(spec.prior, PrivatePrior):
+        return plan_public(Fraction(spec.privacy.epsilon), sizes)
+    shape = [column.size for column in asked.columns]
+    if not asked.is_plain:  # a file assigns keys to groups
+        shape = [asked.own_tables]
+    mechanism = spec.named_mechanism
+    return plan_tables(
+        mechanism.prior_use,
+        spec.domain.size,
+        Fraction(spec.privacy.epsilon),
+        sizes,
+        shape,
+        spec.privacy.split,
+        mechanism.kind,
+    )
+
+
+def plan_tables(
+    use: PriorUse | None,
+    labels: int,
+    epsilon: Fraction,
+    sizes: Sequence[int],
+    shape: Sequence[int],
+    split: Literal["auto", "paper"] | Split = "auto",
+    mechanism: str = "the mechanism",
+) -> PriorPlan:
+    """The plan for public groups of so many rows each; with no groups that of ``plan_of``.
+
+    Args:
+        use: of the mechanism; None if it is the same for every prior.
+        labels: k.
+        epsilon: ε in all.
+        sizes: [C + 1] rows of each cell, and of those that are not listed; not all 0.
+        shape: values or bands of each column; C is their product, the last column the fastest.
+        split: of the spec. ε₁ of ``paper`` or given parts is divided between the levels; the pooled
+            histogram then has the cells that ``auto`` would take.
+        mechanism: only named in the reason.
+
+    Raises BudgetError where ``split: paper`` leaves nothing for the label.
+    """
+    if math.prod(shape) + 1 != len(sizes):
+        raise ValueError(f"{len(sizes)} sizes do not fit groups of shape {tuple(shape)}")
+    rows = sum(sizes)
+    pooled = plan_of(use, labels, epsilon, rows, split, mechanism)
+    if use is None or pooled.is_uniform or len(sizes) == 1:
+        return _all_pooled(pooled, sizes, "all groups take one prior")
+    if use.gain(float(epsilon)) < _LEAST_GAIN:
+        return _all_pooled(pooled, sizes, "at this ε the mechanism gains little from any prior")
+    alone = pooled
+    if not _is_auto(pooled):
+        pooled = _as_auto_would(use, labels, rows, pooled)
+    allowed = _most_for_groups(use, labels, epsilon, rows, pooled)
+    if allowed <= 0:
+        return _all_pooled(alone, sizes, "no ε is left for priors by group")
+    most = rounded_down(allowed, AUTO_DIGITS)
+    least = _least_rows(use, labels, most)
+    joined = _join(sizes, shape, least)
+    why = f"it takes {least:,} rows for a prior of a group's own at the ε that it may cost"
+    covered = rows - sizes[-1] - sum(sizes[cell] for cell in joined.left)
+    if covered < _LEAST_SHARE * rows:
+        return _all_pooled(alone, sizes, f"{why}, and too few rows are in such groups")
+    if len(joined.tables) == 1 and covered == rows:
+        return _all_pooled(alone, sizes, "there is one group, which is all rows")
+    spent, cells = _best_level(use, labels, epsilon, rows, pooled, len(joined.tables), most)
+    of = table_numbers(joined.tables, len(sizes) - 1)
+    given = not _is_auto(pooled)
+    return replace(
+        pooled,
+        epsilon_pooled=pooled.epsilon_pooled - (spent if given else 0),
+        epsilon_tables=spent,
+        epsilon_label=pooled.epsilon_label - (0 if given else spent),
+        table_cells=None if cells == labels else cells,
+        table_of_cell=of,
+        tables=len(joined.tables),
+        reason=_joined_in_words(pooled, spent, cells, labels, joined, sizes, least),
+    )
+
+
+def plan_public(epsilon: Fraction, sizes: Sequence[int]) -> PriorPlan:
+    """The plan where priors cost nothing: every cell [C] with rows has a table of its own."""
+    found = plan_each_table(Fraction(0), epsilon, sizes)
+    reason = f"{found.tables:,} groups with rows have tables of their own: a public prior is free"
+    return replace(found, reason=reason) if len(sizes) > 1 else found
+
+
+def plan_each_table(
+    epsilon_tables: Fraction, epsilon_label: Fraction, sizes: Sequence[int]
+) -> PriorPlan:
+    """Every cell [C] with rows has a table of its own, and histograms of these are all that is paid
+    for: what is known of all rows is their sum.
+    """
+    tables = [[cell] for cell, size in enumerate(sizes[:-1]) if size]
+    return PriorPlan(
+        epsilon_pooled=Fraction(0),
+        epsilon_tables=epsilon_tables,
+        epsilon_label=epsilon_label,
+        table_of_cell=table_numbers(tables, len(sizes) - 1),
+        tables=len(tables),
+    )
+
+
+def level_counts(
+    plan: PriorPlan, counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What noise is added to, from counts [T + 1, k] of the labels in each table.
+
+    Returns:
+        The pooled histogram [cells], of all rows; and the histograms of all tables one behind the
+        other [T·cells], of which one label moves one unit to another: L1 sensitivity 2.
+    """
+    everything, tables = counts.sum(axis=0), counts[: plan.tables]
+    if plan.pooled_cells is not None:
+        everything = coarse(everything, plan.pooled_cells)
+    if plan.table_cells is not None:
+        tables = np.array([coarse(table, plan.table_cells) for table in tables], dtype=np.int64)
+    return everything, tables.reshape(-1)
+
+
+def table_numbers(tables: Sequence[Sequence[int]], cells: int) -> tuple[int, ...]:
+    """[C] the number of the table of each cell, and the number of tables where none has it."""
+    found = [len(tables)] * cells
+    for table, members in enumerate(tables):
+        for cell in members:
+            found[cell] = table
+    return tuple(found)
+
+
+def _is_auto(pooled: PriorPlan) -> bool:
+    """Whether ε₁ is not given, so that the groups' ε comes from the label's."""
+    return pooled.reason is not None
+
+
+def _most_for_groups(
+    use: PriorUse, labels: int, epsilon: Fraction, rows: int, pooled: PriorPlan
+) -> float:
+    """The ε that makes the whole at most 1 % worse than the pooled prior alone.
+
+    Through the ε that the label lacks; or, where ε₁ is given, through the noise of the pooled
+    prior, which keeps half of it at least.
+    """
+    total = float(epsilon)
+    if _is_auto(pooled):
+        share = _AT_MOST / use.slope(total)
+        return min(share * total, MOST_FOR_PRIOR * total - float(pooled.epsilon_pooled))
+    lost = _pooled_noise(use, epsilon, rows, pooled, labels)
+    share = min(_AT_MOST / (lost + _AT_MOST), MOST_FOR_PRIOR)
+    return share * float(pooled.epsilon_pooled)
+
+
+def _pooled_noise(
+    use: PriorUse, epsilon: Fraction, rows: int, pooled: PriorPlan, labels: int
+) -> float:
+    """The relative loss through the noise of the pooled histogram."""
+    cells = labels if pooled.pooled_cells is None else pooled.pooled_cells
+    noise = use.noise * NOISE_OF_CELL * cells / (rows * float(pooled.epsilon_pooled))
+    return use.gain(float(epsilon)) * noise
+
+
+def _as_auto_would(use: PriorUse, labels: int, rows: int, pooled: PriorPlan) -> PriorPlan:
+    """Cells for a given ε₁, and shrunk: it has less noise to bear what groups take of it."""
+    if use.coarse is None:
+        return replace(pooled, shrunk=True)
+    noise = use.noise * NOISE_OF_CELL / (rows * float(pooled.epsilon_pooled))
+    lost = [
+        (noise * cells + (0.0 if cells == labels else use.coarse(cells)), cells)
+        for cells in cell_numbers(labels)
+    ]
+    cells = min(lost)[1]
+    return replace(pooled, pooled_cells=None if cells == labels else cells, shrunk=True)
+
+
+def _least_rows(use: PriorUse, labels: int, most: Fraction) -> int:
+    """Of a table: its average cell, of few, is not much less than its noise."""
+    cells = labels if use.coarse is None else min(labels, _LEAST_CELLS)
+    return math.isqrt(math.floor(8 * (cells / (_MOST_NOISE * most)) ** 2)) + 1
+
+
+def _join(sizes: Sequence[int], shape: Sequence[int], least: int) -> _Joined:
+    """Cells with so many rows; and of the others those which agree on the first columns.
+
+    The last column is dropped first, then the one before it; cells that agree on none are left.
+    """
+    tables = [[cell] for cell, size in enumerate(sizes[:-1]) if size >= least]
+    left = [cell for cell, size in enumerate(sizes[:-1]) if 0 < size < least]
+    width = 1
+    for column in reversed(shape[1:]):
+        width *= column
+        alike: dict[int, list[int]] = {}
+        for cell in left:
+            alike.setdefault(cell // width, []).append(cell)
+        left = []
+        for cells in alike.values():
+            if sum(sizes[cell] for cell in cells) >= least:
+                tables.append(cells)
+            else:
+                left.extend(cells)
+    return _Joined(sorted(tables), left)
+
+
+def _best_level(
+    use: PriorUse,
+    labels: int,
+    epsilon: Fraction,
+    rows: int,
+    pooled: PriorPlan,
+    tables: int,
+    most: Fraction,
+) -> tuple[Fraction, int]:
+    """(ε, cells) of the tables' histograms of the least expected loss."""
+    total, tell = float(epsilon), _TELL * use.gain(float(epsilon))
+    found = []
+    for cells in _numbers(use, labels, pooled):
+        lost = 0.0 if use.coarse is None or cells == labels else _COARSE * use.coarse(cells)
+        noise = tell * use.noise * _NOISE * NOISE_OF_CELL * cells * tables / rows  # over ε
+        if _is_auto(pooled):
+            each = use.slope(total) / total
+            spent = min(math.sqrt(noise / each), float(most))
+            cost = each * spent
+        else:
+            prior = float(pooled.epsilon_pooled)
+            pooled_noise = _pooled_noise(use, epsilon, rows, pooled, labels) * prior
+            spent = min(prior / (1 + math.sqrt(pooled_noise / noise)), float(most))
+            cost = pooled_noise / (prior - spent)
+        found.append((cost + noise / spent + tell * lost, cells, spent))
+    _, cells, spent = min(found)
+    return min(rounded_down(spent, AUTO_DIGITS), most), cells
+
+
+def _numbers(use: PriorUse, labels: int, pooled: PriorPlan) -> list[int]:
+    """Numbers of cells, of which each is one or several of the pooled histogram's, or parts."""
+    if use.coarse is None:
+        return [labels]
+    whole = labels if pooled.pooled_cells is None else pooled.pooled_cells
+    return [
+        b for b in cell_numbers(labels) if whole in (b, labels) or not (whole % b and b % whole)
+    ]
+
+
+def _all_pooled(pooled: PriorPlan, sizes: Sequence[int], why: str) -> PriorPlan:
+    """One prior for all groups, as without any."""
+    if len(sizes) == 1:
+        return pooled
+    groups = f"all groups take the pooled prior: {why}"
+    if pooled.is_uniform:
+        groups = "all groups take the uniform prior"
+    return replace(
+        pooled,
+        table_of_cell=(0,) * (len(sizes) - 1),
+        reason=groups if pooled.reason is None else f"{pooled.reason}; {groups}",
+    )
+
+
+def _joined_in_words(
+    pooled: PriorPlan,
+    spent: Fraction,
+    cells: int,
+    labels: int,
+    joined: _Joined,
+    sizes: Sequence[int],
+    least: int,
+) -> str:
+    filled = sum(size > 0 for size in sizes[:-1])
+    own = sum(len(table) == 1 for table in joined.tables)
+    over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
+    parts = [
+        f"ε = {float(spent):g} is for histograms of {len(joined.tables):,} groups, over {over}",
+        f"{own:,} of {filled:,} groups with rows have tables of their own",
+    ]
+    if len(joined.tables) > own:
+        small = sum(len(table) for table in joined.tables if len(table) > 1)
+        count = len(joined.tables) - own
+        parts.append(f"{small:,} with less than {least:,} rows are joined, into {count:,} more")
+    if joined.left:
+        parts.append(f"{len(joined.left):,} with less than {least:,} take the pooled one")
+    groups = f"{parts[0]}; {', '.join(parts[1:])}"
+    return groups if pooled.reason is None else f"{pooled.reason}. {groups}"

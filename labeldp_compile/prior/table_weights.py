@@ -1,0 +1,153 @@
+"""Weights of the labels in each group, from noisy histograms of all rows and of the groups.
+
+Post-processing. A group of n rows leans on the pooled release: what is kept is its deviation from n
+times the pooled shares. Groups differ from each other in few ways: older people work less, in
+whatever trade. So the deviations [T, B] of all groups together are taken apart into principal
+directions, and those are kept whose squares are more than noise would make: with T groups of B
+cells of noise alone the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and Pastur 1967).
+Along each of them a group keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ is the spread
+of the groups that explains all of them (Paule and Mandel 1982). Where groups tell nothing no
+direction is kept, and all take the pooled weights as they are. Directions mend the noise of the
+pooled release, too.
+
+A public prior has no noise. There the counts of small groups are chance: of each group's deviations
+the share is kept that sampling n labels from all rows does not explain (James and Stein 1961).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_compile.histogram_noise import variance
+from labeldp_compile.prior.discrete_laplace import NoisyHistogram, cell_of_label
+from labeldp_compile.prior.projection import FINEST, project_to_total, weights_of
+from labeldp_compile.prior.split import PriorPlan
+
+_STEPS = 1000  # of a row: deviations are rounded to them
+# What noise makes of an eigenvalue is at most this times the expected one, and this more: its tails
+# are longer than a Gaussian's, and one large number counts where there are few.
+_MARGIN, _OUTLIER = 1.1, 10.0
+_TIMES = 4  # the share of all that a group may have of a cell
+_BISECTIONS = 60
+
+Floats = NDArray[np.float64]
+
+
+def table_weights(
+    plan: PriorPlan,
+    pooled: NoisyHistogram,
+    groups: NoisyHistogram,
+    sizes: Sequence[int],
+    rows: int,
+    labels: int,
+) -> list[list[int]]:
+    """Integer weights [T + 1][k] of all tables; the last are those of the pooled prior.
+
+    Args:
+        plan: which tables there are.
+        pooled: noisy counts of all rows, [k] or ``plan.pooled_cells``.
+        groups: noisy counts of the tables one behind the other, T·k or T·``plan.table_cells``
+            (``level_counts``). Scale 0 says that there is no noise: of a public prior.
+        sizes: [T + 1] public rows of each table; the last is not used.
+        rows: of all.
+        labels: k.
+    """
+    everywhere = weights_of(pooled, rows, labels, shrunk=plan.shrunk)
+    if not plan.tables:
+        return [everywhere]
+    cells = labels if plan.table_cells is None else plan.table_cells
+    of_label = cell_of_label(labels, cells)
+    inside = _inside(everywhere, of_label, cells)
+    shares = np.bincount(of_label, weights=everywhere, minlength=cells) / sum(everywhere)
+    whole = np.array(sizes[: plan.tables], dtype=np.float64)[:, None]
+    away = np.array(groups.counts, dtype=np.float64).reshape(plan.tables, cells) - whole * shares
+    if groups.scale:
+        kept = _directions(away, whole, variance(groups.scale), shares)
+    else:
+        kept = _beyond_sampling(away, whole, shares)
+    found = []
+    for size, means, deviations in zip(sizes, whole * shares, kept, strict=False):
+        if not deviations.any():
+            found.append(everywhere)
+            continue
+        counts = [round(_STEPS * count) for count in (means + deviations).tolist()]
+        masses = project_to_total(counts, _STEPS * size)
+        found.append(_spread(masses, inside, of_label.tolist(), size))
+    return [*found, everywhere]
+
+
+def _directions(away: Floats, sizes: Floats, noise: float, shares: Floats) -> Floats:
+    """[T, B] deviations along the directions that noise of this variance does not explain."""
+    tables = len(away)
+    squares = sizes**2
+    heard = _heard(squares.mean(), noise, shares)
+    away = heard * (away - away.mean(axis=1, keepdims=True))  # they sum to 0 but for noise
+    eigenvalues, directions = np.linalg.eigh(away.T @ away)
+    cells = np.sort(heard**2)[1:].sum()  # B − 1 if all are heard
+    of_noise = noise * (_MARGIN * (math.sqrt(tables) + math.sqrt(cells)) ** 2 + _OUTLIER)
+    directions = directions[:, eigenvalues > of_noise]
+    along = away @ directions
+    noises = noise * (heard**2 @ directions**2)
+    spread = squares * _spread_of_groups(along**2, squares, noises)
+    return np.asarray((spread / (spread + noises) * along) @ directions.T)
+
+
+def _heard(squares: float, noise: float, shares: Floats) -> Floats:
+    """[B] what of a cell's deviations is listened to: less where few labels are.
+
+    A group may have some times as many labels of a cell as all groups have. Where even that is less
+    than the noise, a deviation would be noise, and many labels where there are none cost much.
+    """
+
+    def kept(shares: Floats) -> Floats:
+        possible = squares * (_TIMES * shares) ** 2
+        return possible / (possible + noise)
+
+    return np.minimum(1, kept(shares) / kept(np.full_like(shares, 1 / len(shares))))
+
+
+def _spread_of_groups(along: Floats, squares: Floats, noises: Floats) -> Floats:
+    """[d] λ with Σ c²/(n²·λ + σ²) = T, from c² [T, d] and n² [T, 1], by bisection."""
+    low, high = np.zeros(along.shape[1]), along.sum(axis=0) / squares.min()
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        more = (along / (squares * middle + noises)).sum(axis=0) > len(along)
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return low
+
+
+def _beyond_sampling(away: Floats, sizes: Floats, shares: Floats) -> Floats:
+    """[T, B] the share of each group's deviations that chance does not explain."""
+    by_chance = sizes * (1 - (shares**2).sum())
+    squares = (away**2).sum(axis=1, keepdims=True)
+    kept = 1 - np.divide(by_chance, squares, out=np.ones_like(squares), where=squares > 0)
+    return np.asarray(np.maximum(kept, 0) * away)
+
+
+def _inside(
+    weights: Sequence[int], of_label: NDArray[np.int64], cells: int
+) -> list[tuple[int, int]]:
+    """[k] the share of each label in its cell, as (part, whole): even where the cell has none."""
+    totals, members = [0] * cells, [0] * cells
+    for weight, cell in zip(weights, of_label.tolist(), strict=True):
+        totals[cell] += weight
+        members[cell] += 1
+    return [
+        (weight, totals[cell]) if totals[cell] else (1, members[cell])
+        for weight, cell in zip(weights, of_label.tolist(), strict=True)
+    ]
+
+
+def _spread(
+    masses: Sequence[int], inside: Sequence[tuple[int, int]], of_label: Sequence[int], size: int
+) -> list[int]:
+    """[k] weights from masses of cells, rounded to a mean of at most the group's rows."""
+    unit, whole = len(inside) * min(size, FINEST), sum(masses)
+    return [
+        (2 * unit * masses[cell] * part + whole * total) // (2 * whole * total)
+        for (part, total), cell in zip(inside, of_label, strict=True)
+    ]

@@ -1,0 +1,334 @@
+"""From the priors of all tables to their integers: one table alone, or several in one lookup.
+
+Several tables share one lookup, whose buckets are as narrow as the narrowest segments of all of
+them demand. So a table whose segments are wider gets fewer random bits: its lines are then shorter,
+and take as few buckets as they would alone. What is left of 63 bits for all lines decides how many
+bits the others have.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+from labeldp_verify import steps
+from labeldp_verify.forms import (
+    MAX_WORD_BITS,
+    Domain,
+    GroupedWindows,
+    Groups,
+    Integers,
+    WindowRandomizer,
+    check_groups,
+)
+from labeldp_verify.graph import BucketGrid, bucket_grid, choose_grid
+
+from labeldp_compile import sizes
+from labeldp_compile.children import no_main, uninterrupted
+from labeldp_compile.errors import InputError
+from labeldp_compile.mechanisms.problem import DualBound, Problem, RadiusBound, Solved
+from labeldp_compile.observer import QUIET, Observer
+from labeldp_compile.prior import Prior
+from labeldp_compile.spec import Spec
+
+_TRIED_BITS = 44  # at which the widths of the segments are looked at
+_MOST_FEWER = 10  # bits that a table may have less than another
+_LINES = 2**62  # of all tables together: half of what fits, since rounding moves ends
+_ALONE_SECONDS = 10.0  # what is expected to take longer is shared among processes
+_FIRST = 8  # tables whose time tells that of all
+_MOST_PROVED = 200_000  # labels of all tables
+_GRAPH_BYTES = 100_000  # but for what each table adds
+_ENTRY_BYTES = 8
+_FEWER_ENTRIES = (1, 4, 16)  # of each table, where together they are too many after all
+_EVEN_SHARES = (0, 1e-4, 1e-2, 0.1, 0.5, 1)  # of a prior that no table can be made for
+_TOLD = 5.0  # seconds between two words of progress
+
+
+@dataclass(frozen=True)
+class SolvedTables:
+    """The integers of all tables, and what proves how much better they could be.
+
+    Attributes:
+        integers: of the file.
+        bounds: [T + 1] of each table, if there is one.
+        classes: whether the only table treats all classes alike (``Solved``).
+        grid: of the lookup that several tables share.
+    """
+
+    integers: Integers
+    bounds: Sequence[DualBound | RadiusBound | None]
+    classes: bool = False
+    grid: BucketGrid | None = None
+
+    @classmethod
+    def one(cls, domain: Domain, solved: Solved) -> SolvedTables:
+        """All rows have this table."""
+        return cls(Integers.of(domain, solved.randomizer), [solved.bound], solved.classes)
+
+
+def solve_tables(
+    spec: Spec, prior: Prior, word_bits: int | None = None, observer: Observer = QUIET
+) -> SolvedTables:
+    """The tables of a spec's mechanism for the priors of all of them; touches no label.
+
+    Raises ValueError where there are none: of several also for a mechanism that makes no windows,
+    and where they do not fit into one file.
+    """
+    if len(prior.tables) != prior.groups.tables:
+        raise ValueError("the priors are not one for each table of the groups")
+    domain, epsilon, rows = spec.domain, prior.epsilon_label, prior.rows
+    if not prior.groups.columns:
+        problem = problem_of(spec, domain, prior.weights, epsilon, rows, word_bits, observer)
+        return SolvedTables.one(domain, spec.named_mechanism.build(problem))
+    check_groups(prior.groups)
+    weights = [tuple(one.weights) for one in prior.tables]
+    entries = entries_of_table(spec, len(weights), rows)
+    solve = partial(_solve, spec, epsilon, rows)
+    found, grid = _fitting(solve, prior.groups, weights, entries, observer)
+    proved = is_proved(spec, len(weights))
+    return SolvedTables(
+        Integers(domain, prior.groups, tuple(map(_window, found))),
+        [_listed(one) if proved else None for one in found],
+        grid=grid,
+    )
+
+
+def problem_of(
+    spec: Spec,
+    domain: Domain,
+    weights: Sequence[int],
+    epsilon: Fraction,
+    rows: int | None = None,
+    word_bits: int | None = None,
+    observer: Observer = QUIET,
+    entries: int | None = None,
+) -> Problem:
+    """What the mechanism of a spec is asked, for a prior of so many ``rows`` if they are known.
+
+    ``entries`` of the lookup are there, if it is shared with other tables.
+    """
+
+    def fits(randomizer: WindowRandomizer) -> bool:
+        if entries is not None:
+            return choose_grid(randomizer, entries) is not None
+        return sizes.fits(spec, rows, randomizer)
+
+    return Problem(
+        domain=domain,
+        weights=weights,
+        epsilon=epsilon,
+        loss=spec.loss,
+        word_bits=word_bits,
+        observer=observer,
+        fits=fits,
+        entries=entries or bucket_grid.COMFORTABLE_ENTRIES,
+    )
+
+
+def _listed(solved: Solved) -> DualBound | None:
+    """Dual values, one a label: files of several tables have no other proof."""
+    return solved.bound if isinstance(solved.bound, DualBound) else None
+
+
+def require_room(spec: Spec, tables: int, rows: int | None) -> int:
+    """The most bytes of a file with so many tables; InputError if a verifier might not read it.
+
+    Known before a prior is paid for: it says how many groups fit.
+    """
+    if _has_room(spec, tables, rows):
+        return _bytes(spec, tables, rows, entries_of_table(spec, tables, rows))
+    fit = tables
+    while fit > 1 and not _has_room(spec, fit, rows):
+        fit = fit * 99 // 100
+    raise InputError(
+        f"{spec.name}: {tables:,} tables of {spec.domain.size:,} labels might not fit into one "
+        f"file, of at most {steps.MAX_FILE_BYTES:,} bytes: about {fit:,} do. List fewer groups or "
+        "coarser bands, or take fewer labels"
+    )
+
+
+def entries_of_table(spec: Spec, tables: int, rows: int | None) -> int:
+    """How many buckets of the common lookup each of so many tables may take, by all limits."""
+    left = (steps.MAX_FILE_BYTES - _bytes(spec, tables, rows, 0)) // (2 * _ENTRY_BYTES * tables)
+    return min(bucket_grid.MAX_ENTRIES // (2 * tables), left, bucket_grid.COMFORTABLE_ENTRIES)
+
+
+def _has_room(spec: Spec, tables: int, rows: int | None) -> bool:
+    least = spec.named_mechanism.least_entries(spec.domain.size)
+    return entries_of_table(spec, tables, rows) >= least
+
+
+def _bytes(spec: Spec, tables: int, rows: int | None, entries: int) -> int:
+    """At most: moves, base totals and word shifts, the lookup, segments, claims, and the map."""
+    k = spec.domain.size
+    # A segment takes a bucket, or several; and there are moves of each label along two lines.
+    each = _ENTRY_BYTES * (2 * k + 2 + 2 * entries)
+    many = 2**53 if rows is None else rows
+    claims = sizes.claims_bytes(spec, many // tables + 1, proved=is_proved(spec, tables))
+    return _GRAPH_BYTES + tables * (each + claims)
+
+
+def is_proved(spec: Spec, tables: int) -> bool:
+    """Whether lower bounds on the losses are in the certificate: of very many they outweigh it."""
+    return tables * spec.domain.size <= _MOST_PROVED
+
+
+def _fitting(
+    solve: Callable[..., Solved],
+    groups: Groups,
+    weights: Sequence[tuple[int, ...]],
+    entries: int,
+    observer: Observer,
+) -> tuple[list[Solved], BucketGrid]:
+    """The tables, with so few entries each that their common lookup can be written, and that.
+
+    Raises ValueError where there is none.
+    """
+    for fewer in _FEWER_ENTRIES:
+        found = build_tables(partial(solve, entries // fewer), weights, observer)
+        randomizer = GroupedWindows(groups, tuple(_window(one) for one in found))
+        grid = choose_grid(randomizer.lines, single_entries=bucket_grid.SINGLE_GRID_OF_GROUPS)
+        if grid is not None:
+            return found, grid
+    raise ValueError("the lookup tables would be too large; use fewer groups or labels")
+
+
+def _solve(
+    spec: Spec,
+    epsilon: Fraction,
+    rows: int | None,
+    entries: int,
+    weights: Sequence[int],
+    word_bits: int,
+) -> Solved:
+    """One table; a function of this module, so that processes can share the work.
+
+    Noise may leave a prior on which a solver fails, when it is paid for already. Then the table is
+    that of a prior which is mixed with an even one: as private, and as good but for the mixture. No
+    bound is claimed of it.
+    """
+    whole, k = sum(weights), len(weights)
+    for share in _EVEN_SHARES:
+        mixed = [round((1 - share) * k * weight) + round(share * whole) for weight in weights]
+        given = weights if not share else mixed
+        problem = problem_of(spec, spec.domain, given, epsilon, rows, word_bits, entries=entries)
+        try:
+            solved = spec.named_mechanism.build(problem)
+        except (ValueError, ArithmeticError) as error:
+            if share == _EVEN_SHARES[-1]:
+                raise ValueError(str(error)) from error
+            continue
+        return solved if not share else Solved(solved.randomizer)
+    raise AssertionError
+
+
+Solve = Callable[[Sequence[int], int], Solved]
+"""From weights [k] and a word size to a window randomizer."""
+
+
+def build_tables(
+    solve: Solve,
+    weights: Sequence[tuple[int, ...]],
+    observer: Observer = QUIET,
+) -> list[Solved]:
+    """[T] window randomizers with as many bits as fit one lookup; groups may share a prior.
+
+    Raises ValueError for a randomizer of another form, or of too many segments.
+    """
+    distinct = list(dict.fromkeys(weights))
+    tried = dict(
+        zip(distinct, _each(solve, [(w, _TRIED_BITS) for w in distinct], observer), strict=True)
+    )
+    windows = [_window(tried[one]) for one in weights]
+    narrow = {id(window): _narrowest(window) for window in windows}
+    widths = [narrow[id(window)] for window in windows]
+    fewer = [min(width - min(widths), _MOST_FEWER) for width in widths]
+    lines = sum(
+        (window.base_total + window.extra_total) >> less
+        for window, less in zip(windows, fewer, strict=True)
+    )
+    segments = sum(len(window.base) + len(window.extra) for window in windows)
+    # Buckets may be as wide as the segments allow only if numbers of segments fit above them.
+    room = min((_LINES // lines).bit_length() - 1, 62 - (segments + 1).bit_length() - min(widths))
+    bits = min(_TRIED_BITS + room, MAX_WORD_BITS)
+    wanted = [(one, bits - less) for one, less in zip(weights, fewer, strict=True)]
+    tasks = list(dict.fromkeys(wanted))
+    found = dict(zip(tasks, _each(solve, tasks, observer), strict=True))
+    return [found[task] for task in wanted]
+
+
+Task = tuple[tuple[int, ...], int]
+"""Weights [k] and a word size."""
+
+
+def _each(
+    solve: Solve,
+    tasks: Sequence[Task],
+    observer: Observer,
+) -> Iterator[Solved]:
+    """The solutions in order: by one process, or by as many as there are processors."""
+    began = time.monotonic()
+    for task in tasks[:_FIRST]:
+        yield solve(*task)
+    rest = tasks[_FIRST:]
+    taken = time.monotonic() - began
+    if taken * len(rest) / _FIRST < _ALONE_SECONDS:
+        yield from (solve(*task) for task in rest)
+        return
+    told = time.monotonic()
+    for done, solved in enumerate(_shared(partial(_of, solve), rest), _FIRST + 1):
+        yield solved
+        if time.monotonic() - told > _TOLD:
+            told = time.monotonic()
+            observer.step(f"{done:,} of {len(tasks):,} tables are solved")
+
+
+def _shared(work: Callable[[Task], Solved], tasks: Sequence[Task]) -> Iterator[Solved]:
+    """The work in order, by other processes as long as they can be had."""
+    import multiprocessing  # noqa: PLC0415  # few specs have groups, and few of these so many
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor  # noqa: PLC0415
+
+    done = 0
+    if not multiprocessing.current_process().daemon:  # which may have no children
+        try:
+            # Forked children would share locks of threads that they do not have.
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
+                others = set(multiprocessing.active_children())
+                with no_main(), uninterrupted():
+                    each = pool.map(work, tasks, chunksize=4)
+                ours = set(multiprocessing.active_children()) - others
+                try:
+                    for solved in each:
+                        yield solved
+                        done += 1
+                except BaseException:
+                    # ^C is not for them, and the pool would wait for all that they have begun.
+                    for process in ours:
+                        process.kill()
+                    raise
+        except (BrokenExecutor, OSError):
+            pass  # a child was killed, or none could be started
+    yield from map(work, tasks[done:])
+
+
+def _of(solve: Solve, task: Task) -> Solved:
+    return solve(*task)
+
+
+def _narrowest(window: WindowRandomizer) -> int:
+    """log₂ of the width of the buckets that the window would have in a file of its own."""
+    grid = choose_grid(window)
+    if grid is None:
+        raise ValueError("the table of a group would be too large; use fewer labels")
+    return min(grid.base_shift, grid.extra_shift, window.word_bits)
+
+
+def _window(solved: Solved) -> WindowRandomizer:
+    if not isinstance(solved.randomizer, WindowRandomizer):
+        raise ValueError("tables by group are windows: choose another mechanism")
+    return solved.randomizer

@@ -1,0 +1,571 @@
+"""Randomizing a Spark DataFrame: what comes out, retries, keys, and what is refused."""
+
+import datetime
+import warnings
+from collections import Counter
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from labeldp_runtime import (
+    ArtifactError,
+    DuplicateIdError,
+    EngineError,
+    GroupError,
+    IdError,
+    Key,
+    KeyFileError,
+    LabelError,
+    Policy,
+    PolicyError,
+    Randomizer,
+    ReplayWarning,
+)
+
+from runtime.tests import group_files as groups
+from runtime.tests import joint_files as joint
+from runtime.tests import set_files as sets
+from runtime.tests.engines.helpers import RESPONSE, SMALL, TEXT
+from runtime.tests.helpers import TOO_FAR, chi_square, counts, file
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore:.*fork.*:DeprecationWarning", "ignore::FutureWarning:pyspark"
+)
+ROWS = 2000
+FRESH = pytest.mark.filterwarnings("ignore::labeldp_runtime.ReplayWarning")
+
+
+@pytest.fixture
+def randomize(spark):
+    from labeldp_runtime.spark import randomize
+
+    return randomize
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "x.onnx").write_bytes(RESPONSE)
+    return tmp_path / "x.onnx"
+
+
+@pytest.fixture
+def key(tmp_path):
+    return Key.create(tmp_path / "labels.key")
+
+
+@pytest.fixture
+def labels(spark):
+    """2,000 rows in four partitions: id, y = id mod 10, more."""
+    rows = spark.range(0, ROWS, 1, 4)
+    return rows.selectExpr("id", "id % 10 AS y", "concat('row ', id) AS name")
+
+
+def column(df, name="y"):
+    return [row[name] for row in df.sort("id").collect()]
+
+
+def test_with_a_key_spark_gives_what_one_process_gives(randomize, labels, path, key):
+    private = randomize(labels, "y", path, key=key, id_column="id")
+    alone = Randomizer.load(path, key=key, context="y")
+    ids = np.arange(ROWS)
+    assert column(private) == alone(ids % 10, ids=ids).tolist()
+    assert column(private.repartition(3)) == column(private)
+    named = randomize(labels, "y", path, key=key, id_column="name", add_as="p", version=4)
+    other = Randomizer.load(path, key=key, context="p")
+    expected = other(ids % 10, ids=[f"row {i}" for i in ids], version=4)
+    assert column(named, "p") == expected.tolist() and column(named) == (ids % 10).tolist()
+    assert column(randomize(labels, "y", path, key=key, id_column="id", context="p")) != column(
+        private
+    )
+
+
+def more(i):
+    return {"k": float(i)}, bytes([i]), None if i % 2 else f"é{i}", (i,)
+
+
+def test_only_the_column_changes(randomize, spark, path, key):
+    rows = [
+        (i, i % 10, datetime.datetime(2024, 2, 29, 12, 0, i), [i, None], Decimal(i) / 8, *more(i))
+        for i in range(40)
+    ]
+    schema = (
+        "id bigint NOT NULL, y int, t timestamp, a array<int>, d decimal(20,3), "
+        "m map<string,double>, b binary, s string, x struct<`v.w`: int>"
+    )
+    df = spark.createDataFrame(rows, schema).withColumnRenamed("y", "a.`label`")
+    private = randomize(df, "a.`label`", path, key=key, id_column="id")
+    assert private.columns == df.columns
+    for before, after in zip(df.schema, private.schema, strict=True):
+        if before.name == "a.`label`":
+            assert after.dataType.simpleString() == "double"
+        else:
+            assert after == before
+    before, after = df.sort("id").collect(), private.sort("id").collect()
+    for old, new in zip(before, after, strict=True):
+        assert old[:1] + old[2:] == new[:1] + new[2:] and 0 <= new[1] <= 9
+
+
+@FRESH
+def test_without_a_key_a_warning_says_that_each_action_spends_again(randomize, labels, path):
+    with pytest.warns(ReplayWarning, match="write the result to storage once") as caught:
+        private = randomize(labels, "y", path)
+    assert caught[0].filename == __file__
+    first, second = column(private), column(private)
+    assert 0 < sum(a == b for a, b in zip(first, second, strict=True)) < ROWS / 2
+
+
+def test_with_a_key_nothing_is_warned_of(randomize, labels, path, key):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        randomize(labels, "y", path, key=key, id_column="id")
+
+
+@FRESH
+def test_a_filter_keeps_the_rows_that_it_shows(randomize, labels, path):
+    """A plain UDF is computed twice here, once for the filter and once for the result."""
+    private = randomize(labels, "y", path, add_as="p")
+    kept = private.where("p > 4").select("id", "p", "p").collect()
+    assert 0.2 * ROWS < len(kept) < 0.8 * ROWS
+    assert all(row[1] > 4 and row[1] == row[2] for row in kept)
+    assert private.where("p > 4 AND y = 0").where("p < 6").count() < ROWS / 10
+    assert private.where("y = 0").count() == ROWS / 10 and private.count() == ROWS
+
+
+@FRESH
+def test_partitions_and_workers_draw_words_of_their_own(randomize, spark, path):
+    rows = spark.range(0, 4 * 500, 1, 4).selectExpr("id", "id % 10 AS y")
+    private = np.array(column(randomize(rows, "y", path))).reshape(4, 500)
+    assert len(np.unique(private, axis=0)) == 4
+    for i in range(4):
+        for j in range(i):
+            assert (private[i] == private[j]).mean() < 0.5
+
+
+def attempts(randomize, df, tmp_path, path, **options):
+    """What two attempts at one task saw, of which the first failed; and the result."""
+    folder = str(tmp_path)
+
+    def fail_once(batches):
+        from pathlib import Path
+
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        table = pa.Table.from_batches(list(batches))
+        task = TaskContext.get()
+        seen = Path(folder) / f"{task.partitionId()}-{task.attemptNumber()}.seen"
+        seen.write_text(repr(table.column("y").to_pylist()))
+        if task.partitionId() == 1 and task.attemptNumber() == 0:
+            raise RuntimeError("the first attempt fails")
+        yield from table.to_batches()
+
+    private = randomize(df, "y", path, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        result = private.mapInArrow(fail_once, private.schema).collect()
+    assert not (tmp_path / "1-2.seen").exists()
+    seen = [(tmp_path / f"1-{attempt}.seen").read_text() for attempt in (0, 1)]
+    return seen, [row["y"] for row in sorted(result)]
+
+
+def test_a_task_that_is_retried_gives_the_same_labels_with_a_key(
+    randomize, labels, tmp_path, path, key
+):
+    seen, result = attempts(randomize, labels, tmp_path, path, key=key, id_column="id")
+    assert seen[0] == seen[1]
+    expected = Randomizer.load(path, key=key, context="y")(
+        np.arange(ROWS) % 10, ids=np.arange(ROWS)
+    )
+    assert result == expected.tolist()
+
+
+def test_a_task_that_is_retried_draws_again_without_a_key(randomize, labels, tmp_path, path):
+    with pytest.warns(ReplayWarning, match="retry"):
+        seen, result = attempts(randomize, labels, tmp_path, path)
+    assert seen[0] != seen[1] and len(result) == ROWS
+
+
+@FRESH
+@pytest.mark.parametrize("keyed", [False, True])
+def test_frequencies_match_the_certified_counts(randomize, spark, tmp_path, key, keyed):
+    (tmp_path / "small.onnx").write_bytes(file(SMALL))
+    n = 100_000
+    rows = spark.range(0, n, 1, 3).selectExpr("id", "id % 2 * 7 AS y", "id % 2 AS odd")
+    options = {"key": key, "id_column": "id"} if keyed else {}
+    private = randomize(rows, "y", tmp_path / "small.onnx", **options)
+    found = private.groupBy("odd", "y").count().collect()
+    for odd in (0, 1):
+        seen = Counter({row["y"]: row["count"] for row in found if row["odd"] == odd})
+        assert chi_square(seen, counts(SMALL, 7 * odd), n // 2) < TOO_FAR
+
+
+def test_text_labels_nulls_and_unknown_ones(randomize, spark, tmp_path, key):
+    (tmp_path / "t.onnx").write_bytes(TEXT)
+    words = ["red", "green", None, "mauve", ""] * 20
+    df = spark.createDataFrame(list(enumerate(words)), "id int, y string")
+    private = randomize(df, "y", tmp_path / "t.onnx", key=key, id_column="id")
+    alone = Randomizer.load(tmp_path / "t.onnx", key=key, context="y")
+    assert column(private) == alone(words, ids=range(100)).tolist()
+    with pytest.raises(LabelError, match="expected text as labels, got a column of int"):
+        randomize(df, "id", tmp_path / "t.onnx", key=key, id_column="y")
+
+
+@pytest.mark.parametrize("kind", ["double", "float", "decimal(38,10)", "boolean", "tinyint"])
+def test_every_numeric_type_holds_labels(randomize, spark, path, key, kind):
+    df = spark.range(12).selectExpr("id", f"CAST(NULLIF(id, 5) AS {kind}) AS y")
+    if kind in ("double", "float"):
+        df = df.unionAll(spark.sql("SELECT 12L, CAST('NaN' AS double)")).unionAll(
+            spark.sql("SELECT 13L, CAST('-Infinity' AS double)")
+        )
+    alone = Randomizer.load(path, key=key, context="y")
+    values = [None if v is None else float(v) for v in column(df)]
+    expected = alone(values, ids=range(len(values))).tolist()
+    assert column(randomize(df, "y", path, key=key, id_column="id")) == expected
+
+
+def test_a_column_of_nothing_but_nulls_is_one_of_missing_labels(randomize, spark, path, key):
+    df = spark.range(12).selectExpr("id", "NULL AS y")
+    alone = Randomizer.load(path, key=key, context="y")
+    private = randomize(df, "y", path, key=key, id_column="id")
+    assert column(private) == alone([None] * 12, ids=range(12)).tolist()
+
+
+@pytest.mark.parametrize("kind", ["date", "string", "array<int>", "binary"])
+def test_unusable_label_columns_are_refused_before_anything_runs(randomize, spark, path, kind):
+    df = spark.sql(f"SELECT CAST(NULL AS {kind}) AS y")
+    with pytest.raises(LabelError, match="expected numbers as labels, got a column of"):
+        randomize(df, "y", path)
+
+
+def test_duplicate_and_null_ids_are_refused_over_the_whole_frame(randomize, spark, path, key):
+    twice = spark.range(0, 50, 1, 2).unionAll(spark.range(49, 60)).selectExpr("id", "1 AS y")
+    with pytest.raises(DuplicateIdError, match="an id stands in 2 rows"):
+        randomize(twice, "y", path, key=key, id_column="id")
+    null = spark.range(50).selectExpr("NULLIF(id, 7) AS id", "1 AS y")
+    with pytest.raises(IdError, match="an id is null"):
+        randomize(null, "y", path, key=key, id_column="id")
+    # Without the look through all ids, those that meet in one batch still fail the job.
+    unchecked = randomize(
+        twice.coalesce(1), "y", path, key=key, id_column="id", check_duplicates=False
+    )
+    with pytest.raises(Exception, match="DuplicateIdError"):
+        unchecked.coalesce(1).collect()
+    for kind in ("double", "date", "decimal(20,0)", "boolean"):
+        odd = spark.sql(f"SELECT CAST(NULL AS {kind}) AS id, 1 AS y")
+        with pytest.raises(IdError, match="ids must be integers"):
+            randomize(odd, "y", path, key=key, id_column="id", check_duplicates=False)
+
+
+def test_a_stream_cannot_be_looked_through(randomize, spark, path, key):
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id", "value % 10 AS y")
+    with pytest.raises(IdError, match="ids of a stream cannot be looked through"):
+        randomize(stream, "y", path, key=key, id_column="id")
+    private = randomize(stream, "y", path, key=key, id_column="id", check_duplicates=False)
+    assert private.isStreaming and private.columns == ["id", "y"]
+
+
+def test_misuse_is_refused(randomize, labels, path, key, tmp_path):
+    for options in ({"id_column": "id"}, {"context": "y"}, {"version": 1}):
+        with pytest.raises(IdError, match="need a key"):
+            randomize(labels, "y", path, **options)
+    with pytest.raises(IdError, match="needs id_column"):
+        randomize(labels, "y", path, key=key)
+    with pytest.raises(IdError, match="version"):
+        randomize(labels, "y", path, key=key, id_column="id", version=-1)
+    with pytest.raises(IdError, match="both the label and its id"):
+        randomize(labels, "y", path, key=key, id_column="y")
+    with pytest.raises(IdError, match="no column 'i'; did you mean 'id'"):
+        randomize(labels, "y", path, key=key, id_column="i")
+    with pytest.raises(LabelError, match="no column 'Y'"):
+        randomize(labels, "Y", path)
+    with pytest.raises(LabelError, match="has a column 'name', which Spark takes for 'NAME'"):
+        randomize(labels, "y", path, add_as="NAME")
+    with pytest.raises(LabelError, match="several columns called 'y'"):
+        randomize(labels.select("y", "y"), "y", path)
+    with pytest.raises(ArtifactError, match="cannot be read"):
+        randomize(labels, "y", tmp_path / "absent.onnx")
+    with pytest.raises(PolicyError, match="deploy the file that was pinned"):
+        randomize(labels, "y", path, require=Policy(sha256="0" * 64))
+    with pytest.raises(KeyFileError, match="came from no file"):
+        randomize(labels, "y", path, key=Key(bytes(32)), id_column="id")
+    with pytest.raises(KeyFileError, match="must return a Key"):
+        randomize(labels, "y", path, key=lambda: bytes(32), id_column="id")
+
+
+@FRESH
+def test_large_batches_last_as_long_as_the_action(spark, randomize, labels, path):
+    from labeldp_runtime.spark import large_batches
+
+    setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(setting)
+    private = randomize(labels.coalesce(1), "y", path)
+    with pytest.raises(ZeroDivisionError), large_batches(spark, 777):
+        assert spark.conf.get(setting) == "777" and len(private.collect()) == ROWS
+        raise ZeroDivisionError
+    assert spark.conf.get(setting) == before
+
+
+class Engine:
+    """A session that says what it is: a version, and settings that are not the defaults."""
+
+    def __init__(self, version="4.3.0", **settings):
+        self.version, self.conf = version, self
+        self.settings = {"enabled": "true", "enableFullRetryOnMismatch": "true", **settings}
+
+    def get(self, name, default=None):
+        """As Spark's conf: a default that is given beats one that is known."""
+        value = self.settings.get(name.removeprefix("spark.sql.shuffle.orderIndependentChecksum."))
+        return default if value is None else value
+
+
+OLD = [
+    "3.5.9",
+    "4.0.0",
+    "4.0.1",
+    "4.0.5",
+    "4.1.4",
+    "4.1.4-amzn-0",
+    "4.2.0-preview4",
+    "4.2.0-SNAPSHOT",
+    "4.2.0.dev4",
+    "4.2.0rc1",
+    "4.2",
+    "14.3.x-scala2.12",  # a vendor's own numbering
+    "x",
+    "client.4",
+]
+
+
+@pytest.mark.parametrize("version", OLD)
+def test_sparks_that_do_not_notice_other_labels_are_refused_without_a_key(spark, version):
+    from labeldp_runtime.spark.rollback import refuse_without_rollback
+
+    with pytest.raises(EngineError, match=f"Spark {version}, and the first .* way out is a key"):
+        refuse_without_rollback(Engine(version))
+
+
+@pytest.mark.parametrize("version", ["4.2.0", "4.2.1", "4.3.0", "4.10.0-SNAPSHOT", "5.0.0"])
+def test_sparks_that_notice_are_not_refused_unless_they_are_told_not_to_look(spark, version):
+    from labeldp_runtime.spark.rollback import refuse_without_rollback
+
+    refuse_without_rollback(Engine(version))
+    refuse_without_rollback(Engine(version, **{"spark.shuffle.manager": "sort"}))
+    for name in ("enabled", "enableFullRetryOnMismatch"):
+        with pytest.raises(EngineError, match=f"{name} is off"):
+            refuse_without_rollback(Engine(version, **{name: "false"}))
+    with pytest.raises(EngineError, match=r"push\.enabled is on"):
+        refuse_without_rollback(Engine(version, **{"spark.shuffle.push.enabled": "true"}))
+    with pytest.raises(EngineError, match=r"manager is org\.example\.Remote, of which nothing"):
+        refuse_without_rollback(Engine(version, **{"spark.shuffle.manager": "org.example.Remote"}))
+
+
+def test_a_spark_that_does_not_know_the_settings_is_refused(spark):
+    """The error is the one that real Sparks give for a setting without a value."""
+    from labeldp_runtime.spark.rollback import refuse_without_rollback
+
+    class Unknowing(Engine):
+        def get(self, name, default=None):
+            return spark.conf.get("spark.labeldp.nobody.set.this") if default is None else default
+
+    with pytest.raises(EngineError, match=r"says nothing of \S+\.enabled.* way out is a key"):
+        refuse_without_rollback(Unknowing("4.2.0"))
+
+
+def test_the_refusal_is_made_by_randomize_and_spares_keys(spark, randomize, labels, path, key):
+    setting = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
+    spark.conf.set(setting, "false")
+    try:
+        with pytest.raises(EngineError, match="may lose rows and draw others twice, silently"):
+            randomize(labels, "y", path)
+        assert randomize(labels, "y", path, key=key, id_column="id").columns == labels.columns
+    finally:
+        spark.conf.unset(setting)
+
+
+@pytest.fixture
+def by_group(spark, tmp_path):
+    """Rows by group in two partitions, and the path of an artifact whose tables have names."""
+    (tmp_path / "named.onnx").write_bytes(groups.named())
+    (tmp_path / "grouped.onnx").write_bytes(groups.grouped())
+    rows = [(i, 10 + i % 4, *row) for i, row in enumerate(groups.ROWS)]
+    schema = "id bigint, y int, age double, work string, code bigint"
+    return spark.createDataFrame(rows, schema).repartition(2)
+
+
+@FRESH
+def test_each_row_meets_the_table_of_its_group(randomize, by_group, tmp_path):
+    wanted = groups.tables(groups.ROWS)
+    assert column(randomize(by_group, "y", tmp_path / "named.onnx")) == wanted
+    renamed = by_group.withColumnsRenamed({"age": "a.b", "work": "age", "code": "z"}).selectExpr(
+        "*", "'red' AS `code.x`"
+    )
+    given = {"age": "a.b", "work": "age", "code": "z"}
+    added = randomize(renamed, "y", tmp_path / "named.onnx", group_columns=given, add_as="p")
+    assert column(added, "p") == wanted and added.columns == [*renamed.columns, "p"]
+
+
+@FRESH
+def test_groups_of_other_types_that_fit(randomize, by_group, tmp_path):
+    rows = by_group.where("code = -2 AND age BETWEEN 18 AND 64").selectExpr(
+        "id", "y", "CAST(age AS decimal(9, 3)) AS age", "work COLLATE UTF8_LCASE AS work",
+        "CAST(code AS tinyint) AS code",
+    )  # fmt: skip
+    private = randomize(rows, "y", tmp_path / "named.onnx", add_as="p").collect()
+    kept = [(float(row["age"]), row["work"], row["code"]) for row in private]
+    assert len(kept) == 2 * len(groups.WORKS)
+    assert [row["p"] for row in private] == groups.tables(kept)
+    nothing = by_group.selectExpr("id", "y", "NULL AS age", "NULL AS work", "NULL AS code")
+    private = randomize(nothing, "y", tmp_path / "named.onnx").distinct().collect()
+    assert {row["y"] for row in private} == {float(groups.OTHER)}
+
+
+def test_replays_bind_the_groups(randomize, by_group, tmp_path, key):
+    path = tmp_path / "grouped.onnx"
+    private = randomize(by_group, "y", path, key=key, id_column="id", version=2)
+    alone = Randomizer.load(path, key=key, context="y")
+    count = len(groups.ROWS)
+    columns = dict(zip(("age", "work", "code"), zip(*groups.ROWS, strict=True), strict=True))
+    labels = 10 + np.arange(count) % 4
+    expected = alone(labels, ids=np.arange(count), columns=columns, version=2)
+    assert column(private) == expected.tolist()
+    assert column(private.repartition(3)) == expected.tolist()
+
+
+@FRESH
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ("age, work", {}, "no column 'code' of groups"),
+        ("*", {"group_columns": {"code": "kode"}}, "no column 'kode' of groups"),
+        ("*", {"group_columns": {"kode": "code"}}, "no group column 'kode': its groups come"),
+        ("*", {"group_columns": {"code": "y"}}, "both the label and a group"),
+        ("*, 'red' AS CODE", {}, "which Spark takes for 'code'"),
+        ("age, work, 7.0D AS code", {}, "'code': expected integers as groups, got .* double"),
+        ("age, work, 7.0 AS code", {}, "'code': expected integers as groups, got .* decimal"),
+        ("age, work, true AS code", {}, "'code': expected integers as groups"),
+        ("age, code, 7 AS work", {}, "'work': expected text as groups, got a column of int"),
+        ("'18' AS age, work, code", {}, "'age': expected numbers as groups"),
+        ("date'2024-01-01' AS age, work, code", {}, "'age': expected numbers as groups"),
+    ],
+)
+def test_what_gives_no_groups_is_refused_at_once(
+    randomize, by_group, tmp_path, columns, options, message
+):
+    columns = columns if "*" in columns else f"id, y, {columns}"
+    df = by_group.selectExpr(*columns.split(", "))
+    with pytest.raises(GroupError, match=message):
+        randomize(df, "y", tmp_path / "named.onnx", **options)
+
+
+@FRESH
+def test_an_artifact_without_groups_takes_none(randomize, labels, path):
+    with pytest.raises(GroupError, match="it takes no groups"):
+        randomize(labels, "y", path, group_columns={"age": "name"})
+
+
+@FRESH
+@pytest.mark.parametrize("name", sets.COLUMNS)
+def test_sets_of_labels_are_bigints(randomize, spark, tmp_path, key, name):
+    (tmp_path / "sets.onnx").write_bytes(sets.model(name))
+    labels = sets.COLUMNS[name] * 10
+    kind = "string" if "text" in name else "bigint"
+    df = spark.createDataFrame(list(enumerate(labels)), f"id int, y {kind}").repartition(2)
+    private = randomize(df, "y", tmp_path / "sets.onnx", key=key, id_column="id")
+    alone = Randomizer.load(tmp_path / "sets.onnx", key=key, context="y")
+    assert dict(private.dtypes) == {"id": "int", "y": "bigint"}
+    assert column(private) == alone(labels, ids=range(len(labels))).tolist()
+    fresh = randomize(df, "y", tmp_path / "sets.onnx", add_as="p")
+    assert dict(fresh.dtypes) == {"id": "int", "y": kind, "p": "bigint"}
+    assert len(set(column(fresh, "p"))) > 5 and column(fresh) == labels
+
+
+@pytest.fixture
+def pairs(spark, tmp_path):
+    """Labels of two columns in two partitions, and the same as a mapping."""
+    for name in ("text", "sets"):
+        (tmp_path / f"{name}.onnx").write_bytes(joint.model(name))
+    labels = {
+        "converted": ["né", "yes", None, "x", "yes", "ne\u0301"] * 50,
+        "value": [0, 4, None, 99, 2, 3] * 50,
+    }
+    rows = zip(range(300), labels["value"], ["z"] * 300, labels["converted"], strict=True)
+    schema = "id bigint, value int, z string, converted string"
+    return spark.createDataFrame(list(rows), schema).repartition(2), labels
+
+
+def test_each_label_column_gives_way_to_its_private_one(randomize, pairs, tmp_path, key):
+    df, labels = pairs
+    path, options = tmp_path / "text.onnx", {"key": key, "id_column": "id", "context": "pair"}
+    alone = Randomizer.load(path, key=key, context="pair")(labels, ids=range(300))
+    private = randomize(df, ["converted", "value"], path, **options)
+    types = {"id": "bigint", "value": "double", "z": "string", "converted": "string"}
+    assert dict(private.dtypes) == types and private.columns == df.columns
+    assert not any(private.schema[name].nullable for name in ("converted", "value"))
+    for name in ("converted", "value"):
+        assert column(private, name) == alone[name].tolist()
+    assert column(private, "z") == ["z"] * 300
+    renamed = df.toDF("id", "a.b", "z", "value")
+    sources = {"converted": "value", "value": "a.b"}
+    names = {"converted": "c", "value": "v"}
+    added = randomize(renamed, sources, path, add_as=names, **options)
+    assert added.columns == ["id", "a.b", "z", "value", "c", "v"]
+    assert column(added, "c") == alone["converted"].tolist()
+    assert column(added, "v") == alone["value"].tolist()
+    assert column(added, "a.b") == labels["value"]
+    assert column(added, "value") == labels["converted"]
+
+
+@FRESH
+def test_the_number_of_a_set_takes_the_place_of_all_label_columns(randomize, pairs, tmp_path, key):
+    df, labels = pairs
+    path, options = tmp_path / "sets.onnx", {"key": key, "id_column": "id", "context": "pair"}
+    alone = Randomizer.load(path, key=key, context="pair")(labels, ids=range(300))
+    private = randomize(df, ["converted", "value"], path, **options)
+    assert private.dtypes == [("id", "bigint"), ("z", "string"), ("private_label", "bigint")]
+    assert column(private, "private_label") == alone.tolist()
+    fresh = randomize(df, ["converted", "value"], path, add_as="p")
+    assert fresh.columns == [*df.columns, "p"] and column(fresh, "converted") == labels["converted"]
+    assert len(set(column(fresh, "p"))) > 5
+
+
+@FRESH
+@pytest.mark.parametrize(
+    ("name", "columns", "options", "message"),
+    [
+        ("text", "value", {}, "has several columns: give"),
+        ("text", ["value"], {}, "each once"),
+        ("text", {"value": "value", "converted": "nope"}, {}, "no column 'nope'"),
+        ("text", {"value": "converted", "converted": "value"}, {}, "expected (text|numbers)"),
+        ("text", ["value", "converted"], {"add_as": "p"}, "a name for each private column"),
+        (
+            "text",
+            ["value", "converted"],
+            {"add_as": {"value": "p", "converted": "P"}},
+            "which Spark takes for",
+        ),
+        (
+            "text",
+            ["value", "converted"],
+            {"add_as": {"value": "p", "converted": "Z"}},
+            "which Spark takes for",
+        ),
+        ("sets", ["value", "converted"], {"add_as": "VALUE"}, "which Spark takes for"),
+        ("sets", ["value", "converted"], {"add_as": {"value": "p"}}, "is one column"),
+    ],
+)
+def test_what_are_no_label_columns_is_refused_at_once(
+    randomize, pairs, tmp_path, name, columns, options, message
+):
+    with pytest.raises(LabelError, match=message):
+        randomize(pairs[0], columns, tmp_path / f"{name}.onnx", **options)
+
+
+def test_several_columns_need_a_context_and_an_id_beside_them(randomize, pairs, tmp_path, key):
+    df, names, path = pairs[0], ["converted", "value"], tmp_path / "text.onnx"
+    with pytest.raises(IdError, match="say context="):
+        randomize(df, names, path, key=key, id_column="id")
+    with pytest.raises(IdError, match="both the label and its id"):
+        randomize(df, names, path, key=key, id_column="value", context="pair")
+    with pytest.raises(LabelError, match="is one column"):
+        (tmp_path / "x.onnx").write_bytes(RESPONSE)
+        randomize(df, ["value"], tmp_path / "x.onnx", key=key, id_column="id", context="pair")

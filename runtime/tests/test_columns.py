@@ -1,0 +1,301 @@
+"""Columns of every library: the same labels mean the same, and the same kind comes back."""
+
+import datetime
+import subprocess
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from labeldp_runtime import LabelError, Randomizer
+from labeldp_runtime.columns import read_labels
+
+from runtime.tests.helpers import file, values
+
+# At ε = 40 the private label is the label's own bin, but for a chance below 1e-16.
+NUMBERS = Randomizer(file("integers, ε = 40"))
+REALS = Randomizer(file("reals, ε = 40"))
+TEXT = Randomizer(file("text, ε = 40"))
+BINS = NUMBERS(list(range(10)))
+CHUNKS = pa.chunked_array([pa.array([3, None], pa.int16()), pa.array([], pa.int16()), [99]])
+
+NUMBER_COLUMNS = [
+    np.array([3.0, np.nan, 99], np.float32),
+    [3, None, 99],
+    (3, None, 99),
+    pa.array([3, None, 99]),
+    pa.array([3, None, 99], pa.int8()),
+    pa.array([3, None, 99], pa.uint64()),
+    pa.array([3.0, None, 99.0], pa.float32()),
+    pa.array([Decimal("3.00"), None, Decimal("98.60")], pa.decimal128(9, 2)),
+    pa.array([3, None, 99]).dictionary_encode(),
+    pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array([3, None, 99])),
+    pa.array([7, 3, None, 99])[1:],
+    CHUNKS,
+    pd.Series([3, np.nan, 99], index=[5, 6, 6], name="y"),
+    pd.Series([3, None, 99], dtype="Int8", index=list("abc")),
+    pd.Series([3, None, 99], dtype="UInt64"),
+    pd.Series([3, None, 99], dtype="Float32"),
+    pd.Series([3, None, 99], dtype="int64[pyarrow]"),
+    pd.Series([3, pd.NA, 99], dtype=object),
+    pd.Series([Decimal(3), None, Decimal(99)]),
+    pd.Series([3, None, 99], dtype="category"),
+    pl.Series("y", [3, None, 99]),
+    pl.Series("y", [3, None, 99], dtype=pl.UInt8),
+    pl.Series("y", [3, None, 99], dtype=pl.Int128),
+    pl.Series("y", [3.0, None, 99.0]),
+    pl.Series("y", [Decimal("3.0"), None, Decimal("99.0")]),
+]
+
+
+def same_kind(before, after):
+    assert len(after) == len(before)
+    if isinstance(before, list | tuple | np.ndarray):
+        assert type(after) is np.ndarray
+    elif isinstance(before, pd.Series):
+        assert type(after) is pd.Series
+        assert after.index.equals(before.index) and after.name == before.name
+        assert not after.isna().any()
+    elif isinstance(before, pl.Series):
+        assert type(after) is pl.Series and after.name == before.name
+        assert after.null_count() == 0
+    elif isinstance(before, pa.ChunkedArray):
+        assert type(after) is pa.ChunkedArray  # whose chunks are no matter of the labels
+        assert after.num_chunks == min(len(before), 1)
+    else:
+        assert isinstance(after, pa.Array) and after.null_count == 0
+
+
+@pytest.mark.parametrize("column", NUMBER_COLUMNS, ids=lambda c: f"{type(c).__module__}")
+def test_numbers(column):
+    for randomizer in (NUMBERS, REALS):
+        private = randomizer(column)
+        same_kind(column, private)
+        assert values(private) == values(randomizer(np.array([3, 0, 9])))
+
+
+def test_decimals_are_rounded_to_whole_labels():
+    decimals = [Decimal("3.1"), Decimal("2.5"), Decimal("3.5"), Decimal("-0.6"), None]
+    columns = [
+        decimals,
+        pa.array(decimals),
+        pd.Series(decimals),
+        pd.Series(decimals, dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+        pl.Series(decimals),
+    ]
+    for column in columns:
+        assert values(NUMBERS(column)) == [BINS[y] for y in (3, 2, 4, 0, 0)]
+
+
+TEXT_COLUMNS = [
+    ["red", None, "mauve"],
+    np.array(["red", "green", "mauve"]),
+    pa.array(["red", None, "mauve"]),
+    pa.array(["red", None, "mauve"], pa.large_string()),
+    pa.array(["red", None, "mauve"], pa.string_view()),
+    pa.array(["red", None, "mauve"]).dictionary_encode(),
+    pa.chunked_array([["red"], [None, "mauve"]]),
+    pa.chunked_array([["red"], [None, "mauve"]]).dictionary_encode(),
+    pd.Series(["red", None, "mauve"], name="y"),
+    pd.Series(["red", None, "mauve"], dtype=object),
+    pd.Series(["red", None, "mauve"], dtype="string[python]"),
+    pd.Series(["red", None, "mauve"], dtype="string[pyarrow]", index=[3, 2, 1]),
+    pd.Series(["red", None, "mauve"], dtype="category"),
+    pl.Series("y", ["red", None, "mauve"]),
+    pl.Series("y", ["red", None, "mauve"], dtype=pl.Categorical),
+    pl.Series("y", ["red", None, "mauve"], dtype=pl.Enum(["mauve", "red"])),
+]
+
+
+@pytest.mark.parametrize("column", TEXT_COLUMNS, ids=lambda c: f"{type(c).__module__}")
+def test_text(column):
+    private = TEXT(column)
+    same_kind(column, private)
+    assert values(private) == ["red", "green", "green"]  # the default is green
+    if isinstance(column, pd.Series):  # whatever pandas took the labels for
+        assert private.dtype == pd.Series(["red"]).dtype
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [True, False],
+        np.array([True, False]),
+        pa.array([True, False]),
+        pd.Series([True, False]),
+        pd.Series([True, False], dtype="boolean"),
+        pl.Series([True, False]),
+    ],
+)
+def test_booleans_are_one_and_zero(column):
+    assert values(NUMBERS(column)) == [BINS[1], BINS[0]]
+
+
+def test_nullable_booleans():
+    for column in (
+        pa.array([True, None]),
+        pd.Series([True, None], dtype="boolean"),
+        pl.Series([True, None]),
+    ):
+        assert values(NUMBERS(column)) == [BINS[1], BINS[0]]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([], pa.int64()),
+        pa.array([], pa.null()),
+        pa.array([None, None]),
+        pa.chunked_array([], pa.int64()),
+        pa.array([None], pa.string())
+        .dictionary_encode()
+        .cast(pa.dictionary(pa.int8(), pa.int64())),
+        pd.Series([], dtype="float64"),
+        pd.Series([None, None], dtype="category"),
+        pl.Series([], dtype=pl.Int64),
+        pl.Series([None, None]),
+    ],
+)
+def test_columns_of_nothing(column):
+    private = NUMBERS(column)
+    same_kind(column, private)
+    assert values(private) == [BINS[0]] * len(column)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["3"] * 3),
+        pa.array(["3"] * 3).dictionary_encode(),
+        pa.chunked_array([["3"], ["3", None]]),
+        pa.array([[3]] * 3),
+        pa.array([3] * 3, pa.date32()),
+        pa.array([b"3"] * 3),
+        np.array(["3"] * 3),
+        np.array([b"3"] * 3),
+        np.array([1j] * 3),
+        np.array(["2024-01-01"] * 3, "datetime64[D]"),
+        np.array([(1, 2)] * 3, dtype="i4,i4"),
+        pd.Series(["3"] * 3),
+        pd.Series(["3"] * 3, dtype="string[pyarrow]"),
+        pd.Series(pd.to_datetime(["2024-01-01"] * 3)),
+        pd.Series(pd.to_datetime(["2024-01-01"] * 3, utc=True)),
+        pd.Series(pd.period_range("2024", periods=3)),
+        pd.Series(pd.arrays.SparseArray([1j] * 3)),
+        pd.Index([(3, 4)] * 3),
+        pl.Series(["3"] * 3),
+        pl.Series([[3]] * 3),
+        pl.Series([{"a": 3}] * 3),
+    ],
+    ids=lambda column: f"{type(column).__module__} {getattr(column, 'dtype', '')}",
+)
+def test_columns_that_hold_no_numbers_are_all_default(column):
+    """As a list of the same objects is: libraries find types out from the labels."""
+    private = NUMBERS(column)
+    assert values(private) == [BINS[0]] * 3
+    assert values(REALS(column)) == values(REALS([None] * 3))
+
+
+NOT_A_NUMBER = float("nan")
+FRAMES = {
+    "pandas": lambda labels: pd.DataFrame([{"y": y} for y in labels])["y"],
+    "pandas, nullable": lambda labels: pd.DataFrame([{"y": y} for y in labels]).convert_dtypes()[
+        "y"
+    ],
+    "pandas, sparse": lambda labels: pd.Series(pd.arrays.SparseArray(labels)),
+    "Polars": lambda labels: pl.DataFrame([{"y": y} for y in labels], strict=False)["y"],
+    "Arrow": lambda labels: pa.Table.from_pylist([{"y": y} for y in labels])["y"],
+    "numpy": np.array,
+    "list": list,
+    "tuple": tuple,
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(
+    ("artifact", "labels"),
+    [
+        (TEXT, [NOT_A_NUMBER] * 3),
+        (TEXT, [None] * 3),
+        (TEXT, [3, 4, 5]),
+        (TEXT, [True, False, True]),
+        (TEXT, ["mauve"] * 3),
+        (NUMBERS, ["n/a"]),
+        (NUMBERS, ["n/a"] * 3),
+        (NUMBERS, [None] * 3),
+        (NUMBERS, [NOT_A_NUMBER] * 3),
+        (NUMBERS, [datetime.date(2024, 1, 1)] * 3),
+        (NUMBERS, [datetime.datetime(2024, 1, 1)] * 3),
+        (NUMBERS, [[1], [2]]),
+    ],
+)
+def test_an_inferred_type_is_no_declared_one(frame, artifact, labels):
+    """What a library takes the labels for decides neither an error nor a type."""
+    if frame == "numpy" and labels == [[1], [2]]:
+        return  # that is an array of two dimensions
+    private = artifact(FRAMES[frame](labels))
+    default = "green" if artifact is TEXT else BINS[0]
+    assert values(private) == [default] * len(labels)
+    usual = artifact(FRAMES[frame](["red"] * 3 if artifact is TEXT else [1, 2, 3]))
+    assert getattr(private, "dtype", type(private)) == getattr(usual, "dtype", type(usual))
+
+
+@pytest.mark.parametrize("column", [pa.table({"y": [3]}), pd.DataFrame({"y": [3]})])
+def test_a_table_is_no_column(column):
+    with pytest.raises(LabelError, match="expected"):
+        NUMBERS(column)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["3", [3], "x"],
+        np.array(["3", [3], "x"], dtype=object),
+        pd.Series(["3", "4", "x"], dtype="category"),
+        pd.Series(["3", "4", "x"], dtype=object),
+        pd.Series([np.nan, None, pd.NA], dtype=object),
+        pl.Series(["3", [3], object()], dtype=pl.Object),
+    ],
+)
+def test_what_declares_no_type_is_never_refused(column):
+    assert values(NUMBERS(column)) == [BINS[0]] * 3
+    expected = ["green"] * 3
+    assert values(TEXT(column)) == expected
+
+
+def test_text_that_is_no_utf8_is_unknown():
+    raw = pa.array([b"red", b"\xff\xfe", None], pa.binary())
+    for kind in (pa.string(), pa.large_string()):
+        offsets = raw.cast(pa.large_binary() if kind == pa.large_string() else pa.binary())
+        column = pa.Array.from_buffers(kind, 3, offsets.buffers(), null_count=1)
+        assert values(TEXT(column)) == ["red", "green", "green"]
+
+
+def test_the_given_column_is_not_changed():
+    for column in (pa.array([3, None, 99]), pd.Series([3, None, 99], dtype="Int64")):
+        before = column.to_pandas() if isinstance(column, pa.Array) else column.copy()
+        read_labels(column, "int64", 0)
+        after = column.to_pandas() if isinstance(column, pa.Array) else column
+        pd.testing.assert_series_equal(before, after)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_no_library_is_imported_for_another_ones_column(library, tmp_path):
+    path = tmp_path / "x.onnx"
+    path.write_bytes(file("integers"))
+    makes = {
+        "pandas": "pandas.Series([1.0, 2.0])",
+        "polars": "polars.Series([1, None])",
+        "pyarrow": "pyarrow.array([1, None])",
+    }
+    others = ["polars"] if library == "pandas" else sorted(set(makes) - {library})
+    code = (
+        f"import sys, {library}; from labeldp_runtime import Randomizer\n"
+        f"column = {makes[library]}; before = set(sys.modules)\n"
+        f"r = Randomizer.load({str(path)!r}); r([1, 2]); r(column)\n"
+        f"assert not (set(sys.modules) - before) & set({others!r})"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,12 @@
+"""What takes one table says so of a file with a table for each group."""
+
+import pytest
+from labeldp_verify.opening import only_table
+
+from labeldp_compile.errors import InputError
+from runtime.tests.helpers import path_of
+
+
+def test_commands_that_take_no_groups_say_so():
+    with pytest.raises(InputError, match="has a table for each group"):
+        only_table(path_of("groups, codes"))

@@ -1,0 +1,146 @@
+"""What older versions kept of private priors is found again: the same questions, the same bytes."""
+
+import hashlib
+import json
+import os
+
+import pytest
+
+from labeldp_compile.ledger import create_ledger, read_entries, set_budget
+from labeldp_compile.ledger.prior_account import account_of
+from labeldp_compile.prior import discrete_laplace, estimate_prior
+from labeldp_compile.spec import parse_spec
+
+SPEC = """
+version: 1
+name: weeks
+goal: labels
+label: {label}
+loss: {loss}
+privacy: {{epsilon: 2, split: {split}{ledger}}}
+prior: {{kind: private, data: rows.csv, rows: 600{names}}}
+mechanism: {{kind: auto}}
+{groups}
+"""
+ONE = "{column: y, domain: {kind: integer, min: 0, max: 9}}"
+TWO = (
+    "{columns: [{column: y, domain: {kind: integer, min: 0, max: 9}}, {column: work, "
+    "domain: {kind: categorical, values: [no, self]}, out_of_domain: {default: no}}]}"
+)
+GIVEN = "{prior: 1, label: 1}"
+WORK = "groups: {column: work, values: [no, self]}"
+BOTH = "groups: {columns: [{column: age, bands: [18, 65]}, {column: work, values: [no, self]}]}"
+ASSIGN = "groups: {column: work, assign: {file: teams.csv, key: job, group: team}}"
+CASES = {
+    "one": {},
+    "one auto": {"split": "auto"},
+    "one paper": {"split": "paper"},
+    "two columns": {"label": TWO, "loss": "zero_one"},
+    "work": {"groups": WORK},
+    "work auto": {"groups": WORK, "split": "auto"},
+    "both": {"groups": BOTH},
+    "assign": {"groups": ASSIGN},
+}
+# Of each case the question, the SHA-256 of NAME.prior.json, and that of a ledger's answer.
+RECORDED = {
+    "one": (
+        "35c7088ef3aafb2712ae9c0869332305cb9a48a1adf2a3011efa917de7a5846a",
+        "c63264308c48ffccb67f09b7d6ee819c89b7f3791d118883ec47c1baeb38cafa",
+        "f1f3ad2647b5bce12f01a4617d61028e2e0ffac7bfffb940fae321639a3ba834",
+    ),
+    "one auto": (
+        "ed567427556346ee8dd2580e399c8db1b7b555cd22d7c3f7f52b362675b4e90d",
+        "05430fc7611af44f4d8a4401f8acffe2d726f1bee5333aef186753f2065d71bd",
+        "d5b20a2c7eaf9683cf559854f0e3d53d17846bc7d5edfd7126afdd47795ea94d",
+    ),
+    "one paper": (
+        "1def79b66de8bb1a35fbe031aacd222420f055b12aa21dd89cbaea41ba85da4d",
+        "3050b7cc0c8d5b4f19a09f5de387b5f8c64ed638cc0a6a37b71b74aa05a15ae7",
+        "8581f884999e852ba08da729db89e5170b5c3634d3a0b2a6534a897131c0f766",
+    ),
+    "two columns": (
+        "6824135261a4787606e04bddcfdf18a26e8de066035e808af615245b4ba34285",
+        "70b65c728cfcb3874806bf0236ca999106fdd99a28a56ba8c9e2649602f797de",
+        "fc75ee4134209b26af80d981d51197310a4028e5c69242fde773631c59a556e4",
+    ),
+    "work": (
+        "2c9543dcfa7c11ba60ce7c3d259dda5550fc3962ebf12b586d69d37e8bd63898",
+        "bec7bd7c11fd9f75ec1ba401b4dfe4362985c26644c7c9a620593e3fd4d5d718",
+        "b2eb53bcdd159253052a8bccd26eabbff39028bde5fa8baf27c323e080febaa2",
+    ),
+    "work auto": (
+        "f491057c828e721502f9b8df891dd0c5cdf3c945d690c2711833561ca7d467fb",
+        "63339510b2836ed488801df7a9b184386e5426e65ce2651facfa184fd1f826de",
+        "3a5116068b58acc2813213de515bd70fedc44c5bec69c19182d2f626958bad29",
+    ),
+    "both": (
+        "2967d779ef64e000b553210527c19a5fff03a5e40dc32d9fa4d2ec8baef2b4b5",
+        "62686d58d99a73f072d4c931613ad1c6e09b4daec8b087275a11daeff1d811bd",
+        "f60d580d2d6efa3d02b6a19361a2516e74057f21b5c2b1212277edfff2edf76e",
+    ),
+    "assign": (
+        "944dc8d5cb3856772965b76c28c392b34fee5fc8f66e9793308945f4d6983239",
+        "2e5d7917d758557dd2b9f12d52193e7e24ce1563640cab7de0e8ad41d071a4ba",
+        "aafcc36012a95e1e546833f98e6a6221696436eb16f8948d8dd13b03d9b1fa6d",
+    ),
+}
+FLAT = (
+    '{"counts":[187,199,102,19,20,32,20,12,-2,9],"data":{"modified_ns":1600000000000000000,"name":"rows.csv","size":5430},'
+    '"epsilon":"1","format_version":"1.0",'
+    '"question_sha256":"35c7088ef3aafb2712ae9c0869332305cb9a48a1adf2a3011efa917de7a5846a","rows":600,"scale":2.0}'
+)
+
+
+def noise(count, scale):
+    return [int(((7919 * i + 13) % 23 - 11) * scale / 8) for i in range(count)]
+
+
+def rows():
+    for i in range(600):
+        work = ("no", "self", "else")[i % 7 % 3]
+        y = (i * i % 11 + i % 3) % 10 if work == "self" else i % 5 % 3
+        yield f"{i * 37 % 90},{work},{y}"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(discrete_laplace, "discrete_laplace", noise)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "rows.csv").write_bytes("\n".join(["age,work,y", *rows(), ""]).encode())
+    (tmp_path / "teams.csv").write_bytes(b"job,team\nself,b\nno,a\nelse,b\n")
+    os.utime(tmp_path / "rows.csv", (1.6e9, 1.6e9))
+    return tmp_path
+
+
+def spec_of(case, ledger="", names=""):
+    parts = {"label": ONE, "loss": "squared", "split": GIVEN, "groups": "", **CASES[case]}
+    return parse_spec(SPEC.format(**parts, ledger=ledger, names=names))
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_kept_prior_is_the_same_bytes(folder, case):
+    path = folder / "weeks.prior.json"
+    first = estimate_prior(spec_of(case), folder, keep=path)
+    data = path.read_bytes()
+    assert (json.loads(data)["question_sha256"], sha256(data)) == RECORDED[case][:2]
+    if case == "one":
+        assert data.decode() == FLAT
+    assert estimate_prior(spec_of(case), folder, keep=path) == first
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_ledger_has_the_same_question_and_answer(folder, case):
+    ledger = folder / "l.db"
+    create_ledger(ledger)
+    set_budget(ledger, "d", 9, None)
+    spec = spec_of(case, ", ledger: l.db", ", data_set: d, data_version: one")
+    account = account_of(spec, folder, "0" * 64, "compile")
+    first = estimate_prior(spec, folder, account=account)
+    entry = read_entries(ledger)[-1]
+    answer = json.dumps(entry.facts["answer"], sort_keys=True).encode()
+    assert (entry.facts["question_sha256"], sha256(answer)) == RECORDED[case][::2]
+    assert estimate_prior(spec, folder, account=account) == first

@@ -1,0 +1,94 @@
+"""A claim takes one file: that of CONTRIBUTING.md, in a copy of the package."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SPEC = """
+version: 1
+name: added
+label: {column: y, domain: {kind: integer, min: 0, max: 4}}
+loss: squared
+privacy: {epsilon: 1.5}
+prior: {kind: uniform}
+mechanism: {kind: randomized_response}
+"""
+ALTERED = """
+import sys
+from pathlib import Path
+from labeldp_verify import check_bytes
+from labeldp_verify.claims.certificate import Certificate
+from labeldp_verify.decode import read_certificate, read_model
+from labeldp_verify.graph import write_model
+
+data = Path("build/added.onnx").read_bytes()
+report = check_bytes(data).require()
+stated = report.certificate.to_json()
+print(stated["format_version"], stated["likeliest"], stated["fields"]["proved"][-1])
+label, lookup = report.artifact.label, report.artifact.lookup
+
+
+def refused(change):
+    altered = Certificate.from_json(stated).to_json()
+    change(altered)
+    return check_bytes(write_model(label, lookup, altered)).checks[-1]
+
+
+for change in (
+    lambda c: c["likeliest"].update(tables=["1"]),
+    lambda c: c["likeliest"].update(more=1),
+    lambda c: c.pop("likeliest"),
+    lambda c: c["fields"]["proved"].pop(),
+    lambda c: c.update(format_version="1.4"),
+):
+    print(refused(change))
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """Runs Python beside a copy to which the claim was added."""
+    place = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "verifier" / "labeldp_verify", place / "labeldp_verify")
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (file,) = re.findall(r"^```python\n(\"\"\"How likely.*?)^```$", page, re.S | re.M)
+    (place / "labeldp_verify" / "claims" / "likeliest.py").write_text(file, encoding="utf-8")
+    (place / "added.yaml").write_text(SPEC)
+    beside = [str(place), str(ROOT), str(ROOT / "runtime")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(beside), "PYTHONSAFEPATH": "1"}
+
+    def run(*arguments):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=place,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_it_is_stated_checked_and_refused_where_it_is_altered(python):
+    python("-m", "labeldp_compile.cli", "compile", "added.yaml", "-o", "build")
+    verified = python("-m", "labeldp_compile.cli", "verify", "build/added.onnx")
+    assert "likeliest.tables agree with the integers" in verified
+    assert "optimality" in verified and ", likeliest.tables" in verified
+    stated, *refused = python("-c", ALTERED).splitlines()
+    assert stated.startswith("1.9 {'tables': ['") and stated.endswith(" likeliest.tables")
+    assert [re.findall(r"name='([a-z ]+)', ok=False", line) for line in refused] == [
+        ["likeliest"],
+        ["certificate"],
+        ["certificate"],
+        ["claims"],
+        ["certificate"],
+    ]

@@ -1,0 +1,32 @@
+"""``method: {kind: none}``: the true labels, without privacy."""
+
+from __future__ import annotations
+
+from labeldp_trainer.config import NoMethod
+from labeldp_trainer.methods.closed_form import solve_labels
+from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting
+from labeldp_trainer.methods.minibatch import minibatch_method
+from labeldp_trainer.methods.statement import Statement
+
+STATEMENT = Statement(
+    method="none",
+    epsilon=None,
+    delta=0.0,
+    mechanism="the model was trained on the true labels",
+    secret=("the labels", "the parameters and all metrics, which depend on the labels"),
+)
+
+
+class NoneBuilder(MethodBuilder[NoMethod]):
+    """Builds the method without privacy."""
+
+    def build(self, setting: Setting) -> Method:
+        """Plain minibatches, or the closed form. Raises DataError if a label cannot be used."""
+        train, label = setting.dataset.train, self.loaded.config.data.label
+        targets = setting.loss.task.targets(train.columns[label], train.source, label)
+        if not self.loaded.config.closed_form:
+            return minibatch_method(setting, targets, STATEMENT)
+        ends = None
+        if setting.loss.task.classes is None:
+            ends = float(targets.min()), float(targets.max())
+        return ClosedForm(solve=lambda: solve_labels(setting, targets, ends), statement=STATEMENT)

@@ -1,0 +1,117 @@
+"""What a run promises whose labels a certified randomizer made private."""
+
+from __future__ import annotations
+
+from labeldp_verify.claims import DECLARED_BY
+
+from labeldp_trainer.config import Config, Privatized
+from labeldp_trainer.config.method import Correction
+from labeldp_trainer.methods.certificate import LabelSource
+from labeldp_trainer.methods.statement import (
+    Statement,
+    another_run,
+    by_group_privacy,
+    protected,
+    written,
+)
+from labeldp_trainer.randomize import exact
+
+
+def privatized_statement(
+    config: Config,
+    method: Privatized,
+    source: LabelSource,
+    *,
+    labels: tuple[int, int],
+    correction: Correction | None,
+    debiased: bool,
+) -> Statement:
+    """The promise for ``labels`` that are used, and that there are.
+
+    ``correction`` and ``debiased`` say what a loss or a closed form undoes.
+    """
+    used, whole = labels
+    certificate, privacy = source.certificate, source.certificate.privacy
+    here = method.private_column is None
+    where = f"randomized once with {certificate.mechanism} ({certificate.name})"
+    if source.sets:
+        where += ", which answers with the number of a set of classes"
+    names = [column.name for column in source.groups.columns]
+    if names:
+        where += (
+            f" by the table of its row's group ({source.groups.tables:,} tables; by "
+            f"{', '.join(names)})"
+        )
+    parts = privacy.epsilon_label, privacy.epsilon_prior, privacy.epsilon_total
+    label, prior, total = (written(part) for part in parts)
+    mechanism = (
+        f"each of {used:,} labels was {where}, ε = {label} a label; the label "
+        f"distribution behind it cost ε = {prior} for each compile that read the labels, "
+        f"at least {total} in all for a label in both"
+    )
+    secret = ["the true labels"]
+    remarks = [
+        "Training only post-processes the private labels and spends nothing more, however "
+        "long or often it runs on the same private labels.",
+    ]
+    most = method.max_examples_per_user
+    if most is not None:
+        remarks.append(by_group_privacy(most, used, whole))
+    if here and method.key is None:
+        again = written(float(exact(privacy.epsilon_label) * (most or 1)))
+        remarks.append(another_run(f"ε = {again}", doing="randomizes again and "))
+    if method.key is not None:
+        secret.append("the key file: with ids and private labels it undoes the noise")
+        remarks.append(
+            "Another run with the same key, artifact, ids, label_version and true labels gives "
+            "these private labels again and spends nothing; true labels that have changed need "
+            f"another label_version, and spend ε = {label} a label again."
+        )
+    if privacy.epsilon_prior > 0:
+        remarks.append(
+            f"ε = {prior} of the label distribution is what one compile spent, as the artifact "
+            "declares: every further compile on the same labels spends it again, and nothing "
+            "here counts them."
+        )
+    if not here and most is not None:
+        remarks.append(
+            f"ε is that of the labels that were used: if further ones of "
+            f"{method.private_column!r} are released, their users pay for these, too."
+        )
+    if not here:
+        remarks.append(
+            f"That {method.private_column!r} was made with this artifact, and that its labels "
+            "were randomized once, is declared in the config; nothing here can prove it."
+        )
+    if names:
+        remarks.append(
+            "That groups are public and were fixed before any label was seen is declared by "
+            f"{DECLARED_BY} of the artifact; nothing here can prove it."
+        )
+    if source.artifact is None:
+        remarks.append("The certificate was believed: labeldp verify proves ε of an artifact.")
+    details = {
+        "epsilon_label": privacy.epsilon_label,
+        "epsilon_prior": privacy.epsilon_prior,
+        "artifact_name": certificate.name,
+        "artifact_mechanism": certificate.mechanism,
+        "certificate_source": "artifact" if method.artifact is not None else "certificate",
+        "certificate_source_sha256": source.sha256,
+        "artifact_verified": None if source.artifact is None else True,
+        "largest_bias": source.largest_bias,
+        "group_columns": names,
+        "randomized_here": here,
+        "keyed": method.key is not None,
+        "debiased": debiased,
+        "correction": correction,
+        "labels": used,
+    }
+    return protected(
+        config,
+        epsilon=float(exact(privacy.epsilon_total) * (most or 1)),
+        mechanism=mechanism,
+        details=details,
+        released=("the private labels", "the parameters", "metrics on the private labels"),
+        secret=tuple(secret),
+        remarks=tuple(remarks),
+    )

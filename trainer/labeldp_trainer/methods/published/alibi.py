@@ -1,0 +1,100 @@
+"""``method: {kind: alibi}``: Laplace noise on one-hot labels and their posterior as soft labels.
+
+With the noisy entries x̂ in lattice steps, Pr[x̂ | class c] ∝ L_c = e^(ε·x̂_c/S)
+(``randomize.py``), and the posterior under a prior p is p_c·L_c/Σ p·L. Malek et al. (2021)
+take the model's present predictions as prior, without a gradient through them. The gradient of the
+cross-entropy with that posterior is the gradient of −ln Σ_c p_c·L_c, the negative log-likelihood of
+the noisy labels: that is what is minimised here, so that early stopping has a loss to look at.
+All of it post-processes x̂.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import Alibi
+from labeldp_trainer.losses import likelihood_loss
+from labeldp_trainer.methods.kept import require_kept
+from labeldp_trainer.methods.method import Setting
+from labeldp_trainer.methods.minibatch import minibatch_method
+from labeldp_trainer.methods.published.label_noise import (
+    KEPT,
+    ClassBuilder,
+    require_mixable,
+    statement,
+    true_classes,
+)
+from labeldp_trainer.methods.statement import Statement, written
+from labeldp_trainer.methods.stepped import Stepped
+from labeldp_trainer.methods.users import limited_to_users
+from labeldp_trainer.randomize import STEPS, WORD_BITS, NoisyOneHot, exact
+
+
+class AlibiBuilder(ClassBuilder[Alibi]):
+    """Builds the method from a config whose method is ``alibi``."""
+
+    def build(self, setting: Setting) -> Stepped:
+        """Minibatches on noisy one-hot labels, drawn here unless they are stored."""
+        method = self.method
+        require_mixable(setting, method.mixup)
+        setting = limited_to_users(setting)
+        train, classes = setting.dataset.train, setting.loss.task.outputs
+        if setting.stored is None:
+            randomizer = NoisyOneHot(exact(method.epsilon))
+            noisy = randomizer.randomize(true_classes(setting), classes)
+        else:
+            require_kept(setting.stored, {KEPT: ("u", (train.rows, classes))}, train.source)
+            noisy = setting.stored[KEPT]
+        uniform = method.prior == "uniform"
+        epsilon = jnp.float32(method.epsilon)
+
+        def per_example(outputs: jax.Array, x: jax.Array) -> jax.Array:
+            return noisy_label_loss(outputs, x, epsilon)
+
+        return minibatch_method(
+            setting,
+            posterior(noisy, method.epsilon) if uniform else noisy,
+            _statement(setting, method),
+            per_example=None if uniform else per_example,
+            mixup=method.mixup,
+            keep={KEPT: noisy},
+        )
+
+
+def noisy_label_loss(outputs: jax.Array, noisy: jax.Array, epsilon: jax.Array) -> jax.Array:
+    """[b] −ln Σ_c softmax(outputs)_c·L_c, up to a constant, for noisy entries [b, K] in steps."""
+    return likelihood_loss(outputs, noisy.astype(jnp.float32) * (epsilon / jnp.float32(STEPS)))
+
+
+def posterior(noisy: NDArray[np.uint8], epsilon: float) -> NDArray[np.float32]:
+    """[n, K] Pr[class | noisy entries] under a uniform prior."""
+    evidence = noisy.astype(np.float64) * (epsilon / STEPS)
+    weights: NDArray[np.float64] = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights.astype(np.float32)
+
+
+def _statement(setting: Setting, method: Alibi) -> Statement:
+    n, classes = setting.dataset.train.rows, setting.loss.task.outputs
+    return statement(
+        setting,
+        epsilon=method.epsilon,
+        mechanism=(
+            f"each of {n:,} labels was written as {classes} entries 0 and 1, and discrete Laplace "
+            f"noise of scale 2/ε = {2 / method.epsilon:.6g} was added to each entry, once; a label "
+            f"changes two entries by 1, and pays ε = {written(method.epsilon)}"
+        ),
+        details={
+            "epsilon_label": method.epsilon,
+            "l1_sensitivity": 2,
+            "noise_scale": 2 / method.epsilon,
+            "lattice_steps_per_unit": STEPS,
+            "word_bits": WORD_BITS,
+            "classes": classes,
+            "prior": method.prior,
+        },
+        released="the noisy one-hot labels",
+    )

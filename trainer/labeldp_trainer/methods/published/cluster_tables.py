@@ -1,0 +1,186 @@
+"""Clusters as the public groups of a spec: the compiler's priors by group, and its tables.
+
+Who asks for clusters says that labels differ by them, and what their histograms may cost. So every
+cluster has one, all of ε_prior is for these, and none leans on the others: where a cluster is
+nearly one class, its own counts say so through much noise. ``labeldp compile`` cannot know that. It
+pays for the histogram of all rows first, and pools groups that might not be worth it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Int64
+from labeldp_runtime import LabelError, Randomizer
+from labeldp_verify.forms import Domain, Groups
+from numpy.typing import NDArray
+
+from labeldp_compile import assembly, pipeline
+from labeldp_compile.histogram_noise import NOISE
+from labeldp_compile.prior import Prior, TablePrior, discrete_laplace
+from labeldp_compile.prior.histogram import label_indexes
+from labeldp_compile.prior.plan import plan_each_table
+from labeldp_compile.prior.priors import Known
+from labeldp_compile.prior.projection import project_to_total
+from labeldp_compile.prior.split import PriorPlan
+from labeldp_compile.spec import parse_spec
+from labeldp_compile.tabular import label_array
+from labeldp_compile.tabular.label_column import check_type
+from labeldp_trainer.config import Clusters, LoadedConfig
+from labeldp_trainer.data.labels import Cells, as_numpy
+from labeldp_trainer.errors import DataError, InputError
+from labeldp_trainer.randomize import exact
+
+
+@dataclass(frozen=True)
+class PrivateClusters:
+    """What is left of the labels [n], all of it private.
+
+    Attributes:
+        labels: [n] private labels, in the type of the outputs.
+        histograms: [clusters with rows, k] noisy counts; some may be negative.
+        scale: of their noise.
+    """
+
+    labels: NDArray[Any]
+    histograms: NDArray[np.int64]
+    scale: float
+
+
+class ClusterTables:
+    """A table for each cluster, all of the same domain, mechanism and ε."""
+
+    def __init__(self, loaded: LoadedConfig, classes: tuple[int | str, ...] | None) -> None:
+        """Raises ConfigError for a domain or a mechanism that labeldp does not know for groups."""
+        method = loaded.config.method
+        assert isinstance(method, Clusters)
+        self._loaded, self._method, self._classes = loaded, method, classes
+        self._text = self._spec_text()
+        with _as_config_errors(loaded):
+            self._spec = parse_spec(self._text, "spec")
+
+    def randomize(
+        self, labels: Any, cluster: Int64[np.ndarray, " n"], source: str
+    ) -> PrivateClusters:
+        """Count, add noise, compile and randomize: spends ε_prior + ε of every label, once.
+
+        ``labels`` [n] are a column of the data, ``cluster`` [n] that of each row. Raises DataError
+        for labels of the wrong type.
+        """
+        spec, clusters = self._spec, self._method.k
+        column = spec.label.key
+        try:
+            array = label_array(spec.domain, column, _column(spec.domain, column, labels))
+        except InputError as error:
+            raise DataError(f"{source}: {error}") from None
+        sizes = np.bincount(cluster, minlength=clusters).tolist()
+        known = Known(Groups.of(range(clusters), self._name), [*sizes, 0])
+        plan = plan_each_table(*self._epsilons, known.sizes)
+        self._require_feasible(plan, known.rows)
+        counts = np.zeros((clusters + 1, spec.domain.size), np.int64)
+        np.add.at(counts, (cluster, label_indexes(spec.domain)([array])), 1)
+        # One histogram of them all: a substituted label moves one unit inside one cluster.
+        flat = plan.by_table(counts)[:-1].ravel()
+        noisy = discrete_laplace.noisy_histogram(flat, plan.epsilon_tables)
+        histograms = np.array(noisy.counts, np.int64).reshape(plan.tables, -1)
+        priors = self._priors(known, plan, histograms, noisy.scale)
+        digest = hashlib.sha256(self._text.encode()).hexdigest()
+        with _as_config_errors(self._loaded):
+            artifact = assembly.assemble(spec, priors, digest)
+        try:
+            private = as_numpy(Randomizer(artifact.model, "clusters")(array, groups=cluster))
+        except LabelError as error:
+            raise DataError(str(error)) from None
+        private = private.astype(str) if private.dtype == object else private
+        return PrivateClusters(private, histograms, noisy.scale)
+
+    def _priors(
+        self, known: Known, plan: PriorPlan, histograms: NDArray[np.int64], scale: float
+    ) -> Prior:
+        """Each cluster's own counts, made none negative; of all others, whom no row is, the sum."""
+        groups, _ = known.joined(plan)
+        rows = [size for size in known.sizes if size]
+        tables = [
+            TablePrior(_statement(counts.tolist(), size, scale), size)
+            for size, counts in zip(rows, histograms, strict=True)
+        ]
+        last = _statement(histograms.sum(axis=0).tolist(), known.rows, scale)
+        tables.append(TablePrior(last))
+        return Prior(plan.epsilon_prior, plan.epsilon_label, tables, groups)
+
+    def _require_feasible(self, plan: PriorPlan, rows: int) -> None:
+        """Whatever could fail without the histograms fails before they are paid for."""
+        with _as_config_errors(self._loaded):
+            pipeline.require_compilable(self._spec, plan, rows)
+
+    @property
+    def _epsilons(self) -> tuple[Fraction, Fraction]:
+        return exact(self._method.epsilon_prior), exact(self._method.epsilon)
+
+    @property
+    def _name(self) -> str:
+        """Of the clusters' column: not that of the label."""
+        return f"cluster for {self._loaded.config.data.label}"
+
+    def _spec_text(self) -> str:
+        method, config = self._method, self._loaded.config
+        label: dict[str, Any] = {"column": config.data.label, "domain": method.domain}
+        if self._classes is not None:
+            label["domain"] = {"kind": "categorical", "values": list(self._classes)}
+            label["out_of_domain"] = {"default": self._classes[0]}
+        parts = Decimal(repr(method.epsilon_prior)), Decimal(repr(method.epsilon))
+        split = f"{{prior: {parts[0]:f}, label: {parts[1]:f}}}"
+        spec = {
+            "version": 1,
+            "name": config.name,
+            "label": label,
+            "loss": "zero_one" if config.loss == "cross_entropy" else config.loss,
+            "prior": {"kind": "private", "data": "the training data"},
+            "mechanism": method.mechanism,
+            "groups": {"column": self._name, "values": list(range(method.k))},
+        }
+        lines = [f"{key}: {json.dumps(value, default=float)}" for key, value in spec.items()]
+        return "\n".join([*lines, f"privacy: {{epsilon: {sum(parts):f}, split: {split}}}", ""])
+
+
+@contextmanager
+def _as_config_errors(loaded: LoadedConfig) -> Iterator[None]:
+    """What the compiler says of a spec, as the config's error."""
+    try:
+        yield
+    except (InputError, ValueError) as error:
+        raise loaded.error(("method", "mechanism"), f"for labeldp: {error}") from None
+
+
+def _statement(noisy: list[int], rows: int, scale: float) -> dict[str, Any]:
+    """The certificate's ``prior`` of one table."""
+    weights = project_to_total(noisy, rows)
+    return {
+        "kind": "private",
+        "weights": weights,
+        "rows": rows,
+        "labels": len(weights),
+        "mechanism": NOISE,
+        "l1_sensitivity": discrete_laplace.L1_SENSITIVITY,
+        "scale": scale,
+        "post_processing": "projection onto counts >= 0 that sum to the rows",
+        "split": "given",
+    }
+
+
+def _column(domain: Domain, name: str, labels: Any) -> pa.Array:
+    """The labels, if they are cells or of a type that holds the domain's. Raises DataError."""
+    if isinstance(labels, Cells):
+        return labels.values
+    array = labels if isinstance(labels, pa.Array) else pa.array(labels)
+    check_type(domain, name, array.type)
+    return array

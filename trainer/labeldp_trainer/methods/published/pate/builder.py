@@ -1,0 +1,164 @@
+"""``method: {kind: pate}``: noisy votes of teachers, and a student that learns from them alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+from numpy.typing import NDArray
+
+from labeldp_trainer.config import Pate
+from labeldp_trainer.data.declared import require_declared
+from labeldp_trainer.linear.evidence import with_constant
+from labeldp_trainer.methods.closed_form import default_head, linear_params
+from labeldp_trainer.methods.kept import require_inside, require_kept, unfit
+from labeldp_trainer.methods.method import ClosedForm, Method, MethodBuilder, Setting, Stored
+from labeldp_trainer.methods.one_release import public_rows
+from labeldp_trainer.methods.published.pate.network import open_network
+from labeldp_trainer.methods.published.pate.queries import query_rows
+from labeldp_trainer.methods.published.pate.release import VOTE, in_votes, squared_sensitivity
+from labeldp_trainer.methods.published.pate.rule import Sizes, chosen
+from labeldp_trainer.methods.published.pate.student import fitted_votes, probabilities
+from labeldp_trainer.methods.published.pate.teachers import parts, votes
+from labeldp_trainer.methods.statement import Statement, another_run, protected, spent
+from labeldp_trainer.methods.users import limited_to_users
+from labeldp_trainer.models import Params
+from labeldp_trainer.one_release.design import CLASSES
+from labeldp_trainer.one_release.make import PublicRows
+from labeldp_trainer.one_release.targets import class_labels
+from labeldp_trainer.randomize import exact
+
+VOTES, QUERIES, TEACHERS, SCALE = "noisy_votes", "voted_rows", "teachers", "noise_scale"
+
+
+class PateBuilder(MethodBuilder[Pate]):
+    """Builds the method from a config whose method is ``pate``."""
+
+    def build(self, setting: Setting) -> Method:
+        """Let the teachers vote, or take the votes that are stored. Raises InputError."""
+        method, classes = self.method, setting.loss.task.classes
+        assert classes is not None
+        network = open_network(setting)
+        if setting.stored is None:
+            train, label = setting.dataset.train, self.loaded.config.data.label
+            require_declared(train.columns[label], classes, train.source, label)
+        setting = limited_to_users(setting)
+        rows = public_rows(setting)
+        sizes = self._sizes(rows, len(classes))
+        points = _points(rows)
+        if setting.stored is None:
+            asked = query_rows(points, sizes.noise.queries, method.seed)
+            labels = setting.dataset.train.columns[self.loaded.config.data.label]
+            true = class_labels(labels, classes, method.default)
+            teacher = parts(_units(rows), sizes.teachers, method.seed)
+            if rows.owners is not None:
+                teacher = teacher[rows.owners]
+            counts = votes(points, true, teacher, points[asked], len(classes))
+            kept: dict[str, NDArray[Any]] = {
+                VOTES: sizes.noise.add(counts),
+                QUERIES: asked,
+                TEACHERS: np.array(sizes.teachers),
+                SCALE: np.array(sizes.noise.sigma),
+            }
+        else:
+            kept = self._stored(setting.stored, sizes, len(points))
+
+        def solve() -> Params:
+            voted = probabilities(in_votes(kept[VOTES]), sizes.noise.deviation, sizes.teachers)
+            found = fitted_votes(
+                rows.vectors,
+                rows.spectrum,
+                points,
+                kept[QUERIES],
+                voted,
+                method.student,
+                default_head(self.loaded),
+                method.seed,
+            )
+            return linear_params(self.loaded, *found, None)
+
+        linear = ClosedForm(solve=solve, statement=self._statement(sizes), keep=kept)
+        return linear if network is None else network.student_of(linear)
+
+    def _sizes(self, rows: PublicRows, classes: int) -> Sizes:
+        method, units = self.method, _units(rows)
+        whose = "labels" if rows.owners is None else "users"
+        if method.teachers is not None and method.teachers > units:
+            reason = f"{method.teachers:,} are more than the {units:,} {whose}: each needs its own"
+            raise self.loaded.error(("method", "teachers"), reason)
+        n = len(rows.vectors)
+        if method.queries is not None and method.queries > n:
+            reason = f"{method.queries:,} are more than the {n:,} rows"
+            raise self.loaded.error(("method", "queries"), reason)
+        promise = exact(method.epsilon), exact(method.delta)
+        try:
+            return chosen(n, units, classes, *promise, method.teachers, method.queries, whose)
+        except ValueError as error:
+            raise self.loaded.error(("method", "epsilon"), str(error)) from None
+
+    def _stored(self, stored: Stored, sizes: Sizes, n: int) -> dict[str, NDArray[Any]]:
+        """The votes of the same run before, on the rows that were chosen then: another processor
+        might choose others. Raises RunFolderError if they are damaged.
+        """
+        noise = sizes.noise
+        source = self.loaded.source
+        expected = {VOTES: ("i", (noise.queries, noise.classes)), QUERIES: ("i", (noise.queries,))}
+        require_kept(stored, {**expected, TEACHERS: ("i", ()), SCALE: ("i", ())}, source)
+        require_inside(stored[QUERIES], 0, n, source)
+        drawn = int(stored[TEACHERS]), int(stored[SCALE])
+        if drawn != (sizes.teachers, noise.sigma) or (np.diff(stored[QUERIES]) <= 0).any():
+            raise unfit(source)
+        return dict(stored)
+
+    def _statement(self, sizes: Sizes) -> Statement:
+        method, noise = self.method, sizes.noise
+        unit = "label" if method.max_examples_per_user is None else "user"
+        proved = noise.proved_delta(exact(method.epsilon))
+        return protected(
+            self.loaded.config,
+            epsilon=method.epsilon,
+            delta=method.delta,
+            mechanism=(
+                f"{sizes.teachers:,} teachers, each fitted to the labels of rows of its own, gave "
+                f"{noise.queries:,} public rows a vote each; all {noise.queries:,} × "
+                f"{noise.classes:,} counts got discrete Gaussian noise of standard deviation "
+                f"{noise.deviation:.4g}, once; a {unit} changes one teacher, which moves the "
+                f"counts by at most √{2 * noise.queries:,}, however the votes fell (Theorem 17)"
+            ),
+            details={
+                "teachers": sizes.teachers,
+                "queries": noise.queries,
+                "steps_in_a_vote": VOTE,
+                "sigma": noise.sigma,
+                "squared_sensitivity": squared_sensitivity(noise.queries),
+                "coordinates": noise.queries * noise.classes,
+                "proved_delta": math.nextafter(float(proved), 1.0),
+            },
+            released=(
+                "the noisy votes (kept.npz) and all that is computed from them and from features: "
+                "every fit",
+            ),
+            remarks=(
+                another_run(
+                    spent(method.epsilon, method.delta), doing="lets teachers vote again and "
+                ),
+            ),
+        )
+
+
+def _units(rows: PublicRows) -> int:
+    """Labels, or users."""
+    return len(rows.vectors) if rows.owners is None else int(rows.owners.max()) + 1
+
+
+def _points(rows: PublicRows) -> Float32[np.ndarray, "n d"]:
+    """The vectors in a metric in which a coefficient of any column is as large as of any other.
+
+    Their mean squared length is 1.
+    """
+    spectrum = with_constant(rows.spectrum, rows.vectors.shape[1])[1:]
+    points = rows.vectors * np.sqrt(spectrum**CLASSES.power)[None, :].astype(np.float32)
+    size = math.sqrt(float(np.square(points, dtype=np.float64).sum(axis=1).mean()))
+    return np.asarray(points / np.float32(max(size, 1e-30)), np.float32)

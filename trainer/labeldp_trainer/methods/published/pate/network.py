@@ -1,0 +1,170 @@
+"""The part ``refine`` of a config: PATE's student is a network on features (PATE-FM).
+
+It learns what the linear student says of the clean features of all public rows: the training rows,
+and those that their representation was learnt from, too. The network has to say the same of them,
+and of images that are shifted or mirrored at random. No label is read: this is post-processing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float32
+
+from labeldp_trainer.config import LoadedConfig
+from labeldp_trainer.config.model import Refine
+from labeldp_trainer.config.representation import TEST, FromFile
+from labeldp_trainer.data import DataPart, load_unlabelled
+from labeldp_trainer.evaluation import predict
+from labeldp_trainer.methods.method import ClosedForm, Fitted, Method, Setting, TrainingRun
+from labeldp_trainer.methods.minibatch import Also, minibatch_method
+from labeldp_trainer.methods.published.pate.augment import Augmentations, augmentation
+from labeldp_trainer.models import Params, build_model, fresh_params
+from labeldp_trainer.representation import vectors_of_part
+from labeldp_trainer.run.checkpoints import load_params, save_params
+from labeldp_trainer.run.metrics import Line, for_json
+
+FITTED = "fitted.npz"
+_REMARK = (
+    "The final model is a network that was trained on the fitted model's predictions for public "
+    "features (refine); it saw no label, so this is post-processing and costs no ε."
+)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network that learns from a linear student, ready before anything is spent.
+
+    Attributes:
+        refine: its part of the config.
+        linear: what the linear student is built from.
+        setting: what the network is trained with: the features of all rows, and no label.
+        unlabelled: rows beside those of training and test.
+        with_test: whether the features of the test part are learnt from.
+        augment: images that are to look the same; None of what is no image.
+    """
+
+    refine: Refine
+    linear: Setting
+    setting: Setting
+    unlabelled: Sequence[DataPart]
+    with_test: bool
+    augment: Augmentations | None
+
+    def student_of(self, linear: ClosedForm) -> NetworkStudent:
+        """The method that fits the linear student, and then the network."""
+        remarks = (*linear.statement.remarks, _REMARK)
+        statement = dataclasses.replace(linear.statement, remarks=remarks)
+        return NetworkStudent(statement=statement, keep=linear.keep, linear=linear, network=self)
+
+    def outputs(self, params: Params) -> Float32[np.ndarray, "n k"]:
+        """What the linear student gives for all rows."""
+        seen, representation = self.linear.dataset, self.linear.representation
+        vectors = [seen.train.features]
+        if representation is not None:
+            steps = self.linear.steps
+            vectors += [vectors_of_part(representation, part, steps) for part in self.unlabelled]
+        if self.with_test and seen.test is not None:
+            vectors.append(seen.test.features)
+        parts = [DataPart(each, len(each), {}, "") for each in vectors]
+        return np.concatenate([predict(self.linear.model, params, part) for part in parts])
+
+    def consistency(self) -> Also | None:
+        """FixMatch (Sohn et al. 2020): of images whose class the network is sure of, the loss of
+        that class on strongly changed ones.
+        """
+        sure, augment = self.refine.sure, self.augment
+        model, loss = self.setting.model, self.setting.loss
+        if sure is None or augment is None:
+            return None
+
+        def also(params: Params, key: jax.Array, images: Any) -> jax.Array:
+            weak_key, strong_key, model_key = jax.random.split(key, 3)
+            weak = images if augment.weak is None else augment.weak(weak_key, images)
+            seen = jax.nn.softmax(jax.lax.stop_gradient(model.apply(params, weak, model_key)))
+            counts = seen.max(axis=1) >= jnp.float32(sure)
+            outputs = model.apply(params, augment.strong(strong_key, images), model_key)
+            losses = loss.per_example(outputs, jnp.argmax(seen, axis=1))
+            return jnp.where(counts, losses, 0).mean()
+
+        return also
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkStudent(Method):
+    """A linear student, and a network that learns from it by steps."""
+
+    linear: ClosedForm
+    network: Network
+
+    def fit(self, run: TrainingRun) -> Fitted:
+        """The network; the linear student is kept, so that a resumed run does not fit it again."""
+        network, setting = self.network, self.network.setting
+        path = run.folder.path / FITTED
+        if not path.exists():
+            save_params(path, self.linear.solve())
+        like = jax.eval_shape(run.setting.model.init, jax.random.key(0))
+        params = load_params(path, like)
+        tested = for_json(run.tester()(params))
+        before = {name.removeprefix("test_"): value for name, value in tested.items()}
+        targets = jax.nn.softmax(jnp.asarray(network.outputs(params)), axis=-1)
+        method = minibatch_method(
+            setting,
+            np.asarray(targets),
+            self.statement,
+            augment=None if network.augment is None else network.augment.weak,
+            also=network.consistency(),
+        )
+        tests = run.tests
+        if tests is not None and setting.dataset.test is not None:
+            tests = setting.devices.everywhere(setting.dataset.test.features), tests[1]
+        fresh = fresh_params(setting.loaded, setting.model)
+        fitted = method.fit(dataclasses.replace(run, setting=setting, params=fresh, tests=tests))
+        metrics = {"before_refining": before, **fitted.metrics}
+        return dataclasses.replace(fitted, metrics=metrics, notes=_if_worse(before, metrics))
+
+
+def _if_worse(before: Line, metrics: Line) -> tuple[str, ...]:
+    """A note where the test set speaks against the network."""
+    if not before or metrics["test_accuracy"] >= before["accuracy"]:
+        return ()
+    return (
+        f"refining made the model worse: test accuracy {metrics['test_accuracy']:.4g}, "
+        f"{before['accuracy']:.4g} before: leave refine out, or train longer",
+    )
+
+
+def open_network(setting: Setting) -> Network | None:
+    """As the config says; None without that part. Raises InputError."""
+    loaded, dataset, refine = setting.loaded, setting.original, setting.loaded.config.refine
+    if refine is None or dataset is None:
+        return None
+    final, names = loaded.final, _unlabelled(loaded)
+    unlabelled = [load_unlabelled(loaded, name, dataset) for name in names if name != TEST]
+    parts = [dataset.train, *unlabelled]
+    if TEST in names and dataset.test is not None:
+        parts.append(dataset.test)
+    features = jax.tree.map(lambda *leaves: np.concatenate(leaves), *(p.features for p in parts))
+    rows = DataPart(features, sum(part.rows for part in parts), {}, dataset.train.source)
+    final.require_batch(rows.rows, "examples of the training data")
+    model = build_model(final, dataset.shape, setting.loss.task.outputs)
+    own = dataclasses.replace(dataset, train=rows)
+    return Network(
+        refine,
+        setting,
+        Setting(final, own, model, setting.loss, setting.devices, None),
+        unlabelled,
+        TEST in names,
+        augmentation(final, refine, dataset.shape),
+    )
+
+
+def _unlabelled(loaded: LoadedConfig) -> tuple[str, ...]:
+    config = loaded.config.representation
+    return () if config is None or isinstance(config, FromFile) else config.unlabelled

@@ -1,0 +1,168 @@
+"""Methods that train by steps: epochs, metrics, checkpoints, early stopping.
+
+Early stopping keeps the parameters of least loss on the labels that training sees, and never looks
+at others (Appendix G.2 of Optimal unbiased randomizers for regression with label DP).
+
+A training in stages has a folder ``stages/1``, ``stages/2``, … inside its run folder, each with its
+metrics and checkpoints. What a stage wants to keep (private labels) lies there, whole and synced,
+before its first step, and the first stage's in the run folder itself: a run that is killed between
+drawing labels and storing them draws others, but nobody has seen the first ones; one that is killed
+later finds them. Finished stages are gone through again from their last checkpoints, in no time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from labeldp_trainer.errors import DivergedError
+from labeldp_trainer.losses import build_optimizer
+from labeldp_trainer.methods.loop import Metrics, make_epoch, start
+from labeldp_trainer.methods.method import Fitted, Method, Stored, TrainingRun
+from labeldp_trainer.models import Params
+from labeldp_trainer.run import RunFolder
+from labeldp_trainer.run.checkpoints import Checkpoints, State
+from labeldp_trainer.run.metrics import Line, append_line, draw_curve, keep_lines
+from labeldp_trainer.run.program import Stages
+
+Draw = Callable[[jax.Array, int, int], Any]
+Gradient = Callable[[Params, jax.Array, jax.Array, Any, Any], tuple[Params, Metrics]]
+TrainingLoss = Callable[[Params, Any], jax.Array]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped(Method):
+    """A model that is trained step by step.
+
+    Attributes:
+        arrays: a pytree of device arrays that every step sees, as an argument and never as a
+            constant of the compiled program.
+        steps_per_epoch: steps in an epoch.
+        examples_per_epoch: examples that an epoch visits (on average, if batches vary).
+        draw: (epoch key, first step of the whole run, number of steps) → a pytree whose leaves have
+            a leading axis of that many steps, all in one epoch; each step gets its slice.
+        gradient: (params, step key, step of the whole run [int32], slice, arrays) → an estimate of
+            the gradient, and metrics. The loop averages the metrics over an epoch and writes them
+            down: return only what may leave the run, or nothing. Keys are functions of the seed
+            and the step alone, so that a step that is done again repeats its randomness.
+        training_loss: (params, arrays) → the mean loss on the labels that training sees, for early
+            stopping; None where that would disclose more than the statement says.
+        later: the next stage of a training in stages, from the parameters that this one ends with
+            and what is stored of the next (None if it has not begun). What it wants to ``keep`` is
+            on the disk before its first step. None for the last stage, or the only one.
+        steps_at_once: the most steps for which ``draw`` is asked at a time; None for a whole epoch.
+        times_are_public: whether it may be written down how long an epoch took.
+    """
+
+    arrays: Any
+    steps_per_epoch: int
+    examples_per_epoch: int
+    draw: Draw
+    gradient: Gradient
+    training_loss: TrainingLoss | None
+    later: Callable[[Params, Stored | None], Stepped] | None = None
+    steps_at_once: int | None = None
+    times_are_public: bool = True
+
+    def fit(self, run: TrainingRun) -> Fitted:
+        """Train for all epochs, and all stages, that are left.
+
+        Every stage starts from fresh parameters, with the keys 2t − 2 and 2t − 1 of the seed; the
+        metrics are those of the last. Raises InputError.
+        """
+        setting = run.setting
+        seed_key = jax.random.key(setting.loaded.config.training.seed)
+        key, params = jax.random.fold_in(seed_key, 1), run.params
+        method, folder, later = self, run.folder, self.later
+        if later is not None:
+            stages, number = Stages(run.folder), 1
+            folder = stages.open(number) or stages.create(number, {})
+        while True:
+            params, epoch, lines = _Epochs(run, method, folder).train(params, key)
+            if later is None:
+                break
+            draw_curve(folder.path / "learning_curve.png", lines)
+            number += 1
+            kept = stages.open(number)
+            method = later(params, None if kept is None else kept.stored())
+            folder = kept or stages.create(number, method.keep)
+            later = method.later
+            params = jax.jit(setting.model.init)(jax.random.fold_in(seed_key, 2 * number - 2))
+            key = jax.random.fold_in(seed_key, 2 * number - 1)
+        draw_curve(run.folder.path / "learning_curve.png", lines)
+        told = {"epochs": len(lines), "epoch_of_parameters": epoch, **run.tester()(params)}
+        return Fitted(params, setting.model, told)
+
+
+class _Epochs:
+    """The epochs of one stage, new or resumed."""
+
+    def __init__(self, run: TrainingRun, method: Stepped, folder: RunFolder) -> None:
+        self._loaded, self._devices = run.setting.loaded, run.setting.devices
+        self._method, self._folder = method, folder
+        self._test, self._progress = run.tester(), run.progress
+
+    def train(self, params: Params, key: jax.Array) -> tuple[Params, int, list[Line]]:
+        """All epochs that are left: the parameters to keep, their epoch, and the metrics.
+
+        Raises DivergedError if parameters are no longer finite and none before are to be kept.
+        """
+        config, training = self._loaded.config, self._loaded.config.training
+        stopping = training.early_stopping is not None
+        steps = training.epochs * self._method.steps_per_epoch
+        optimizer = build_optimizer(config.optimizer, steps)
+        run_epoch = make_epoch(self._method, optimizer, keep_best=stopping)
+        state, key = self._devices.everywhere((start(params, optimizer), key))
+        with Checkpoints(self._folder.checkpoints) as checkpoints:
+            state = checkpoints.restore(state) or state
+            lines = keep_lines(self._folder.metrics, int(state.epoch))
+            while not self._finished(state):
+                began = time.monotonic()
+                state, values = run_epoch(state, key, self._method.arrays)
+                finite = bool(values.pop("finite"))  # waits for the device
+                lines.append(self._record(state, values, time.monotonic() - began))
+                if not finite:
+                    if int(state.best_epoch) > 0:
+                        break  # whatever follows is NaN, too: the best parameters are known
+                    raise self._diverged(int(state.epoch))
+                if int(state.epoch) % training.checkpoint_every == 0 or self._finished(state):
+                    checkpoints.save(state)
+        if stopping:
+            return state.best_params, int(state.best_epoch), lines
+        return state.params, int(state.epoch), lines
+
+    def _diverged(self, epoch: int) -> DivergedError:
+        part = "".join(f"{key}." for key in self._loaded.within)
+        advice = f"lower {part}optimizer.learning_rate"
+        if self._method.training_loss is not None:
+            advice += f", or set {part}training.early_stopping"
+        said = f"{self._folder.path}: training diverged in epoch {epoch}: {advice}"
+        if self._method.statement.epsilon is None:
+            return DivergedError(f"{said}; this folder may go")
+        return DivergedError(f"{said}; what another run spends stands in privacy.txt")
+
+    def _record(self, state: State, values: dict[str, jax.Array], seconds: float) -> Line:
+        line = {
+            "epoch": int(state.epoch),
+            **{name: float(value) for name, value in values.items()},
+            **self._test(state.params),
+        }
+        times = {
+            "seconds": seconds,
+            "examples_per_second": self._method.examples_per_epoch / max(seconds, 1e-9),
+        }
+        written = line | times if self._method.times_are_public else line
+        written = append_line(self._folder.metrics, written)
+        self._progress(written | times)
+        return written
+
+    def _finished(self, state: State) -> bool:
+        training = self._loaded.config.training
+        stopping = training.early_stopping
+        patience = None if stopping is None else stopping.patience
+        waited = int(state.epoch) - int(state.best_epoch)
+        return int(state.epoch) >= training.epochs or (patience is not None and waited >= patience)

@@ -1,0 +1,101 @@
+"""Tests of the trainer need JAX, which the compiler does not.
+
+Strict promotion: no silent broadcasting of ranks or widening of types.
+"""
+
+import os
+import sys
+from importlib.util import find_spec
+from itertools import count
+
+import pytest
+
+from trainer.tests.compilation import quick_flags
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # for the children of tests, too
+os.environ.setdefault("XLA_FLAGS", quick_flags())
+
+_MISSING = [name for name in ("jax", "dp_accounting", "labeldp_trainer") if find_spec(name) is None]
+if _MISSING:
+    collect_ignore_glob = ["test_*.py"]
+else:
+    import jax
+
+
+def pytest_report_header():
+    if _MISSING:
+        return f"trainer: NOT tested, missing {', '.join(_MISSING)}"
+    return None
+
+
+@pytest.fixture(autouse=True)
+def strict_dtypes_and_quick_compilation(request):
+    """Most of the time is compilation. Clipping is tested as optimized as it runs in training."""
+    optimized = request.module.__name__.endswith("test_clipped_sum")
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", not optimized)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture
+def x64():
+    """Float64 for comparisons to 1e-5 and better."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def known_noise(monkeypatch):
+    """Noise of private priors that is the same in every run, so that solvers meet none by chance.
+
+    The compiler's own tests try the noise itself.
+    """
+    from labeldp_compile.prior import discrete_laplace
+
+    drawn, seeds = discrete_laplace.noisy_histogram, count()
+
+    def noisy(counts, epsilon):
+        return discrete_laplace.seeded_histogram(counts, epsilon, next(seeds))
+
+    for name, module in list(sys.modules.items()):
+        taken = getattr(module, "noisy_histogram", None)
+        if name.startswith("labeldp_compile.") and taken is drawn:
+            monkeypatch.setattr(module, "noisy_histogram", noisy)
+
+
+@pytest.fixture
+def undrawn():
+    """No release and no vote may be drawn in the test."""
+    from trainer.tests.noise import nothing_is_drawn
+
+    with nothing_is_drawn():
+        yield
+
+
+@pytest.fixture
+def noiseless():
+    """Releases and votes without noise; the votes."""
+    from trainer.tests.noise import no_noise
+
+    with no_noise() as votes:
+        yield votes
+
+
+@pytest.fixture
+def drawn():
+    """How many words were drawn each time; seeded, so that nothing is left to chance."""
+    import numpy as np
+
+    from trainer.tests.noise import words_from
+
+    sizes, generator = [], np.random.default_rng(5)
+
+    def words(*shape):
+        sizes.append(shape)
+        return generator.integers(0, 2**64, shape, dtype=np.uint64)
+
+    with words_from(words):
+        yield sizes

@@ -1,0 +1,136 @@
+"""Configs and features that do not fit: one message that says where, before anything is spent."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from labeldp_compile.cli import main
+from trainer.tests.one_release.release_helpers import CLASSES, NUMBERS, write_archives
+
+POISSON = NUMBERS.replace("squared", "poisson")
+COUNTS = POISSON.replace("-6, 6", "0, 9")
+
+
+@pytest.fixture
+def place(tmp_path, undrawn):
+    """Data, and no noise to be had."""
+    write_archives(tmp_path, count=40)
+    return tmp_path
+
+
+def refused(directory, text):
+    """The message, if it is one, and nothing else was done."""
+    (directory / "t.yaml").write_text(text, encoding="utf-8")
+    before = sorted(directory.iterdir())
+    arguments = ["train", str(directory / "t.yaml"), "-o", str(directory / "runs" / "new")]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert result.stdout == "" and isinstance(result.exception, SystemExit)
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("labeldp: ") and all(line.isprintable() for line in lines)
+    assert sum(line.startswith("labeldp: ") for line in lines) == 1
+    assert sorted(directory.iterdir()) == before
+    return lines[0]
+
+
+def given(text, old, new):
+    assert old in text
+    return text.replace(old, new)
+
+
+WRONG = {
+    "no range": (given(NUMBERS, ", label_range: [-6, 6]", ""), ":6: method.label_range"),
+    "ends the other way": (given(NUMBERS, "-6, 6", "6, -6"), ":6: method"),
+    "no room": (given(NUMBERS, "-6, 6", "6, 6"), ":6: method"),
+    "one end": (given(NUMBERS, "-6, 6", "6"), ":6: method.label_range"),
+    "an endless range": (given(NUMBERS, "-6, 6", "-1e308, 1e308"), "rescale"),
+    "a range for classes": (given(CLASSES, "1e-5", "1e-5, label_range: [0, 1]"), "label_range"),
+    "counts below 0": (POISSON, ":6: method.label_range"),
+    "a model": (CLASSES + "model: {kind: linear}\n", ":7: model"),
+    "an optimizer": (CLASSES + "optimizer: {learning_rate: 1}\n", ":7: optimizer"),
+    "training": (CLASSES + "training: {epochs: 1, batch_size: 1}\n", ":7: training"),
+    "absolute": (given(NUMBERS, "squared", "absolute"), ":5: loss"),
+    "no classes": (given(CLASSES, ", classes: 3", ""), ":4: data.classes"),
+    "one class": (given(CLASSES, "classes: 3", "classes: [a]"), ":4: data.classes"),
+    "a head for classes": (given(NUMBERS, "epsilon", "head: softmax, epsilon"), "method.head"),
+    "a head for counts": (given(CLASSES, "epsilon", "head: poisson, epsilon"), "method.head"),
+    "a head of means for logarithms": (
+        given(POISSON, "epsilon", "head: ridge, epsilon").replace(
+            "label_range: [-6, 6]", "label_range: [0, 9]"
+        ),
+        "method.head",
+    ),
+    "an unknown head": (given(CLASSES, "epsilon", "head: best, epsilon"), "method.head"),
+    "no delta": (given(CLASSES, ", delta: 1e-5", ""), ":6: method.delta"),
+    "delta 0": (given(CLASSES, "1e-5", "0"), ":6: method.delta"),
+    "delta 1": (given(CLASSES, "1e-5", "1"), ":6: method.delta"),
+    "delta below floats": (given(CLASSES, "1e-5", "1e-310"), ":6: method"),
+    "delta that no noise reaches": (given(CLASSES, "1e-5", "1e-200"), ":6: method"),
+    "epsilon 0": (given(CLASSES, "epsilon: 2", "epsilon: 0"), ":6: method.epsilon"),
+    "epsilon too small": (given(CLASSES, "epsilon: 2", "epsilon: 1e-9"), ":6: method.epsilon"),
+    "epsilon too large": (given(CLASSES, "epsilon: 2", "epsilon: 61"), ":6: method.epsilon"),
+    "epsilon NaN": (given(CLASSES, "epsilon: 2", "epsilon: .nan"), ":6: method.epsilon"),
+    "epsilon as text": (given(CLASSES, "epsilon: 2", "epsilon: two"), ":6: method.epsilon"),
+    "a default that is no class": (given(CLASSES, "1e-5", "1e-5, default: 3"), "method.default"),
+    "a default of text": (given(NUMBERS, "1e-5", "1e-5, default: x"), "method.default"),
+    "a default outside": (given(NUMBERS, "1e-5", "1e-5, default: 7"), "method.default"),
+    "a default with a point": (given(CLASSES, "1e-5", "1e-5, default: 1.0"), "method.default"),
+    "half of users": (given(CLASSES, "1e-5", "1e-5, user_column: user"), "max_examples_per_user"),
+    "users by label": (
+        given(CLASSES, "1e-5", "1e-5, user_column: y, max_examples_per_user: 1"),
+        "method.user_column",
+    ),
+    "not whitened": (CLASSES + "representation: {kind: pca, whiten: false}\n", "whiten"),
+    "an unknown key": (given(CLASSES, "1e-5", "1e-5, sigma: 3"), "sigma"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_configs(place, name):
+    text, where = WRONG[name]
+    message = refused(place, text)
+    assert where in message and "t.yaml" in message
+
+
+def test_wrong_features(place):
+    with np.load(place / "train.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+
+    def message(x, text=CLASSES):
+        np.savez(place / "train.npz", **{**arrays, "x": x})
+        return refused(place, text)
+
+    for value in (np.nan, np.inf, -np.inf):
+        x = arrays["x"].copy()
+        x[3, 1] = value
+        assert "NaN or infinite" in message(x)
+    assert "constant" in message(np.ones_like(arrays["x"]))
+    assert "constant" in message(arrays["x"][:1].repeat(40, axis=0))
+    x = arrays["x"].copy()
+    x[:, 0], x[0, 0] = 3.4e38, -3.4e38
+    assert "infinite" in message(x)
+    assert "features" in message(arrays["x"].astype(str))
+    assert "examples" in message(arrays["x"][:-1])
+    assert "shape" in message(arrays["x"][:, :-1])  # of the test part, which has all columns
+
+
+@pytest.mark.parametrize("shape", [(6, 30), (2, 3), (3, 1)])
+def test_few_rows_and_constant_columns_are_no_error(tmp_path, shape):
+    """Principal components are no more than there are."""
+    rows, columns = shape
+    random = np.random.default_rng(0)
+    for name in ("train", "test"):
+        x = random.normal(size=shape)
+        if columns > 1:
+            x[:, 0] = 4
+        labels = {"y": np.arange(rows) % 3, "number": x[:, -1]}
+        np.savez(tmp_path / f"{name}.npz", x=x, **labels)
+    for name, text in (("classes", CLASSES), ("numbers", NUMBERS)):
+        (tmp_path / "t.yaml").write_text(text, encoding="utf-8")
+        output = tmp_path / name
+        result = CliRunner().invoke(main, ["train", str(tmp_path / "t.yaml"), "-o", str(output)])
+        assert result.exit_code == 0, (result.output, result.exception)
+        found = json.loads((output / "result.json").read_text())["test"]
+        assert all(np.isfinite(value) for value in found.values())

@@ -1,0 +1,228 @@
+"""What replaced labels move in the sum, on the integers that are summed; and what labels become."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from labeldp_trainer.data.labels import Cells
+from labeldp_trainer.one_release import lattice
+from labeldp_trainer.one_release.lattice import (
+    STEPS,
+    UNIT,
+    Weights,
+    class_sums,
+    lengths,
+    number_sums,
+    squared_sensitivity,
+)
+from labeldp_trainer.one_release.make import drawn, planned
+from labeldp_trainer.one_release.targets import class_labels, label_steps
+
+from trainer.tests.one_release.release_helpers import method, rows
+
+CLASSES = (0, 1, 2)
+FULL = UNIT - UNIT / 1024
+seeds = st.integers(0, 2**32 - 1)
+
+
+def some_weights(random, p):
+    columns = np.sort(random.choice(p + 1, random.integers(1, p + 2), replace=False))
+    metric = random.uniform(0.01, 1, len(columns)).astype(np.float32)
+    return Weights(columns, metric, float(random.uniform(1e-6, 3)), FULL)
+
+
+def some_vectors(random, n, p):
+    """Rows of very different lengths; some are zero, some are far out."""
+    sizes = 10.0 ** random.integers(-4, 5, (n, 1)) * random.integers(0, 2, (n, 1))
+    return (random.normal(size=(n, p)) * sizes).astype(np.float32)
+
+
+def squared(one, other):
+    return int(np.square((one - other).astype(object)).sum())
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(seeds)
+def test_a_replaced_class_moves_the_sum_by_no_more_and_the_longest_row_by_all(seed):
+    random = np.random.default_rng(seed)
+    n, p = random.integers(1, 8), random.integers(1, 5)
+    vectors, weights = some_vectors(random, n, p), some_weights(random, p)
+    stated = squared_sensitivity(lengths(weights, vectors, None, None).longest, classes=True)
+    labels = random.integers(0, 3, n).astype(np.int32)
+    before, found = class_sums(weights, vectors, labels, 3, None), []
+    for row in range(n):
+        other = labels.copy()
+        other[row] = (labels[row] + random.integers(1, 3)) % 3
+        found.append(squared(before, class_sums(weights, vectors, other, 3, None)))
+    assert max(found) == stated <= 2 * UNIT * UNIT
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(seeds)
+def test_a_replaced_number_moves_the_sum_by_no_more_and_from_end_to_end_by_all(seed):
+    random = np.random.default_rng(seed)
+    n, p = random.integers(1, 8), random.integers(1, 5)
+    vectors, weights = some_vectors(random, n, p), some_weights(random, p)
+    stated = squared_sensitivity(lengths(weights, vectors, None, None).longest, classes=False)
+    labels = random.choice([-7.0, -1.0, 0.3, 5.0, np.nan, np.inf], n)
+    ends, others = [], []
+    for row in range(n):
+        sums = []
+        for value in (-1e9, 1e9, random.normal()):
+            other = labels.copy()
+            other[row] = value
+            steps = label_steps(other, -1.0, 5.0, None)
+            sums.append(number_sums(weights, vectors, steps, None))
+        ends.append(squared(sums[0], sums[1]))
+        others.append(squared(sums[0], sums[2]))
+    assert max(others) <= max(ends) == stated
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(seeds, st.booleans())
+def test_all_labels_of_a_user_move_the_sum_by_no_more(seed, parallel):
+    """By all of it, but for what was rounded up, if the user's rows are one row again and again."""
+    random = np.random.default_rng(seed)
+    n, p = random.integers(1, 12), random.integers(1, 4)
+    vectors, weights = some_vectors(random, n, p), some_weights(random, p)
+    owners = np.unique(random.integers(0, 4, n), return_inverse=True)[1].astype(np.int64)
+    if parallel:
+        vectors = vectors[owners]
+    shares = rows(vectors, owners).shares
+    longest = lengths(weights, vectors, owners, shares).longest
+    labels = random.integers(0, 3, n).astype(np.int32)
+    before, found = class_sums(weights, vectors, labels, 3, shares), []
+    numbers = []
+    for user in range(owners.max() + 1):
+        mine = owners == user
+        other, low, high = labels.copy(), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        other[mine] = (labels[mine] + random.integers(1, 3, mine.sum())) % 3
+        found.append(squared(before, class_sums(weights, vectors, other, 3, shares)))
+        low[mine], high[mine] = -STEPS, STEPS
+        sums = (number_sums(weights, vectors, steps, shares) for steps in (low, high))
+        numbers.append(squared(*sums))
+        if parallel:  # from one class all to one other
+            first, second = labels.copy(), labels.copy()
+            first[mine], second[mine] = 0, 1
+            sums = (class_sums(weights, vectors, y, 3, shares) for y in (first, second))
+            found.append(squared(*sums))
+    for kind, largest in ((True, max(found)), (False, max(numbers))):
+        stated = squared_sensitivity(longest, classes=kind)
+        assert largest <= stated
+        if parallel:
+            rounded = 2 * n * (2 * longest**0.5 + n) / lattice._ROOT + 2
+            assert largest >= stated - rounded * squared_sensitivity(1, classes=kind)
+
+
+def test_rows_of_users_are_rounded_up():
+    """Lengths are no whole numbers of the finer lattice: their sum must not be too small."""
+    vectors = np.array([[1.0, 1.0], [1.0, -1.0], [0.3, 0.2]], np.float32)
+    weights = Weights(np.array([1, 2]), np.ones(2, np.float32), 1e-6, 3.0)
+    owners, shares = np.zeros(3, np.int64), np.ones(3, np.float32)
+    integers = np.concatenate([q for *_, q in weights.chunks(vectors, shares)]).astype(int)
+    exact = sum(Decimal(int(np.square(q).sum())).sqrt() for q in integers) ** 2
+    assert exact <= lengths(weights, vectors, owners, shares).longest <= exact + 2
+
+
+def test_a_whole_release_keeps_what_it_states(noiseless):
+    """From vectors and labels to the statistic before its noise, with users and without."""
+    random = np.random.default_rng(3)
+    owners = random.integers(0, 9, 40)
+    for given_owners in (None, owners):
+        table = rows(random.normal(size=(40, 4)), given_owners)
+        plan = planned(table, method(), CLASSES)
+        labels = random.integers(0, 3, 40)
+        before = drawn(plan, table, labels, method()).statistic
+        for unit in range(9):
+            mine = np.arange(40) == unit if given_owners is None else owners == unit
+            after = drawn(plan, table, np.where(mine, (labels + 1) % 3, labels), method()).statistic
+            assert 0 < squared(before, after) <= plan.squared_sensitivity
+        assert plan.proved_delta() <= 1e-5
+
+
+def test_integer_rows_do_not_depend_on_how_they_are_cut_or_lie_in_memory(monkeypatch):
+    random = np.random.default_rng(5)
+    vectors = random.normal(size=(500, 37)).astype(np.float32)
+    weights = Weights(np.arange(38), random.uniform(0.1, 1, 38).astype(np.float32), 3.0, FULL)
+
+    def factors(given_vectors):
+        parts = [
+            weights._factors(weights.used(given_vectors[i : i + chunk]) * weights.metric, None)
+            for i in range(0, 500, chunk)
+        ]
+        return np.concatenate(parts)
+
+    found, bits = set(), set()
+    for chunk in (1, 3, 64, 4096):
+        monkeypatch.setattr(lattice, "_CHUNK", chunk)
+        for given_vectors in (vectors, np.asfortranarray(vectors)):
+            found.add(lengths(weights, given_vectors, None, None))
+            bits.add(factors(given_vectors).tobytes())
+    assert len(found) == len(bits) == 1
+
+
+def test_squares_that_do_not_fit_are_refused():
+    """Of a scale that no release has, four squares of 2³¹ would add up to zero."""
+    weights = Weights(np.array([0, 1, 2, 3]), np.ones(4, np.float32), 1e-6, 2.0**32 - 2)
+    with pytest.raises(ValueError, match="longer"):
+        lengths(weights, np.ones((1, 3), np.float32), None, None)
+
+
+B = 2**60 + 1  # no float holds it
+
+
+@pytest.mark.parametrize(
+    "given_labels",
+    [
+        pa.array([B, 3, B, 4]),
+        pa.array([B, None, B, 4]),
+        pa.array([B, None, B, 4]).dictionary_encode(),
+        pa.chunked_array([[B, None], [B, 4]]),
+        np.array([B, 3, B, 4]),
+        Cells(pa.array([str(B), "x", f"{B}.0", "1e99"], pa.large_string())),
+    ],
+)
+def test_no_label_changes_how_another_class_is_read(given_labels):
+    assert class_labels(given_labels, (4, B - 1, B), 4)[[0, 2]].tolist() == [2, 2]
+
+
+def test_no_label_changes_how_another_number_is_read():
+    for missing in (None, False):
+        values = pa.array([True, missing, False, True])
+        for column in (values, values.dictionary_encode(), pa.chunked_array([values])):
+            steps = label_steps(column, 0.0, 1.0, 0.0)
+            assert steps.tolist() == [STEPS, -STEPS, -STEPS, STEPS]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1], None, [2]]),
+        pa.array([{"a": 1}, None, {"a": 2}]),
+        pa.array([b"1", None, b"2"]),
+        pa.array(["1", None, "2"]),
+        pa.nulls(3),
+        np.array([1j, 2j, 0]),
+        np.array(["1", "2", "3"]),
+    ],
+)
+def test_columns_that_hold_no_numbers_are_all_default(column):
+    assert label_steps(column, 0.0, 4.0, 1.0).tolist() == [-STEPS // 2] * 3
+    if not (isinstance(column, np.ndarray) and column.dtype.kind == "c"):
+        assert class_labels(column, (1, 2), 2).tolist() == [1] * 3
+
+
+def test_the_ends_of_a_range():
+    inside = np.array([-1.0, 5.0, 2.0, np.nextafter(5, 9), np.nextafter(-1, -9), -0.0])
+    outside = np.array([np.inf, -np.inf, 1e300, -1e300, np.nan])
+    assert label_steps(inside, -1.0, 5.0, None).tolist()[:5] == [-STEPS, STEPS, 0, STEPS, -STEPS]
+    assert label_steps(outside, -1.0, 5.0, None).tolist() == [STEPS, -STEPS, STEPS, -STEPS, 0]
+    cells = ["1e400", "-1e99999999999", "9" * 5000, "", "nan", "\x1b[31m", "5"]
+    column = Cells(pa.array(cells, pa.large_string()))
+    found = label_steps(column, -1.0, 5.0, None).tolist()
+    assert found == [STEPS, -STEPS, STEPS, 0, 0, 0, STEPS]
+    tiny = label_steps(np.array([0.0, 5e-324, 1.0]), 0.0, 5e-324, None)
+    assert tiny.tolist() == [-STEPS, STEPS, STEPS]

@@ -1,0 +1,111 @@
+"""Bad input: one message, before anything is learnt."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer import ConfigError, DataError, InputError
+
+from trainer.tests.representation.representation_helpers import (
+    IMAGES,
+    PATCHES,
+    TABLE,
+    loaded,
+    vectors,
+    write_images,
+)
+from trainer.tests.trainer_helpers import write_tables
+
+
+@pytest.mark.parametrize(
+    ("representation", "expected"),
+    [
+        ("{kind: patch}", "t.yaml:5: representation.kind: 'patch' is unknown; did you mean"),
+        ("{kind: patches, sise: 3}", "representation.sise: unknown key; did you mean 'size'?"),
+        ("{kind: patches, components: 0}", "expected a number of components, 1 … 8,192, or all"),
+        ("{kind: patches, components: most}", "expected a number of components"),
+        ("{kind: patches, patches: 4000}", "36,000 columns are more than 8,192"),
+        ("{kind: splines}", "t.yaml:5: representation.kind: splines is for tables"),
+        ("{kind: file, train: a.npz}", "representation.test: this key is missing"),
+        ("{kind: random_fourier, scale: 0}", "representation.scale: expected greater than 0"),
+    ],
+)
+def test_configs_of_images(tmp_path, representation, expected):
+    with pytest.raises(ConfigError) as error:
+        loaded(tmp_path, representation)
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("representation", "expected"),
+    [
+        ("{kind: patches}", "representation.kind: patches is for images"),
+        ("{kind: splines, crosses: [a, b]}", "or a list of pairs of two feature columns"),
+        ("{kind: splines, crosses: [[a, a]]}", "or a list of pairs of two feature columns"),
+        ("{kind: splines, crosses: -1}", "expected a number of hashed columns"),
+    ],
+)
+def test_configs_of_tables(tmp_path, representation, expected):
+    with pytest.raises(ConfigError) as error:
+        loaded(tmp_path, representation, TABLE)
+    assert expected in str(error.value)
+
+
+def test_unlabelled_test_needs_a_test_part(tmp_path):
+    text = IMAGES.replace(", test: test.npz", "")
+    with pytest.raises(ConfigError, match=r"there is no data\.test"):
+        loaded(tmp_path, "{kind: pca, unlabelled: [test]}", text)
+
+
+@pytest.mark.parametrize(
+    ("representation", "expected"),
+    [
+        ("{kind: patches, size: 7}", "representation.size: 7 is more than a side of the images"),
+        ("{kind: patches, size: 5, pool: 3}", "representation.pool: 3 is more than the 2 places"),
+        ("{kind: self_supervised}", "self_supervised is gone: take patches, or kind: file"),
+        ("{kind: pca, unlabelled: [gone.npz]}", "gone.npz: there is no such file"),
+        ("{kind: file, train: short.npz, test: test.npz}", "a row for each row of the data"),
+        ("{kind: file, train: nan.npz, test: test.npz}", "are NaN, infinite or beyond float32"),
+    ],
+)
+def test_data_of_images(tmp_path, representation, expected):
+    write_images(tmp_path)
+    np.savez(tmp_path / "short.npz", embeddings=np.zeros((119, 2)))
+    np.savez(tmp_path / "nan.npz", embeddings=np.full((120, 2), np.nan))
+    with pytest.raises(InputError) as error:
+        vectors(tmp_path, representation)
+    assert expected in str(error.value)
+
+
+def test_images_of_another_size(tmp_path):
+    write_images(tmp_path)
+    np.savez(tmp_path / "more.npz", x=np.zeros((3, 9, 9, 1)))
+    with pytest.raises(DataError, match="an example has shape"):
+        vectors(tmp_path, "{kind: pca, unlabelled: [more.npz]}")
+
+
+@pytest.mark.parametrize(
+    ("representation", "expected"),
+    [(PATCHES, "all are flat"), ("{kind: pca}", "nothing is left")],
+)
+def test_images_without_anything(tmp_path, representation, expected):
+    for name in ("train", "test"):
+        np.savez(tmp_path / f"{name}.npz", x=np.ones((60, 6, 6, 1)), y=np.zeros(60, int))
+    with pytest.raises(ConfigError, match=expected):
+        vectors(tmp_path, representation)
+
+
+@pytest.mark.parametrize("kind", ["pca", "splines", "random_fourier"])
+def test_constant_tables(tmp_path, kind):
+    write_tables(tmp_path, rows=60)
+    rows = pq.read_table(tmp_path / "train.parquet").to_pydict()
+    constant = {"a": [1.0] * 60, "b": [True] * 60, "c": ["u"] * 60}
+    pq.write_table(pa.table(rows | constant), tmp_path / "train.parquet")
+    with pytest.raises(ConfigError, match=r"nothing is left|same features"):
+        vectors(tmp_path, f"{{kind: {kind}}}", TABLE)
+
+
+def test_crosses_of_unknown_columns(tmp_path):
+    write_tables(tmp_path, rows=60)
+    with pytest.raises(ConfigError, match="'z' is no feature that is not constant"):
+        vectors(tmp_path, "{kind: splines, crosses: [[a, z]]}", TABLE)

@@ -1,0 +1,232 @@
+"""The run folder keeps a representation; runs beside it take it; what is damaged is made again."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from labeldp_trainer import RunFolderError, load_config, train
+from labeldp_trainer.representation import restored, store
+from labeldp_trainer.run.own_mark import is_marked, marked
+
+from trainer.tests.representation.representation_helpers import IMAGES, PATCHES, write_images
+
+BOTH = (120, 40)  # rows of the parts
+FILES = ("facts.json", "learnt.npz", "test.npy", "train.npy")
+
+
+def run(directory, name, *, resume=False, text=IMAGES, representation=PATCHES):
+    path = directory / "train.yaml"
+    path.write_text(text % representation, encoding="utf-8")
+    learnt = []
+    result = train(
+        load_config(path),
+        directory / "runs" / name,
+        resume=resume,
+        steps=lambda what, done, total: learnt.append(what),
+    )
+    return result, bool(learnt)
+
+
+def kept(directory, name, file):
+    return directory / "runs" / name / "representation" / file
+
+
+def inode(path):
+    return path.stat().st_ino
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("first")
+    write_images(directory)
+    return directory, *run(directory, "a")
+
+
+def test_what_is_kept(first):
+    directory, result, learnt = first
+    assert learnt
+    assert sorted(path.name for path in kept(directory, "a", "x").parent.iterdir()) == list(FILES)
+    facts = json.loads((result.folder / "run.json").read_text())
+    assert facts["representation"]["rows"] == 120
+    assert not facts["representation"]["learnt_from_test"]
+    assert result.params["w"].shape == (8, 3)
+    representation = restored(result.folder)
+    assert representation.width == 8
+    with np.load(directory / "test.npz") as archive:
+        x = archive["x"].astype(np.float32) / np.float32(255)
+    stored = np.load(kept(directory, "a", "test.npy"))
+    np.testing.assert_allclose(representation.apply(x), stored, atol=2e-3)
+
+
+def test_a_run_beside_takes_it(first):
+    directory, result, _ = first
+    other, learnt = run(directory, "b")
+    assert not learnt
+    np.testing.assert_array_equal(result.params["w"], other.params["w"])
+    for name in FILES:
+        assert inode(kept(directory, "a", name)) == inode(kept(directory, "b", name))
+
+
+def test_other_options_features_and_test_rows_do_not(first):
+    directory, _, _ = first
+    digests = set()
+
+    def digest(**changed):
+        facts = json.loads(kept(directory, "a", "facts.json").read_text())
+        options = {k: v for k, v in facts["learnt_from"].items() if k not in ("rows", "raw_width")}
+        found = store.digest_of({**options, **changed})
+        assert (found == facts["digest"]) == (not changed)
+        digests.add(found)
+
+    digest()
+    digest(options={"kind": "patches"})
+    digest(seed=8)
+    digest(features_sha256="0")
+    digest(test_features_sha256="0")
+    digest(learnt_from_test=True)
+    digest(unlabelled=[{"file": "x", "rows": 1, "features_sha256": "0"}])
+    assert len(digests) == 7
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_damaged_is_made_again(first, name, tmp_path):
+    directory, _, _ = first
+    damaged = tmp_path / "runs" / "a" / "representation"
+    damaged.mkdir(parents=True)
+    for file in FILES:
+        data = bytearray(kept(directory, "a", file).read_bytes())
+        if file == name:
+            data[-20] ^= 1
+        (damaged / file).write_bytes(data)
+    digest = json.loads(kept(directory, "a", "facts.json").read_text())["digest"]
+    assert store.find(directory / "runs" / "c", digest, BOTH) is not None
+    assert store.find(tmp_path / "runs" / "c", "0" * 64, BOTH) is None
+    if name != "facts.json":
+        assert store.find(tmp_path / "runs" / "c", digest, BOTH) is None
+    if name == "learnt.npz":
+        with pytest.raises(RunFolderError, match="missing or damaged"):
+            restored(tmp_path / "runs" / "a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", "null", '{"format_version": "2.0"}', '{"format_version": "1.0"}', "{", "\0"],
+)
+def test_letters_of_others_are_passed_over(tmp_path, text):
+    folder = tmp_path / "x" / "representation"
+    folder.mkdir(parents=True)
+    (folder / "facts.json").write_text(text)
+    assert store.find(tmp_path / "new", "0" * 64, BOTH) is None
+    with pytest.raises(RunFolderError):
+        restored(tmp_path / "x")
+
+
+def test_resume(first, tmp_path):
+    directory, _, _ = first
+    for name in ("train.npz", "test.npz"):
+        (tmp_path / name).write_bytes((directory / name).read_bytes())
+    text = IMAGES.replace("epochs: 2", "epochs: 1")
+    run(tmp_path, "a", text=text)
+    again, learnt = run(tmp_path, "a", text=text, resume=True)
+    assert not learnt
+    vectors = kept(tmp_path, "a", "train.npy")
+    whole = vectors.read_bytes()
+    vectors.write_bytes(whole[:-3])
+    mended, learnt = run(tmp_path, "a", text=text, resume=True)
+    assert learnt
+    assert vectors.read_bytes() == whole
+    np.testing.assert_array_equal(again.params["w"], mended.params["w"])
+    facts = tmp_path / "runs" / "a" / "run.json"
+    told = json.loads(facts.read_text())
+    facts.write_text(json.dumps(told | {"representation_sha256": "0"}))
+    with pytest.raises(RunFolderError, match="other vectors of its representation"):
+        run(tmp_path, "a", text=text, resume=True)
+
+
+def copied(source, target):
+    target.mkdir(parents=True)
+    for file in FILES:
+        (target / file).write_bytes((source / file).read_bytes())
+    return target
+
+
+def forged(folder, **changed):
+    """Another file in the folder, and facts whose digests are right."""
+    for name, array in changed.items():
+        np.save(folder / f"{name}.npy", array)
+    facts = json.loads((folder / "facts.json").read_text())
+    for name in changed:
+        data = (folder / f"{name}.npy").read_bytes()
+        facts["files"][f"{name}.npy"] = hashlib.sha256(data).hexdigest()
+    (folder / "facts.json").write_text(json.dumps(facts))
+    return facts["digest"]
+
+
+def test_a_folder_that_somebody_else_wrote_is_not_believed(first, tmp_path, monkeypatch):
+    """Its digests are right, and its vectors might be the labels."""
+    directory, _, _ = first
+    source, runs = kept(directory, "a", "x").parent, tmp_path / "runs"
+    vectors = np.load(source / "train.npy")
+    folder = copied(source, runs / "beside" / "representation")
+    digest = json.loads((folder / "facts.json").read_text())["digest"]
+    assert store.find(runs / "new", digest, BOTH) is not None
+    assert forged(folder, train=vectors * np.float32(2)) == digest
+    assert store.find(runs / "new", digest, BOTH) is None
+    facts = json.loads((folder / "facts.json").read_text())
+    for mark in (None, 5, "", "é", "0" * 64):
+        (folder / "facts.json").write_text(json.dumps(facts | {"mark": mark}))
+        assert store.find(runs / "new", digest, BOTH) is None
+    unmarked = {name: value for name, value in facts.items() if name != "mark"}
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
+    (folder / "facts.json").write_text(json.dumps(marked(unmarked)))
+    assert store.find(runs / "new", digest, BOTH) is not None
+    monkeypatch.undo()
+    assert store.find(runs / "new", digest, BOTH) is None
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_vectors_of_other_rows_are_not_taken(first, tmp_path, own):
+    """350 vectors stood for 400 rows once; not even this user's, nor those of the run itself."""
+    directory, _, _ = first
+    source = kept(directory, "a", "x").parent
+    name = "new" if own else "beside"
+    train, test = np.load(source / "train.npy"), np.load(source / "test.npy")
+    digest = json.loads((source / "facts.json").read_text())["digest"]
+
+    def found(place, rows=BOTH, **changed):
+        folder = copied(source, tmp_path / place / name / "representation")
+        forged(folder, **changed)
+        facts = json.loads((folder / "facts.json").read_text())
+        facts.pop("mark")
+        (folder / "facts.json").write_text(json.dumps(marked(facts)))
+        return store.find(tmp_path / place / "new", digest, rows)
+
+    assert found("same", train=train) is not None
+    assert found("fewer", train=train[:-10]) is None
+    assert found("more", test=np.concatenate([test, test])) is None
+    assert found("narrow", train=train[:, 1:]) is None
+    assert found("wide type", train=train.astype(np.float64)) is None
+    assert found("flat", train=train.ravel()) is None
+    assert found("no test", rows=(120, None)) is None
+
+
+def test_a_key_that_others_can_read_marks_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    facts = marked({"a": 1})
+    key = tmp_path / "labeldp" / "mark.key"
+    assert is_marked(facts) and key.stat().st_mode & 0o777 == 0o600
+    assert marked({"a": 1}) == facts and not is_marked(facts | {"a": 2})
+    assert [path.name for path in key.parent.iterdir()] == [key.name]
+    key.chmod(0o640)
+    assert not is_marked(facts) and marked({"a": 1}) == {"a": 1}
+    key.chmod(0o600)
+    key.write_bytes(key.read_bytes()[:-1])
+    assert not is_marked(facts)
+    key.unlink()
+    assert not is_marked(facts) and is_marked(marked({"a": 1}))
+    key.rename(moved := tmp_path / "moved")
+    key.symlink_to(moved)
+    assert not is_marked(facts) and marked({"a": 1}) == {"a": 1}
+    monkeypatch.setenv("XDG_STATE_HOME", str(moved))  # where no folder can be
+    assert marked({"a": 1}) == {"a": 1}

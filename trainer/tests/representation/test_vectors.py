@@ -1,0 +1,186 @@
+"""What a representation makes of features: whitened, the same for a batch, blind to labels."""
+
+import jax
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer.representation.tables import hashed_columns
+
+from trainer.tests.representation.representation_helpers import (
+    PATCHES,
+    TABLE,
+    images,
+    vectors,
+    write_images,
+)
+from trainer.tests.trainer_helpers import write_tables
+
+OF_IMAGES = (
+    PATCHES,
+    "{kind: pca, components: 5}",
+    "{kind: random_fourier, features: 30, components: 6}",
+)
+OF_TABLES = (
+    "{kind: pca}",
+    "{kind: splines, knots: 3, crosses: 11}",
+    "{kind: splines, crosses: [[a, c]], whiten: false}",
+    "{kind: random_fourier, features: 20, components: all, whiten: false}",
+)
+
+
+def write_all(directory):
+    write_images(directory)
+    write_tables(directory, rows=120)
+
+
+def cases():
+    from trainer.tests.representation.representation_helpers import IMAGES
+
+    return [(IMAGES, one) for one in OF_IMAGES] + [(TABLE, one) for one in OF_TABLES]
+
+
+@pytest.mark.parametrize(("text", "representation"), cases())
+def test_whitened_and_the_same_for_a_batch(tmp_path, text, representation):
+    write_all(tmp_path)
+    before, after, learnt = vectors(tmp_path, representation, text)
+    train, test = after.train.features, after.test.features
+    assert train.dtype == test.dtype == np.float32
+    assert train.shape == (120, learnt.width)
+    assert after.shape.numeric == learnt.width
+    assert not after.shape.vocabularies
+    assert after.digest() == before.digest()  # that of the input features
+    np.testing.assert_allclose(train.mean(0), 0, atol=1e-3)
+    if "whiten: false" not in representation:
+        np.testing.assert_allclose(np.cov(train.T, bias=True), np.eye(learnt.width), atol=2e-3)
+    elif "all" in representation:
+        assert learnt.spectrum is None
+        np.testing.assert_allclose(train.std(0), 1, atol=1e-3)
+    else:
+        np.testing.assert_allclose(train.var(0), learnt.spectrum, rtol=1e-3)
+    if learnt.spectrum is not None:
+        assert len(learnt.spectrum) == learnt.width
+        assert (np.diff(learnt.spectrum) <= 0).all()
+    for part, stored in ((before.train, train), (before.test, test)):
+        batch = jax.tree.map(lambda leaf: leaf[3:10], part.features)
+        found = jax.jit(learnt.apply)(batch)
+        np.testing.assert_allclose(found, stored[3:10], atol=2e-3)
+
+
+@pytest.mark.parametrize("representation", OF_IMAGES)
+def test_no_label_enters(tmp_path, representation):
+    write_images(tmp_path)
+    _, first, _ = vectors(tmp_path, representation)
+    for name, rows, seed in (("train", 120, 0), ("test", 40, 1)):
+        x, y = images(rows, seed)
+        np.savez(tmp_path / f"{name}.npz", x=x, y=np.random.default_rng(5).permutation(y))
+    _, second, _ = vectors(tmp_path, representation)
+    np.testing.assert_array_equal(first.train.features, second.train.features)
+    np.testing.assert_array_equal(first.test.features, second.test.features)
+
+
+def test_a_seed_of_its_own(tmp_path):
+    write_images(tmp_path, rows=50)
+    _, first, _ = vectors(tmp_path, PATCHES)
+    _, same, _ = vectors(tmp_path, PATCHES.replace("}", ", seed: 7}"))
+    _, other, _ = vectors(tmp_path, PATCHES.replace("}", ", seed: 8}"))
+    np.testing.assert_array_equal(first.train.features, same.train.features)
+    assert np.abs(first.train.features - other.train.features).max() > 0.1
+
+
+def test_answers_of_patches_by_hand(tmp_path):
+    """Raw vectors from the definition: normalise, project, ReLU, pool, square root; colours."""
+    write_images(tmp_path, rows=60, channels=3)
+    before, _, learnt = vectors(tmp_path, PATCHES)
+    x = before.train.features[0].astype(np.float64)
+    kernel = np.asarray(learnt.arrays["kernel"], np.float64).reshape(27, 6)
+    answers = np.zeros((4, 4, 6))
+    for i in range(4):
+        for j in range(4):
+            patch = x[i : i + 3, j : j + 3].ravel()
+            normalised = (patch - patch.mean()) / np.sqrt(patch.var() + 10 / 255**2)
+            answers[i, j] = np.maximum(normalised @ kernel + learnt.arrays["bias"], 0)
+    means = answers.reshape(2, 2, 2, 2, 6).mean((1, 3)).reshape(-1)
+    found = (np.sqrt(means) - learnt.arrays["mean"]) @ learnt.arrays["projection"]
+    np.testing.assert_allclose(learnt.apply(before.train.features[:1])[0], found, atol=2e-3)
+
+
+def test_ramps_are_linear_between_knots(tmp_path):
+    write_tables(tmp_path, rows=300)
+    before, after, _ = vectors(
+        tmp_path, "{kind: splines, knots: 4, components: all, whiten: false}", TABLE
+    )
+    a = before.train.features["numeric"][:, 0].astype(np.float64)
+    knots = np.quantile(a, np.linspace(0, 1, 6), method="nearest")
+    for column in after.train.features.T[:5]:
+        inside = np.unique(column[(column > column.min()) & (column < column.max())])
+        assert len(inside) > 30
+    # A function that is linear between the knots is a sum of them.
+    target = np.interp(a, knots, [0, 3, -1, 2, 2, 5])
+    design = np.column_stack([after.train.features[:, :5], np.ones(300)])
+    left = target - design @ np.linalg.lstsq(design, target, rcond=None)[0]
+    assert np.abs(left).max() < 1e-4
+
+
+def test_heavy_values_and_rare_categories(tmp_path):
+    write_tables(tmp_path, rows=300)
+    rows = pq.read_table(tmp_path / "train.parquet").to_pydict()
+    rows["a"] = [0.0] * 280 + [float(k) for k in range(20)]
+    rows["b"] = [7.0] * 300
+    rows["c"] = ["u"] * 291 + [f"rare {k}" for k in range(9)]
+    import pyarrow as pa
+
+    pq.write_table(pa.table(rows), tmp_path / "train.parquet")
+    _, after, learnt = vectors(
+        tmp_path, "{kind: splines, knots: 8, components: all, whiten: false}", TABLE
+    )
+    assert learnt.facts["raw_width"] == 9 + 2  # ramps of a; u, and all others
+    assert any("'b'" in note for note in learnt.notes)
+    assert np.isfinite(after.test.features).all()
+
+
+def test_hashes_are_the_same_everywhere():
+    assert hashed_columns(0, 3, 2, 4, 1000).tolist() == [204, 253, 411, 234, 209, 319, 67, 631]
+
+
+def test_unlabelled_rows_are_learnt_from(tmp_path):
+    write_images(tmp_path)
+    with np.load(tmp_path / "more.npz") as archive:
+        np.savez(tmp_path / "more.npz", x=archive["x"])  # there are no labels
+    _, plain, _ = vectors(tmp_path, PATCHES)
+    _, after, learnt = vectors(tmp_path, PATCHES.replace("}", ", unlabelled: [more.npz, test]}"))
+    assert learnt.facts["rows"] == 120 + 30 + 40
+    assert learnt.facts["learnt_from_test"]
+    assert [source["rows"] for source in learnt.facts["unlabelled"]] == [30]
+    (note,) = learnt.notes
+    assert "more.npz (30 rows), the test part" in note
+    assert np.abs(plain.train.features - after.train.features).max() > 0.01
+
+
+def test_unlabelled_tables_need_no_label(tmp_path):
+    write_tables(tmp_path, rows=300)
+    more = pq.read_table(tmp_path / "test.parquet").drop_columns(["y", "colour"])
+    pq.write_table(more, tmp_path / "more.parquet")
+    import pyarrow.csv
+
+    pyarrow.csv.write_csv(more, tmp_path / "more.csv")
+    text = "{kind: splines, unlabelled: [%s]}"
+    _, first, learnt = vectors(tmp_path, text % "more.parquet", TABLE)
+    _, second, _ = vectors(tmp_path, text % "more.csv", TABLE)
+    assert learnt.facts["rows"] == 500
+    np.testing.assert_array_equal(first.train.features, second.train.features)
+
+
+def test_vectors_of_a_file(tmp_path):
+    write_images(tmp_path)
+    random = np.random.default_rng(0)
+    for name, rows in (("a", 120), ("b", 40)):
+        np.savez(tmp_path / f"{name}.npz", embeddings=random.normal(size=(rows, 5)) @ TURN)
+    _, after, learnt = vectors(tmp_path, "{kind: file, train: a.npz, test: b.npz}")
+    assert learnt.width == 5
+    np.testing.assert_allclose(np.cov(after.train.features.T, bias=True), np.eye(5), atol=1e-3)
+    with np.load(tmp_path / "b.npz") as archive:
+        given = archive["embeddings"].astype(np.float32)
+    np.testing.assert_allclose(learnt.apply(given), after.test.features, atol=1e-3)
+
+
+TURN = np.random.default_rng(3).normal(size=(5, 5))

@@ -1,0 +1,88 @@
+"""Configs of dp_sgd and labeldp_pro that do not fit: one message with file, line and key."""
+
+import pytest
+from labeldp_trainer import ConfigError, parse_config
+
+from trainer.tests.central_helpers import CONFIG, REGRESSION, with_method
+
+DP_SGD = "kind: dp_sgd, epsilon: 1, delta: 1e-5"
+PRO = "kind: labeldp_pro, epsilon: 1, delta: 1e-5"
+
+
+def test_defaults():
+    assert parse_config(with_method(DP_SGD)).config.method.batches == "secret"
+    for denoiser, batches in (
+        ("noop", "secret"),
+        ("alt_conv", "secret"),
+        ("self_conv", "partition"),
+    ):
+        text = with_method(f"{PRO}, denoiser: {denoiser}")
+        assert parse_config(text).config.method.batches == batches
+    text = with_method(f"{PRO}, denoiser: self_span, batches: public")
+    assert parse_config(text).config.method.batches == "public"
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("kind: dp_sgd, delta: 1e-5", "t.yaml:7: method.epsilon: this key is missing"),
+        ("kind: dp_sgd, epsilon: 0, delta: 1e-5", "method.epsilon: expected greater than 0"),
+        ("kind: dp_sgd, epsilon: 1, delta: 1", "method.delta: expected less than 1"),
+        ("kind: dp_sgd, epsilon: 1, delta: 9e-301", "delta: the least that is resolved is 1e-300"),
+        ("kind: dp_sgd, epsilon: 1, delta: 0", "method.delta: expected greater than 0"),
+        (f"{DP_SGD}, denoiser: noop", "method.denoiser: unknown key"),
+        (f"{DP_SGD}, clip_nrm: 1", "method.clip_nrm: unknown key; did you mean 'clip_norm'?"),
+        (f"{DP_SGD}, batches: partition, max_batch: 64", "all have the same size"),
+        (f"{DP_SGD}, radius_floor: 0.1", "radius_floor is for clipping: label_free"),
+        (f"{DP_SGD}, user_column: user", "belong together"),
+        (f"{DP_SGD}, user_column: colour, max_examples_per_user: 2", "is the label"),
+        (f"{DP_SGD}, label_range: [0, 1]", "method.label_range: is for regression"),
+        (f"{PRO}", "t.yaml:7: method.denoiser: this key is missing"),
+        (f"{PRO}, denoiser: self_conv, batches: secret", "it cannot be secret: say public or"),
+        (f"{PRO}, denoiser: alt_con", "'alt_con' is unknown; did you mean 'alt_conv'?"),
+        (f"{PRO}, denoiser: self_conv, hull_units: 8", "hull_units is for denoiser: alt_conv"),
+        (f"{PRO}, denoiser: self_span, smoothing: 0.5", "are for the denoisers self_conv and alt"),
+        (f"{PRO}, denoiser: noop, projection: gram", "are for denoisers that project"),
+        (
+            f"{PRO}, denoiser: alt_conv, clipping: label_free, clip_hull: true",
+            "scales the hull by itself",
+        ),
+        (f"{PRO}, denoiser: alt_conv, smoothing: 1.5", "method.smoothing: expected less than or"),
+        (f"{DP_SGD}, clip_norm: 1e-40", "method.clip_norm: expected greater than or equal to"),
+        (f"{DP_SGD}, clip_norm: 1e39", "method.clip_norm: expected less than or equal to"),
+    ],
+)
+def test_one_message(method, expected):
+    with pytest.raises(ConfigError) as error:
+        parse_config(with_method(method), "t.yaml")
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "loss", "expected"),
+    [
+        (f"{DP_SGD}, clipping: label_free", "squared", "method.label_range: label-free clipping"),
+        (f"{PRO}, denoiser: alt_conv", "squared", "give the two ends of the labels, [low, high]"),
+        (f"{DP_SGD}, label_range: [0, 9]", "squared", "is for clipping: label_free and for deno"),
+        (
+            f"{DP_SGD}, clipping: label_free, label_range: [9, 0]",
+            "squared",
+            "the first end must be less than the second",
+        ),
+        (
+            f"{DP_SGD}, clipping: label_free, label_range: [0, 9]",
+            "absolute",
+            "t.yaml:5: loss: label-free clipping",
+        ),
+    ],
+)
+def test_regression_needs_a_range(method, loss, expected):
+    text = with_method(method, REGRESSION).replace("loss: squared", f"loss: {loss}")
+    with pytest.raises(ConfigError) as error:
+        parse_config(text, "t.yaml")
+    assert expected in str(error.value)
+
+
+def test_absolute_loss_without_a_range():
+    assert parse_config(REGRESSION.replace("loss: squared", "loss: absolute"))
+    assert parse_config(CONFIG)

@@ -1,0 +1,299 @@
+"""dp_sgd and labeldp_pro from the config to the run folder."""
+
+import json
+import math
+import stat
+
+import dp_accounting
+import jax
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from dp_accounting import pld
+from labeldp_trainer import DivergedError, RunFolderError
+from labeldp_trainer.cli import train_command
+from labeldp_trainer.methods.central import units
+from labeldp_trainer.outcomes.runs import find_runs
+
+from trainer.tests.central_helpers import (
+    CONFIG,
+    REGRESSION,
+    ROWS,
+    lines_of,
+    run,
+    same,
+    statement_of,
+    with_method,
+    write_tables,
+)
+from trainer.tests.trainer_helpers import INTEGERS, table, write_artifact
+
+PRO = "kind: labeldp_pro, epsilon: 8, delta: 1e-5"
+
+
+@pytest.fixture
+def known_key(monkeypatch):
+    """Noise that is the same in every run: what a model has learned is not left to chance."""
+    monkeypatch.setattr(units, "secret_key", lambda: np.arange(8, dtype=np.uint32))
+
+
+def epsilon_of(statement):
+    """ε from nothing but the numbers of privacy.json, by dp-accounting."""
+    details = statement["details"]
+    relation = dp_accounting.NeighboringRelation.REPLACE_ONE
+    accountant = pld.PLDAccountant(relation, value_discretization_interval=2e-3)
+    if details["amplified"]:
+        event = dp_accounting.TruncatedSubsampledGaussianDpEvent(
+            details["units"],
+            details["sampling_rate"],
+            details["max_batch"],
+            details["noise_multiplier"],
+        )
+        accountant.compose(event, details["steps"])
+    else:
+        assert details["batches"] == "partition"
+        event = dp_accounting.GaussianDpEvent(details["noise_multiplier"])
+        accountant.compose(event, details["times_a_unit_is_used"])
+    return accountant.get_epsilon(statement["delta"])
+
+
+def check(directory, result, *, amplified):
+    """What every run must leave."""
+    folder = directory / "run"
+    statement = statement_of(folder)
+    assert (statement["epsilon"], statement["delta"]) == (8.0, 1e-5)
+    assert statement["details"]["amplified"] is amplified
+    assert 0.98 * 8 < epsilon_of(statement) <= 8
+    words = (folder / "privacy.txt").read_text()
+    assert words.strip() == result.statement.text()
+    assert statement["statement"] == result.statement.paragraph()
+    steps, sigma = statement["details"]["steps"], statement["details"]["noise_multiplier"]
+    words = " ".join(words.split())
+    assert f"in each of {steps} steps" in words
+    assert f"σ = {sigma:.6g}" in words
+    assert ("who was in which batch" in words) is amplified
+    assert stat.S_IMODE((folder / "kept.npz").stat().st_mode) == 0o600
+    assert "kept.npz, which holds the key" in words
+    allowed = {"epoch", "test_loss", "test_accuracy", "test_mse", "test_mae"}
+    if not amplified:
+        allowed |= {"seconds", "examples_per_second", "noisy_gradient_norm"}
+        allowed |= {"projection_distance", "projection_certified"}
+    outcome = json.loads((folder / "result.json").read_text())
+    assert {f"test_{name}" for name in outcome.get("test", {})} <= allowed
+    for line in [*lines_of(folder), outcome]:
+        assert set(line) <= allowed | {
+            "format_version",
+            "epochs",
+            "epoch_of_parameters",
+            "test",
+            "baselines",
+            "rows_tested",
+            "notes",
+        }
+    assert outcome.get("notes", []) == list(result.notes)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))
+    return statement
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "kind: dp_sgd, epsilon: 8, delta: 1e-5",
+        f"{PRO}, denoiser: alt_conv, hull_units: 16, clipping: label_free, smoothing: 0.75",
+        f"{PRO}, denoiser: self_span, microbatch: 7",
+        f"{PRO}, denoiser: self_conv, projection: matrix_free",
+    ],
+)
+def test_classification(tmp_path, known_key, method):
+    write_tables(tmp_path)
+    result = run(tmp_path, with_method(method))
+    statement = check(tmp_path, result, amplified="self" not in method)
+    assert lines_of(tmp_path / "run")[0]["test_accuracy"] > 0.45  # of three classes
+    if "self" in method:
+        assert statement["details"]["steps"] == 2 * math.ceil(ROWS / 30)
+        assert lines_of(tmp_path / "run")[0]["projection_certified"] >= 0
+    said = any(note.startswith("projection: ") for note in result.notes)
+    assert said == ("self_span" in method or "alt_conv" in method)
+
+
+@pytest.mark.parametrize(
+    ("method", "loss"),
+    [
+        ("kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, label_range: [0, 9]", ""),
+        (f"{PRO}, denoiser: alt_conv, hull_units: 16, label_range: [0, 9]", "poisson"),
+    ],
+)
+def test_regression(tmp_path, known_key, method, loss):
+    write_tables(tmp_path)
+    text = with_method(method, REGRESSION)
+    result = run(tmp_path, text.replace("loss: squared", "loss: poisson") if loss else text)
+    statement = check(tmp_path, result, amplified=True)
+    assert statement["details"]["label_range"] == [0.0, 9.0]
+    assert result.metrics["test_mse"] < 6.0  # the variance of the labels is 5.6
+
+
+def test_users_are_the_units(tmp_path):
+    write_tables(tmp_path)
+    options = "user_column: user, max_examples_per_user: 2"
+    text = with_method(f"kind: dp_sgd, epsilon: 8, delta: 1e-5, {options}")
+    statement = check(tmp_path, run(tmp_path, text), amplified=True)
+    assert statement["details"]["units"] == ROWS // 3
+    assert statement["details"]["rows"] == 2 * (ROWS // 3)
+    assert statement["details"]["sampling_rate"] == 30 / 40
+    assert "all labels of one user, of whose rows at most 2 are used" in statement["adjacency"]
+
+
+def test_group_privacy_of_randomizers(tmp_path):
+    """Which rows are left out is public; ε is L times that of a label."""
+    write_tables(tmp_path)
+    write_artifact(tmp_path, INTEGERS)
+    options = "user_column: user, max_examples_per_user: 2"
+    text = with_method(f"kind: privatized, artifact: numbers.onnx, {options}", REGRESSION)
+    statement = run(tmp_path, text).statement
+    assert statement.epsilon == 2 * 3.0
+    assert "at most 2 are used" in statement.adjacency
+    assert "80 of 120" in statement.paragraph()
+    assert "Starting another run randomizes again and spends ε = 6 again" in statement.paragraph()
+    with np.load(tmp_path / "run" / "kept.npz") as archive:
+        assert archive["private_labels"].shape == (80,)
+    text = text.replace("batch_size: 30", "batch_size: 81")
+    with pytest.raises(Exception, match="the 80 examples that are left"):
+        run(tmp_path, text, "other")
+
+
+def test_the_seed_is_not_the_key(tmp_path):
+    """Two runs of one config differ: all their noise is from the operating system."""
+    write_tables(tmp_path)
+    first, second = run(tmp_path), run(tmp_path, output="second")
+    assert not same(first.params, second.params)
+    keys = [np.load(tmp_path / name / "kept.npz")["noise_key"] for name in ("run", "second")]
+    assert keys[0].dtype == np.uint32
+    assert not np.array_equal(*keys)
+    for path in (tmp_path / "run").iterdir():
+        if path.is_file() and path.name != "kept.npz":
+            assert keys[0].tobytes() not in path.read_bytes()
+    again = run(tmp_path, resume=True)  # finished: nothing is done again
+    assert same(first.params, again.params)
+    changed = table(ROWS, 0).append_column(
+        "user", pq.read_table(tmp_path / "train.parquet")["user"]
+    )
+    labels = changed["colour"].to_pylist()
+    labels[5] = "red" if labels[5] != "red" else "blue"
+    place = changed.schema.get_field_index("colour")
+    pq.write_table(changed.set_column(place, "colour", [labels]), tmp_path / "train.parquet")
+    with pytest.raises(RunFolderError, match="started with other labels"):
+        run(tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            with_method("kind: dp_sgd, epsilon: 1e-9, delta: 1e-30, batches: partition"),
+            "t.yaml:7: method.epsilon: ε =",
+        ),
+        (
+            CONFIG.replace("30}", "121}"),
+            "t.yaml:9: training.batch_size: 121 is larger than the 120",
+        ),
+        (
+            with_method("kind: dp_sgd, epsilon: 1, delta: 1e-5, max_batch: 29"),
+            "t.yaml:7: method.max_batch: must be between the batch size, 30, and the number of un",
+        ),
+        (
+            with_method(f"{PRO}, denoiser: alt_conv, hull_units: 121"),
+            "t.yaml:7: method.hull_units: 121 is more than the 120 units",
+        ),
+        (
+            with_method(
+                "kind: dp_sgd, epsilon: 8, delta: 1e-5, clipping: label_free, label_range: [0, 8]",
+                REGRESSION,
+            ),
+            "t.yaml:6: method.label_range: some labels in",
+        ),
+        (
+            CONFIG.replace("30}", "30, early_stopping: {}}"),
+            "t.yaml:9: training.early_stopping: method dp_sgd has no training loss",
+        ),
+        (
+            with_method(
+                "kind: dp_sgd, epsilon: 8, delta: 1e-5, user_column: usr, max_examples_per_user: 2"
+            ),
+            "has no column 'usr'; did you mean 'user'?",
+        ),
+        (
+            with_method(
+                "kind: dp_sgd, epsilon: 8, delta: 1e-5, user_column: user, max_examples_per_user: 2"
+            ).replace("30}", "41}"),
+            "training.batch_size: 41 is larger than the 40 users",
+        ),
+    ],
+)
+def test_refused_with_one_message_and_nothing_left(tmp_path, text, expected):
+    write_tables(tmp_path)
+    (tmp_path / "t.yaml").write_text(text)
+    before = sorted(tmp_path.rglob("*"))
+    arguments = [str(tmp_path / "t.yaml"), "-o", str(tmp_path / "run")]
+    result = CliRunner().invoke(train_command, arguments)
+    assert result.exit_code == 2, result.output
+    assert expected in result.stderr
+    assert result.stderr.count("\n") in (1, 3)  # of a config its line and a caret, too
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_divergence_does_not_advise_early_stopping(tmp_path, known_key):
+    """It would look at the loss on the training labels, and is refused."""
+    write_tables(tmp_path)
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
+    text = text.replace("learning_rate: 2", "learning_rate: 1e38").replace(
+        "epochs: 2", "epochs: 60"
+    )
+    with pytest.raises(DivergedError, match=r"lower optimizer\.learning_rate; what another run"):
+        run(tmp_path, text, "other")
+
+
+@pytest.fixture
+def finished(tmp_path):
+    write_tables(tmp_path)
+    run(tmp_path, with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition"))
+    return tmp_path / "run"
+
+
+def test_no_epsilon_is_told_of_noise_of_floats(finished):
+    """What versions before wrote has no word of its noise."""
+    assert [found.epsilon for found in find_runs([finished])] == [8.0]
+    statement = statement_of(finished)
+    del statement["details"]["noise"]
+    (finished / "privacy.json").write_text(json.dumps(statement))
+    (found,) = find_runs([finished])
+    assert (found.status, found.epsilon) == ("damaged", None)
+    assert "no ε holds: its noise was made of float32 numbers" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"noise_key": np.array([5, 7], np.uint32)}, "older version, whose noise of float32"),
+        ({"noise_key": np.arange(8, dtype=np.int64)}, "holds no key of this method"),
+        ({"noise_multiplier": np.array(0.1)}, "less noise than ε needs"),
+        ({"noise_multiplier": np.array(np.nan)}, "less noise than ε needs"),
+        ({"more": np.zeros(1)}, "holds no key of this method"),
+    ],
+)
+def test_a_key_of_another_run_is_not_taken_up(finished, changed, message):
+    (finished / "result.json").unlink()
+    with np.load(finished / "kept.npz") as archive:
+        arrays = dict(archive)
+    np.savez(finished / "kept.npz", **(arrays | changed))
+    text = with_method("kind: dp_sgd, epsilon: 8, delta: 1e-5, batches: partition")
+    with pytest.raises(RunFolderError, match=message):
+        run(finished.parent, text, resume=True)
+
+
+def test_users_without_categories(tmp_path):
+    """Arrays of width zero are among the features."""
+    write_tables(tmp_path)
+    method = f"{PRO}, denoiser: alt_conv, user_column: user, max_examples_per_user: 2"
+    result = run(tmp_path, with_method(method))
+    assert np.isfinite(result.metrics["test_loss"])

@@ -1,0 +1,126 @@
+"""Priors of clusters: k-means, histograms of sensitivity 2, a verified table for each."""
+
+import numpy as np
+import pytest
+from labeldp_trainer import DataError
+from labeldp_trainer.methods.published.k_means import k_means, principal_components
+
+from labeldp_compile import assembly
+from labeldp_compile.prior import discrete_laplace
+from trainer.tests.label_method_helpers import (
+    kept,
+    problem,
+    run,
+    statement,
+    write_problem,
+)
+from trainer.tests.trainer_helpers import CONFIG as TABLE
+from trainer.tests.trainer_helpers import table, write_tables
+
+pytestmark = pytest.mark.usefixtures("known_noise")
+TWO = "kind: clusters, k: 3, epsilon_prior: 0.3, epsilon: 1.2"
+
+
+def test_k_means_finds_what_is_apart():
+    random = np.random.default_rng(0)
+    centres = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
+    truth = random.integers(0, 3, 300)
+    points = centres[truth] + random.normal(size=(300, 2))
+    found = k_means(points, 3, seed=4)
+    assert len({(a, b) for a, b in zip(truth, found, strict=True)}) == 3
+    np.testing.assert_array_equal(found, k_means(points, 3, seed=4))
+    same = k_means(np.ones((5, 2)), 4, seed=0)  # fewer different points than clusters
+    assert len(set(same.tolist())) == 1
+
+
+def test_principal_components_are_those_of_the_svd():
+    points = np.random.default_rng(1).normal(size=(50, 6)) * np.arange(1, 7)
+    found = principal_components(points, 2)
+    left, values, _ = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+    np.testing.assert_allclose(np.abs(found), np.abs(left[:, :2] * values[:2]), rtol=1e-8)
+    assert principal_components(points, 6) is points
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The counts and the ε of every histogram, and the artifacts that were compiled."""
+    seen = {"counts": [], "artifacts": []}
+    noisy, assemble = discrete_laplace.noisy_histogram, assembly.assemble
+
+    def histogram(counts, epsilon):
+        seen["counts"].append((counts, epsilon))
+        return noisy(counts, epsilon)
+
+    def compiled(*arguments):
+        seen["artifacts"].append(assemble(*arguments))
+        return seen["artifacts"][-1]
+
+    monkeypatch.setattr(discrete_laplace, "noisy_histogram", histogram)
+    monkeypatch.setattr(assembly, "assemble", compiled)
+    return seen
+
+
+def test_a_run(tmp_path, counted):
+    write_problem(tmp_path, 600)
+    result = run(tmp_path, TWO)
+    stored, truth = kept(result.folder), problem(600, 1)["y"]
+    ((counts, epsilon),) = counted["counts"]  # one release, of which each label is in one count
+    assert str(epsilon) == "3/10"
+    expected = np.zeros((3, 12), int)
+    np.add.at(expected, (stored["cluster_of_example"], truth), 1)
+    np.testing.assert_array_equal(counts.reshape(3, 12), expected)
+    assert float(stored["noise_scale"]) == pytest.approx(2 / 0.3)
+    assert stored["noisy_histograms"].shape == (3, 12)
+    (artifact,) = counted["artifacts"]
+    certificate = artifact.certificate.to_json()
+    privacy = certificate["privacy"]
+    assert (privacy["epsilon_label"], privacy["epsilon_prior"]) == (1.2, 0.3)
+    for number, window in enumerate(artifact.artifact.tables[:-1]):
+        rows = stored["cluster_of_example"] == number
+        assert certificate["groups"]["tables"][number]["prior"]["rows"] == rows.sum()
+        mine = stored["private_labels"][rows]
+        assert set(mine.tolist()) <= set(window.values)
+    said = statement(result.folder)
+    assert (said["epsilon"], said["delta"]) == (1.5, 0.0)
+    assert said["details"]["l1_sensitivity"] == 2
+    assert "one histogram a cluster of public features (3 in all)" in said["statement"]
+    run(tmp_path, TWO, resume=True)
+    assert len(counted["counts"]) == 1
+
+
+def test_one_label_changes_two_counts_by_one(tmp_path, counted):
+    write_problem(tmp_path, 600)
+    run(tmp_path, TWO, "a")
+    data = problem(600, 1)
+    data["y"][17] = (data["y"][17] + 5) % 12
+    np.savez(tmp_path / "train.npz", **data)
+    run(tmp_path, TWO, "b")
+    (first, _), (second, _) = counted["counts"]
+    assert np.abs(first - second).sum() == 2
+    a, b = kept(tmp_path / "a"), kept(tmp_path / "b")
+    np.testing.assert_array_equal(a["cluster_of_example"], b["cluster_of_example"])
+
+
+def test_regression_by_columns_of_a_table(tmp_path):
+    write_tables(tmp_path)
+    method = (
+        "kind: clusters, k: 2, columns: [a, c], epsilon_prior: 0.5, epsilon: 2, "
+        "mechanism: {kind: rr_on_bins}, domain: {kind: integer, min: 0, max: 9}"
+    )
+    result = run(tmp_path, method, base=TABLE.replace("kind: none", "kind: lp_mst, epsilon: 1.5"))
+    stored = kept(result.folder)
+    labels = table(600, 0)["y"].to_numpy()
+    assert 0 <= stored["private_labels"].min() <= stored["private_labels"].max() <= 9
+    assert np.corrcoef(stored["private_labels"], labels)[0, 1] > 0.3
+    assert len(set(stored["cluster_of_example"].tolist())) == 2
+
+
+def test_embeddings(tmp_path):
+    write_problem(tmp_path, 300)
+    labels = problem(300, 1)["y"]
+    np.savez(tmp_path / "e.npz", embeddings=np.eye(12)[labels], short=np.ones((2, 2)))
+    method = "kind: clusters, k: 2, epsilon_prior: 1, epsilon: 1, embeddings: {file: e.npz%s}"
+    cluster = kept(run(tmp_path, method % "").folder)["cluster_of_example"]
+    assert all(len(set(cluster[labels == y].tolist())) == 1 for y in range(12))
+    with pytest.raises(DataError, match=r"e.npz: 'short' has shape \[2, 2\]: expected numbers"):
+        run(tmp_path, method % ", array: short", "other")

@@ -1,0 +1,50 @@
+"""A statement about private labels says what it cannot know of other compiles and draws."""
+
+import re
+
+import pytest
+from labeldp_runtime import Key
+
+from trainer.tests.test_csv_labels import KEYED, TRAIN, built, columns, write
+from trainer.tests.trainer_helpers import INTEGERS, compile_text, write_artifact
+
+PLAIN = "{kind: privatized, artifact: numbers.onnx}"
+COMPILES = "every further compile on the same labels spends it again, and nothing here counts them."
+
+
+def remarks(directory, method):
+    write(directory, columns())
+    return built(directory, TRAIN.replace("{kind: none}", method)).statement.remarks
+
+
+@pytest.mark.parametrize("kind", ["uniform", "private"])
+def test_the_cost_of_a_prior_is_that_of_one_compile(tmp_path, known_noise, kind):
+    (tmp_path / "labels.csv").write_text("y\n" + "1\n" * 30 + "2\n" * 30)
+    spec = INTEGERS
+    if kind == "private":
+        spec = spec.replace("{kind: uniform}", "{kind: private, data: ../labels.csv}")
+        spec = re.sub(r"privacy: \{(.*)\}", r"privacy: {\1, split: {prior: 1, label: 2}}", spec)
+    compile_text(spec, tmp_path).write(tmp_path)
+    found = [line for line in remarks(tmp_path, PLAIN) if COMPILES in line]
+    assert [line.partition(" of the label")[0] for line in found] == ["ε = 1"] * (kind == "private")
+
+
+def test_a_private_column_is_declared_to_be_drawn_once(tmp_path):
+    write_artifact(tmp_path)
+    outputs = compile_text(INTEGERS).randomizer.values
+    data = columns() | {"p": [repr(outputs[0])] * len(columns()["y"])}
+    write(tmp_path, data)
+    text = TRAIN.replace("{kind: none}", PLAIN.replace("}", ", private_column: p}"))
+    found = built(tmp_path, text).statement.remarks
+    assert any(
+        "that its labels were randomized once, is declared in the config" in r for r in found
+    )
+    assert not any("Another run" in remark for remark in found)
+
+
+def test_a_key_repeats_labels_that_have_not_changed(tmp_path):
+    write_artifact(tmp_path)
+    Key.create(tmp_path / "key.json")
+    (found,) = (r for r in remarks(tmp_path, KEYED % "numbers") if r.startswith("Another run"))
+    assert "true labels that have changed need another label_version, and spend ε = 3 a" in found
+    assert not any(r.startswith("Another run") for r in remarks(tmp_path, PLAIN))

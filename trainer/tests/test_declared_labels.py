@@ -1,0 +1,160 @@
+"""A label column whose declared type can hold no label is refused, whatever its values are."""
+
+import itertools
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer.data.declared import declared, require_declared
+from labeldp_trainer.data.labels import Cells, places
+from labeldp_trainer.errors import DataError
+from labeldp_trainer.one_release.targets import label_steps
+
+from trainer.tests.command import labeldp, written
+
+TEXT = pa.array(["1", "red", None])
+COLUMNS = {
+    "text": TEXT,
+    "large text": TEXT.cast(pa.large_string()),
+    "a dictionary of text": TEXT.dictionary_encode(),
+    "integers": pa.array([1, 2, None]),
+    "a dictionary of integers": pa.array([1, 2, None]).dictionary_encode(),
+    "floats": pa.array([1.0, 2.5, None]),
+    "decimals": pa.array([1, 2, None]).cast(pa.decimal128(22, 2)),
+    "booleans": pa.array([True, False, None]),
+    "nulls": pa.nulls(3),
+    "bytes": pa.array([b"red", b"1", None]),
+    "lists": pa.array([[1], ["red"][:0], None]),
+    "dates": pa.array([1, 2, None], pa.int32()).cast(pa.date32()),
+    "numpy text": np.array(["1", "red", ""]),
+    "numpy bytes": np.array([b"1", b"red", b""]),
+    "numpy integers": np.array([1, 2, 0]),
+    "numpy booleans": np.array([True, False, True]),
+    "numpy dates": np.array([1, 2, 3], "datetime64[D]"),
+}
+TASKS = {
+    "numbers": None,
+    "text": ("red", "green"),
+    "integers": (1, 2),
+    "other integers": (2, 3),
+    "both": (2, "red"),
+}
+REFUSED = {
+    "numbers": {name for name in COLUMNS if "text" in name},
+    "text": {"integers", "a dictionary of integers", "floats", "decimals", "booleans"}
+    | {"numpy integers", "numpy booleans"},
+    "integers": {name for name in COLUMNS if "text" in name},
+    "other integers": {name for name in COLUMNS if "text" in name or "booleans" in name},
+    "both": {"booleans", "numpy booleans"},
+}
+NEVER = {"nulls", "bytes", "lists", "dates", "numpy bytes", "numpy dates"}
+PAIRS = list(itertools.product(TASKS, COLUMNS))
+
+
+def refused(values, classes):
+    try:
+        require_declared(values, classes, "t.parquet", "y")
+    except DataError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(("task", "column"), PAIRS)
+def test_types_that_hold_no_label(task, column):
+    said = refused(COLUMNS[column], TASKS[task])
+    assert (said is not None) == (column in REFUSED[task] | NEVER)
+    if said is not None:
+        assert said.startswith("t.parquet: 'y' is declared to hold ") and "\n" not in said
+
+
+@pytest.mark.parametrize(("task", "column"), PAIRS)
+def test_no_column_that_is_refused_could_be_read(task, column):
+    """All its labels would have been the default: nothing that worked is lost."""
+    values, classes = COLUMNS[column], TASKS[task]
+    if refused(values, classes) is None:
+        return
+    if classes is None:
+        assert not label_steps(values, -100, 100, 0).any()
+    else:
+        assert (places(values, classes) < 0).all()
+
+
+@pytest.mark.parametrize("column", [name for name in COLUMNS if "numpy" not in name])
+def test_values_decide_nothing(column):
+    """No row, or nulls alone: the answer is that of the type."""
+    values = COLUMNS[column]
+    for classes in TASKS.values():
+        said = refused(values, classes)
+        assert refused(values.slice(0, 0), classes) == said
+        assert refused(pa.nulls(4, values.type), classes) == said
+        assert refused(pa.chunked_array([values, values]), classes) == said
+
+
+def test_no_length_of_a_label_is_said():
+    short, long = np.array(["a"]), np.array(["a" * 500])
+    assert declared(short) == declared(long) == "text"
+    assert refused(short, None) == refused(long, None)
+
+
+def test_what_declares_no_type_is_taken():
+    assert declared(Cells(pa.array(["red"], pa.large_string()))) is None
+    assert declared(np.array([None, "red", 1], object)) is None
+
+
+TABLE = """
+version: 1
+name: quiet
+data: {kind: table, train: train.%s, label: y, numeric: [a]%s}
+"""
+NUMBERS = (
+    "loss: squared\nmethod: {kind: one_release, epsilon: 1, delta: 1e-5, label_range: [0, 20]}"
+)
+CLASSES = "loss: cross_entropy\nmethod: {kind: %s, epsilon: 4, delta: 1e-5}"
+RUNS = {
+    "numbers": ("", NUMBERS),
+    "K classes": (", classes: 4", CLASSES % "one_release"),
+    "listed classes": (", classes: [1, 2, 3]", CLASSES % "one_release"),
+    "votes": (", classes: [1, 2, 3]", CLASSES % "pate"),
+}
+
+
+@pytest.fixture
+def place(tmp_path):
+    """300 rows of text labels, most of which are numbers by their looks."""
+    a = np.random.default_rng(0).normal(size=300)
+    labels = [str(i % 4) for i in range(300)]
+    pq.write_table(pa.table({"a": a, "y": labels}), tmp_path / "train.parquet")
+    lines = [f"{x!r},{y}" for x, y in zip(a.tolist(), labels, strict=True)]
+    (tmp_path / "train.csv").write_text("\n".join(["a,y", *lines]) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_a_run_is_refused_before_anything_is_drawn(place, undrawn, case):
+    more, rest = RUNS[case]
+    config = written(place, TABLE % ("parquet", more) + rest)
+    before = sorted(place.iterdir())
+    said = labeldp("train", config, "-o", place / "run", code=2)
+    assert said.startswith("labeldp: ") and said.count("\n") == 1
+    assert "train.parquet: 'y' is declared to hold text" in said
+    assert sorted(place.iterdir()) == before
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_the_same_labels_as_cells_are_read(place, case):
+    more, rest = RUNS[case]
+    config = written(place, TABLE % ("csv", more) + rest)
+    labeldp("train", config, "-o", place / "run", "--quiet")
+    assert json.loads((place / "run" / "privacy.json").read_text())["epsilon"]
+
+
+def test_a_release_that_exists_is_fitted_whatever_the_labels_are(place):
+    """None is read."""
+    text = TABLE % ("%s", "") + NUMBERS
+    labeldp("train", written(place, text % "csv"), "-o", place / "a", "--quiet")
+    config = written(place, text % "parquet", "other")
+    release = place / "a" / "release.npz"
+    labeldp("train", config, "-o", place / "b", "--from-release", release, "--quiet")
+    assert (place / "b" / "release.npz").read_bytes() == release.read_bytes()

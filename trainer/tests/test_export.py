@@ -1,0 +1,209 @@
+"""Exported models are the trained ones: every model, every representation, every kind of input."""
+
+import json
+
+import jax
+import numpy as np
+import onnx
+import onnxruntime
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer import DataError, parse_config
+from labeldp_trainer.data import Task, load_data
+from labeldp_trainer.losses import Loss
+from labeldp_trainer.models import build_model
+from labeldp_trainer.onnx_export import write
+from labeldp_trainer.onnx_export.models import outputs
+from labeldp_trainer.onnx_export.write import check, onnx_model
+from labeldp_trainer.outcomes.trained import Trained
+from labeldp_trainer.representation import represented
+from labeldp_trainer.run import RunFolder
+
+from trainer.tests.trainer_helpers import table
+
+ROWS = 40
+PRIVACY = {"format_version": "1.0", "epsilon": 0.5, "statement": "(ε = 0.5)-label-DP"}
+TABLE = "{kind: table, train: t.parquet, label: y, numeric: [a, b], categorical: [c]}"
+IMAGES = "{kind: npz, train: images.npz}"
+FLAT = "{kind: npz, train: flat.npz}"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Tables, images of bytes and of floats, flat arrays; and the statement of a run."""
+    directory = tmp_path_factory.mktemp("data")
+    random = np.random.default_rng(0)
+    some = table(ROWS, 0)
+    gaps = pa.array([None if i % 7 == 0 else c for i, c in enumerate(some["c"].to_pylist())])
+    pq.write_table(some.set_column(2, "c", gaps), directory / "t.parquet")
+    y = np.arange(ROWS) % 3
+    bytes_ = random.integers(0, 256, (ROWS, 11, 14, 2)).astype(np.uint8)
+    np.savez(directory / "images.npz", x=bytes_, y=y)
+    np.savez(directory / "floats.npz", x=random.normal(size=(ROWS, 11, 14, 2)), y=y)
+    np.savez(directory / "flat.npz", x=random.normal(3, 2, (ROWS, 5)), y=y)
+    (directory / "privacy.json").write_text(json.dumps(PRIVACY), encoding="utf-8")
+    return directory
+
+
+def trained(place, data, model="{kind: linear}", loss="squared", representation=None, classes=None):
+    """A run with parameters that nobody trained, drawn so that none of them is 0."""
+    more = "" if representation is None else f"representation: {representation}\n"
+    text = (
+        f"version: 1\nname: made\ndata: {data}\n{more}model: {model}\nloss: {loss}\n"
+        "method: {kind: none}\noptimizer: {learning_rate: 0.1}\n"
+        "training: {epochs: 1, batch_size: 4}\n"
+    )
+    loaded = parse_config(text, "t.yaml", place)
+    dataset = load_data(loaded, ("y",), ("y",))
+    learnt, shape = None, dataset.shape
+    if representation is not None:
+        represented_data, learnt = represented(loaded, dataset, place / "run")
+        shape = represented_data.shape
+    task = Task(classes)
+    made = build_model(loaded, shape, task.outputs)
+    like = jax.eval_shape(made.init, jax.random.key(0))
+    random = np.random.default_rng(1)
+    params = jax.tree.map(lambda leaf: random.normal(0, 0.3, leaf.shape).astype(np.float32), like)
+    run = RunFolder(place)
+    return Trained(run, loaded, dataset.encoder, Loss(loss, task), learnt, made, params)
+
+
+def require_same(found):
+    model = onnx_model(found)
+    result = check(found, model)
+    assert result.rows == ROWS and result.relative < 1e-4
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize(
+    ("data", "model"),
+    [
+        (TABLE, "{kind: linear}"),
+        (TABLE, "{kind: mlp, hidden: [6, 5], embedding: 3, scale: 2, offset: 7}"),
+        (TABLE.replace("[a, b]", "[]"), "{kind: mlp, hidden: [4], embedding: 2}"),
+        (TABLE.replace("[c]", "[]"), "{kind: mlp, hidden: []}"),
+        (FLAT, "{kind: linear, offset: 1}"),
+        (IMAGES, "{kind: linear}"),
+        (IMAGES, "{kind: cnn, variant: mnist}"),
+        (IMAGES, "{kind: cnn, variant: cifar}"),
+        (IMAGES.replace("images", "floats"), "{kind: resnet18, width: 4, groups: 2}"),
+    ],
+)
+def test_models(place, data, model):
+    require_same(trained(place, data, model))
+
+
+@pytest.mark.parametrize(
+    ("data", "representation"),
+    [
+        (IMAGES, "{kind: patches, patches: 7, size: 3, pool: 2, components: 9}"),
+        (IMAGES, "{kind: pca, components: 6}"),
+        (FLAT, "{kind: pca, components: all, whiten: false}"),
+        (TABLE, "{kind: pca}"),
+        (TABLE, "{kind: random_fourier, features: 12}"),
+        (TABLE, "{kind: splines, knots: 3, min_count: 1}"),
+        (TABLE, "{kind: splines, knots: 2, min_count: 1, crosses: 16}"),
+        (TABLE, "{kind: splines, knots: 0, min_count: 2, crosses: [[a, c]]}"),
+        (FLAT, "{kind: file, train: flat.npz, array: x}"),
+    ],
+)
+def test_representations(place, data, representation):
+    require_same(trained(place, data, "{kind: mlp, hidden: [6]}", representation=representation))
+
+
+def feeds_of(rows):
+    some = table(rows, 3)
+    columns = {name: some[name].to_numpy().astype(np.float64) for name in ("a", "b")}
+    return {**columns, "c": np.array(some["c"].to_pylist(), dtype=object)}
+
+
+@pytest.mark.parametrize("classes", [("red", "green", "blue"), (7, 8, 9), (1, "x", 2)])
+def test_classes_and_any_number_of_rows(place, classes):
+    found = trained(place, TABLE, loss="cross_entropy", classes=classes)
+    session = require_same(found)
+    assert [i.name for i in session.get_inputs()] == ["a", "b", "c"]
+    for rows in (1, 3, 50):
+        prediction, shares = session.run(["prediction", "probabilities"], feeds_of(rows))
+        assert prediction.shape == (rows,) and shares.shape == (rows, 3)
+        expected = [classes[i] for i in shares.argmax(axis=1)]
+        are_numbers = all(isinstance(c, int) for c in classes)
+        assert prediction.tolist() == (expected if are_numbers else list(map(str, expected)))
+    everything = session.run(None, feeds_of(50))[1]
+    one_by_one = [
+        session.run(None, {k: v[i : i + 1] for k, v in feeds_of(50).items()})[1] for i in range(50)
+    ]
+    np.testing.assert_allclose(np.concatenate(one_by_one), everything, atol=1e-6)
+
+
+def test_counts_have_positive_predictions(place):
+    session = require_same(trained(place, TABLE, loss="poisson"))
+    assert (session.run(None, feeds_of(50))[0] > 0).all()
+
+
+def test_a_text_that_training_did_not_have_is_like_a_missing_one(place):
+    session = require_same(trained(place, TABLE))
+    feeds = feeds_of(3) | {"c": np.array(["", "never seen", "\N{SNOWMAN}"], dtype=object)}
+    feeds |= {"a": np.zeros(3), "b": np.zeros(3)}
+    assert len(set(session.run(None, feeds)[0].tolist())) == 1
+
+
+def test_the_statement_is_in_the_metadata(place):
+    model = onnx.load_from_string(onnx_model(trained(place, TABLE)))
+    found = {prop.key: prop.value for prop in model.metadata_props}
+    assert json.loads(found["labeldp.model.privacy"]) == PRIVACY
+    assert found["labeldp.model.name"] == "made"
+    assert "labeldp.certificate" not in found  # it is no randomizer
+    assert onnx_model(trained(place, TABLE)) == onnx_model(trained(place, TABLE))
+
+
+def test_a_model_that_differs_is_refused(place, monkeypatch):
+    found = trained(place, TABLE)
+
+    def wrong(graph, *arguments):
+        return graph.node("Mul", outputs(graph, *arguments), graph.floats(1.01))
+
+    monkeypatch.setattr(write, "outputs", wrong)
+    model = onnx_model(found)
+    with pytest.raises(DataError, match=r"differs from the trained one by 0\.0[01].*nothing"):
+        check(found, model)
+
+
+@pytest.mark.parametrize(
+    ("renamed", "reason"),
+    [("prediction", "is called 'prediction': no input of a model can be"), ("a\n\x1b[2J", None)],
+)
+def test_names_of_columns_are_names_of_inputs(place, renamed, reason):
+    some = pq.read_table(place / "t.parquet")
+    names = [renamed if name == "a" else name for name in some.column_names]
+    pq.write_table(some.rename_columns(names), place / "renamed.parquet")
+    data = TABLE.replace("t.parquet", "renamed.parquet").replace(
+        "[a, b]", f"[{json.dumps(renamed)}]"
+    )
+    found = trained(place, data)
+    if reason is None:
+        assert [i.name for i in require_same(found).get_inputs()] == [renamed, "c"]
+    else:
+        with pytest.raises(DataError, match=reason):
+            onnx_model(found)
+
+
+def test_columns_called_like_nodes(place):
+    some = pq.read_table(place / "t.parquet")
+    names = ["MatMul_1", "constant_0", *some.column_names[2:]]
+    pq.write_table(some.rename_columns(names), place / "nodes.parquet")
+    require_same(
+        trained(place, TABLE.replace("t.", "nodes.").replace("a, b", ", ".join(names[:2])))
+    )
+
+
+def test_rows_to_check_on_can_be_named(place):
+    found = trained(place, TABLE)
+    model = onnx_model(found)
+    (place / "t.parquet").rename(place / "moved.parquet")
+    try:
+        with pytest.raises(DataError, match=r"t\.parquet: is not there: name a file with --data"):
+            check(found, model)
+        assert check(found, model, place / "moved.parquet").rows == ROWS
+    finally:
+        (place / "moved.parquet").rename(place / "t.parquet")

@@ -1,0 +1,86 @@
+"""A label in the place of something public: features, users, ids, vectors of rows."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer import ConfigError, parse_config, train
+
+from trainer.tests.trainer_helpers import CONFIG, INTEGERS, write_artifact, write_tables
+
+NPZ = """
+version: 1
+name: small
+data: {kind: npz, train: t.npz, features: FEATURES, label: y}
+loss: squared
+method: {kind: METHOD}
+representation: {kind: file, train: v.npz, array: ARRAY}
+"""
+CLUSTERS = "clusters, k: 2, epsilon_prior: 1, epsilon: 1, embeddings: {file: e.npz, array: ARRAY}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (NPZ.replace("FEATURES", "y"), "data.features: is the label"),
+        (NPZ.replace("ARRAY", "y"), "representation.array: is the label"),
+        (NPZ.replace("METHOD", CLUSTERS).replace("ARRAY", "y"), "representation.array: is the"),
+        (NPZ.replace("METHOD", CLUSTERS.replace("ARRAY", "y")), "method.embeddings.array: is the"),
+        (
+            NPZ.replace("METHOD", "privatized, artifact: a, column: z").replace("ARRAY", "z"),
+            "representation.array: is the label",
+        ),
+        (
+            NPZ.replace("METHOD", "privatized, artifact: a, column: z").replace("FEATURES", "z"),
+            "method.column: is also a feature",
+        ),
+        (
+            NPZ.replace("METHOD", "one_release, epsilon: 1, delta: 1e-5, label_range: [0, 1]"),
+            None,
+        ),
+    ],
+)
+def test_arrays(text, expected):
+    rest = {"FEATURES": "x", "ARRAY": "vectors", "METHOD": "none"}
+    for word, name in rest.items():
+        text = text.replace(word, name)
+    if expected is None:
+        parse_config(text)
+        return
+    with pytest.raises(ConfigError) as error:
+        parse_config(text)
+    assert expected in "\n".join([str(error.value), *getattr(error.value, "__notes__", [])])
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Tables with a private column ``z`` beside the true label ``y``, and the artifact."""
+    write_tables(tmp_path, 100)
+    write_artifact(tmp_path, INTEGERS)
+    for part in ("train", "test"):
+        path = tmp_path / f"{part}.parquet"
+        table = pq.read_table(path)
+        private = table["y"].cast(pa.float64())
+        pq.write_table(table.append_column("z", private).append_column("t", table["y"]), path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "expected"),
+    [
+        (", private_column: z", ("[a, b]", "[a, y]"), "data.numeric: 'y' is the label of"),
+        (", private_column: z", ("[c]", "[c, y]"), "data.categorical: 'y' is the label of"),
+        (", column: t", ("[a, b]", "[a, y]"), "data.numeric: 'y' is the label of"),
+        (
+            ", private_column: z, user_column: y, max_examples_per_user: 2",
+            ("[a, b]", "[a]"),
+            "method.user_column: 'y' is the label of",
+        ),
+    ],
+)
+def test_the_label_that_an_artifact_was_compiled_for(place, options, change, expected):
+    method = f"{{kind: privatized, artifact: numbers.onnx{options}}}"
+    text = CONFIG.replace("{kind: none}", method).replace("label: y", "label: z")
+    assert change[0] in text
+    with pytest.raises(ConfigError) as error:
+        train(parse_config(text.replace(*change), "config", place), place / "run")
+    assert expected in str(error.value) and not (place / "run").exists()

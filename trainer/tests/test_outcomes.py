@@ -1,0 +1,364 @@
+"""Finished runs: the baselines in them, their predictions, their place in a table, their export."""
+
+import json
+import shutil
+
+import numpy as np
+import onnxruntime
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_trainer import load_params, parse_config, train
+from labeldp_trainer.baselines import constant_metrics
+from labeldp_trainer.data import FeatureShape, Task
+from labeldp_trainer.losses import Loss
+from labeldp_trainer.models import build_model
+
+from labeldp_compile.cli import main
+from trainer.tests.trainer_helpers import CLASSES, CONFIG, table, write_tables
+
+COLOURS = (
+    CLASSES.replace("label: colour", "label: colour\n  classes: [red, green, blue]")
+    .replace("name: small", "name: colours")
+    .replace("{kind: mlp, hidden: [8], embedding: 2}", "{kind: linear}")
+    .replace("{kind: adam, learning_rate: 0.02}", "{learning_rate: 0.5}")
+)
+PRIVATE = COLOURS.replace("kind: none", "kind: alibi, epsilon: 1.5").replace("colours", "private")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Three runs on one table: numbers and classes without privacy, and private classes."""
+    directory = tmp_path_factory.mktemp("place")
+    write_tables(directory)
+    for name, text in (("numbers", CONFIG), ("colours", COLOURS), ("private", PRIVATE)):
+        train(parse_config(text, "t.yaml", directory), directory / "runs" / name)
+    return directory
+
+
+def labeldp(*arguments, code=0):
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    if code:
+        assert result.stderr.startswith("labeldp: ") and result.stderr.count("\n") == 1
+        return result.stderr
+    return result.stdout
+
+
+def runs(*arguments):
+    return json.loads(labeldp("runs", *arguments, "--json"))["runs"]
+
+
+def test_the_best_constants_are_the_best():
+    y = np.array([0, 0, 1, 3, 10], np.float32)
+    for name in ("squared", "absolute", "poisson"):
+        loss = Loss(name, Task())
+        found = constant_metrics(loss, y)
+        for value in np.linspace(0.05, 12, 200):
+            f = np.float32(value)
+            losses = {"squared": 0.5 * (f - y) ** 2, "absolute": abs(f - y)}
+            losses["poisson"] = f - y * np.log(f)
+            assert found["loss"] <= losses[name].mean() + 1e-6
+            assert found["mse"] <= ((f - y) ** 2).mean() + 1e-6
+            assert found["mae"] <= abs(f - y).mean() + 1e-6
+    shares = constant_metrics(Loss("cross_entropy", Task((5, 6, 7))), np.array([0, 0, 1, 0]))
+    assert shares["accuracy"] == 0.75
+    assert shares["loss"] == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+
+
+def test_a_run_knows_what_a_constant_reaches(place):
+    result = json.loads((place / "runs" / "numbers" / "result.json").read_text())
+    y = table(200, 1)["y"].to_numpy()
+    assert result["baselines"]["constant"]["mse"] == pytest.approx(y.var())
+    assert result["test_mse"] < y.var()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "csv.gz"])
+def test_predictions_are_those_of_the_trained_model(place, tmp_path, suffix):
+    """Labels need not be there, nor be in order; all other columns are kept."""
+    rows = table(150, 5).drop_columns(["y", "colour"]).select(["id", "c", "b", "a"])
+    source = tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(rows, source, row_group_size=60)
+    else:
+        with pa.output_stream(source) as file:
+            pa_csv.write_csv(rows, file)
+    output = tmp_path / f"out.{suffix}"
+    labeldp("predict", place / "runs" / "numbers", source, "-o", output, "--quiet")
+    read = pq.read_table if suffix == "parquet" else pa_csv.read_csv
+    found = read(output)
+    assert found.column_names == ["id", "c", "b", "a", "prediction"]
+    assert found.drop_columns(["prediction"]).equals(read(source))
+    y = table(150, 5)["y"].to_numpy()
+    mse = np.mean((found["prediction"].to_numpy() - y) ** 2)
+    result = json.loads((place / "runs" / "numbers" / "result.json").read_text())
+    assert mse < 2 * result["test_mse"]
+
+
+def test_the_test_metric_comes_out_again(place, tmp_path):
+    """Prediction goes the way that training went: encoder, parameters, classes."""
+    output = tmp_path / "out.parquet"
+    run = place / "runs" / "colours"
+    labeldp("predict", run, place / "test.parquet", "-o", output, "--probabilities")
+    found = pq.read_table(output)
+    names = [f"probability_{c}" for c in ("red", "green", "blue")]
+    assert found.column_names[-4:] == ["prediction", *names]
+    hits = np.mean(found["prediction"].to_numpy() == found["colour"].to_numpy())
+    assert hits == pytest.approx(json.loads((run / "result.json").read_text())["test_accuracy"])
+    shares = np.stack([found[name].to_numpy() for name in names], axis=1)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-5)
+    likeliest = np.array(["red", "green", "blue"])[shares.argmax(axis=1)]
+    assert likeliest.tolist() == found["prediction"].to_pylist()
+    labeldp("predict", run, place / "test.parquet", "-o", tmp_path / "o.npz", "--probabilities")
+    with np.load(tmp_path / "o.npz") as archive:
+        assert archive["classes"].tolist() == ["red", "green", "blue"]
+        assert archive["prediction"].tolist() == found["prediction"].to_pylist()
+        np.testing.assert_array_equal(archive["probabilities"], shares)
+
+
+def test_a_folder_of_parts_becomes_a_folder(place, tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(2):
+        pq.write_table(table(20, i), tmp_path / "in" / f"part-{i}.parquet")
+    labeldp("predict", place / "runs" / "numbers", tmp_path / "in", "-o", tmp_path / "out")
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "part-0.parquet",
+        "part-1.parquet",
+    ]
+    one = pq.read_table(tmp_path / "out" / "part-1.parquet")
+    assert one.num_rows == 20 and one.column_names[-1] == "prediction"
+
+
+def test_archives_and_images(tmp_path):
+    random = np.random.default_rng(0)
+    images = random.integers(0, 256, (60, 5, 4, 1)).astype(np.uint8)
+    y = (images.mean(axis=(1, 2, 3)) > 127).astype(np.int64)
+    np.savez(tmp_path / "t.npz", x=images, y=y)
+    text = """
+version: 1
+name: images
+data: {kind: npz, train: t.npz, classes: 2}
+representation: {kind: pca, components: 4}
+model: {kind: linear}
+loss: cross_entropy
+method: {kind: none}
+optimizer: {kind: adam, learning_rate: 0.1}
+training: {epochs: 1, batch_size: 20}
+"""
+    train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")
+    np.savez(tmp_path / "new.npz", x=images[:7])  # without labels
+    for name in ("o.npz", "o.csv", "o.parquet"):
+        labeldp("predict", tmp_path / "run", tmp_path / "new.npz", "-o", tmp_path / name)
+    with np.load(tmp_path / "o.npz") as archive:
+        expected = archive["prediction"].tolist()
+    assert pa_csv.read_csv(tmp_path / "o.csv").to_pydict() == {"prediction": expected}
+    assert pq.read_table(tmp_path / "o.parquet").to_pydict() == {"prediction": expected}
+    labeldp("export", tmp_path / "run", "-o", tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    assert session.run(["prediction"], {"features": images[:7]})[0].tolist() == expected
+    np.savez(tmp_path / "wide.npz", x=images[:, :, :3])
+    message = labeldp("predict", tmp_path / "run", tmp_path / "wide.npz", "-o", "x.npz", code=2)
+    assert "an example has shape [5, 3, 1], in training [5, 4, 1]" in message
+    listed = runs(tmp_path / "run")[0]
+    assert (listed["representation"], listed["test"]) == ("pca", {})
+
+
+def test_export_and_predict_agree(place, tmp_path):
+    for name in ("numbers", "colours"):
+        run = place / "runs" / name
+        labeldp("export", run, "-o", tmp_path / "m.onnx", "--overwrite", "--quiet")
+        output = tmp_path / f"{name}.parquet"
+        labeldp("predict", run, place / "test.parquet", "-o", output)
+        rows = pq.read_table(output)
+        feeds = {n: rows[n].to_numpy().astype(np.float64) for n in ("a", "b")}
+        feeds["c"] = np.array(rows["c"].to_pylist(), dtype=object)
+        session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+        found = session.run(["prediction"], feeds)[0]
+        if name == "numbers":
+            np.testing.assert_allclose(found, rows["prediction"].to_numpy(), rtol=1e-4)
+        else:
+            assert found.tolist() == rows["prediction"].to_pylist()
+    stated = session.get_modelmeta().custom_metadata_map["labeldp.model.privacy"]
+    assert json.loads(stated) == json.loads((run / "privacy.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.drop_columns(["a"]), "has no column 'a'"),
+        (lambda t: t.append_column("prediction", t["a"]), "has a column 'prediction' already"),
+        (lambda t: t.set_column(0, "a", pa.array([None] * 30, pa.float64())), "no finite number"),
+        (lambda t: t.slice(0, 0), "has no rows"),
+    ],
+)
+def test_tables_that_are_refused_leave_nothing(place, tmp_path, change, words):
+    pq.write_table(change(table(30, 0)), tmp_path / "t.parquet")
+    run, output = place / "runs" / "numbers", tmp_path / "o.parquet"
+    assert words in labeldp("predict", run, tmp_path / "t.parquet", "-o", output, code=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_outputs_are_not_replaced(place, tmp_path):
+    source, run = tmp_path / "t.parquet", place / "runs" / "numbers"
+    pq.write_table(table(30, 0), source)
+    before = source.read_bytes()
+    assert "is the input" in labeldp("predict", run, source, "-o", source, code=2)
+    output = tmp_path / "o.parquet"
+    output.touch()
+    for words in (("predict", run, source, "-o", output), ("export", run, "-o", output)):
+        assert "exists already; say --overwrite" in labeldp(*words, code=2)
+    assert "expected a .parquet" in labeldp("predict", run, source, "-o", tmp_path / "o", code=2)
+    assert "is for classes" in labeldp(
+        "predict", run, source, "-o", tmp_path / "p.parquet", "--probabilities", code=2
+    )
+    assert source.read_bytes() == before and not output.read_bytes()
+
+
+def damaged(place, tmp_path, name, change):
+    """A copy of a run with one file changed (None: without it)."""
+    folder = tmp_path / "runs" / f"d{len(list(tmp_path.glob('runs/*')))}"
+    shutil.copytree(place / "runs" / "colours", folder)
+    path = folder / name
+    text = path.read_bytes()
+    path.unlink()
+    if change is not None:
+        path.write_bytes(change(text))
+    return folder
+
+
+CHANGES = {
+    "cut config": ("config.yaml", lambda b: b[:-9]),
+    "no config": ("config.yaml", None),
+    "no promise": ("privacy.json", None),
+    "no JSON": ("privacy.json", lambda b: b[: len(b) // 2]),
+    "deep JSON": ("result.json", lambda b: b"[" * 100_000),
+    "a list": ("result.json", lambda b: b"[]"),
+    "words": ("result.json", lambda b: b.replace(b'"test_accuracy": ', b'"test_accuracy": "x",')),
+    "a word for ε": ("privacy.json", lambda b: b.replace(b'"epsilon": null', b'"epsilon": "0"')),
+    "no text": ("run.json", lambda b: b"\xff\xfe"),
+    "later format": ("run.json", lambda b: b.replace(b'"1.0"', b'"2.0"', 1)),
+}
+
+
+def test_runs_beside_their_baselines(place):
+    found = {run["name"]: run for run in runs(place / "runs")}
+    assert set(found) == {"small", "colours", "private"}
+    private, plain = found["private"], found["colours"]
+    assert (private["method"], private["epsilon"], private["delta"]) == ("alibi", 1.5, 0.0)
+    assert (private["protects"], plain["protects"], plain["epsilon"]) == ("label", None, None)
+    assert private["no_privacy"] == plain["test"]["accuracy"] == plain["no_privacy"]
+    assert private["same_data"] == plain["same_data"] != found["small"]["same_data"]
+    share = max(table(200, 1)["colour"].value_counts().to_pylist(), key=lambda v: v["counts"])
+    assert private["constant"]["accuracy"] == share["counts"] / 200
+    assert plain["epochs"] == 3 and plain["seconds"] > 0
+    lines = labeldp("runs", place / "runs").splitlines()
+    assert lines[0].startswith("colour: test accuracy, best first; predict the majority: 0.425")
+    assert [line.split()[0] for line in lines[2:5]][-1] == "predict"
+    assert any("alibi" in line and " 1.5 " in line and " label " in line for line in lines)
+    alone = runs(place / "runs" / "private")[0]  # a run folder itself, and no other
+    assert alone["no_privacy"] is None and alone["test"] == private["test"]
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_damaged_run_is_listed_and_stops_nobody(place, tmp_path, case):
+    folder = damaged(place, tmp_path, *CHANGES[case])
+    shutil.copytree(place / "runs" / "private", tmp_path / "runs" / "whole")
+    found = {run["folder"]: run for run in runs(tmp_path / "runs")}
+    assert found[str(tmp_path / "runs" / "whole")]["status"] == "done"
+    assert found[str(folder)]["status"] == "damaged" and found[str(folder)]["reason"]
+    assert f"damaged: {folder}" in labeldp("runs", tmp_path / "runs")
+    if case not in ("deep JSON", "a list", "words", "a word for ε"):  # of no use to a prediction
+        arguments = ("export", folder, "-o", tmp_path / "m.onnx", "--data", place / "test.parquet")
+        labeldp(*arguments, code=2)
+        assert not (tmp_path / "m.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("private", b'"epsilon": 1.5', b'"epsilon": 0.5'),
+        ("private", b'"epsilon": 1.5', b'"epsilon": -1.5'),
+        ("private", b'"epsilon": 1.5', b'"epsilon": NaN'),
+        ("private", b'"epsilon": 1.5', b'"epsilon": null'),
+        ("private", b'"epsilon": 1.5', b'"epsilon": true'),
+        ("private", b'"delta": 0.0', b'"delta": -1.0'),
+        ("private", b'"method": "alibi"', b'"method": "dp_sgd"'),
+        ("colours", b'"epsilon": null', b'"epsilon": 0.1'),
+    ],
+)
+def test_a_promise_of_less_than_the_config_says_is_damage(place, tmp_path, name, old, new):
+    folder = tmp_path / "runs" / name
+    shutil.copytree(place / "runs" / name, folder)
+    path = folder / "privacy.json"
+    whole = path.read_bytes()
+    assert old in whole
+    path.write_bytes(whole.replace(old, new))
+    (run,) = runs(folder)
+    assert run["status"] == "damaged" and run["epsilon"] is None
+
+
+def test_an_unfinished_run_is_listed(place, tmp_path):
+    folder = damaged(place, tmp_path, "result.json", None)
+    (run,) = runs(folder)
+    assert (run["status"], run["epochs"]) == ("unfinished", 3)
+    (folder / "params.npz").unlink()
+    words = ("predict", folder, place / "test.parquet", "-o", tmp_path / "o.csv")
+    assert "is not finished: go on with labeldp train --resume" in labeldp(*words, code=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("encoder.json", None),
+        ("encoder.json", lambda b: b.replace(b'"deviation": ', b'"deviation": -')),
+        ("encoder.json", lambda b: b.replace(b'"classes": [', b'"classes": [[],')),
+        ("encoder.json", lambda b: b.replace(b'"kind": "table"', b'"kind": "folder"')),
+        ("encoder.json", lambda b: b.replace(b'"u",', b"")),
+        ("params.npz", lambda b: b[:-40]),
+    ],
+)
+def test_a_run_that_cannot_predict_says_so(place, tmp_path, name, change):
+    folder = damaged(place, tmp_path, name, change)
+    words = ("predict", folder, place / "test.parquet", "-o", tmp_path / "o.csv")
+    assert str(folder) in labeldp(*words, code=2)
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_folders_that_hold_no_run(tmp_path):
+    assert "holds none: labeldp train makes them" in labeldp("runs", tmp_path, code=2)
+    assert "there is no such folder" in labeldp("runs", tmp_path / "x", code=2)
+
+
+def test_a_model_from_python_is_not_rebuilt_from_the_config(place, tmp_path):
+    class Doubled:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def init(self, key):
+            return self.inner.init(key)
+
+        def apply(self, params, x, key=None):
+            return 2 * self.inner.apply(params, x)
+
+    loaded = parse_config(CONFIG.replace("epochs: 3", "epochs: 1"), "t.yaml", place)
+    inner = build_model(loaded, FeatureShape(2, (4,)), 1)
+    result = train(loaded, tmp_path / "doubled", model=Doubled(inner))
+    words = ("predict", tmp_path / "doubled", place / "test.parquet", "-o", tmp_path / "o.csv")
+    assert "was trained with a model from Python" in labeldp(*words, code=2)
+    assert load_params(tmp_path / "doubled" / "params.npz", result.params)
+
+
+def test_the_page_asks_nobody_and_obeys_nothing(place, tmp_path):
+    evil = tmp_path / "runs" / "<script>alert(1)<\u202eimg src=x>"
+    shutil.copytree(place / "runs" / "private", evil)
+    page = tmp_path / "p.html"
+    said = labeldp("runs", tmp_path / "runs", "--html", page)
+    text = page.read_text(encoding="utf-8")
+    assert "\u202e" not in said + text
+    assert "<script" not in text and "&lt;script&gt;alert(1)" in text
+    assert "default-src 'none'" in text and "http://" not in text and "https://" not in text
+    assert "predict the majority" in text and "exists already" in labeldp(
+        "runs", tmp_path / "runs", "--html", page, code=2
+    )

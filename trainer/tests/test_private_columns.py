@@ -1,0 +1,141 @@
+"""A column that its own artifact refutes gets no promise, whatever loss, model or correction."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer import DataError, parse_config, train
+from labeldp_trainer.methods.outputs import all_outputs
+from labeldp_verify.opening import open_artifact as verified
+
+from trainer.tests.command import labeldp, written
+from trainer.tests.test_groups import BINS
+from trainer.tests.test_groups import prepared as prepared_groups
+from trainer.tests.trainer_helpers import (
+    CATEGORIES,
+    CLASSES,
+    CONFIG,
+    INTEGERS,
+    table,
+    write_artifact,
+    write_tables,
+)
+
+MLP = "{kind: mlp, hidden: [8], embedding: 2, offset: 4.5}"
+LATTICE = INTEGERS.replace("{kind: optimal_unbiased}", "{kind: laplace, lattice: 0.1}")
+TWO_OF_THREE = CATEGORIES.replace("{kind: randomized_response}", "{kind: rr_top_k, k: 2}")
+
+
+def with_method(text, method):
+    return text.replace("{kind: none}", "{kind: privatized, %s}" % method)  # noqa: UP031  # braces
+
+
+def refused(directory, text, message):
+    """By the command, with exit code 2 and nothing left behind."""
+    config = written(directory, text, "refused")
+    before = sorted(directory.rglob("*"))
+    said = labeldp("train", config, "-o", directory / "run", code=2)
+    assert sorted(directory.rglob("*")) == before
+    assert said.count("\n") == 1 and message in said
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.parametrize("model", [MLP, "{kind: linear, offset: 4.5}"])
+@pytest.mark.parametrize("spec", [INTEGERS, LATTICE])
+def test_true_numbers_are_no_outputs(tmp_path, suffix, model, spec):
+    write_tables(tmp_path, 60)
+    artifact = write_artifact(tmp_path, spec)
+    # between two outputs, or two points of the lattice
+    strange = artifact.randomizer.values[0] + 0.125 if spec == INTEGERS else 0.05
+    private = table(60, 0).set_column(3, "y", pa.array(np.full(60, strange)))
+    pq.write_table(private, tmp_path / "train.parquet")
+    pa_csv.write_csv(private, tmp_path / "train.csv")
+    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y").replace(MLP, model)
+    text = text.replace("train.parquet", f"train.{suffix}")
+    refused(tmp_path, text, "'y' holds labels that")
+    refused(tmp_path, text, "numbers.onnx never outputs")
+
+
+def test_true_labels_in_the_place_of_private_ones(tmp_path):
+    """The table of the artifact's own labels, of which its outputs are none."""
+    write_tables(tmp_path)
+    values = set(write_artifact(tmp_path).randomizer.values)
+    assert not values >= set(range(10))
+    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
+    refused(tmp_path, text, "numbers.onnx never outputs")
+
+
+@pytest.mark.parametrize("spec", [INTEGERS, LATTICE])
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_what_randomize_writes_is_taken(tmp_path, suffix, spec):
+    write_tables(tmp_path, 300)
+    write_artifact(tmp_path, spec)
+    labeldp("randomize", tmp_path / "numbers.onnx", tmp_path / "train.parquet",
+            "-o", tmp_path / f"private.{suffix}")  # fmt: skip
+    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
+    text = text.replace("train.parquet", f"private.{suffix}").replace("epochs: 3", "epochs: 1")
+    result = train(parse_config(text, "t.yaml", tmp_path), tmp_path / "run")
+    assert result.statement.epsilon == 3.0
+
+
+@pytest.mark.parametrize("correction", ["", ", correction: none"])
+def test_classes_without_a_correction(tmp_path, correction):
+    write_tables(tmp_path)
+    outputs = set(write_artifact(tmp_path, TWO_OF_THREE).randomizer.values)
+    assert len(outputs) == 2
+    text = with_method(CLASSES, f"artifact: colours.onnx, private_column: colour{correction}")
+    refused(tmp_path, text, "colours.onnx never outputs")
+
+
+def test_labels_of_another_group(tmp_path):
+    """Each is an output of the artifact, but of no table of its own row's group."""
+    artifact = prepared_groups(tmp_path, BINS, 400)
+    first, other = (set(artifact.artifact.tables[i].values) for i in (0, 3))
+    assert first != other
+    rows = pq.read_table(tmp_path / "train.parquet")
+    groups, windows = artifact.artifact.groups, artifact.artifact.tables
+    keys = zip(rows["c"].to_pylist(), rows["age"].to_pylist(), strict=True)
+    tables = [groups.table(key) for key in keys]
+    own = pa.array([windows[number].values[0] for number in tables])
+    text = with_method(CONFIG, "artifact: grouped.onnx, private_column: z")
+    pq.write_table(rows.append_column("z", own), tmp_path / "train.parquet")
+    train(parse_config(text.replace("epochs: 3", "epochs: 1"), "t", tmp_path), tmp_path / "taken")
+    (stray,) = list(other - first)[:1]
+    moved = pa.array([stray if n == 0 else windows[n].values[0] for n in tables])
+    pq.write_table(rows.append_column("z", moved), tmp_path / "train.parquet")
+    refused(tmp_path, text, "grouped.onnx never outputs")
+
+
+def test_the_lattice_has_ends(tmp_path):
+    write_artifact(tmp_path, LATTICE)
+    decoded = verified(tmp_path / "numbers.onnx")
+    randomizer = decoded.only.randomizer
+    points = np.linspace(randomizer.low, randomizer.high, 5000).round().astype(int)
+    values = np.array([randomizer.value(int(point)) for point in points])
+    assert all_outputs(decoded, None, values)
+    for stray in (
+        randomizer.value(randomizer.low - 1),
+        randomizer.value(randomizer.high + 1),
+        np.nextafter(values[7], np.inf),
+        np.nan,
+        np.inf,
+        1e308,
+    ):
+        assert not all_outputs(decoded, None, np.append(values, stray)), stray
+    assert not all_outputs(decoded, None, np.array(["a"]))
+
+
+def test_a_resumed_run_looks_again(tmp_path):
+    write_tables(tmp_path, 100)
+    write_artifact(tmp_path)
+    labeldp("randomize", tmp_path / "numbers.onnx", tmp_path / "train.parquet",
+            "-o", tmp_path / "private.parquet")  # fmt: skip
+    text = with_method(CONFIG, "artifact: numbers.onnx, private_column: y")
+    text = text.replace("train.parquet", "private.parquet").replace("epochs: 3", "epochs: 1")
+    loaded = parse_config(text, "t.yaml", tmp_path)
+    train(loaded, tmp_path / "run")
+    train(loaded, tmp_path / "run", resume=True)
+    pq.write_table(table(100, 0), tmp_path / "private.parquet")
+    with pytest.raises(DataError, match="never outputs"):
+        train(loaded, tmp_path / "run", resume=True)

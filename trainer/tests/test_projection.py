@@ -1,0 +1,307 @@
+import clarabel
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from labeldp_trainer.dp_gradient.hull import HullRows, gram_bytes, materialise, matrix_free
+from labeldp_trainer.dp_gradient.projection import (
+    project_gram,
+    project_matrix_free,
+    project_onto_simplex,
+    project_onto_span,
+)
+from labeldp_trainer.dp_gradient.simplex_qp import solve_simplex_qp
+from scipy import sparse
+
+from trainer.tests.models import (
+    cross_entropy,
+    examples,
+    flat,
+    parameters,
+    slow_clip,
+    slow_gradient,
+    squared,
+)
+
+ROWS, CLASSES = 6, 3
+SIMPLEX = jax.jit(project_onto_simplex)
+
+
+def build(kind, params, rows, loss=cross_entropy):
+    """Call inside jit, where building is one compilation instead of a hundred."""
+    if kind == "gram":
+        return materialise(loss, params, rows)
+    return matrix_free(loss, params, rows, microbatch=4)
+
+
+def reference(vertices, target):
+    """min ‖G·a − target‖² over the simplex by Clarabel; vertices are the rows of Gᵀ."""
+    m = len(vertices)
+    scale = 1.0 / np.abs(vertices @ target).max()
+    settings_ = clarabel.DefaultSettings()
+    settings_.verbose = False
+    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
+        setattr(settings_, name, 1e-13)
+    solver = clarabel.DefaultSolver(
+        sparse.triu(sparse.csc_matrix(scale * vertices @ vertices.T), format="csc"),
+        -scale * (vertices @ target),
+        sparse.csc_matrix(np.vstack([np.ones((1, m)), -np.eye(m)])),
+        np.concatenate([[1.0], np.zeros(m)]),
+        [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(m)],
+        settings_,
+    )
+    solution = solver.solve()
+    assert "Solved" in str(solution.status)
+    a = np.maximum(np.array(solution.x), 0)
+    return vertices.T @ (a / a.sum())
+
+
+def setting(dtype=np.float64, clip_norm=0.6, scales=None, mask=None, seed=0):
+    params = parameters(dtype=dtype, seed=seed)
+    x = examples(ROWS, dtype=dtype, seed=seed + 1)
+    labels = jnp.arange(CLASSES, dtype=jnp.int32)
+    mask = jnp.ones(ROWS, bool) if mask is None else jnp.asarray(mask)
+    rows = HullRows(x, labels, mask, clip_norm, scales)
+    slow = np.stack(
+        [slow_gradient(cross_entropy, params, xi, k) for xi in x for k in range(CLASSES)]
+    )
+    return params, rows, slow
+
+
+def noisy_target(params, slow, noise, seed=5):
+    rng = np.random.default_rng(seed)
+    vector = slow[::4].mean(axis=0) + noise * rng.normal(size=slow.shape[1])
+    leaves, structure = jax.tree.flatten(params)
+    parts = np.split(vector, np.cumsum([leaf.size for leaf in leaves])[:-1])
+    shaped = [jnp.asarray(p.reshape(q.shape), q.dtype) for p, q in zip(parts, leaves, strict=True)]
+    return vector, jax.tree.unflatten(structure, shaped)
+
+
+@pytest.mark.parametrize("scaling", ["clipped", "raw", "label-free"])
+def test_products_against_materialised_vertices(x64, scaling):
+    """JVP and VJP (Appendix C), the Jacobian and the Gram matrix against a loop of gradients."""
+    scales = jnp.linspace(0.5, 2.0, ROWS) if scaling == "label-free" else None
+    bound = 0.6 if scaling == "clipped" else None
+    params, rows, slow = setting(clip_norm=bound, scales=scales)
+    if scaling == "clipped":
+        expected = np.stack([slow_clip(g, 0.6) for g in slow])
+        assert np.linalg.norm(slow, axis=1).min() < 0.6 < np.linalg.norm(slow, axis=1).max()
+    elif scaling == "label-free":
+        expected = slow * np.repeat(np.asarray(scales), CLASSES)[:, None]
+    else:
+        expected = slow
+    vector, tree = noisy_target(params, slow, 1.0)
+    a = np.random.default_rng(2).normal(size=len(slow))
+    gram = jax.jit(lambda: materialise(cross_entropy, params, rows).gram())()
+    np.testing.assert_allclose(gram, expected @ expected.T, rtol=1e-10, atol=1e-12)
+    for kind in ("gram", "matrix_free"):
+
+        def products(tree, a, kind=kind):
+            vertices = build(kind, params, rows)
+            return vertices.correlate(tree), vertices.combine(a)
+
+        correlated, combined = jax.jit(products)(tree, jnp.asarray(a))
+        np.testing.assert_allclose(correlated, expected @ vector, rtol=1e-9)
+        np.testing.assert_allclose(flat(combined), expected.T @ a, rtol=1e-9)
+
+
+def test_memory_of_the_gram_method():
+    params, rows, _ = setting(dtype=np.float32)
+    whole = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).dense)
+    gram = jax.eval_shape(lambda: materialise(cross_entropy, params, rows).gram())
+    real = 4 * (whole.size + gram.size)
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    assert gram_bytes(ROWS, CLASSES, size) == real
+
+
+def test_regression_has_two_vertices_an_example(x64):
+    params, x = parameters(outputs=1, dtype=np.float64), examples(4, dtype=np.float64)
+    ends = jnp.asarray([0.0, 8.0])
+    rows = HullRows(x, ends, jnp.ones(4, bool))
+    gram = jax.jit(lambda: build("gram", params, rows, squared).gram())()
+    slow = np.stack([slow_gradient(squared, params, xi, e) for xi in x for e in (0.0, 8.0)])
+    np.testing.assert_allclose(gram, slow @ slow.T, rtol=1e-10)
+    between = slow_gradient(squared, params, x[1], 2.0)
+    np.testing.assert_allclose(between, 0.75 * slow[2] + 0.25 * slow[3], rtol=1e-10)
+
+
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+@pytest.mark.parametrize("clip_norm", [0.6, None])
+@pytest.mark.parametrize("how", ["gram", "matrix_free"])
+def test_projection_against_a_qp_solver(x64, how, clip_norm, noise):
+    params, rows, slow = setting(clip_norm=clip_norm)
+    vertices = slow if clip_norm is None else np.stack([slow_clip(g, clip_norm) for g in slow])
+    vector, tree = noisy_target(params, slow, noise)
+    expected = reference(vertices, vector)
+    if how == "matrix_free":
+        most, run = 30_000, project_matrix_free
+    else:
+        most, run = 60, project_gram
+    project = jax.jit(
+        lambda t: run(build(how, params, rows), t, tolerance=3e-6, max_iterations=most)
+    )
+    found = project(tree)
+    assert bool(found.certified)
+    assert float(found.distance) <= 3e-6
+    error = np.linalg.norm(flat(found.value) - expected) / np.linalg.norm(expected)
+    assert error <= 1e-5
+    a = np.asarray(found.coefficients)
+    assert a.min() >= 0
+    assert a.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("how", ["gram", "matrix_free"])
+def test_the_certificate_is_true_wherever_it_stops(x64, how):
+    params, rows, slow = setting()
+    vertices = np.stack([slow_clip(g, 0.6) for g in slow])
+    vector, tree = noisy_target(params, slow, 1.0)
+    expected = reference(vertices, vector)
+    project = project_gram if how == "gram" else project_matrix_free
+    run = jax.jit(
+        lambda most: project(build(how, params, rows), tree, tolerance=1e-9, max_iterations=most)
+    )
+    for most in (0, 1, 2, 4, 8):
+        found = run(most)
+        value = flat(found.value)
+        error = np.linalg.norm(value - expected) / np.linalg.norm(value)
+        assert error <= float(found.distance) * (1 + 1e-9) + 1e-12
+        assert not bool(found.certified)
+
+
+@pytest.mark.parametrize("pairwise_steps", [0, 2000])
+def test_float32_reaches_a_percent(pairwise_steps):
+    """As in training: float32, noise far above the signal, many more vertices than dimensions."""
+    rng = np.random.default_rng(0)
+    vertices = rng.normal(size=(200, 40)).astype(np.float32)
+    target = 3.0 * rng.normal(size=40).astype(np.float32)
+    found = jax.jit(
+        lambda: solve_simplex_qp(
+            jnp.asarray(vertices @ vertices.T),
+            jnp.asarray(vertices @ target),
+            tolerance=1e-2,
+            max_iterations=20 if pairwise_steps == 0 else 0,
+            pairwise_steps=pairwise_steps,
+        )
+    )()
+    assert bool(found.certified)
+    expected = reference(vertices.astype(float), target.astype(float))
+    error = np.linalg.norm(vertices.T @ found.coefficients - expected)
+    assert error <= 1e-2 * np.linalg.norm(expected)
+
+
+def test_the_interior_point_goes_on_where_pairwise_steps_end(x64):
+    """A target inside the hull, so that many vertices take part."""
+    rng = np.random.default_rng(3)
+    vertices = rng.normal(size=(60, 30))
+    target = vertices.mean(axis=0)
+    run = jax.jit(
+        lambda most, steps: solve_simplex_qp(
+            jnp.asarray(vertices @ vertices.T),
+            jnp.asarray(vertices @ target),
+            tolerance=1e-5,
+            max_iterations=most,
+            pairwise_steps=steps,
+        ),
+        static_argnums=(0, 1),
+    )
+    begun, ended = run(0, 5), run(50, 5)
+    assert not bool(begun.certified)
+    assert int(begun.iterations) == 5
+    assert bool(ended.certified)
+    assert int(ended.iterations) > 5
+    error = np.linalg.norm(vertices.T @ ended.coefficients - target)
+    assert error <= 1e-5 * np.linalg.norm(target) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_degenerate_hulls(x64, size):
+    """One vertex, equal vertices, all zero: the answer is in the hull and nothing is NaN."""
+    run = jax.jit(lambda h, b: solve_simplex_qp(h, b, tolerance=1e-6, max_iterations=100))
+    for vertex in (np.zeros(3), np.ones(3)):
+        vertices = np.tile(vertex, (size, 1))
+        gram, linear = vertices @ vertices.T, vertices @ np.array([1.0, 2.0, -4.0])
+        found = run(jnp.asarray(gram), jnp.asarray(linear))
+        a = np.asarray(found.coefficients)
+        assert a.sum() == pytest.approx(1.0)
+        np.testing.assert_allclose(vertices.T @ a, vertex, atol=1e-12)
+        assert bool(found.certified)
+
+
+def test_smoothing_mixes_with_the_uniform_coefficients(x64):
+    params, rows, slow = setting(mask=[True] * 4 + [False] * 2)
+    _, tree = noisy_target(params, slow, 1.0)
+    plain, smooth = jax.jit(
+        lambda t: tuple(
+            project_gram(build("gram", params, rows), t, smoothing=weight) for weight in (1.0, 0.75)
+        )
+    )(tree)
+    centre = np.stack([slow_clip(g, 0.6) for g in slow[:12]]).mean(axis=0)
+    np.testing.assert_allclose(
+        flat(smooth.value), 0.75 * flat(plain.value) + 0.25 * centre, rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kind", ["gram", "matrix_free"])
+def test_rows_left_out_or_not_finite_do_not_take_part(x64, kind):
+    params, rows, slow = setting()
+    x = rows.x.at[4].set(jnp.nan).at[5].set(1e300)
+    mask = jnp.asarray([False, True, True, True, True, False])
+    rows = HullRows(x, rows.labels, mask, 0.6)
+    vector, tree = noisy_target(params, slow, 0.5)
+    vertices = np.stack([slow_clip(g, 0.6) for g in slow[3:12]])
+    project, most = (project_gram, 60) if kind == "gram" else (project_matrix_free, 30_000)
+    found = jax.jit(
+        lambda t: project(build(kind, params, rows), t, tolerance=3e-6, max_iterations=most)
+    )(tree)
+    expected = reference(vertices, vector)
+    np.testing.assert_allclose(flat(found.value), expected, atol=1e-5 * np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("kind", ["gram", "matrix_free"])
+def test_no_usable_row_gives_zero(kind):
+    params, rows, slow = setting(dtype=np.float32, mask=[False] * ROWS)
+    _, tree = noisy_target(params, slow, 0.5)
+    project = project_gram if kind == "gram" else project_matrix_free
+
+    def both(target):
+        vertices = build(kind, params, rows)
+        return project(vertices, target).value, project_onto_span(vertices, target).value
+
+    values = jax.jit(both)(tree)
+    for value in values:
+        assert not flat(value).any()
+
+
+@pytest.mark.parametrize("kind", ["gram", "matrix_free"])
+def test_span_against_least_squares(x64, kind):
+    """A span of 18 vertices in 39 dimensions, of lower rank; the projection is unique anyway."""
+    params, rows, slow = setting()
+    vector, tree = noisy_target(params, slow, 1.0)
+    found = jax.jit(
+        lambda t: project_onto_span(
+            build(kind, params, rows), t, tolerance=1e-10, max_iterations=500
+        )
+    )(tree)
+    expected = slow.T @ np.linalg.lstsq(slow.T, vector, rcond=None)[0]
+    assert bool(found.certified)
+    np.testing.assert_allclose(flat(found.value), expected, atol=1e-6 * np.linalg.norm(expected))
+    assert np.linalg.norm(expected) < 0.95 * np.linalg.norm(vector)
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_simplex_projection(values):
+    """Optimal: v − p is largest, and constant, where p > 0."""
+    v = np.asarray(values, np.float32)
+    padded = np.full(12, -1e4, np.float32)  # one shape, one compilation
+    padded[: len(v)] = v
+    p = np.asarray(SIMPLEX(jnp.asarray(padded)))
+    assert not p[len(v) :].any()
+    p = p[: len(v)]
+    assert p.min() >= 0
+    assert p.sum() == pytest.approx(1.0, abs=1e-4)
+    slack = v - p
+    assert np.ptp(slack[p > 0]) <= 1e-3
+    assert slack.max() <= slack[p > 0].max() + 1e-3

@@ -1,0 +1,413 @@
+"""Training on private labels that are sets of classes: sums, losses, whole runs, refusals."""
+
+import csv
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_trainer import InputError, parse_config, train
+from labeldp_trainer.data.coded import Coded
+from labeldp_trainer.linear.evidence import posterior
+from labeldp_trainer.linear.labels import fitted_labels, label_sums
+from labeldp_trainer.losses import Loss, Task, likelihood_loss
+from labeldp_trainer.methods.corrections import class_shares, corrected
+from labeldp_trainer.methods.debias import matrix_of
+from labeldp_trainer.representation import restored
+from labeldp_verify.forms import sets_of
+from labeldp_verify.opening import open_artifact as verified
+
+from labeldp_compile.cli import main
+from trainer.tests.label_method_helpers import CLASSES, kept, problem, write_problem
+from trainer.tests.trainer_helpers import table, write_artifact, write_tables
+
+COLOURS = ["amber", "blue", "coral", "dun", "ecru", "fawn", "gold"]
+TEXT = f"""
+version: 1
+name: sets
+label:
+  column: colour
+  domain: {{kind: categorical, values: [{", ".join(COLOURS)}]}}
+  out_of_domain: {{default: amber}}
+loss: zero_one
+privacy: {{epsilon: 1.0}}
+prior: {{kind: uniform}}
+mechanism: {{kind: subset_selection}}
+"""
+INTEGERS = f"""
+version: 1
+name: sets
+label: {{column: y, domain: {{kind: integer, min: 0, max: {CLASSES - 1}}}}}
+loss: zero_one
+privacy: {{epsilon: 1.5}}
+prior: {{kind: uniform}}
+mechanism: {{kind: auto}}
+"""
+CLOSED = """
+version: 1
+name: many
+data: {kind: npz, train: train.npz, test: test.npz}
+loss: cross_entropy
+method: {kind: privatized, artifact: sets.onnx}
+"""
+STEPS = (
+    CLOSED
+    + """
+model: {kind: linear}
+optimizer: {kind: adam, learning_rate: 0.05}
+training: {epochs: 2, batch_size: 100}
+"""
+)
+
+
+def with_options(text, options):
+    return text.replace("artifact: sets.onnx", f"artifact: sets.onnx, {options}")
+
+
+def run(directory, text, output="run", **options):
+    return train(parse_config(text, "t.yaml", directory), directory / output, **options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known_words():
+    """What a model has learned is not left to chance."""
+    generator = np.random.default_rng(6)
+    words = lambda *shape: generator.integers(0, 2**64, shape, np.uint64)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labeldp_runtime.randomizer.random_words", words)
+        yield
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Twelve clouds, and an artifact of sets."""
+    directory = tmp_path_factory.mktemp("sets")
+    write_problem(directory)
+    assert sets_of(write_artifact(directory, INTEGERS).randomizer) is not None
+    return directory
+
+
+@pytest.fixture(scope="module")
+def closed(place):
+    """A run in closed form."""
+    return run(place, CLOSED, "closed")
+
+
+@pytest.fixture(scope="module")
+def colours(tmp_path_factory):
+    """The artifact of seven colours."""
+    directory = tmp_path_factory.mktemp("colours")
+    write_artifact(directory, TEXT)
+    return verified(directory / "sets.onnx")
+
+
+def by_hand(decoded):
+    """W [m, k] of a balanced design: (1[c ∈ Z] − a)/s."""
+    matrix, _ = matrix_of(decoded.table(0))
+    members = sets_of(decoded.tables[0]).matrix.T
+    inside = matrix @ members  # Pr[c ∈ Z | y] for y, c
+    a, own = inside[0, 1], inside[0, 0]
+    return (members - a) / (own - a)
+
+
+def test_a_closed_form_fits_sums_of_debiased_sets(place, closed):
+    """The same weights as of n × k targets, made by hand of the sets that the run kept."""
+    private = kept(place / "closed")["private_labels"]
+    assert private.dtype == np.int64
+    weights = by_hand(verified(place / "sets.onnx"))
+    targets = weights[private]
+    vectors = np.load(place / "closed" / "representation" / "train.npy")
+    spectrum = restored(place / "closed").spectrum
+    dense = Coded(np.arange(len(targets), dtype=np.int32), targets)
+    decoded = verified(place / "sets.onnx")
+    shares = class_shares(decoded, None, private, range(CLASSES))
+    w, b = fitted_labels(vectors, spectrum, dense, "softmax", shares=shares)
+    np.testing.assert_allclose(closed.params["w"], w, atol=2e-4 * np.abs(w).max())
+    np.testing.assert_allclose(closed.params["b"], b, atol=2e-4 * np.abs(w).max())
+    assert closed.metrics["test_accuracy"] > 0.6  # without privacy about 0.9
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.5])
+def test_the_noise_of_the_sums_is_that_of_the_design(tmp_path, epsilon):
+    """What a fit leaves of the targets is their known variance, where features say nothing."""
+    write_artifact(tmp_path, INTEGERS.replace("1.5", str(epsilon)))
+    decoded = verified(tmp_path / "sets.onnx")
+    matrix, weights = matrix_of(decoded.table(0))[0], by_hand(decoded)
+    random = np.random.default_rng(0)
+    y = random.integers(0, CLASSES, 40_000)
+    cumulated, words = matrix.cumsum(axis=1), random.random(len(y))
+    private = (cumulated[y] < words[:, None]).sum(axis=1).astype(np.int32)
+    vectors = random.normal(size=(len(y), 5)).astype(np.float32)
+    sums = label_sums(vectors, None, Coded(private, weights), shares=np.full(CLASSES, 1 / CLASSES))
+    x = np.concatenate([np.ones((len(y), 1)), vectors], axis=1)
+    np.testing.assert_allclose(sums.statistic, x.T @ weights[private], rtol=1e-9, atol=1e-6)
+    # of the target: its own noise, and the variance of a one-hot label
+    own = (matrix[:, :, None] * (weights[None] - np.eye(CLASSES)[:, None]) ** 2).sum() / CLASSES**2
+    known = own + (1 - 1 / CLASSES) / CLASSES
+    assert sums.noise[0, 0] / len(y) == pytest.approx(known, rel=0.02)
+
+
+def losses(colours, correction, order=range(7)):
+    """[7] the loss of every output for logits [7], by the numbers that training takes."""
+    outputs = np.arange(colours.tables[0].outputs)
+    numbers = corrected(colours, None, outputs, order, correction).each()
+    per_example = likelihood_loss
+    if correction != "forward":
+        per_example = Loss("cross_entropy", Task(tuple(COLOURS))).per_example
+
+    def of_outputs(logits):
+        every = jnp.broadcast_to(logits[None, :], numbers.shape)
+        return per_example(every, jnp.asarray(numbers, logits.dtype))
+
+    return of_outputs
+
+
+@pytest.mark.usefixtures("x64")
+def test_losses_are_their_formulas(colours):
+    matrix, outputs = matrix_of(colours.table(0))
+    assert outputs == list(range(21))
+    order = [3, 1, 0, 2, 6, 5, 4]  # the model's outputs stand in an order of their own
+    logits = np.random.default_rng(1).normal(size=7)
+    shares = np.empty(7)
+    shares[order] = np.exp(logits) / np.exp(logits).sum()  # of the artifact's labels
+    weights, sets = by_hand(colours), sets_of(colours.tables[0])
+    expected = {
+        "forward": [-np.log(sum(matrix[c, o] * shares[c] for c in range(7))) for o in outputs],
+        "backward": [-sum(weights[o, c] * np.log(shares[c]) for c in range(7)) for o in outputs],
+        "none": [-np.mean([np.log(shares[c]) for c in sets.members(o)]) for o in outputs],
+    }
+    for correction, values in expected.items():
+        found = losses(colours, correction, order)(jnp.asarray(logits))
+        np.testing.assert_allclose(found, values, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_backward_loss_is_the_true_one_on_average(colours):
+    matrix, _ = matrix_of(colours.table(0))
+    logits = jnp.asarray(np.random.default_rng(2).normal(size=7))
+    found = matrix @ np.asarray(losses(colours, "backward")(logits))
+    np.testing.assert_allclose(found, -jax.nn.log_softmax(logits), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_forward_loss_is_least_at_the_true_probabilities(colours):
+    """Exactly, in expectation over labels and sets: no slope there, and more loss elsewhere."""
+    matrix, _ = matrix_of(colours.table(0))
+    random = np.random.default_rng(3)
+    truth = random.dirichlet(np.ones(7))
+    likely, of_outputs = jnp.asarray(truth @ matrix), losses(colours, "forward")
+
+    def expected(logits):
+        return jnp.dot(likely, of_outputs(logits))
+
+    at = jnp.log(jnp.asarray(truth))
+    np.testing.assert_allclose(jax.grad(expected)(at), 0, atol=1e-12)
+    for _ in range(20):
+        assert expected(at + jnp.asarray(random.normal(size=7))) > expected(at)
+    mean = losses(colours, "none")  # draws every prediction to the middle instead
+    assert np.abs(jax.grad(lambda logits: jnp.dot(likely, mean(logits)))(at)).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("option", "correction"),
+    [
+        (None, "forward"),
+        ("correction: backward", "backward"),
+        ("debiased: true", "backward"),
+        ("correction: none", "none"),
+    ],
+)
+def test_networks_take_every_correction(place, tmp_path, option, correction):
+    """Forward is the default."""
+    for name in ("train.npz", "test.npz", "sets.onnx"):
+        (tmp_path / name).write_bytes((place / name).read_bytes())
+    found = run(tmp_path, STEPS if option is None else with_options(STEPS, option))
+    assert found.statement.details["correction"] == correction
+    assert found.statement.details["debiased"] is (correction == "backward")
+    assert found.metrics["test_accuracy"] > 0.3
+    words = "subset_selection (sets), which answers with the number of a set of classes"
+    assert words in found.statement.paragraph()
+
+
+def test_a_resumed_run_draws_no_second_time(place):
+    run(place, STEPS, "resumed")
+    before = kept(place / "resumed")["private_labels"]
+    run(place, STEPS, "resumed", resume=True)
+    np.testing.assert_array_equal(kept(place / "resumed")["private_labels"], before)
+
+
+def archived(place, directory, private):
+    """The training rows without their true labels, and with private ones; the test rows."""
+    data = problem(len(private), 1)
+    np.savez(directory / "train.npz", x=data["x"], z=private)
+    np.savez(directory / "test.npz", **problem(1000, 2))
+    for name in ("sets.onnx", "sets.certificate.json"):
+        (directory / name).write_bytes((place / name).read_bytes())
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint16, np.float64])
+def test_a_private_column_holds_numbers_of_sets(place, closed, tmp_path, kind):
+    """The true labels may be gone: the parameters are those of the run that randomized."""
+    private = kept(place / "closed")["private_labels"]
+    archived(place, tmp_path, private.astype(kind))
+    result = run(tmp_path, with_options(CLOSED, "private_column: z"))
+    jax.tree.map(np.testing.assert_array_equal, result.params, closed.params)
+    assert result.statement.details["randomized_here"] is False
+
+
+TABLE = f"""
+version: 1
+name: colours
+data: {{kind: table, train: train.SUFFIX, test: test.parquet, label: colour,
+       numeric: [a], categorical: [c], classes: [{", ".join(reversed(COLOURS))}]}}
+loss: cross_entropy
+method: {{kind: privatized, artifact: sets.onnx, private_column: z}}
+"""
+
+
+def test_tables_of_any_kind_hold_numbers_of_sets(tmp_path):
+    """Text categories in an order of their own; Parquet and CSV say the same."""
+    write_tables(tmp_path)
+    write_artifact(tmp_path, TEXT)
+    rows = table(600, 0).drop_columns(["colour", "y"])
+    ids = np.random.default_rng(0).integers(0, 21, 600)
+    pq.write_table(rows.append_column("z", pa.array(ids)), tmp_path / "train.parquet")
+    names = pa.array(np.array(COLOURS)[np.arange(200) % 7])
+    test = table(200, 1)
+    place = test.schema.get_field_index("colour")
+    pq.write_table(test.set_column(place, "colour", names), tmp_path / "test.parquet")
+    with (tmp_path / "train.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "c", "z"])
+        columns = (repr(a) for a in rows["a"].to_pylist()), rows["c"].to_pylist(), ids.tolist()
+        writer.writerows(zip(*columns, strict=True))
+    first = run(tmp_path, TABLE.replace("SUFFIX", "parquet"), "parquet")
+    second = run(tmp_path, TABLE.replace("SUFFIX", "csv"), "csv")
+    jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
+    output = tmp_path / "predicted.parquet"
+    result = CliRunner().invoke(
+        main, ["predict", str(tmp_path / "csv"), str(tmp_path / "test.parquet"), "-o", str(output)]
+    )
+    assert result.exit_code == 0, result.output
+    assert set(pq.read_table(output)["prediction"].to_pylist()) <= set(COLOURS)
+    result = CliRunner().invoke(main, ["export", str(tmp_path / "csv"), "-o", f"{output}.onnx"])
+    assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(main, ["runs", str(tmp_path), "--json"])
+    found = [run["epsilon"] for run in json.loads(result.stdout)["runs"]]
+    assert found == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("text", [CLOSED, STEPS, with_options(STEPS, "correction: forward")])
+def test_at_a_large_epsilon_private_labels_are_labels(place, tmp_path, text):
+    write_problem(tmp_path, 1000)
+    artifact = write_artifact(tmp_path, INTEGERS.replace("auto", "subset_selection").replace(
+        "1.5", "8.0"
+    ))  # fmt: skip
+    assert sets_of(artifact.randomizer) is None
+    result = run(tmp_path, text)
+    private, truth = kept(tmp_path / "run")["private_labels"], problem(1000, 1)["y"]
+    assert (private == truth).mean() > 0.98
+    assert result.metrics["test_accuracy"] > 0.5
+    assert "set of classes" not in result.statement.paragraph()
+    correction = "forward" if text != CLOSED else "backward"  # for labels as for sets
+    assert result.statement.details["correction"] == correction
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (with_options(CLOSED, "correction: forward"), "correction: a closed form takes the bias"),
+        (with_options(CLOSED, "correction: none"), "correction: a closed form takes the bias"),
+        (
+            with_options(STEPS, "debiased: true, correction: forward"),
+            "debiased: true is correction: backward: give one",
+        ),
+        (
+            CLOSED.replace("artifact: sets.onnx", "certificate: sets.certificate.json")
+            .replace(".json", ".json, private_column: y"),
+            "certificate: private labels are sets of classes here, and a certificate does not",
+        ),
+        (
+            CLOSED.replace("artifact: sets.onnx", "certificate: sets.certificate.json")
+            .replace(".json", ".json, private_column: y, correction: forward"),
+            "correction needs the artifact",
+        ),
+        (CLOSED.replace("cross_entropy", "squared"), "loss: squared is for numbers, and the"),
+        (
+            STEPS.replace("cross_entropy", "squared").replace("onnx", "onnx, correction: forward"),
+            "correction: is for loss: cross_entropy",
+        ),
+        (with_options(CLOSED, "private_column: wrong"), "'wrong' holds labels that"),
+        (
+            STEPS.replace(
+                "privatized, artifact: sets.onnx",
+                "clusters, k: 2, epsilon_prior: 1, epsilon: 1, mechanism: {kind: subset_selection}",
+            ).replace("test.npz", "test.npz, classes: 12"),
+            "subset_selection has one table for all rows: for groups take another",
+        ),
+        (
+            STEPS.replace("privatized, artifact: sets.onnx", "lp_mst, epsilon: 1, mechanism: {}"),
+            "mechanism",
+        ),
+    ],
+)  # fmt: skip
+def test_refused_in_a_sentence_with_nothing_left(place, tmp_path, text, expected):
+    archived(place, tmp_path, np.arange(300))
+    data = problem(300, 1)
+    wrong = np.full(300, 10**6)
+    np.savez(tmp_path / "train.npz", **data, wrong=wrong)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError) as caught:
+        run(tmp_path, text)
+    assert expected in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_weights_of_rare_classes_are_held_back(tmp_path):
+    """With the noise of every class alike, those that few labels have drown the others."""
+    k, random = 60, np.random.default_rng(0)
+    text = INTEGERS.replace("max: 11", f"max: {k - 1}").replace("1.5", "1")
+    write_artifact(tmp_path, text)
+    decoded = verified(tmp_path / "sets.onnx")
+    matrix, weights = matrix_of(decoded.table(0))[0], by_hand(decoded)
+    shares = np.arange(1, k + 1) ** -1.5
+    shares /= shares.sum()
+    y = random.choice(k, 5_000, p=shares)
+    vectors = random.normal(size=(len(y), 20)) + 0.6 * random.normal(size=(k, 20))[y]
+    vectors = ((vectors - vectors.mean(axis=0)) / vectors.std(axis=0)).astype(np.float32)
+    private = (matrix.cumsum(axis=1)[y] < random.random((len(y), 1))).sum(axis=1)
+    known = class_shares(decoded, None, private, range(k))
+    assert np.abs(known - shares).sum() < 0.7 < np.abs(np.full(k, 1 / k) - shares).sum()
+    targets, accuracy = Coded(private.astype(np.int32), weights), []
+    for given in (np.full(k, 1 / k), known):
+        w, b = fitted_labels(vectors, None, targets, "ridge", shares=given)
+        accuracy.append(((vectors @ w + b).argmax(axis=1) == y).mean())
+    assert accuracy[1] > accuracy[0] + 0.05
+
+
+def test_the_prior_of_a_column_has_its_scale():
+    """A posterior mean m of a column has Hᵀ·noise⁻¹·(S − H·m) = m/(scale·prior)."""
+    random = np.random.default_rng(0)
+    root = random.normal(size=(4, 4))
+    gram, spectrum = root @ root.T + np.eye(4), np.array([1.0, 1.0, 0.5, 0.1])
+    scales = np.array([1.0, 4.0, 0.25])
+    statistic = gram @ (random.normal(size=(4, 3)) * np.sqrt(scales)) + random.normal(size=(4, 3))
+    options = {"label_variance": 1.0, "constant": True, "targets": 3}
+    mean = posterior(statistic, gram, 0.1 * gram, spectrum, scales, **options).mean
+    pull = gram.T @ np.linalg.solve(0.1 * gram, statistic - gram @ mean)
+    prior = mean / pull / scales
+    np.testing.assert_allclose(prior, np.broadcast_to(prior[:, :1], prior.shape), rtol=1e-6)
+    assert prior[0, 0] == pytest.approx(1.0)
+
+
+def test_a_thousand_classes_need_no_n_times_k_numbers(tmp_path):
+    """Codes and one row an output go to the sums."""
+    codes = np.random.default_rng(0).integers(0, 2000, 3000).astype(np.int32)
+    rows = np.random.default_rng(1).normal(size=(2000, 1000))
+    vectors = np.random.default_rng(2).normal(size=(3000, 3)).astype(np.float32)
+    sums = label_sums(vectors, None, Coded(codes, rows), shares=np.full(1000, 1e-3))
+    np.testing.assert_allclose(sums.statistic[1:], vectors.T @ rows[codes], atol=1e-9)

@@ -1,0 +1,229 @@
+"""Shapes are stated in annotations, everywhere, and the stated ones are right."""
+
+import ast
+import inspect
+from functools import wraps
+from pathlib import Path
+from types import UnionType
+from typing import Union, get_args, get_origin, get_type_hints
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import AbstractArray, PyTree, jaxtyped
+from labeldp_trainer.data import FeatureShape
+from labeldp_trainer.discrete_gaussian import sample, words
+from labeldp_trainer.dp_gradient import (
+    clipped_sum,
+    hull,
+    label_free,
+    lattice,
+    losses,
+    projection,
+    sampling,
+    simplex_qp,
+    tree,
+)
+from labeldp_trainer.models import cnn, dense, layers
+from labeldp_trainer.randomize import NoisyOneHot, RRWithRowPriors, dealt, exact
+
+TRAINER = Path(__file__).parents[2] / "trainer" / "labeldp_trainer"
+FILES = [
+    *sorted((TRAINER / "dp_gradient").glob("*.py")),
+    *sorted((TRAINER / "models").glob("*.py")),
+    *(TRAINER / name for name in ("losses.py", "evaluation.py", "randomize.py")),
+    TRAINER / "methods" / "debias.py",
+]
+BARE = {"Array", "NDArray", "ndarray"}
+PLAIN = (int, float, type(None))
+
+
+def bare(node, names):
+    """Whether an annotation names an array without a shape."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+        first, *rest = node.slice.elts
+        if bare(first, BARE) and len(rest) == 1 and isinstance(rest[0], ast.Constant):
+            return False
+    if isinstance(node, ast.Name | ast.Attribute):
+        return getattr(node, "id", getattr(node, "attr", None)) in names
+    return any(bare(child, names) for child in ast.iter_child_nodes(node))
+
+
+def public(body):
+    """Public functions, methods and fields of classes, and type aliases."""
+    for node in body:
+        name = getattr(node, "name", None) or getattr(getattr(node, "target", None), "id", "")
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(node, ast.ClassDef):
+            yield from public(node.body)
+        elif isinstance(node, ast.FunctionDef):
+            spec = node.args
+            every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+            yield from ((f"{name}({a.arg})", a.annotation) for a in every if a.annotation)
+            yield name, node.returns
+        elif isinstance(node, ast.AnnAssign):
+            yield name, node.annotation
+
+
+def without_shapes(source):
+    """Names of what takes, holds or returns an array of no stated shape."""
+    body = ast.parse(source).body
+    aliases = {
+        node.targets[0].id
+        for node in body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Subscript)
+        and bare(node.value, BARE)
+    }
+    return [name for name, node in public(body) if node and bare(node, BARE | aliases)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(x: Array): ...",
+        "def f() -> dict[str, jax.Array] | None: ...",
+        "class C:\n    x: np.ndarray",
+        "class C:\n    def f(self, *, x: Callable[[Float[Array, '']], Array]): ...",
+        "Floats = NDArray[np.float64]\ndef f(x: Floats): ...",
+    ],
+)
+def test_the_test_finds_them(source):
+    assert len(without_shapes(source)) == 1
+    assert not without_shapes("def f(x: Float[Array, 'm m'], y: int) -> Bool[np.ndarray, '']: ...")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_public_arrays_have_shapes(path):
+    assert without_shapes(path.read_text(encoding="utf-8")) == []
+
+
+def fits(value, hint):
+    """Whether a value has the shapes of a hint; sizes of axes are bound as they are met."""
+    kind, inner = get_origin(hint), get_args(hint)
+    if kind in (Union, UnionType):
+        return any(isinstance(value, one) if one in PLAIN else fits(value, one) for one in inner)
+    if kind in (list, dict):
+        return all(fits(v, inner[-1]) for v in (value.values() if kind is dict else value))
+    if kind is tuple:
+        inner = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return all(fits(v, one) for v, one in zip(value, inner, strict=True))
+    if hasattr(hint, "_fields"):
+        fields = get_type_hints(hint).items()
+        return isinstance(value, hint) and all(fits(getattr(value, f), one) for f, one in fields)
+    shaped = isinstance(hint, type(AbstractArray) | type(PyTree))
+    return not shaped or isinstance(value, hint)
+
+
+def checker(function):
+    """A type checker, as far as shapes go."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def checked(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            hint = signature.parameters[name].annotation
+            if not fits(value, hint):
+                raise TypeError(f"{function.__qualname__}: {name} is no {hint}")
+        result = function(*args, **kwargs)
+        if not fits(result, signature.return_annotation):
+            raise TypeError(f"{function.__qualname__} returns no {signature.return_annotation}")
+        return result
+
+    return checked
+
+
+def with_checks(function):
+    """The function, which now fails if an annotation of its arrays is wrong."""
+    return jaxtyped(function, typechecker=checker)
+
+
+def squared(params, x, y):
+    """A loss of one example."""
+    return 0.5 * jnp.square(jnp.dot(params["w"], x) - y)
+
+
+B, D = 5, 3
+W = {"w": jnp.ones(D)}
+X, Y, MASK = jnp.ones((B, D)), jnp.arange(float(B)), jnp.arange(B) < 4
+ENDS = jnp.array([0.0, 1.0])
+ROWS = hull.HullRows(X, ENDS, MASK, 1.0)
+KEY = jax.random.key(0)
+IMAGES = FeatureShape(0, (), (9, 8, 2))
+
+
+def calls():
+    """(function, arguments, options) of each kind of shape that is stated."""
+    whole, stream = lattice.NoiseLattice(1.0, 2.0), words.Words(np.arange(8, dtype=np.uint32), 0, 0)
+    clipping = {"lattice": whole, "microbatch": 2}
+    scaling = label_free.Scaling(whole, 1e-3, 2)
+    ball = label_free.example_ball(squared, ENDS)
+    made = hull.materialise(squared, W, ROWS)
+    free = hull.matrix_free(squared, W, ROWS, microbatch=2)
+    gram, linear = made.gram(), made.correlate(W)
+    order = np.broadcast_to(np.arange(4), (6, 4))
+    labels, given = np.zeros(6, np.int32), np.arange(6, dtype=np.uint64)
+    answering, noisy = RRWithRowPriors(4, exact(1.0)), NoisyOneHot(exact(1.0))
+    numbers = np.arange(6)
+    yield clipped_sum.clipped_sum, (squared, W, X, Y, MASK), clipping
+    yield clipped_sum.in_microbatches, ((X, MASK), B, 2), {}
+    yield label_free.label_free_sum, (squared, ball, W, X, Y, MASK), {"scaling": scaling}
+    yield label_free.scales, (ball, W, X), {"scaling": scaling}
+    yield hull.Materialised.gram, (made,), {}
+    yield hull.Materialised.combine, (made, made.uniform), {}
+    yield hull.MatrixFree.combine, (free, free.uniform), {}
+    yield hull.MatrixFree.correlate, (free, W), {}
+    yield simplex_qp.solve_simplex_qp, (gram, linear), {"tolerance": 0.1, "max_iterations": 9}
+    yield projection.project_gram, (made, W), {}
+    yield projection.project_matrix_free, (free, W), {}
+    yield projection.project_onto_span, (free, W), {}
+    yield projection.project_onto_simplex, (linear,), {}
+    yield losses.gaussian_log_delta, (np.ones(3), 1.0), {}
+    yield words.secret_key, (), {}
+    yield words.Words.draw, (stream, 3), {}
+    yield words.Words.draw32, (stream, 3), {}
+    yield sample.discrete_gaussian, (stream, 9, 1000), {}
+    yield lattice.NoiseLattice.integers, (whole, W), {}
+    yield lattice.no_longer, (jnp.ones(D, jnp.int32), 3), {}
+    yield lattice.add_rows, (lattice.zeros(W), jnp.ones((B, D), jnp.int32), MASK), {}
+    yield sampling.poisson_batch, (stream,), {"units": 9, "batch": 3, "max_batch": 5}
+    yield sampling.partition, (stream,), {"units": 9, "batch": 4}
+    yield sampling.independent_batch, (stream,), {"units": 9, "size": 4}
+    yield sampling.group_by_user, (np.array([0, 1, 0]), 2, 0), {}
+    yield tree.norm, (W,), {}
+    yield tree.clip, (W, jnp.float32(1.0)), {}
+    for model in (cnn.MnistCnn(IMAGES, 4), cnn.CifarCnn(IMAGES, 4), dense.Linear(IMAGES, 4)):
+        params = model.init(KEY)
+        yield type(model).apply, (model, params, jnp.ones((2, 9, 8, 2))), {}
+    for stride in (1, 2):
+        layer = layers.conv_init(KEY, 3, 2, 4)
+        yield layers.conv, (layer, jnp.ones((2, 9, 8, 2)), stride), {}
+    yield layers.pool_max, (jnp.ones((2, 9, 8, 2)),), {}
+    yield RRWithRowPriors.choose_k, (answering, np.full((6, 4), 0.25)), {}
+    yield RRWithRowPriors.answers, (answering, order, np.full(6, 4), labels, given), {}
+    yield RRWithRowPriors.randomize, (answering, labels, np.full((6, 4), 0.25)), {}
+    yield NoisyOneHot.randomize, (noisy, labels, 4), {}
+    yield dealt, (numbers, numbers + 6, numbers + 1), {}
+
+
+def test_annotations_are_true():
+    for function, arguments, options in calls():
+        with_checks(function)(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (simplex_qp.solution, (jnp.ones(2), jnp.int32(1), jnp.ones(1), jnp.ones(()), 0.1)),
+        (projection.project_onto_simplex, (jnp.ones((2, 2)),)),
+        (layers.group_norm, (layers.norm_init(4), jnp.ones((2, 4)), 2)),
+        (dealt, (np.arange(3), np.arange(4), np.arange(3))),
+    ],
+)
+def test_wrong_shapes_are_found(function, arguments):
+    with pytest.raises(TypeError):
+        with_checks(function)(*arguments)

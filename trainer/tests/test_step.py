@@ -1,0 +1,233 @@
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from labeldp_trainer.dp_gradient.accounting import NoisePlan
+from labeldp_trainer.dp_gradient.draws import Randomness
+from labeldp_trainer.dp_gradient.step import private_gradient
+from labeldp_trainer.dp_gradient.step_config import GradientProblem, StepConfig, needed_batches
+
+from trainer.tests.models import (
+    adversary,
+    cross_entropy,
+    examples,
+    flat,
+    parameters,
+    slow_clip,
+    slow_gradient,
+    squared,
+)
+
+UNITS = 24
+KEY = np.arange(8, dtype=np.uint32)
+PROBLEM = GradientProblem(cross_entropy, (0, 1, 2))
+PARAMS, X = parameters(), examples(UNITS)
+Y = jnp.arange(UNITS, dtype=jnp.int32) % 3
+
+
+def configure(batches="secret", sigma=1e-6, **choices):
+    plan = NoisePlan(UNITS, 6, 10, 12, batches)
+    return StepConfig(plan, 0.8, sigma, hull_units=8, centre_units=UNITS, microbatch=5, **choices)
+
+
+def drawn(config, params=PARAMS, step=0):
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    return jax.tree.map(jnp.asarray, Randomness(KEY, config, size).step(step))
+
+
+def run(config, problem=PROBLEM, params=PARAMS, x=X, y=Y, steps=(0,)):
+    step = jax.jit(lambda p, a, b, d: private_gradient(config, problem, p, a, b, d))
+    results = [step(params, x, y, drawn(config, params, s)) for s in steps]
+    return results if len(results) > 1 else results[0]
+
+
+def members(step=0):
+    draws = drawn(configure(), step=step)
+    return np.asarray(draws.indices)[np.asarray(draws.mask)]
+
+
+def test_dp_sgd_divides_the_clipped_sum_by_the_expected_batch_size():
+    for step, (estimate, report) in zip((0, 3), run(configure(), steps=(0, 3)), strict=True):
+        chosen = members(step)
+        slow = sum(slow_clip(slow_gradient(cross_entropy, PARAMS, X[i], Y[i]), 0.8) for i in chosen)
+        np.testing.assert_allclose(flat(estimate), slow / 6, rtol=1e-4, atol=1e-5)
+        assert float(report.noisy_norm) == pytest.approx(np.linalg.norm(slow / 6), rel=1e-4)
+    assert set(members(0)) != set(members(3))
+
+
+def test_noise_has_the_stated_size_whatever_the_batch():
+    config = configure(sigma=50.0)
+    draws = np.stack([flat(g) for g, _ in run(config, steps=tuple(range(40)))])
+    assert draws.std() == pytest.approx(50.0 * 0.8 / 6, rel=0.12)
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"denoiser": "alt_conv", "projection": "matrix_free", "clipping": "label_free"},
+        {"denoiser": "self_span", "batches": "public"},
+    ],
+)
+def test_a_step_is_repeatable_and_steps_differ(choices):
+    first, again, other = run(configure(sigma=1.0, **choices), steps=(5, 5, 6))
+    assert np.array_equal(flat(first[0]), flat(again[0]))
+    assert not np.array_equal(flat(first[0]), flat(other[0]))
+    for leaf in jax.tree.leaves(first[1]):
+        assert leaf.shape == ()
+
+
+def test_label_free_adds_the_centre_of_all_units():
+    """With tiny noise: (Σ_batch s_i(g_i − c_i))/(qn) + mean over all units of s_j·c_j."""
+    estimate, _ = run(configure(clipping="label_free"))
+    total, centre = 0.0, 0.0
+    for i in range(UNITS):
+        gradients = np.stack([slow_gradient(cross_entropy, PARAMS, X[i], k) for k in range(3)])
+        middle = gradients.mean(axis=0)
+        scale = 0.8 / np.linalg.norm(gradients - middle, axis=1).max()
+        centre = centre + scale * middle / UNITS
+        if i in members():
+            total = total + scale * (gradients[int(Y[i])] - middle) / 6
+    np.testing.assert_allclose(flat(estimate), total + centre, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("clipping", "denoiser"), [("standard", "noop"), ("label_free", "alt_conv")]
+)
+def test_labels_outside_the_batch_leave_no_trace(clipping, denoiser):
+    """Not a bit of the estimate or the report depends on them, as batches are label-free, too."""
+    config = configure(sigma=1.0, clipping=clipping, denoiser=denoiser)
+    outside = np.setdiff1d(np.arange(UNITS), members())
+    changed = Y.at[jnp.asarray(outside)].set((Y[jnp.asarray(outside)] + 1) % 3)
+    draws = drawn(config)
+    step = jax.jit(lambda y: private_gradient(config, PROBLEM, PARAMS, X, y, draws))
+    same, other = jax.tree.leaves(step(Y)), jax.tree.leaves(step(changed))
+    assert all(np.array_equal(a, b) for a, b in zip(same, other, strict=True))
+    inside = jax.tree.leaves(step(Y.at[int(members()[0])].add(1) % 3))
+    assert not all(np.array_equal(a, b) for a, b in zip(same, inside, strict=True))
+
+
+def test_label_free_shows_no_feature_of_the_private_batch():
+    """Theorem 8's warning as a test: at the middle label of a regression every δ_i is zero, so the
+    estimate must be the same whoever was sampled: the centre is not the private batch's."""
+    params = parameters(outputs=1)
+    problem = GradientProblem(squared, (0.0, 4.0))
+    config = configure(clipping="label_free", sigma=1e-6)
+    middle = jnp.full(UNITS, 2.0, jnp.float32)
+    one, two = run(config, problem, params, y=middle, steps=(0, 3))
+    assert set(members(0)) != set(members(3))
+    np.testing.assert_allclose(flat(one[0]), flat(two[0]), atol=2e-6)
+    assert np.linalg.norm(flat(one[0])) > 0.1
+
+
+@pytest.mark.parametrize("clipping", ["standard", "label_free"])
+def test_one_label_moves_the_estimate_by_at_most_2c_over_qn(clipping):
+    """Same key, so the same noise cancels; the label is that of a unit in the batch."""
+    problem = GradientProblem(adversary("opposite"), (0, 1, 2))
+    row = int(members()[0])
+    config = configure(clipping=clipping)
+    draws = drawn(config)
+    step = jax.jit(lambda y: private_gradient(config, problem, PARAMS, X, y, draws)[0])
+    results = [flat(step(Y.at[row].set(label))) for label in (0, 1, 2)]
+    widest = max(np.linalg.norm(a - b) for a in results for b in results)
+    assert 0.01 < widest <= 2 * 0.8 / 6 * (1 + 1e-5)
+
+
+def test_both_projections_give_the_same_step():
+    choices = {"denoiser": "alt_conv", "sigma": 0.5, "smoothing": 0.9}
+    with jax.enable_x64(True):
+        params = jax.tree.map(lambda p: p.astype(jnp.float64), PARAMS)
+        x = X.astype(jnp.float64)
+        accurate = {"tolerance": 1e-6, "max_iterations": 20_000, **choices}
+        gram, report = run(configure(**accurate), params=params, x=x)
+        free, other = run(configure(projection="matrix_free", **accurate), params=params, x=x)
+    assert bool(report.certified)
+    assert bool(other.certified)
+    size = np.linalg.norm(flat(gram))
+    np.testing.assert_allclose(flat(gram), flat(free), atol=1e-5 * size)
+
+
+def test_self_conv_keeps_the_signal_of_its_own_batch():
+    """Without noise the mean over the realized batch is in the hull of that batch's vertices."""
+    plan = NoisePlan(UNITS, 6, 10, 6, "partition")
+    config = StepConfig(plan, 0.8, 1e-6, denoiser="self_conv", tolerance=1e-4, microbatch=5)
+    estimate, report = run(config)
+    slow = sum(
+        slow_clip(slow_gradient(cross_entropy, PARAMS, X[i], Y[i]), 0.8)
+        for i in np.asarray(drawn(config).indices)
+    )
+    np.testing.assert_allclose(flat(estimate), slow / 6, atol=2e-3 * np.linalg.norm(slow / 6))
+    assert float(report.distance) < 1e-2
+
+
+def test_users():
+    x, y = X.reshape(12, 2, 5), Y.reshape(12, 2)
+    present = jnp.ones((12, 2), bool).at[3, 1].set(False)
+    problem = GradientProblem(cross_entropy, (0, 1, 2), "mean")
+    plan = NoisePlan(12, 4, 10, 12)
+    for clipping, denoiser in (("standard", "noop"), ("label_free", "alt_conv")):
+        config = StepConfig(
+            plan, 0.5, 1e-6, clipping, denoiser, hull_units=12, centre_units=12, tolerance=1e-3
+        )
+        estimate, _ = run(config, problem, x=(x, present), y=y)
+        if clipping == "standard":
+            draws = drawn(config)
+            slow = 0.0
+            for i in np.asarray(draws.indices)[np.asarray(draws.mask)]:
+                own = [
+                    slow_gradient(cross_entropy, PARAMS, x[i, j], y[i, j])
+                    for j in range(2)
+                    if present[i, j]
+                ]
+                slow = slow + slow_clip(sum(own) / len(own), 0.5) / 4
+            if denoiser == "noop":
+                np.testing.assert_allclose(flat(estimate), slow, rtol=1e-4, atol=1e-5)
+        assert np.all(np.isfinite(flat(estimate)))
+        assert np.linalg.norm(flat(estimate)) > 0.01
+
+
+def test_a_model_that_overflows_still_gives_a_finite_step():
+    problem = GradientProblem(adversary("overflow"), (0, 1, 2))
+    for choices in ({"denoiser": "alt_conv"}, {"clipping": "label_free"}):
+        estimate, _ = run(configure(sigma=1.0, **choices), problem)
+        assert np.all(np.isfinite(flat(estimate)))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"denoiser": "self_conv"}, "no amplification"),
+        ({"denoiser": "self_span"}, "no amplification"),
+        ({"sigma": 0.0}, "must be positive"),
+        ({"radius_floor": 0.0}, "radius_floor"),
+        ({"smoothing": 1.5}, "smoothing"),
+    ],
+)
+def test_choices_that_do_not_go_together(choices, message):
+    with pytest.raises(ValueError, match=message):
+        configure(**choices)
+
+
+def test_sizes_that_do_not_fit():
+    config = configure(denoiser="alt_conv", clipping="label_free")
+    with pytest.raises(ValueError, match="hull_units"):
+        dataclasses.replace(config, hull_units=UNITS + 1)
+    with pytest.raises(ValueError, match="centre_units"):
+        dataclasses.replace(config, centre_units=0)
+    with pytest.raises(ValueError, match="the plan is for 24 units"):
+        private_gradient(config, PROBLEM, PARAMS, X[:5], Y[:5], drawn(config))
+
+
+def test_users_sums_are_not_projected():
+    config = configure(denoiser="alt_conv")
+    with pytest.raises(ValueError, match="use reduction = mean"):
+        problem = GradientProblem(cross_entropy, (0, 1, 2), "sum")
+        private_gradient(config, problem, PARAMS, X, Y, drawn(config))
+
+
+def test_batches_of_denoisers():
+    assert "secret" in needed_batches("alt_conv")
+    assert "secret" in needed_batches("noop")
+    assert "secret" not in needed_batches("self_conv")

@@ -1,0 +1,146 @@
+"""Features that are finite as they stand, and not as a model would see them."""
+
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from labeldp_trainer import parse_config, train
+
+from trainer.tests.command import labeldp, written
+from trainer.tests.trainer_helpers import CLASSES, table, write_tables
+
+LINEAR = CLASSES.replace("label: colour", "label: colour\n  classes: [red, green, blue]").replace(
+    "{kind: mlp, hidden: [8], embedding: 2}", "{kind: linear}"
+)
+SEEN = {
+    "features": LINEAR,
+    "splines": LINEAR + "representation: {kind: splines}\n",
+    "pca": LINEAR + "representation: {kind: pca, components: all, whiten: false}\n",
+}
+ARRAYS = """
+version: 1
+name: arrays
+data: {kind: npz, train: train.npz, test: test.npz, classes: 2}
+model: {kind: linear}
+loss: cross_entropy
+method: {kind: none}
+optimizer: {learning_rate: 0.1}
+training: {epochs: 1, batch_size: 10}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("place")
+    write_tables(directory, 100)
+    for name, text in SEEN.items():
+        train(parse_config(text, "t.yaml", directory), directory / "runs" / name)
+    return directory
+
+
+def write(path, value, rows=40):
+    """A table with one odd number in the feature ``a``."""
+    whole = table(rows, 3)
+    numbers = whole["a"].to_numpy().copy()
+    numbers[7] = value
+    whole = whole.set_column(0, "a", pa.array(numbers))
+    (pa_csv.write_csv if path.suffix == ".csv" else pq.write_table)(whole, path)
+
+
+def refused(directory, *arguments):
+    """One line and no warning on the way; nothing is left behind."""
+    before = sorted(directory.rglob("*"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        said = labeldp(*arguments, code=2)
+    assert sorted(directory.rglob("*")) == before
+    assert said.startswith("labeldp: ") and said.count("\n") == 1
+    return said
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.parametrize("value", [1e300, -1e300, 1.7e308, 1e39])
+@pytest.mark.parametrize("seen", SEEN)
+def test_predict(place, tmp_path, seen, value, suffix):
+    source = tmp_path / f"odd.{suffix}"
+    write(source, value)
+    arguments = [place / "runs" / seen, source, "-o", tmp_path / "out.csv", "--probabilities"]
+    said = refused(tmp_path, "predict", *arguments)
+    assert f"odd.{suffix}: 1 of 40 rows have a number in the feature 'a' that is too far" in said
+    assert "e+" not in said and "e3" not in said  # the value
+
+
+@pytest.mark.parametrize("seen", ["features", "pca"])
+def test_what_the_model_makes_of_it(tmp_path, seen):
+    """float32 holds the feature, and not what a steep model makes of it."""
+    write_tables(tmp_path, 100)
+    steep = SEEN[seen].replace("{kind: linear}", "{kind: linear, scale: 1000}")
+    train(parse_config(steep, "t.yaml", tmp_path), tmp_path / "run")
+    source = tmp_path / "odd.parquet"
+    write(source, 1e38)
+    arguments = [tmp_path / "run", source, "-o", tmp_path / "out.parquet"]
+    said = refused(tmp_path, "predict", *arguments)
+    assert "no finite number for 1 of 40 rows" in said
+
+
+def test_splines_end_where_training_ends(place, tmp_path):
+    """A ramp does not rise any further: there is nothing to overflow."""
+    for name, value in (("far", 3e38), ("near", 1e3)):
+        write(tmp_path / f"{name}.parquet", value)
+        labeldp("predict", place / "runs" / "splines", tmp_path / f"{name}.parquet",
+                "-o", tmp_path / f"{name}_out.parquet", "--probabilities")  # fmt: skip
+    far, near = (pq.read_table(tmp_path / f"{name}_out.parquet") for name in ("far", "near"))
+    for column in far.column_names[-4:]:
+        assert far[column].equals(near[column])
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_a_test_table(tmp_path, seen):
+    write_tables(tmp_path, 100)
+    write(tmp_path / "test.parquet", 1e300)
+    path = written(tmp_path, SEEN[seen])
+    said = refused(tmp_path, "train", path, "-o", tmp_path / "run")
+    assert "test.parquet: 1 of 40 rows have a number in the feature 'a' that is too far" in said
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_a_training_table(tmp_path, seen):
+    write_tables(tmp_path, 100)
+    write(tmp_path / "train.parquet", 1e300, 100)
+    path = written(tmp_path, SEEN[seen])
+    said = refused(tmp_path, "train", path, "-o", tmp_path / "run")
+    assert "train.parquet: the numbers in 'a' are too large" in said
+
+
+def test_vectors_of_a_test_set(tmp_path):
+    """float32 holds the features, and not their components."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(60, 3)) * 1e-6
+    y = random.integers(0, 2, 60)
+    np.savez(tmp_path / "train.npz", x=x, y=y)
+    np.savez(tmp_path / "test.npz", x=np.full((20, 3), 3e38), y=y[:20])
+    path = written(tmp_path, ARRAYS + "representation: {kind: pca}\n")
+    said = refused(tmp_path, "train", path, "-o", tmp_path / "run")
+    assert "test.npz: the representation gives no finite numbers" in said
+
+
+def test_arrays(tmp_path):
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(60, 3)), random.integers(0, 2, 60)
+    np.savez(tmp_path / "train.npz", x=x, y=y)
+    np.savez(tmp_path / "test.npz", x=x, y=y)
+    path = written(tmp_path, ARRAYS)
+    labeldp("train", path, "-o", tmp_path / "run", "--quiet")
+    x[5, 1] = 1e300
+    np.savez(tmp_path / "odd.npz", x=x, y=y)
+    predict = ["predict", tmp_path / "run", tmp_path / "odd.npz", "-o", tmp_path / "out.npz"]
+    for part in ("train", "test", None):
+        if part is not None:
+            path = written(tmp_path, ARRAYS.replace(f"{part}.npz", "odd.npz"))
+        arguments = predict if part is None else ["train", path, "-o", tmp_path / "other"]
+        assert "odd.npz: some features are NaN or infinite, or too large" in refused(
+            tmp_path, *arguments
+        )

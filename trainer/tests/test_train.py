@@ -1,0 +1,320 @@
+"""Whole runs on a small table: every method, what they leave behind, and what they refuse."""
+
+import json
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from labeldp_runtime import Key, Randomizer
+from labeldp_trainer import RunFolderError, load_config, load_params, parse_config, train
+from labeldp_trainer.cli import train_command
+
+from labeldp_compile.cli import main
+from trainer.tests.trainer_helpers import (
+    CATEGORIES,
+    CLASSES,
+    CONFIG,
+    INTEGERS,
+    table,
+    write_artifact,
+    write_config,
+    write_tables,
+)
+
+
+def run(directory, text=CONFIG, output="run", **options):
+    return train(parse_config(text, "t.yaml", directory), directory / output, **options)
+
+
+def with_method(method, text=CONFIG):
+    return text.replace("{kind: none}", "{kind: %s}" % method)  # noqa: UP031  # braces
+
+
+def kept(directory, output="run"):
+    with np.load(directory / output / "kept.npz") as archive:
+        return archive["private_labels"]
+
+
+def refused(directory, text, *options):
+    """The message of the command, which must leave nothing behind."""
+    write_config(directory, text)
+    before = sorted(directory.rglob("*"))
+    arguments = [str(directory / "train.yaml"), "-o", str(directory / "run"), *options]
+    result = CliRunner().invoke(train_command, arguments)
+    assert result.exit_code == 2, result.output
+    assert sorted(directory.rglob("*")) == before
+    assert result.stderr.startswith("labeldp: ") and "\nlabeldp: " not in result.stderr
+    return result.stderr
+
+
+def test_the_run_folder(tmp_path):
+    write_tables(tmp_path)
+    result = run(tmp_path)
+    folder = tmp_path / "run"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "checkpoints", "config.yaml", "encoder.json", "kept.npz", "learning_curve.png",
+        "metrics.jsonl", "params.npz", "privacy.json", "privacy.txt", "result.json", "run.json",
+    }  # fmt: skip
+    assert (folder / "config.yaml").read_text() == CONFIG
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert lines[-1]["test_mse"] < 0.5 * lines[0]["test_mse"]
+    assert json.loads((folder / "result.json").read_text())["test_mse"] == lines[-1]["test_mse"]
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    loaded = load_params(folder / "params.npz", result.model.init(jax.random.key(9)))
+    jax.tree.map(np.testing.assert_array_equal, loaded, result.params)
+    assert json.loads((folder / "privacy.json").read_text())["epsilon"] is None
+    assert (folder / "privacy.txt").read_text().startswith("Promise\n  There is no privacy")
+
+
+def test_same_seed_same_parameters_other_seed_others(tmp_path):
+    write_tables(tmp_path)
+    a, b = run(tmp_path, output="a").params, run(tmp_path, output="b").params
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+    c = run(tmp_path, CONFIG.replace("batch_size: 50", "batch_size: 50, seed: 1"), "c").params
+    assert not np.array_equal(a["layers"][0]["w"], c["layers"][0]["w"])
+
+
+def test_an_artifact_randomizes_once(tmp_path):
+    write_tables(tmp_path)
+    artifact = write_artifact(tmp_path)
+    result = run(tmp_path, with_method("privatized, artifact: numbers.onnx"))
+    private = kept(tmp_path)
+    assert set(np.unique(private)) <= set(artifact.randomizer.values)
+    assert abs(private.mean() - table(600, 0)["y"].to_numpy().mean()) < 1.0
+    statement = json.loads((tmp_path / "run" / "privacy.json").read_text())
+    assert statement["epsilon"] == 3.0
+    assert statement["delta"] == 0.0
+    assert statement["details"]["randomized_here"] is True
+    assert statement["details"]["artifact_verified"] is True
+    assert statement["statement"] == result.statement.paragraph()
+    for words in ("600 labels", "optimal_unbiased", "Must stay secret: the true labels"):
+        assert words in statement["statement"]
+    run(tmp_path, with_method("privatized, artifact: numbers.onnx"), resume=True)
+    np.testing.assert_array_equal(kept(tmp_path), private)
+    run(tmp_path, with_method("privatized, artifact: numbers.onnx"), "again")
+    assert not np.array_equal(kept(tmp_path, "again"), private)
+
+
+def test_a_run_is_not_resumed_with_another_artifact(tmp_path):
+    write_tables(tmp_path)
+    write_artifact(tmp_path)
+    text = with_method("privatized, artifact: numbers.onnx")
+    run(tmp_path, text)
+    write_artifact(tmp_path / "new", INTEGERS.replace("epsilon: 3.0", "epsilon: 1.0"))
+    (tmp_path / "numbers.onnx").write_bytes((tmp_path / "new" / "numbers.onnx").read_bytes())
+    with pytest.raises(RunFolderError, match="is not the file that the run was started with"):
+        run(tmp_path, text, resume=True)
+
+
+def test_an_artifact_is_verified(tmp_path):
+    write_tables(tmp_path)
+    path = tmp_path / "numbers.onnx"
+    write_artifact(tmp_path)
+    text = with_method("privatized, artifact: numbers.onnx")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "numbers.onnx" in refused(tmp_path, text)
+    write_artifact(tmp_path / "new")
+    path.write_bytes((tmp_path / "new" / "numbers.onnx").read_bytes())
+    statement = run(tmp_path, text).statement
+    assert statement.details["artifact_verified"] is True
+    assert "The certificate was believed" not in statement.paragraph()
+
+
+def test_private_labels_alone_decide(tmp_path):
+    """The parameters are a function of the private labels: the true ones may be gone."""
+    write_tables(tmp_path)
+    write_artifact(tmp_path)
+    first = run(tmp_path, with_method("privatized, artifact: numbers.onnx"))
+    private = table(600, 0).drop_columns(["y", "colour"])
+    private = private.append_column("y_private", pa.array(kept(tmp_path)))
+    pq.write_table(private, tmp_path / "train.parquet")
+    text = with_method(
+        "privatized, private_column: y_private, certificate: numbers.certificate.json"
+    )
+    second = run(tmp_path, text, "second")
+    jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
+    assert "is declared in the config" in second.statement.paragraph()
+    assert "The certificate was believed" in second.statement.paragraph()
+    options = "certificate.json, user_column: id, max_examples_per_user: 1"
+    text = text.replace("certificate.json", options)
+    users = run(tmp_path, text, "users").statement.paragraph()
+    assert "if further ones of 'y_private' are released" in users
+
+
+def test_key_and_ids(tmp_path):
+    write_tables(tmp_path)
+    write_artifact(tmp_path)
+    key = Key.create(tmp_path / "key.json")
+    options = "privatized, artifact: numbers.onnx, key: key.json, id_column: id"
+    text = with_method(options)
+    result = run(tmp_path, text)
+    data = table(600, 0)
+    randomizer = Randomizer.load(tmp_path / "numbers.onnx", key=key, context="y")
+    expected = randomizer(data["y"].to_numpy(), ids=data["id"].to_numpy())
+    np.testing.assert_array_equal(kept(tmp_path), expected)
+    assert "the key file" in result.statement.paragraph()
+
+
+def test_debiased_classification(tmp_path, drawn):
+    write_tables(tmp_path, rows=4000)
+    write_artifact(tmp_path, CATEGORIES)
+    text = with_method("privatized, artifact: colours.onnx, debiased: true", CLASSES)
+    text = text.replace("label: colour", "label: colour\n  classes: [green, blue, red]")
+    text = text.replace("epochs: 3", "epochs: 6").replace("0.02", "0.01")
+    result = run(tmp_path, text)
+    assert result.metrics["test_accuracy"] > 0.8
+    assert result.notes == ()
+
+
+def test_biased_regression_says_so(tmp_path):
+    write_tables(tmp_path)
+    write_artifact(tmp_path, INTEGERS.replace("optimal_unbiased", "rr_on_bins"))
+    result = run(tmp_path, with_method("privatized, artifact: numbers.onnx"))
+    assert "rr_on_bins is biased by up to" in result.notes[0]
+    assert len(result.notes) == 1
+
+
+def test_an_artifact_of_another_column_is_noted_unless_chosen(tmp_path):
+    write_tables(tmp_path)
+    write_artifact(tmp_path, INTEGERS.replace("column: y", "column: visits"))
+    (note,) = run(tmp_path, with_method("privatized, artifact: numbers.onnx")).notes
+    assert "compiled for the column 'visits', and randomizes 'y'" in note
+    text = with_method("privatized, artifact: numbers.onnx, column: y")
+    assert run(tmp_path, text, "chosen").notes == ()
+
+
+def test_early_stopping_keeps_the_best_and_stops(tmp_path):
+    write_tables(tmp_path)
+    text = CONFIG.replace("kind: adam, learning_rate: 0.02", "kind: sgd, learning_rate: 0.15")
+    text = text.replace("epochs: 3", "epochs: 30, early_stopping: {patience: 2}")
+    result = run(tmp_path, text)
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    losses = [json.loads(line)["training_loss"] for line in lines]
+    best = 1 + int(np.nanargmin(np.array(losses, float)))
+    assert result.metrics["epoch_of_parameters"] == best
+    assert len(lines) <= best + 2 or len(lines) == 30
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))
+
+
+@pytest.mark.parametrize("model", ["mlp", "linear"])
+@pytest.mark.parametrize(("numeric", "categorical"), [("[a]", "[]"), ("[]", "[c]")])
+def test_columns_of_one_kind(tmp_path, model, numeric, categorical):
+    write_tables(tmp_path)
+    text = CONFIG.replace("[a, b]", numeric).replace("[c]", categorical)
+    text = text.replace("{kind: mlp, hidden: [8], embedding: 2, ", f"{{kind: {model}, ")
+    first = run(tmp_path, text)
+    second = run(tmp_path, text, resume=True)  # from the last checkpoint
+    jax.tree.map(np.testing.assert_array_equal, first.params, second.params)
+
+
+def test_divergence_is_an_error_without_early_stopping(tmp_path):
+    write_tables(tmp_path)
+    text = CONFIG.replace("adam, learning_rate: 0.02", "sgd, learning_rate: 1e9")
+    write_config(tmp_path, text)
+    arguments = [str(tmp_path / "train.yaml"), "-o", str(tmp_path / "run")]
+    result = CliRunner().invoke(train_command, arguments)
+    assert result.exit_code == 2
+    assert "training diverged in epoch 1: lower optimizer.learning_rate" in result.stderr
+
+
+def test_a_loss_that_is_not_finite_is_null_in_the_result(tmp_path):
+    write_tables(tmp_path)
+    test = pq.read_table(tmp_path / "test.parquet")
+    far = pa.array(np.full(test.num_rows, 1e30))
+    pq.write_table(test.set_column(0, "a", far), tmp_path / "test.parquet")
+    result = run(tmp_path, CONFIG.replace("kind: mlp, hidden: [8], embedding: 2", "kind: linear"))
+    assert result.metrics["test_mse"] == np.inf
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["test_mse"] is None
+
+
+def test_a_model_from_python(tmp_path):
+    class Constant:
+        def init(self, key):
+            return {"c": jax.numpy.zeros(1)}
+
+        def apply(self, params, x, key=None):
+            return params["c"][None, :] + jax.numpy.zeros((x["numeric"].shape[0], 1))
+
+    write_tables(tmp_path)
+    text = CONFIG.replace("model: {kind: mlp, hidden: [8], embedding: 2, offset: 4.5}\n", "")
+    text = text.replace("epochs: 3", "epochs: 60")
+    result = run(tmp_path, text, model=Constant())
+    assert abs(float(result.params["c"][0]) - table(600, 0)["y"].to_numpy().mean()) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (CONFIG.replace("label: y", "label: z"), "train.parquet: has no column 'z'"),
+        (
+            CONFIG.replace("batch_size: 50", "batch_size: 601"),
+            "601 is larger than the 600 examples",
+        ),
+        (CLASSES, "data.classes: cross_entropy needs the classes"),
+        (
+            CLASSES.replace("label: colour", "label: colour\n  classes: [red, green]"),
+            "some labels are none of the 2 classes",
+        ),
+        (with_method("privatized, artifact: nothing.onnx"), "nothing.onnx"),
+        (with_method("privatized, artifact: train.parquet"), "train.parquet"),
+        (
+            with_method("privatized, artifact: numbers.onnx, column: colour"),
+            "'colour' is declared to hold text, so that it has none of the 10 classes",
+        ),
+        (
+            with_method("privatized, certificate: train.yaml, private_column: y"),
+            "train.yaml: is no certificate of labeldp, or is damaged",
+        ),
+        (
+            with_method("privatized, artifact: numbers.onnx", CLASSES).replace(
+                "label: colour", "label: colour\n  classes: 3"
+            ),
+            "data.classes: are not the labels of the artifact",
+        ),
+        (
+            with_method("privatized, artifact: numbers.onnx, key: k.json, id_column: id"),
+            "k.json",
+        ),
+    ],
+)
+def test_refused_with_one_message_and_nothing_left(tmp_path, text, expected):
+    write_tables(tmp_path)
+    write_artifact(tmp_path)
+    write_config(tmp_path, text)
+    assert expected in refused(tmp_path, text)
+
+
+def test_run_folders_are_not_overwritten(tmp_path):
+    write_tables(tmp_path)
+    run(tmp_path)
+    assert "exists already; say --resume" in refused(tmp_path, CONFIG)
+    other = CONFIG.replace("epochs: 3", "epochs: 4")
+    assert "was started with another config" in refused(tmp_path, other, "--resume")
+    pq.write_table(table(600, 5), tmp_path / "train.parquet")
+    assert "was started with other features" in refused(tmp_path, CONFIG, "--resume")
+    (tmp_path / "run" / "run.json").unlink()
+    assert "is no run folder" in refused(tmp_path, CONFIG)
+
+
+def test_the_command_of_labeldp(tmp_path, monkeypatch):
+    write_tables(tmp_path)
+    path = write_config(tmp_path)
+    assert load_config(path).config.name == "small"
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["train", str(path), "--quiet"])
+    assert (result.exit_code, result.output) == (0, "")
+    assert (tmp_path / "runs" / "small" / "params.npz").exists()
+    help_text = CliRunner().invoke(main, ["train", "--help"]).output
+    assert "--resume" in help_text
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    missing = CliRunner().invoke(main, ["train", str(path)])
+    assert missing.exit_code == 2
+    assert missing.stderr == (
+        "labeldp: train needs the package labeldp-trainer: in a clone of labeldp, "
+        "pip install ./trainer\n"
+    )

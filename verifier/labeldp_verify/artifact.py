@@ -1,0 +1,146 @@
+"""What a verified file holds, and what it is good for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from labeldp_verify.analysis import analyse
+from labeldp_verify.analysis.bounds import least_log_bound
+from labeldp_verify.analysis.range_bias import bias_in_range
+from labeldp_verify.analysis.strays import strays
+from labeldp_verify.claims import Certificate, PrivatePriorClaims, rational
+from labeldp_verify.forms import Domain, Integers, Randomizer, are_numbers, sets_of
+from labeldp_verify.reading.group_shortcomings import group_shortcomings
+from labeldp_verify.reading.shortcomings import Shortcoming, find_shortcomings
+from labeldp_verify.reading.usefulness import Usefulness, usefulness
+
+
+def assess(
+    domain: Domain,
+    randomizer: Randomizer,
+    weights: Sequence[int],
+    declared: Fraction,
+    *,
+    classes: bool = False,
+) -> tuple[Usefulness, list[Shortcoming]]:
+    """What a randomizer is good for, and what is wrong with it, before it has a certificate.
+
+    ``weights`` [k] are in proportion to the prior, ``declared`` is the ε of a label; ``classes`` as
+    in ``usefulness``.
+    """
+    analysis, bias = analyse(randomizer), None
+    ratio = analysis.worst_ratio()
+    if are_numbers(domain, randomizer):
+        bias = float(analysis.biases(domain.exact_labels(), strays(domain)).largest())
+    figures = usefulness(domain, randomizer, weights, ratio, bias, classes=classes)
+    proved = least_log_bound(ratio)
+    return figures, find_shortcomings(
+        domain, randomizer, figures.estimable, proved, declared, figures.distances
+    )
+
+
+def largest_bias(domain: Domain, certificate: Certificate) -> float | None:
+    """The largest bias of a verified file for all labels in the range; None of categories, sets."""
+    stated = certificate.exact.largest_bias
+    if stated is None:
+        return None
+    rounding = Fraction(certificate.utility.output_rounding)
+    return float(bias_in_range(domain, rational(stated), rounding))
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of an artifact, as if the file had no other.
+
+    What it is good for is computed when it is asked for.
+    """
+
+    domain: Domain
+    randomizer: Randomizer
+    certificate: Certificate
+    sha256: str = ""
+
+    @cached_property
+    def usefulness(self) -> Usefulness:
+        """The figures, under the prior in the certificate."""
+        claims = self.certificate
+        return usefulness(
+            self.domain,
+            self.randomizer,
+            claims.prior.weights,
+            rational(claims.exact.realised_ratio),
+            claims.utility.largest_bias,
+            classes=claims.utility.loss == "zero_one",
+        )
+
+    @cached_property
+    def shortcomings(self) -> list[Shortcoming]:
+        """What keeps its labels from being useful, the worst first."""
+        exact = self.certificate.exact
+        proved, declared = rational(exact.epsilon_label_bound), rational(exact.epsilon_label)
+        use = self.usefulness
+        return find_shortcomings(
+            self.domain, self.randomizer, use.estimable, proved, declared, use.distances
+        )
+
+    def use_in_words(self) -> list[str]:
+        """The figures as lines for people, each with its condition."""
+        return self.usefulness.in_words(self.rows, self.certificate.prior.kind)
+
+    def figures(self) -> list[tuple[str, str]]:
+        """(what, in words) of each of these lines."""
+        return self.usefulness.figures(self.rows, self.certificate.prior.kind)
+
+    def use_to_json(self) -> dict[str, Any]:
+        """The figures as JSON."""
+        return self.usefulness.to_json(self.rows, self.certificate.prior.kind)
+
+    @property
+    def bias_in_range(self) -> float | None:
+        """An upper bound of |E[output | label] − label| for all labels in the range (numbers)."""
+        return largest_bias(self.domain, self.certificate)
+
+    @property
+    def rows(self) -> int | None:
+        """n of a private prior, where it is stated."""
+        prior = self.certificate.prior
+        return prior.rows if isinstance(prior, PrivatePriorClaims) else None
+
+
+@dataclass(frozen=True)
+class Artifact(Integers):
+    """A verified artifact: its integers, its certificate, and the SHA-256 of the file."""
+
+    certificate: Certificate
+    sha256: str = ""
+
+    def table(self, table: int) -> Table:
+        """One of its tables."""
+        stated, randomizer = self.certificate.of_table(table), self.tables[table]
+        return Table(self.label, randomizer, stated, self.sha256)
+
+    @property
+    def only(self) -> Table | None:
+        """The table that all rows have; None where public groups decide."""
+        return None if self.groups.columns else self.table(0)
+
+    @property
+    def answers_with_sets(self) -> bool:
+        """Whether private labels are numbers of sets of labels."""
+        return sets_of(self.tables[0]) is not None
+
+    @property
+    def bias_in_range(self) -> float | None:
+        """As of ``Table``; the largest of all tables."""
+        return largest_bias(self.label, self.certificate)
+
+    @cached_property
+    def shortcomings(self) -> list[Shortcoming]:
+        """What keeps labels, of some groups or of all, from being useful, the worst first."""
+        if self.only is not None:
+            return self.only.shortcomings
+        return group_shortcomings(self, self.certificate)

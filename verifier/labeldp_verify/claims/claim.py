@@ -1,0 +1,73 @@
+"""What a file of this folder says of one claim: its fields, how they are stated, and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+from labeldp_verify.checks import require_same
+from labeldp_verify.claims.certificate import Certificate
+from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.record import plain
+from labeldp_verify.claims.use import Use
+from labeldp_verify.forms import Domain, Integers
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What claims speak of.
+
+    Attributes:
+        integers: those of the graph.
+        certificate: what is claimed of them; while it is being stated, all but the claims.
+        ratios: [T + 1] the largest ratio of an output's probabilities, by table.
+        uses: [T + 1] loss and bias, by table.
+    """
+
+    integers: Integers
+    certificate: Certificate
+    ratios: list[Fraction]
+    uses: list[Use]
+
+
+class Claim(Generic[R]):
+    """One claim that some certificates make.
+
+    Attributes:
+        part: its name in the certificate's JSON.
+        record: the class of what stands there; its annotations are the JSON types.
+        proved, declared: names of its fields, as the certificate lists them.
+        formats: of files that make it: the oldest, and the one that is written.
+        has_step: whether the report names its check; otherwise it is part of the step utility.
+    """
+
+    part: str
+    record: type[R]
+    proved: tuple[str, ...]
+    declared: tuple[str, ...] = ()
+    formats: tuple[str, ...]
+    has_step = True
+
+    def derive(self, found: Found) -> R | None:
+        """What the integers prove. ValueError if that cannot be claimed of them."""
+        raise NotImplementedError
+
+    def state(self, found: Found, provenance: Provenance) -> R | None:
+        """What a new certificate claims; None if it claims nothing."""
+        return self.derive(found)
+
+    def require(self, certificate: Certificate, domain: Domain) -> None:
+        """Demand what can be said before the integers are read, of every certificate."""
+
+    def check(self, found: Found) -> str:
+        """Demand what is claimed, and say in words what was found. Raises CheckFailedError."""
+        derived = self.derive(found)
+        for field in self.proved:
+            stated, given = found.certificate.parts[self.part], derived
+            for name in field.split(".")[1:]:
+                stated, given = getattr(stated, name), getattr(given, name)
+            require_same(field, plain(stated), plain(given))
+        return f"{', '.join(self.proved)} agree with the integers"

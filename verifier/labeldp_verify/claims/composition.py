@@ -1,0 +1,90 @@
+"""What a certificate states of many labels of one user, held against the integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_verify.analysis.composition.compose import MAX_LABELS_PER_USER, Part, compose_parts
+from labeldp_verify.checks import demand, short
+from labeldp_verify.claims.claim import Claim, Found
+from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.record import decimal, rational
+from labeldp_verify.rounded import at_most
+
+_ROUNDED_UP = 1 + Fraction(1, 10**20)
+DELTAS = ("1e-6", "1e-7", "1e-8", "1e-9", "1e-10")
+
+
+@dataclass(frozen=True)
+class EpsilonAtDelta:
+    """(ε, δ) as decimals."""
+
+    delta: str
+    epsilon: str
+
+
+@dataclass(frozen=True)
+class CompositionClaims:
+    """What one user with so many labels pays; ``pair`` names the dominating pair."""
+
+    labels_per_user: int
+    epsilon_pure: str
+    epsilon_prior: str
+    pair: str
+    epsilon_at_delta: list[EpsilonAtDelta]
+
+
+class CompositionClaim(Claim[CompositionClaims]):
+    """That several labels of one user pay no more than this."""
+
+    part = "composition"
+    record = CompositionClaims
+    proved = ("composition.epsilon_pure", "composition.pair", "composition.epsilon_at_delta")
+    declared = ("composition.labels_per_user", "composition.epsilon_prior")
+    formats = ("1.0",)
+
+    def state(self, found: Found, provenance: Provenance) -> CompositionClaims | None:
+        """What an accountant found; the check proves it."""
+        return provenance.composition
+
+    def check(self, found: Found) -> str:
+        """Prove every stated ε(δ)."""
+        (randomizer,), (ratio,) = found.integers.tables, found.ratios
+        stated = found.certificate.composition
+        assert stated is not None
+        labels, at = stated.labels_per_user, stated.epsilon_at_delta
+        demand(1 <= labels <= MAX_LABELS_PER_USER, f"{labels} labels per user are out of range")
+        exact = found.certificate.exact
+        pure = labels * rational(exact.epsilon_label)
+        for key, value in (
+            ("epsilon_pure", pure),
+            ("epsilon_prior", labels * rational(exact.epsilon_prior)),
+        ):
+            demand(
+                getattr(stated, key) == str(value),
+                f"composition.{key} is not {labels} times that of one",
+            )
+        demand([row.delta for row in at] == list(DELTAS), "composition states other δ")
+        composed = compose_parts([Part(randomizer, ratio, labels)])
+        demand(
+            stated.pair == ("table" if composed.own_tables else "randomized response"),
+            "composition names another dominating pair",
+        )
+        for row in at:
+            delta, epsilon = Fraction(decimal(row.delta)), Fraction(decimal(row.epsilon))
+            demand(epsilon >= 0, "composition states a negative ε")
+            # L·ε₂ has no end as a decimal: it may be rounded up.
+            demand(epsilon <= pure * _ROUNDED_UP, "composition states more than without δ")
+            # L·ε₂-DP is (L·ε₂, 0)-DP; everything smaller needs its proof.
+            holds = epsilon >= pure or composed.delta(epsilon) <= delta
+            pair = f"({short(row.epsilon)}, {short(row.delta)})"
+            demand(holds, f"{labels} labels of one user are not shown to be {pair}-DP")
+        last = at[0]
+        return (
+            f"{labels} labels of one user pay {at_most(pure)} without δ, and the integers prove "
+            f"ε ≤ {last.epsilon} at δ = {last.delta} (and {len(at) - 1} more)"
+        )
+
+
+CLAIM = CompositionClaim()

@@ -1,0 +1,99 @@
+"""Tables by public group: the columns that decide a row's table, and who says they are public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from labeldp_verify.checks import agree, demand
+from labeldp_verify.claims.certificate import Certificate
+from labeldp_verify.claims.claim import Claim, Found
+from labeldp_verify.forms import Domain
+
+MAX_SIZE = 2**63
+# Who says that groups are public: no file can prove it, and a group that tells the label tells it
+# to everyone. Files of format 1.1 name nobody.
+DECLARED_BY = "the author of the spec"
+ASSIGNMENTS = {
+    "1.1": "public, and fixed before any label was seen",
+    "1.6": f"declared by {DECLARED_BY}, not proved: public, and fixed before any label was seen",
+}
+
+
+@dataclass(frozen=True)
+class GroupColumnClaims:
+    """A public column: edges of bands, or listed values; the other is None."""
+
+    name: str
+    bands: list[Any] | None
+    values: list[Any] | None
+
+
+@dataclass(frozen=True)
+class GroupsClaims:
+    """The public columns, and the table of each cell [C]; None where cell i has table i.
+
+    In JSON the tables [T + 1] stand here, too; the last one is that of all other rows.
+    """
+
+    assignment: str
+    columns: list[GroupColumnClaims]
+    table_of_cell: list[Any] | None
+
+
+class GroupsClaim(Claim[GroupsClaims]):
+    """That rows have tables by these columns."""
+
+    part = "groups"
+    record = GroupsClaims
+    proved = (
+        "groups.columns.bands",
+        "groups.columns.values",
+        "groups.table_of_cell",
+        "groups.tables.outputs",
+        "groups.tables.epsilon_label_bound",
+        "groups.tables.utility",
+        "groups.tables.optimality",
+        "groups.tables.exact",
+    )
+    declared = (
+        "groups.assignment",
+        "groups.columns.name",
+        "groups.tables.size",
+        "groups.tables.prior",
+    )
+    formats = ("1.1", "1.6")
+    has_step = False  # the columns are read with the tables
+
+    def derive(self, found: Found) -> GroupsClaims | None:
+        """The map of the integers."""
+        groups = found.integers.groups
+        if not groups.columns:
+            return None
+        columns = [GroupColumnClaims(one.name, **one.to_json()) for one in groups.columns]
+        return GroupsClaims(ASSIGNMENTS["1.6"], columns, groups.to_json()["table_of_cell"])
+
+    def check(self, found: Found) -> str:
+        """The rebuilt graph proves the map, and each table what is claimed of it."""
+        return "rows have tables by the columns of the groups"
+
+    def require(self, certificate: Certificate, domain: Domain) -> None:
+        """Demand that groups are stated as the format demands, and are not the label."""
+        stated = certificate.groups
+        if stated is None:
+            return
+        version = "1.1" if certificate.format_version == "1.1" else "1.6"
+        agree(certificate, "groups.assignment", ASSIGNMENTS[version])
+        names = {column.name for column in stated.columns}
+        demand(
+            names.isdisjoint(certificate.label_columns),
+            "the group is the label itself: its table would tell the label",
+        )
+        demand(certificate.composition is None, "groups do not state what several labels pay")
+        demand(certificate.sets is None, "tables by group state no sets")
+        sizes = [table.size for table in certificate.tables]
+        demand(all(0 <= size < MAX_SIZE for size in sizes), "a group's size is no count of rows")
+        demand(sum(sizes) > 0, "no group has rows: there is nothing to weight losses with")
+
+
+CLAIM = GroupsClaim()

@@ -1,0 +1,119 @@
+"""A label of several columns: their names, and with ``loss: sum`` the loss of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.checks import demand
+from labeldp_verify.claims.certificate import Certificate
+from labeldp_verify.claims.claim import Claim, Found
+from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.record import rational
+from labeldp_verify.claims.use import together
+from labeldp_verify.forms import Domain, JointDomain
+
+SUM = "sum"
+
+
+@dataclass(frozen=True)
+class JointColumnClaims:
+    """One column of a joint label.
+
+    With ``loss: sum`` it has a loss, a weight (p/q) and the loss of its private
+    labels; otherwise all three are None.
+    """
+
+    name: str
+    loss: str | None
+    weight: str | None
+    noisy_label_loss: float | None
+
+
+@dataclass(frozen=True)
+class JointClaims:
+    """The columns of a joint label, in the order of the parts of its domain."""
+
+    columns: list[JointColumnClaims]
+
+
+class JointClaim(Claim[JointClaims]):
+    """That the label has these columns."""
+
+    part = "joint"
+    record = JointClaims
+    proved = ("joint.columns.noisy_label_loss",)
+    declared = ("joint.columns.name", "joint.columns.loss", "joint.columns.weight")
+    formats = ("1.3",)
+    has_step = False  # the losses of the columns are checked with their sum
+
+    def state(self, found: Found, provenance: Provenance) -> JointClaims | None:
+        """The columns of the label; with ``loss: sum`` what each is off by."""
+        if not isinstance(found.integers.label, JointDomain):
+            return None
+        return state_joint(provenance.columns, provenance.losses, _columns(found))
+
+    def require(self, certificate: Certificate, domain: Domain) -> None:
+        """Demand that the columns are claimed of a label that has them, and of no other."""
+        claims, joint = certificate.joint, isinstance(domain, JointDomain)
+        demand((claims is not None) == joint, "the columns of the label are misstated")
+        demand((certificate.label.column is None) == joint, "the label's column is misstated")
+        sums = certificate.utility.loss == SUM
+        if claims is None or not isinstance(domain, JointDomain):
+            demand(not sums, "a label of one column has no sum of losses")
+            return
+        demand(sums or certificate.utility.loss == "zero_one", "a joint label has no such loss")
+        demand(len(claims.columns) == len(domain.parts), "the label's columns are not as many")
+        names = [column.name for column in claims.columns]
+        demand(len(set(names)) == len(names), "a column of the label stands there twice")
+        for column in claims.columns:
+            stated = (column.loss, column.weight, column.noisy_label_loss)
+            demand(
+                all((part is not None) == sums for part in stated),
+                "a column has a loss where the losses are summed, and only there",
+            )
+
+    def check(self, found: Found) -> str:
+        """Demand what is claimed of the columns' losses."""
+        claims = found.certificate.joint
+        assert claims is not None
+        names = [column.name for column in claims.columns]
+        derived = state_joint(names, stated_losses(found.certificate), _columns(found))
+        demand(claims == derived, "the losses of the columns are misstated")
+        return "the losses of the columns agree with the integers"
+
+
+CLAIM = JointClaim()
+
+
+def state_joint(
+    names: Sequence[str],
+    losses: Sequence[ColumnLoss] | None,
+    found: Sequence[Fraction] | None,
+) -> JointClaims:
+    """The claims of columns; with ``loss: sum`` each has a loss, and what was ``found`` of it."""
+    if losses is None or found is None:
+        return JointClaims([JointColumnClaims(name, None, None, None) for name in names])
+    return JointClaims(
+        [
+            JointColumnClaims(name, own.loss, str(own.weight), float(loss))
+            for name, own, loss in zip(names, losses, found, strict=True)
+        ]
+    )
+
+
+def stated_losses(certificate: Certificate) -> list[ColumnLoss] | None:
+    """What is summed up of each column; None if nothing is. Raises CheckFailedError."""
+    if certificate.joint is None or certificate.utility.loss != SUM:
+        return None
+    columns = certificate.joint.columns
+    losses = [ColumnLoss(column.loss, rational(str(column.weight))) for column in columns]  # type: ignore[arg-type]  # checked by column_losses
+    demand(all(own.weight > 0 for own in losses), "the weight of a column is not positive")
+    return losses
+
+
+def _columns(found: Found) -> list[Fraction] | None:
+    sizes = [table.size for table in found.certificate.tables]
+    return together(sizes, found.uses).columns

@@ -1,0 +1,172 @@
+"""The lower bound that a certificate's dual values prove, and the class that it speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
+    absolute_dual_is_feasible,
+    zero_one_dual_is_feasible,
+)
+from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis.lower_bound import (
+    BiasRule,
+    bound_value,
+    dual_is_feasible,
+    unbiased_tolerance,
+)
+from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
+from labeldp_verify.analysis.range_bias import rounds_to_nearest
+from labeldp_verify.checks import CheckFailedError, agree, demand
+from labeldp_verify.claims.certificate import Certificate, Optimality, RadiusOptimality, Witness
+from labeldp_verify.claims.record import decimal, rational
+from labeldp_verify.claims.use import bound_facts
+from labeldp_verify.cost import charge_duals, charge_radii
+from labeldp_verify.forms import Domain
+from labeldp_verify.forms.exact_numbers import ExactNumbers
+from labeldp_verify.rounded import at_most
+
+OVER = {
+    "unbiased": "of all ε-DP unbiased randomizers",
+    "max": "of all ε-DP randomizers within the bias",
+    "penalty": "of all ε-DP randomizers, for loss plus penalty",
+    "any": "of all ε-DP randomizers",
+}
+
+
+def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumbers | None) -> str:
+    """Prove the bound from the dual values, and what was found in words.
+
+    ``biases`` [k] are the randomizer's own; None for categories and sets. Raises CheckFailedError.
+    """
+    stated = certificate.optimality
+    if stated is None:
+        for field in bound_facts(None, Fraction(0)):
+            agree(certificate, field, None)
+        return "the certificate claims no lower bound on the loss"
+    loss, weights = certificate.utility.loss, certificate.prior.weights
+    demand(loss in ("squared", "absolute", "zero_one"), f"the {loss} loss has no bound")
+    rule = BiasRule(stated.over, rational(stated.amount))  # type: ignore[arg-type]  # checked next
+    demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
+    amount = rule.kind in ("max", "penalty")
+    demand(amount or rule.amount == 0, "the class of the bound has no amount")
+    # Slopes and biases speak of numbers; with categories, and sets, there are none.
+    classes = biases is None
+    demand(not classes or rule.kind == "any", "categories have no bias")
+    labels = ExactNumbers.of([0] * domain.size if classes else domain.exact_labels())
+    _demand_in_class(rule, domain, labels, biases)
+    upper = exp_bounds(rational(certificate.exact.epsilon_label))[1]
+    if isinstance(stated, RadiusOptimality):
+        demand(rule.kind == "any", "radii bound the loss of all randomizers alike")
+        demand(not classes, "radii speak of numbers")
+        bound, hair = _bound_of_radii(stated, labels, weights, upper, loss), Fraction(0)
+    else:
+        bound, hair = _bound_of_duals(stated, labels, weights, upper, loss, rule, biases)
+    demand(bound >= 0, "the bound says nothing: no loss is negative")
+    objective = rational(certificate.exact.noisy_label_loss or "")
+    if rule.kind == "penalty":
+        square = Fraction(0) if biases is None else biases.mean_square(weights)
+        objective = penalised(stated, objective, square)
+    # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
+    demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
+    facts = bound_facts(bound, objective)
+    for field, value in facts.items():
+        agree(certificate, field, value)
+    gap = at_most(facts["utility.certified_gap"], 2)
+    return f"within {gap} (relatively) of the least possible {OVER[rule.kind]}"
+
+
+def _bound_of_radii(
+    stated: RadiusOptimality,
+    labels: ExactNumbers,
+    weights: Sequence[int],
+    upper: Fraction,
+    loss: str,
+) -> Fraction:
+    """The bound that radii prove."""
+    demand(loss in ("squared", "absolute"), f"radii prove no bound on the {loss} loss")
+    unit = rational(stated.unit)
+    demand(unit > 0, "the unit of the radii is not positive")
+    try:
+        steps = radii_of(stated.knots, stated.radii, len(labels))
+    except ValueError as error:
+        raise CheckFailedError(f"the radii are malformed: {error}") from None
+    charge_radii(labels, unit, weights)
+    radii = ExactNumbers(steps.astype(object) * unit.numerator, unit.denominator)
+    bound = radius_bound(labels, weights, upper, radii, loss)  # type: ignore[arg-type]  # checked
+    if bound is None:
+        raise CheckFailedError("the radii prove no lower bound")
+    return bound
+
+
+def _bound_of_duals(
+    stated: Optimality,
+    labels: ExactNumbers,
+    weights: Sequence[int],
+    upper: Fraction,
+    loss: str,
+    rule: BiasRule,
+    biases: ExactNumbers | None,
+) -> tuple[Fraction, Fraction]:
+    """The bound that dual values prove, and by how much a bias of its own may beat it."""
+    counts = {len(stated.alpha), len(stated.beta)}
+    demand(counts == {len(labels)}, "the dual values are not one a label")
+    alpha, beta = _read_duals(stated, weights, loss)
+    demand(
+        loss == "squared" or not any(beta.numerators), f"a bound on the {loss} loss has no slopes"
+    )
+    if loss == "absolute":
+        feasible = absolute_dual_is_feasible(labels, weights, upper, alpha)
+    elif loss == "zero_one":
+        feasible = zero_one_dual_is_feasible(weights, upper, alpha)
+    else:
+        feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
+    demand(feasible, "the dual values prove no lower bound")
+    hair = Fraction(0)
+    if biases is not None:
+        products = abs(beta.numerators * biases.numerators)
+        hair = ExactNumbers(products, beta.unit * biases.unit).total()
+    return bound_value(labels, weights, alpha, beta, rule), hair
+
+
+def penalised(stated: Witness | None, loss: Fraction, mean_square: Fraction) -> Fraction:
+    """What a bound over the stated class is a bound of: the loss, or loss plus penalty."""
+    if stated is None or stated.over != "penalty":
+        return loss
+    return loss + rational(stated.amount) * mean_square
+
+
+def _read_duals(
+    stated: Optimality, weights: Sequence[int], loss: str
+) -> tuple[ExactNumbers, ExactNumbers]:
+    """α and β [k], each over one denominator, if the budget allows for so many digits."""
+    sides = [[decimal(text) for text in side] for side in (stated.alpha, stated.beta)]
+    charge_duals(sides, weights, loss)
+    alpha, beta = map(ExactNumbers.of, sides)
+    return alpha, beta
+
+
+def _demand_in_class(
+    rule: BiasRule, domain: Domain, labels: ExactNumbers, biases: ExactNumbers | None
+) -> None:
+    """The randomizer itself must belong to the class that it is compared with.
+
+    Labels that are rounded to the nearest point of a grid have a bias in between, however small it
+    is at the points: no compiler places such a file among the unbiased, or within a budget of bias.
+    """
+    if rule.kind == "any" or biases is None:
+        return
+    demand(
+        rule.kind == "penalty" or not rounds_to_nearest(domain),
+        "the bound is over randomizers whose bias is limited, but labels between two points of the "
+        "grid are rounded to the nearest and have a bias of up to half a step",
+    )
+    largest = biases.largest()
+    if rule.kind == "max":
+        demand(largest <= rule.amount, "the bias is larger than its budget")
+    if rule.kind == "unbiased":
+        demand(
+            largest <= unbiased_tolerance(labels),
+            "the bound is over unbiased randomizers, and this one is biased",
+        )

@@ -1,0 +1,129 @@
+"""What a certificate claims of sets of classes, held against the integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from labeldp_verify.analysis.bounds import exp_bounds
+from labeldp_verify.analysis.sets import least_share_noise, share_noise
+from labeldp_verify.checks import CheckFailedError, demand
+from labeldp_verify.claims.claim import Claim, Found
+from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.record import rational
+from labeldp_verify.forms import Domain, Randomizer, RealDomain, sets_of
+from labeldp_verify.forms.joint import output_values
+from labeldp_verify.graph import canonical_json
+from labeldp_verify.rounded import at_most
+
+
+@dataclass(frozen=True)
+class ExactSetsClaims:
+    """Rational numbers "p/q" in lowest terms, behind the numbers for reading."""
+
+    noise: str
+    least_noise: str
+
+
+@dataclass(frozen=True)
+class SetsClaims:
+    """What private labels say of the classes (``analysis/sets.py``).
+
+    ``blocks`` [m] are the classes of each output, as ``Sets.to_hex`` writes them; None where the
+    outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate of
+    the one-hot label from one private label, ``least_noise`` a bound on that of every ε-DP one, and
+    ``gap`` how far above it the noise is, relatively.
+    """
+
+    blocks: list[Any] | None
+    noise: float
+    least_noise: float
+    gap: float
+    exact: ExactSetsClaims
+
+
+def state_sets(domain: Domain, randomizer: Randomizer, epsilon: Fraction) -> SetsClaims:
+    """All that can be claimed; ValueError if the classes are not treated alike.
+
+    ``epsilon`` is that of a label.
+    """
+    noise = share_noise(randomizer)
+    least = least_share_noise(domain.size, exp_bounds(epsilon)[1])
+    if noise < least:
+        raise ValueError("the noise of shares is below the least: a theorem is wrong")
+    sets = sets_of(randomizer)
+    return SetsClaims(
+        blocks=None if sets is None else sets.to_hex(),
+        noise=float(noise),
+        least_noise=float(least),
+        gap=float(noise / least - 1),
+        exact=ExactSetsClaims(str(noise), str(least)),
+    )
+
+
+class SetsClaim(Claim[SetsClaims]):
+    """That private labels say this of the classes."""
+
+    part = "sets"
+    record = SetsClaims
+    proved = ("sets.blocks", "sets.noise", "sets.least_noise", "sets.gap", "sets.exact")
+    formats = ("1.2",)
+
+    def derive(self, found: Found) -> SetsClaims:
+        """The sets of the only table, and their noise."""
+        (randomizer,) = found.integers.tables
+        epsilon = rational(found.certificate.exact.epsilon_label)
+        return state_sets(found.integers.label, randomizer, epsilon)
+
+    def state(self, found: Found, provenance: Provenance) -> SetsClaims | None:
+        """Where the mechanism asks for it."""
+        return self.derive(found) if provenance.sets else None
+
+    def check(self, found: Found) -> str:
+        """Demand that exactly this is claimed."""
+        domain, (randomizer,) = found.integers.label, found.integers.tables
+        demand(
+            found.certificate.utility.loss == "zero_one" and not isinstance(domain, RealDomain),
+            "sets are of classes, which have the zero_one loss",
+        )
+        if sets_of(randomizer) is None:  # the labels themselves, in their order
+            values = getattr(randomizer, "values", ())
+            demand(
+                canonical_json(list(values)) == canonical_json(output_values(domain)),
+                "the outputs are neither sets nor the labels",
+            )
+        try:
+            super().check(found)
+        except ValueError as error:
+            raise CheckFailedError(str(error)) from None
+        assert found.certificate.sets is not None
+        return f"{_in_words(domain, randomizer)}; {least_in_words(found.certificate.sets.gap)}"
+
+
+CLAIM = SetsClaim()
+
+
+def least_in_words(gap: float) -> str:
+    """How near to the least possible noise it is."""
+    return f"an estimate of the shares has a noise {gap_in_words(gap)}"
+
+
+def gap_in_words(gap: float) -> str:
+    """The same in half a sentence."""
+    near = (
+        f"within {at_most(gap, 2)} (relatively) of" if gap < 1 else f"{at_most(1 + gap, 3)} times"
+    )
+    return f"{near} the least possible of all ε-DP randomizers, for uniform classes"
+
+
+def _in_words(domain: Domain, randomizer: Randomizer) -> str:
+    sets = sets_of(randomizer)
+    if sets is None:
+        return "the outputs are the labels, all treated alike"
+    least, most = min(sets.sizes), max(sets.sizes)
+    size = f"{most}" if least == most else f"{least} to {most}"
+    return (
+        f"each of the {len(sets.blocks):,} outputs is a set of {size} of {domain.size:,} labels; "
+        "every label, and every pair of labels, is in equally many"
+    )

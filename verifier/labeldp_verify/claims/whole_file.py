@@ -1,0 +1,214 @@
+"""What every certificate claims of its file: stated, with all other claims, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from labeldp_verify.analysis.analysis import Loss
+from labeldp_verify.checks import agree, demand
+from labeldp_verify.claims.certificate import (
+    ADJACENCY,
+    Certificate,
+    FieldLists,
+    TableClaims,
+    Witness,
+)
+from labeldp_verify.claims.claim import Found
+from labeldp_verify.claims.lower_bound import penalised
+from labeldp_verify.claims.prior import check_private_priors
+from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.record import plain, rational, read_record
+from labeldp_verify.claims.registry import all_claims
+from labeldp_verify.claims.tables import table_facts, total_bound
+from labeldp_verify.claims.use import Facts, Use, bound_facts, ratio_facts, together, use_facts
+from labeldp_verify.claims.versions import formats_of
+from labeldp_verify.forms import Integers
+from labeldp_verify.graph import tables_digest
+
+# A proved field is re-derived from the integers in the file (loss, bound and gap for the prior that
+# the certificate states). Everything else is somebody's word: a forger with this open writer can
+# restate it in a well-formed file, and only a signature protects it.
+PROVED = (
+    "form",
+    "labels",
+    "outputs",
+    "label.domain",
+    "privacy.epsilon_label_bound",
+    "utility.noisy_label_loss",
+    "utility.largest_bias",
+    "utility.rms_bias",
+    "utility.biases",
+    "utility.output_rounding",
+    "utility.loss_lower_bound",
+    "utility.certified_gap",
+    "optimality",
+    "exact.realised_ratio",
+    "exact.epsilon_label_bound",
+    "exact.noisy_label_loss",
+    "exact.largest_bias",
+    "exact.loss_lower_bound",
+    "digests.tables",
+)
+DECLARED = (
+    "name",
+    "mechanism",
+    "auto",
+    "label.column",
+    "privacy.adjacency",
+    "privacy.epsilon_label",
+    "privacy.epsilon_prior",
+    "privacy.epsilon_total",
+    "utility.loss",
+    "prior",
+    "digests.spec",
+    "tools",
+    "insecure",
+)
+
+
+def field_lists(certificate: Certificate | None) -> FieldLists:
+    """The fields that a file with these claims proves, and those that it only declares."""
+    parts = {} if certificate is None else certificate.parts
+    stated = [claim for claim in all_claims() if claim.part in parts]
+    return FieldLists(
+        [*PROVED, *(field for claim in stated for field in claim.proved)],
+        [*DECLARED, *(field for claim in stated for field in claim.declared)],
+    )
+
+
+@dataclass(frozen=True)
+class TableStatement:
+    """What is to be claimed of one table besides what its integers say.
+
+    Attributes:
+        size: the public number of rows of its group.
+        prior: as in ``Provenance``, of the group's labels.
+        witness: of a lower bound on the loss, with the bound; None if there is none.
+        lists_biases: whether the bias of every label is stated.
+    """
+
+    size: int
+    prior: dict[str, Any]
+    witness: tuple[Witness, Fraction] | None = None
+    lists_biases: bool = False
+
+
+def state_certificate(
+    integers: Integers, loss: Loss, provenance: Provenance, tables: Sequence[TableStatement]
+) -> Certificate:
+    """All claims of integers, ``tables`` [T + 1] in their order.
+
+    Raises ValueError if a table is not ε₂-DP: nothing uncertified is ever written.
+    """
+    domain, epsilon = integers.label, provenance.epsilon_label
+    ratios, uses, facts = [], [], []
+    for randomizer, table in zip(integers.tables, tables, strict=True):
+        weights = table.prior["weights"]
+        ratio, use, own = table_facts(domain, randomizer, loss, provenance.losses, weights, epsilon)
+        ratios.append(ratio)
+        uses.append(use)
+        facts.append({**own, **_bound_of(table, use), "prior": table.prior})
+    claims = [_table(table, own) for table, own in zip(tables, facts, strict=True)]
+    if integers.groups.columns:
+        bound, objective = total_bound(claims, uses)
+        every = together([table.size for table in tables], uses)
+        whole = {
+            **use_facts(every, loss),
+            **bound_facts(bound, objective),
+            **ratio_facts(max(ratios)),
+            "utility.loss": loss,
+            "utility.biases": None,
+            "prior": tables[-1].prior,
+        }
+    else:
+        whole = facts[0]
+    whole |= _declared(provenance) | {
+        "form": integers.lookup.form,
+        "labels": domain.size,
+        "outputs": integers.lookup.outputs,
+        "label.domain": domain.to_json(),
+        "digests.tables": tables_digest(domain, integers.lookup),
+        "optimality": facts[0]["optimality"],
+        "format_version": "",
+        "fields": plain(field_lists(None)),
+    }
+    stated = replace(Certificate.from_json(_nested(whole)), tables=claims)
+    found = Found(integers, stated, ratios, uses)
+    for claim in all_claims():
+        part = claim.state(found, provenance)
+        if part is not None:
+            stated.parts[claim.part] = part
+    stated = replace(stated, fields=field_lists(stated))
+    if not (formats := formats_of(stated)):
+        raise ValueError("no format of this version of labeldp has all these claims")
+    return replace(stated, format_version=formats[-1])
+
+
+def check_whole_file(found: Found, form: str) -> None:
+    """Demand that counts, digests, sums of ε and lists of fields are those of the integers."""
+    certificate, integers = found.certificate, found.integers
+    exact = certificate.exact
+    agree(certificate, "form", form)
+    agree(certificate, "outputs", integers.lookup.outputs)
+    agree(certificate, "digests.tables", tables_digest(integers.label, integers.lookup))
+    agree(certificate, "privacy.adjacency", ADJACENCY)
+    lists = field_lists(certificate)
+    agree(certificate, "fields.proved", lists.proved)
+    agree(certificate, "fields.declared", lists.declared)
+    label, prior = rational(exact.epsilon_label), rational(exact.epsilon_prior)
+    demand(prior >= 0, "the ε spent on the prior is negative")
+    check_private_priors(certificate, prior)
+    agree(certificate, "exact.epsilon_total", str(label + prior))
+    for part, value in [("label", label), ("prior", prior), ("total", label + prior)]:
+        agree(certificate, f"exact.epsilon_{part}", str(value))
+        agree(certificate, f"privacy.epsilon_{part}", float(value))
+
+
+def _bound_of(table: TableStatement, use: Use) -> Facts:
+    witness, bound = table.witness or (None, None)
+    return {
+        **bound_facts(bound, penalised(witness, use.loss[0], use.mean_square)),
+        "optimality": plain(witness),
+        "utility.biases": use.biases.floats() if table.lists_biases and use.biases else None,
+    }
+
+
+def _table(table: TableStatement, facts: Facts) -> TableClaims:
+    value = _nested(facts)
+    bound = value.pop("privacy")["epsilon_label_bound"]
+    return read_record(
+        TableClaims, {**value, "size": table.size, "epsilon_label_bound": bound}, "table"
+    )
+
+
+def _declared(provenance: Provenance) -> Facts:
+    """The fields that no file proves."""
+    label, prior = provenance.epsilon_label, provenance.epsilon_prior
+    epsilons = {"label": label, "prior": prior, "total": label + prior}
+    return {
+        "name": provenance.name,
+        "mechanism": provenance.mechanism,
+        "auto": provenance.auto,
+        "label.column": provenance.column,
+        "privacy.adjacency": ADJACENCY,
+        **{f"privacy.epsilon_{part}": float(value) for part, value in epsilons.items()},
+        **{f"exact.epsilon_{part}": str(value) for part, value in epsilons.items()},
+        "digests.spec": provenance.spec_digest,
+        "tools": provenance.tools,
+        "insecure": provenance.insecure,
+    }
+
+
+def _nested(facts: Facts) -> dict[str, Any]:
+    """Fields by dotted names as JSON."""
+    nested: dict[str, Any] = {}
+    for field, value in facts.items():
+        part, _, name = field.partition(".")
+        if name:
+            nested.setdefault(part, {})[name] = value
+        else:
+            nested[part] = value
+    return nested

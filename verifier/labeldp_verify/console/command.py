@@ -1,0 +1,198 @@
+"""``labeldp-verify FILE``: the verifier as a command, for whoever installs nothing else."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from labeldp_verify.budget import DEFAULT_BUDGET, Budget, enforced, naming
+from labeldp_verify.console.interrupts import EXIT_CODE
+from labeldp_verify.console.limits import Limits, number
+from labeldp_verify.console.report import REPORT_FORMAT_VERSION, Report
+from labeldp_verify.console.verification import check_file
+from labeldp_verify.errors import InputError
+from labeldp_verify.printable import json_text, one_line, printable
+from labeldp_verify.reading.numerals import read_whole
+
+
+class _Parser(argparse.ArgumentParser):
+    """Quotes arguments in its errors, and they may be names of files."""
+
+    def error(self, message: str) -> NoReturn:
+        """The usage and the message, made printable, and exit code 2."""
+        unknown = message.removeprefix("unrecognized arguments: ").split(" ")[0].split("=")[0]
+        near = difflib.get_close_matches(unknown, self._option_string_actions, n=1)
+        hint = f"; did you mean {near[0]}?" if near and unknown != message else ""
+        super().error(one_line(message) + hint)
+
+
+class _Once(argparse.Action):
+    """Keeps a value; an option that is given twice is an error, and not the last one."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Called by argparse for each occurrence."""
+        if option_string and getattr(namespace, self.dest) is not None:
+            parser.error(f"{option_string} is given more than once, and takes one")
+        setattr(namespace, self.dest, values)
+
+
+def _whole(text: str) -> int:
+    try:
+        return read_whole(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}, got {text!r}") from None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Verify files, and exit: 0 all checks hold, 1 one fails, 2 one could not be checked."""
+    parser = _Parser(
+        "labeldp-verify",
+        description="Re-derive every provable claim of an artifact from FILE alone.",
+    )
+    parser.register("action", None, _Once)
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="+")
+    parser.add_argument(
+        "--public-key",
+        metavar="PATH",
+        type=Path,
+        help="also check the signature of FILE with this key (PEM; Ed25519 or P-256)",
+    )
+    parser.add_argument(
+        "--signature",
+        metavar="PATH",
+        type=Path,
+        help="the signature, if it is not FILE.sig, or FILE.sigstore.json of P-256; "
+        "needs --public-key",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument(
+        "--budget",
+        metavar="SECONDS,BYTES",
+        help=f"what verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET})",
+    )
+    parser.add_argument(
+        "--max-epsilon", metavar="E", help="fail if a label may spend more (proved)"
+    )
+    parser.add_argument(
+        "--max-total-epsilon",
+        metavar="E",
+        help="fail if a label that the prior was counted from, too, may spend more in total "
+        "(declared)",
+    )
+    parser.add_argument("--name", help="fail if the file is of another name (declared)")
+    parser.add_argument(
+        "--min-outputs",
+        metavar="M",
+        type=_whole,
+        help="fail if there are fewer outputs (proved)",
+    )
+    parser.add_argument(
+        "--max-bias", metavar="B", help="fail if a label is off by more on average (proved)"
+    )
+    options = parser.parse_args(arguments)
+    if options.signature and not options.public_key:
+        parser.error("--signature needs --public-key")
+    if options.signature and len(options.files) > 1:
+        parser.error("--signature is for one FILE; of several each has its own")
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without ε
+    try:
+        sys.exit(_verify_all(options))
+    except InputError as error:
+        print(f"labeldp-verify: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except KeyboardInterrupt:  # in a process of somebody else's
+        sys.exit(EXIT_CODE)
+
+
+def _verify_all(options: argparse.Namespace) -> int:
+    budget = DEFAULT_BUDGET if options.budget is None else Budget.parse(options.budget)
+    limits = limits_of(
+        options.max_epsilon,
+        options.name,
+        options.min_outputs,
+        options.max_bias,
+        options.max_total_epsilon,
+    )
+
+    def verify(file: Path) -> Report:
+        signed = None
+        if options.public_key:
+            from labeldp_verify.signature import read_signed_beside  # noqa: PLC0415  # cryptography
+
+            signed = read_signed_beside(file, options.public_key, options.signature)
+        with naming(file), enforced(budget):
+            return check_file(file, None, signed, budget, limits)
+
+    return verify_files(
+        options.files,
+        verify,
+        as_json=options.json,
+        say=lambda lines: print("\n".join(map(printable, lines))),  # noqa: T201
+        say_json=lambda document: print(json_text(document)),  # noqa: T201
+        complain=lambda error: print(f"labeldp-verify: {error}", file=sys.stderr),  # noqa: T201
+    )
+
+
+def limits_of(
+    max_epsilon: str | None,
+    name: str | None,
+    min_outputs: int | None,
+    max_bias: str | None,
+    max_total_epsilon: str | None = None,
+) -> Limits | None:
+    """The limits of a command line, None if there are none; InputError for a wrong number."""
+    limits = Limits(
+        None if max_epsilon is None else number("--max-epsilon", max_epsilon),
+        name,
+        min_outputs,
+        None if max_bias is None else number("--max-bias", max_bias),
+        None if max_total_epsilon is None else number("--max-total-epsilon", max_total_epsilon),
+    )
+    return limits if limits.any else None
+
+
+def verify_files(
+    files: Sequence[Path],
+    verify: Callable[[Path], Report],
+    *,
+    as_json: bool,
+    say: Callable[[Sequence[str]], None],
+    say_json: Callable[[Any], None],
+    complain: Callable[[str], None],
+) -> int:
+    """Verify one file after the other, say what was found, and return the exit code.
+
+    It is 2 if a file could not be checked, else 1 if a check fails, else 0. ``say`` takes lines;
+    ``say_json`` a document, of several files ``{format_version, ok, files: [{file, …}]}``.
+    """
+    code, documents = 0, []
+    for file in files:
+        try:
+            report = verify(file)
+        except InputError as error:
+            code = 2
+            complain(str(error))
+            documents.append({"file": str(file), "ok": False, "not_checked": str(error)})
+            continue
+        code = max(code, 0 if report.ok else 1)
+        if as_json:
+            documents.append({"file": str(file), **report.to_json()})
+        else:
+            say(report.in_words(one_line(str(file))))
+    if as_json and len(files) > 1:
+        ok = all(document["ok"] for document in documents)
+        say_json({"format_version": REPORT_FORMAT_VERSION, "ok": ok, "files": documents})
+    elif as_json and "not_checked" not in documents[0]:
+        say_json(documents[0])
+    return code

@@ -1,0 +1,83 @@
+"""What a gate demands of an artifact, besides that it verifies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from labeldp_verify.analysis.range_bias import bias_in_range
+from labeldp_verify.checks import short
+from labeldp_verify.claims import Certificate, rational
+from labeldp_verify.errors import InputError
+from labeldp_verify.forms import Domain
+from labeldp_verify.reading.numerals import read_decimal
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Conditions on an artifact; each one given must hold.
+
+    Attributes:
+        max_epsilon: of one randomization of a label, compared with the proved bound.
+        name: of the spec. A declared field: it tells artifacts apart and proves nothing.
+        min_outputs: number of different outputs, proved.
+        max_bias: of |E[output | label] − label| for all labels in the range, those between the
+            points of a grid included; proved. Categories and sets have no bias and fail.
+        max_total_epsilon: of one randomization and the prior together, for a label in the prior's
+            table, too. A declared field: what a prior cost, no file can prove.
+    """
+
+    max_epsilon: Fraction | None = None
+    name: str | None = None
+    min_outputs: int | None = None
+    max_bias: Fraction | None = None
+    max_total_epsilon: Fraction | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is demanded."""
+        return self != Limits()
+
+    def exceeded(self, certificate: Certificate, domain: Domain) -> list[str]:
+        """What of a verified file is beyond the limits, in plain words."""
+        exact, found = certificate.exact, []
+        bound = rational(exact.epsilon_label_bound)
+        if self.max_epsilon is not None and bound > self.max_epsilon:
+            found.append(
+                f"the integers give ε ≤ {float(bound):.6g} a label, more than the "
+                f"{float(self.max_epsilon):g} allowed"
+            )
+        total = rational(exact.epsilon_total)
+        if self.max_total_epsilon is not None and total > self.max_total_epsilon:
+            found.append(
+                f"a label in the prior's table, too, pays at least ε = {float(total):.6g} in "
+                f"total, as is declared, more than the {float(self.max_total_epsilon):g} allowed"
+            )
+        if self.name is not None and certificate.name != self.name:
+            found.append(f"its name is {short(certificate.name)}, not {short(self.name)}")
+        if self.min_outputs is not None and certificate.outputs < self.min_outputs:
+            found.append(
+                f"it has {certificate.outputs:,} outputs, of {self.min_outputs:,} at least"
+            )
+        if self.max_bias is not None and exact.largest_bias is None:
+            found.append("its labels are categories, or its outputs sets: they have no bias")
+        elif self.max_bias is not None:
+            rounding = Fraction(certificate.utility.output_rounding)
+            bias = bias_in_range(domain, rational(str(exact.largest_bias)), rounding)
+            if bias > self.max_bias:
+                found.append(
+                    f"a label in the range may be off by {float(bias):.6g} on average, more than "
+                    f"the {float(self.max_bias):g} allowed"
+                )
+        return found
+
+
+def number(option: str, text: str) -> Fraction:
+    """A decimal ≥ 0 of a command line, exactly; InputError if it is none."""
+    try:
+        value = read_decimal(text)
+    except ValueError:
+        value = None
+    if value is None or value < 0:
+        raise InputError(f"{option}: expected a number of 0 or more")
+    return Fraction(value)

@@ -1,0 +1,94 @@
+"""Alias tables: an integer distribution sampled with one gather and one Min (Walker 1977).
+
+Weights that sum to 2^B are dealt to 2^c columns of 2^(B − c) words each: column j holds t words of
+item j itself and the rest of one other item a, its alias. A B-bit word w lies in column
+j = w mod 2^c at height w >> c. One entry a column decides:
+
+    P = ((t − [j < a]) << c) | a          item(w) = min(w, P[j]) mod 2^c
+
+because w ≤ P exactly for the t lowest heights. A column that is full of its own item has P = j.
+Every item has a weight of at least 1 and keeps at least one word of its own column, so t − [j < a]
+is never negative; columns behind the last item have t = 0 and an alias below j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from labeldp_verify.graph.nodes import INT64, UINT64, Graph
+
+
+def column_bits(items: int) -> int:
+    """c: the least number of bits, at least 1, that tell the items apart."""
+    return max((items - 1).bit_length(), 1)
+
+
+def alias_entries(weights: Sequence[int], word_bits: int) -> list[int]:
+    """[2^c] the entries P; a pure function of the weights.
+
+    ``weights`` are ≥ 1 and sum to 2^word_bits; ValueError otherwise, or if there are more columns
+    than words.
+    """
+    c = column_bits(len(weights))
+    if c > word_bits:
+        raise ValueError(f"{len(weights)} items do not fit a word of {word_bits} bits")
+    if min(weights) < 1 or sum(weights) != 1 << word_bits:
+        raise ValueError("the weights must be at least 1 and fill the word")
+    height = 1 << (word_bits - c)
+    own = [*weights, *[0] * ((1 << c) - len(weights))]
+    entries = list(range(1 << c))
+    lacking = [j for j, weight in enumerate(own) if weight < height]
+    donors = [j for j, weight in enumerate(own) if weight > height]
+    while lacking:
+        j, a = lacking.pop(), donors[-1]
+        entries[j] = ((own[j] - (j < a)) << c) | a
+        own[a] -= height - own[j]
+        if own[a] <= height:
+            donors.pop()
+            if own[a] < height:
+                lacking.append(a)
+    return entries
+
+
+def sample(entries: Sequence[int], word: int) -> int:
+    """The item of a B-bit word: what the graph computes."""
+    columns = len(entries)
+    return min(word, entries[word % columns]) % columns
+
+
+# The nodes that sample from an alias table: one gather and one Min.
+#
+# uint64 shifts and Min, and int64 additions, compute exactly in every version of onnxruntime
+# that was tested.
+
+
+def add_word_bits(graph: Graph, name: str, word: str, word_bits: int) -> str:
+    """The highest B bits of a word [N]; the word itself if B is 64."""
+    if word_bits == 64:
+        return word
+    shift = graph.scalar(f"{name}_word_shift", UINT64, 64 - word_bits)
+    return graph.node("BitShift", [word, shift], f"{name}_word", direction="RIGHT")
+
+
+def add_alias_sample(
+    graph: Graph, name: str, word: str, entries: str, column_bits: int, start: str | None = None
+) -> str:
+    """The item [N] (int64) of each word [N] (uint64).
+
+    ``entries`` names the table; ``start`` the first entry [N] (int64) of each word's own table,
+    where several lie behind one another.
+    """
+    by = graph.scalar(f"{name}_column_shift", UINT64, 64 - column_bits)
+    column = _low_bits(graph, f"{name}_column", word, by)
+    if start is not None:
+        column = graph.node("Add", [start, column], f"{name}_position")
+    entry = graph.node("GatherElements", [entries, column], f"{name}_entry", axis=0)
+    least = graph.node("Min", [word, entry], f"{name}_least")
+    return _low_bits(graph, f"{name}_item", least, by)
+
+
+def _low_bits(graph: Graph, name: str, word: str, by: str) -> str:
+    """The lowest 64 − ``by`` bits, as int64."""
+    raised = graph.node("BitShift", [word, by], f"{name}_raised", direction="LEFT")
+    low = graph.node("BitShift", [raised, by], f"{name}_low", direction="RIGHT")
+    return graph.node("Cast", [low], name, to=INT64)

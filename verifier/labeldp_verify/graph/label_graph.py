@@ -1,0 +1,116 @@
+"""The first part of every graph: from any label to a row index in [0, k), without ever failing.
+
+NaN, infinities, numbers outside the domain and unknown categories become the default label, or
+are clamped to an end of the domain. int64 Min, Max and Clip compute wrongly in some versions of
+onnxruntime, and Clip lets NaN through, so comparisons with Where stand in their place where that
+matters.
+"""
+
+from __future__ import annotations
+
+from labeldp_verify.forms import CategoricalDomain, Domain, IntegerDomain, RealDomain
+from labeldp_verify.graph.nodes import DOUBLE, INT64, STRING, UINT64, Attribute, Graph
+
+
+def label_type(domain: Domain) -> int:
+    """ONNX element type of the label input."""
+    if isinstance(domain, RealDomain):
+        return DOUBLE
+    if isinstance(domain, CategoricalDomain) and domain.is_text:
+        return STRING
+    return INT64
+
+
+def add_label_to_index(graph: Graph, domain: Domain, label: str, rounding_word: str | None) -> str:
+    """Add the nodes from ``label`` [N] to the row index [N] (int64); returns its name.
+
+    ``rounding_word`` [N] (uint64) is the second random word, for a domain that rounds unbiasedly.
+    """
+    if isinstance(domain, IntegerDomain):
+        return _integer(graph, domain, label)
+    if isinstance(domain, RealDomain):
+        return _real(graph, domain, label, rounding_word)
+    return _categorical(graph, domain, label)
+
+
+def _confine(
+    graph: Graph, domain: IntegerDomain | RealDomain, label: str, element: int
+) -> tuple[str, str]:
+    """Replace whatever lies outside [min, max], NaN included; returns it and the lowest label."""
+    low = graph.scalar("label_min", element, domain.min)
+    high = graph.scalar("label_max", element, domain.max)
+    above = graph.node("GreaterOrEqual", [label, low], "not_below")
+    if domain.default is None:
+        raised = graph.node("Where", [above, label, low], "label_raised")  # no NaN from here on
+        return graph.node("Min", [raised, high], "label_inside"), low
+    below = graph.node("LessOrEqual", [label, high], "not_above")
+    inside = graph.node("And", [above, below], "inside")
+    default = graph.scalar("label_default", element, domain.default)
+    return graph.node("Where", [inside, label, default], "label_inside"), low
+
+
+def _integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
+    if domain.default is not None:
+        inside, low = _confine(graph, domain, label, INT64)
+        return graph.node("Sub", [inside, low], "row")
+    steps = clipped_integer(graph, domain, label)
+    return graph.node("Cast", [steps], "row", to=INT64)
+
+
+def clipped_integer(graph: Graph, domain: IntegerDomain, label: str) -> str:
+    """The row [N] as float64, of a domain to whose ends labels outside are clamped."""
+    # Clip is exact and fast on float64, which holds every label of the domain exactly; an int64
+    # beyond 2^53 is rounded, but not back into the domain.
+    number = graph.node("Cast", [label], "label_number", to=DOUBLE)
+    ends = [
+        graph.scalar(f"label_{end}", DOUBLE, float(value))
+        for end, value in (("min", domain.min), ("max", domain.max))
+    ]
+    clipped = graph.node("Clip", [number, *ends], "label_inside")
+    return graph.node("Sub", [clipped, ends[0]], "row_number")
+
+
+def grid_position(graph: Graph, domain: RealDomain, label: str) -> str:
+    """The place [N] (float64) on the grid of labels, in 0 … points − 1, before it is rounded."""
+    inside, low = _confine(graph, domain, label, DOUBLE)
+    distance = graph.node("Sub", [inside, low], "distance")
+    steps = graph.product(distance, "points_per_unit", domain.points_per_unit, "steps")
+    last = graph.scalar("last_point", DOUBLE, float(domain.points - 1))
+    return graph.node("Min", [steps, last], "grid_position")
+
+
+def _real(graph: Graph, domain: RealDomain, label: str, rounding_word: str | None) -> str:
+    position = grid_position(graph, domain, label)
+    if rounding_word is None:
+        half = graph.scalar("half", DOUBLE, 0.5)
+        shifted = graph.node("Add", [position, half], "grid_position_half_up")
+        nearest = graph.node("Floor", [shifted], "nearest_point")
+        return graph.node("Cast", [nearest], "row", to=INT64)
+    whole, up = rounded_up(graph, position, rounding_word)
+    row_below = graph.node("Cast", [whole], "row_below", to=INT64)
+    step_up = graph.node("Cast", [up], "row_step", to=INT64)
+    return graph.node("Add", [row_below, step_up], "row")
+
+
+def rounded_up(graph: Graph, position: str, rounding_word: str) -> tuple[str, str]:
+    """The grid point below (float64), and whether a position [N] is rounded up to the next."""
+    # Up if a uniform number from 53 bits of the word is below the fractional part.
+    whole = graph.node("Floor", [position], "point_below")
+    fraction = graph.node("Sub", [position, whole], "fraction")
+    eleven = graph.scalar("rounding_shift", UINT64, 11)
+    bits = graph.node("BitShift", [rounding_word, eleven], "rounding_bits", direction="RIGHT")
+    number = graph.node("Cast", [bits], "rounding_number", to=DOUBLE)
+    unit = graph.scalar("rounding_unit", DOUBLE, 2.0**-53)
+    uniform = graph.node("Mul", [number, unit], "rounding_uniform")
+    up = graph.node("Less", [uniform, fraction], "round_up")
+    return whole, up
+
+
+def _categorical(graph: Graph, domain: CategoricalDomain, label: str) -> str:
+    keys = "keys_strings" if domain.is_text else "keys_int64s"
+    attributes: dict[str, Attribute] = {
+        keys: list(domain.values),  # type: ignore[dict-item]
+        "values_int64s": list(range(domain.size)),
+        "default_int64": domain.values.index(domain.default),
+    }
+    return graph.node("LabelEncoder", [label], "row", domain="ai.onnx.ml", **attributes)

@@ -1,0 +1,195 @@
+"""Whole models: a randomizer of any form as an ONNX file, and the label part alone.
+
+    label ──► row ─┐   (a joint label has an input for each of its columns)
+    entropy ───────┼► the graph of the form ──► private_label
+    group ─► table ┘  (only where tables differ by group)
+
+There is no random operator: the caller brings uniform uint64 words, one a label (two for additive
+noise, and one more where the domain rounds unbiasedly). The words are reshaped to the labels' own
+shape, so that a wrong number of words is an error and one word is never shared by several labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labeldp_verify.forms import (
+    AdditiveRandomizer,
+    Domain,
+    GroupedWindows,
+    Groups,
+    JointDomain,
+    Randomizer,
+    TableRandomizer,
+    sets_of,
+)
+from labeldp_verify.forms.window import Output
+from labeldp_verify.graph.additive_graph import add_additive
+from labeldp_verify.graph.bucket_grid import SINGLE_GRID_OF_GROUPS, BucketGrid, choose_grid
+from labeldp_verify.graph.canonical import canonical_json
+from labeldp_verify.graph.group_graph import add_group_index
+from labeldp_verify.graph.joint_graph import (
+    PRIVATE_NUMBER,
+    add_columns,
+    add_joint_index,
+    declare_labels,
+)
+from labeldp_verify.graph.label_graph import add_label_to_index
+from labeldp_verify.graph.nodes import DOUBLE, INT64, UINT64, Graph, output_type
+from labeldp_verify.graph.randomizer_graph import (
+    add_additive_with_where,
+    add_grouped_window,
+    add_table,
+    add_window_with_where,
+)
+from labeldp_verify.graph.row_graph import add_row_as_index, add_row_as_number
+from labeldp_verify.graph.self_test import self_test_vectors
+from labeldp_verify.graph.window_graph import add_window
+
+AddRow = Callable[[Graph, Domain, str, str | None], str]
+
+FORM_FORMATS = {
+    "window": ("1.0", "1.4"),
+    "additive": ("1.0", "1.4"),
+    "table": ("1.0",),
+    "grouped_window": ("1.0",),
+}
+"""By form the format in which its graph began, and the one that changed it."""
+_WITH_WHERE = ("1.0", "1.1", "1.2", "1.3")  # formats before graphs of windows and noise lost Where
+
+
+def write_model(
+    domain: Domain,
+    randomizer: Randomizer | GroupedWindows,
+    certificate: dict[str, Any],
+    grid: BucketGrid | None = None,
+) -> bytes:
+    """The artifact: a pure function of its arguments.
+
+    ``grid`` lays out the lookup tables of a window randomizer (by default ``choose_grid``).
+    The certificate's own format decides which graph is written; the newest of its form, if it
+    states none.
+    The metadata holds the certificate, the format version, the vectors with which a runtime tests
+    the platform before it trusts it, and a checksum over the file without the checksum.
+
+    Raises ValueError if the tables would be too large.
+    """
+    graph = Graph(f"labeldp_{randomizer.form}")
+    known = FORM_FORMATS[randomizer.form]
+    version = certificate.get("format_version", known[-1])
+    fast = len(known) > 1 and version not in _WITH_WHERE
+    add_row: AddRow = add_label_to_index
+    if fast:
+        additive = isinstance(randomizer, AdditiveRandomizer)
+        add_row = add_row_as_number if additive else add_row_as_index
+    row, words = _inputs(graph, domain, randomizer.words_per_label, add_row)
+    joint = answers_in_columns(domain, randomizer)
+    answer = PRIVATE_NUMBER if joint else "private_label"
+    if not joint:
+        graph.output(answer, _answer_type(randomizer), ["N"])
+    if isinstance(randomizer, AdditiveRandomizer):
+        add = add_additive if fast else add_additive_with_where
+        add(graph, row, words[0], words[1], randomizer)
+    elif isinstance(randomizer, TableRandomizer):
+        add_table(graph, row, words[0], randomizer, answer)
+    elif isinstance(randomizer, GroupedWindows):
+        grid = grid or choose_grid(randomizer.lines, single_entries=SINGLE_GRID_OF_GROUPS)
+        if grid is None:
+            raise ValueError("the lookup tables would be too large; use fewer groups or labels")
+        table = add_group_index(graph, randomizer.groups, "label_shape")
+        add_grouped_window(graph, row, table, words[0], randomizer, grid, answer)
+    else:
+        grid = grid or choose_grid(randomizer)
+        if grid is None:
+            raise ValueError("the lookup tables would be too large; use fewer labels")
+        add_lookup = add_window if fast else add_window_with_where
+        add_lookup(graph, row, words[0], randomizer, grid, answer)
+    if joint:
+        assert isinstance(domain, JointDomain)
+        add_columns(graph, domain)
+    metadata = {
+        "labeldp.certificate": canonical_json(certificate),
+        "labeldp.format_version": version,
+        "labeldp.self_test": canonical_json(self_test_vectors(domain, randomizer)),
+    }
+    # A checksum over everything else: an accident in a declared field is found, too.
+    content = hashlib.sha256(graph.to_bytes(metadata)).hexdigest()
+    return graph.to_bytes({**metadata, "labeldp.content_sha256": content})
+
+
+def answers_in_columns(domain: Domain, randomizer: Randomizer | GroupedWindows) -> bool:
+    """Whether the graph has a private output for each column of a joint label.
+
+    A set of combinations has no columns: it is answered by its number.
+    """
+    if not isinstance(domain, JointDomain):
+        return False
+    return isinstance(randomizer, GroupedWindows) or sets_of(randomizer) is None
+
+
+def _answer_type(randomizer: Randomizer | GroupedWindows) -> int:
+    if isinstance(randomizer, AdditiveRandomizer):
+        return DOUBLE
+    values: Sequence[Output]
+    if isinstance(randomizer, GroupedWindows):
+        values = randomizer.windows[0].values
+    else:
+        values = randomizer.values
+    return output_type(values[0])
+
+
+def write_index_model(domain: Domain) -> bytes:
+    """The label part alone: from labels (and words) to row indices.
+
+    The private prior counts labels with it, so that the histogram treats every label exactly as
+    the artifact will.
+    """
+    graph = Graph("labeldp_index")
+    row, _ = _inputs(graph, domain, 1, add_label_to_index)
+    graph.output("index", INT64, ["N"])
+    graph.node("Identity", [row], "index")
+    return graph.to_bytes({})
+
+
+def write_group_model(groups: Groups) -> bytes:
+    """The group part alone: from rows (``label`` is any int64 [N]) to the indices of their tables.
+
+    Rows are counted by group with it, as the artifact will find their tables.
+    """
+    graph = Graph("labeldp_group")
+    label = graph.input("label", INT64, ["N"])
+    shape = graph.node("Shape", [label], "label_shape")
+    table = add_group_index(graph, groups, shape)
+    graph.output("index", INT64, ["N"])
+    graph.node("Identity", [table], "index")
+    return graph.to_bytes({})
+
+
+def _inputs(
+    graph: Graph, domain: Domain, randomizer_words: int, add_row: AddRow
+) -> tuple[str, list[str]]:
+    """Declare label and entropy; returns the names of the row and of the words."""
+    rounds = domain.words_per_label == 2
+    count = randomizer_words + rounds
+    label = declare_labels(graph, domain)
+    entropy = graph.input("entropy", UINT64, ["N"] if count == 1 else ["N", count])
+    shape = graph.node("Shape", [label], "label_shape")
+    if count == 1:
+        word = graph.node("Reshape", [entropy, shape], "word", allowzero=1)
+        if isinstance(domain, JointDomain):
+            return add_joint_index(graph, domain, shape), [word]
+        return add_row(graph, domain, label, None), [word]
+    width = graph.vector("words_per_label", INT64, [count])
+    full_shape = graph.node("Concat", [shape, width], "entropy_shape", axis=0)
+    table = graph.node("Reshape", [entropy, full_shape], "word_table", allowzero=1)
+    names = ["word", "second_word"][:randomizer_words] + ["rounding_word"] * rounds
+    # Split copies columns ten times as fast as Gather or Slice do.
+    columns = graph.split(table, [f"{name}_column" for name in names], axis=1)
+    words = [
+        graph.node("Reshape", [column, shape], name, allowzero=1)
+        for column, name in zip(columns, names, strict=True)
+    ]
+    rounding_word = words.pop() if rounds else None
+    return add_row(graph, domain, label, rounding_word), words

@@ -1,0 +1,138 @@
+"""What is wrong with tables by group: each thing said once, with the groups that it is said of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from labeldp_verify.analysis.inversion import least_variance_inverse
+from labeldp_verify.analysis.probabilities import matrix
+from labeldp_verify.claims import Certificate, TableClaims, rational
+from labeldp_verify.forms import Domain, Groups, Integers, WindowRandomizer, are_numbers
+from labeldp_verify.printable import clipped, one_line
+from labeldp_verify.reading.odd_groups import odd_groups
+from labeldp_verify.reading.shortcomings import (
+    LIKE_A_CONSTANT,
+    NEVER_AN_OUTPUT,
+    NOT_ESTIMABLE,
+    ODD_GROUPS,
+    ONE_OUTPUT,
+    TOLD_APART_FROM_NONE,
+    UNUSED_EPSILON,
+    Shortcoming,
+    distinct_rows,
+    find_shortcomings,
+)
+from labeldp_verify.reading.usefulness import MAX_ENTRIES, MAX_LABELS, distances, is_unbiased
+
+_NAMED, _COLUMNS = 10, 40  # groups in one line, and characters of their names
+_TEXTS = 3  # lines of one kind that differ in figures alone
+_WORK = 2_000_000_000  # multiplications for the weights of all tables
+_TABLE_WORK = 100_000  # of a table, however small: what Python does around them
+# What lines of a kind have in common, the worst first.
+_ALIKE = {
+    ONE_OUTPUT: "private labels say nothing",
+    NEVER_AN_OUTPUT: "categories never come out",
+    LIKE_A_CONSTANT: "single labels are hardly nearer to the true ones than a constant",
+    UNUSED_EPSILON: "the integers give much less ε than is declared",
+    TOLD_APART_FROM_NONE: "no output tells some labels apart",
+    NOT_ESTIMABLE: "no useful weights make private labels right on average",
+}
+
+
+def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Shortcoming]:
+    """What is odd of the groups, and what keeps labels of some from being useful, the worst first.
+
+    The certificate was verified.
+    """
+    domain, groups, stated = integers.label, integers.groups, certificate.tables
+    allowed = rational(certificate.exact.epsilon_label)
+    odd = odd_groups(groups, [claims.size for claims in stated])
+    tables_of: dict[Shortcoming, list[int]] = {}
+    weights = _Weights(domain)
+    for i, (claims, table) in enumerate(zip(stated, integers.tables, strict=True)):
+        assert isinstance(table, WindowRandomizer)
+        proved = rational(claims.exact.epsilon_label_bound)
+        estimable = weights.exist(table, claims)
+        off = _distances(domain, table, claims)
+        for found in find_shortcomings(domain, table, estimable, proved, allowed, off):
+            tables_of.setdefault(found, []).append(i)
+    return [Shortcoming(ODD_GROUPS, text) for text in odd] + [
+        line
+        for kind, alike in _ALIKE.items()
+        for line in _lines(
+            {found: of for found, of in tables_of.items() if found.kind == kind},
+            groups,
+            alike,
+        )
+    ]
+
+
+def _distances(
+    domain: Domain, window: WindowRandomizer, claims: TableClaims
+) -> tuple[float, float] | None:
+    use = claims.utility
+    numbers = use.loss != "zero_one" and are_numbers(domain, window)
+    if not numbers or is_unbiased(domain, use.largest_bias):
+        return None
+    return distances(domain, window, claims.prior.weights)
+
+
+def _lines(
+    found: dict[Shortcoming, list[int]], groups: Groups, alike: str
+) -> Iterable[Shortcoming]:
+    """Those of one kind, each with its groups; where they are many, first of how many groups."""
+    if len(found) > _TEXTS:
+        concerned = sorted({table for tables in found.values() for table in tables})
+        first = next(iter(found))
+        yield replace(first, text=f"{_whose(concerned, groups)}{alike}")
+        found = dict(list(found.items())[:_TEXTS])
+    for one, tables in found.items():
+        yield replace(one, text=f"{_whose(tables, groups)}{one.text}")
+
+
+def _whose(tables: Sequence[int], groups: Groups) -> str:
+    """The groups at the beginning of a line; nothing where all of them have one table."""
+    if groups.tables == 1:
+        return ""
+    if len(tables) == groups.tables:
+        return f"in all {groups.tables:,} groups: "
+    # No counts: a spec is refused with these words, and its groups may not be what it declares.
+    shown = (one_line(groups.name(i, counted=False)) for i in tables[:_NAMED])
+    names = ", ".join(clipped(name, _COLUMNS) for name in shown)
+    if len(tables) > _NAMED:
+        return f"{len(tables):,} of {groups.tables:,} groups ({names}, …): "
+    return f"group{'s' if len(tables) > 1 else ''} {names}: "
+
+
+class _Weights:
+    """Whether weights exist that make a table's labels right on average, as for one table.
+
+    That takes the inverse of a table. It is not asked where the answer is known without it, nor
+    twice for one table, nor for further tables once so much work is done: of those nothing is said.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain, self._left = domain, _WORK
+        self._known: dict[tuple[object, ...], bool] = {}
+
+    def exist(self, window: WindowRandomizer, claims: TableClaims) -> bool | None:
+        """None if that is too much work."""
+        k = self._domain.size
+        use = claims.utility
+        numbers = use.loss != "zero_one" and are_numbers(self._domain, window)
+        if numbers and is_unbiased(self._domain, use.largest_bias):
+            return True
+        if k > MAX_LABELS or k * window.outputs > MAX_ENTRIES:
+            return None
+        if distinct_rows(window) < k or window.outputs < k:
+            return False
+        # All that the probabilities come from.
+        integers = (window.word_bits, window.base, window.extra, window.offsets)
+        if integers not in self._known:
+            self._left -= _TABLE_WORK + k * k * (k + window.outputs)
+            if self._left < 0:
+                return None
+            table = matrix(window, range(k))
+            self._known[integers] = least_variance_inverse(table) is not None
+        return self._known[integers]

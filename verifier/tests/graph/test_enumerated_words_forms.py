@@ -1,0 +1,217 @@
+"""The running graph gives exactly the integers' counts: every word at a small B, every label.
+
+Tables and additive noise; for noise, every pair of words.
+"""
+
+import json
+import random
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import onnx
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.decode.additive import AdditiveFile
+from labeldp_verify.decode.file import read_model
+from labeldp_verify.decode.table import TableFile
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.forms.table import check_table
+from labeldp_verify.graph import write_model
+from labeldp_verify.graph.alias_table import alias_entries
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from verifier.tests.files import file_of, run
+from verifier.tests.integers import (
+    composition,
+    near_constant,
+    noise,
+    plain_distribution,
+    random_additive,
+    random_table,
+)
+
+TABLE_DOMAINS = {
+    "integer": (IntegerDomain(-2, 2), [-2, -1, 0, 1, 2], (-1.5, 0.0, 0.1, 4.0)),
+    "one output": (IntegerDomain(0, 1), [0, 1], (2.0,)),
+    "eight outputs": (IntegerDomain(0, 1), [0, 1], tuple(float(i) for i in range(8))),
+    "real": (RealDomain(0.0, 1.0, 3, default=0.5), [0.0, 0.5, 1.0, float("nan")], (0.0, 0.5, 1.0)),
+    "text": (
+        CategoricalDomain(("a", "β", "c d"), "β"),
+        ["a", "β", "c d", "unknown"],
+        ("c d", "a", "β", "", "other"),
+    ),
+    "integer categories": (
+        CategoricalDomain((7, -1, 2**40), 7),
+        [7, -1, 2**40, 8],
+        (2**40, 7, -1, 5),
+    ),
+}
+TABLE_ROWS = {"real": [0, 1, 2, 1], "text": [0, 1, 2, 1], "integer categories": [0, 1, 2, 0]}
+
+
+def all_words(word_bits, seed=0):
+    """Every word of B bits, with noise in the bits below that must not matter."""
+    u = np.arange(2**word_bits, dtype=np.uint64)
+    low = np.random.default_rng(seed).integers(0, 2 ** (64 - word_bits), len(u), np.uint64)
+    return (u << np.uint64(64 - word_bits)) | low
+
+
+def array_of(label, count):
+    return np.full(count, label, dtype=object if isinstance(label, str) else type(label))
+
+
+@pytest.mark.parametrize("row", [composition, near_constant])
+@pytest.mark.parametrize("word_bits", [5, 10, 13])
+@pytest.mark.parametrize("kind", sorted(TABLE_DOMAINS))
+def test_tables(kind, word_bits, row):
+    domain, labels, values = TABLE_DOMAINS[kind]
+    randomizer = random_table(random.Random(word_bits), domain.size, values, word_bits, row)
+    check_table(randomizer)
+    model = file_of(domain, randomizer, Fraction(40), "zero_one")
+    report = check_bytes(model)
+    assert report.ok, report.checks[-1]
+    form = TableFile.read(read_model(model), domain)
+    words = all_words(word_bits)
+    for label, index in zip(labels, TABLE_ROWS.get(kind, range(9)), strict=False):
+        got = run(model, array_of(label, len(words)), words)
+        assert Counter(got) == dict(zip(values, randomizer.counts[index], strict=True))
+        rows = np.full(len(words), index, dtype=np.int64)
+        assert got == form.outputs_of(rows, words[:, None]).tolist()
+
+
+ADDITIVE_DOMAINS = {
+    "integer": (lambda k: IntegerDomain(-2, k - 3), 1.0),
+    "real nearest": (lambda k: RealDomain(0.1, 0.1 + 0.7 * (k - 1), k), 0.7),
+    "real unbiased": (lambda k: RealDomain(-1.0, k / 2 - 1.5, k, "unbiased"), 0.5),
+}
+
+
+@pytest.mark.parametrize(
+    ("labels", "spacing", "reach", "word_bits"),
+    [(3, 1, 1, 6), (3, 2, 2, 6), (4, 1, 3, 6), (5, 3, 1, 6), (2, 1, 2, 5), (2, 3, 3, 5)],
+)
+@pytest.mark.parametrize("kind", sorted(ADDITIVE_DOMAINS))
+def test_additive_noise(kind, labels, spacing, reach, word_bits):
+    make, step = ADDITIVE_DOMAINS[kind]
+    domain = make(labels)
+    for seed, row in enumerate((composition, near_constant, composition)):
+        generator = random.Random(seed)
+        unit, origin = step / spacing, float(domain.min)
+        randomizer = random_additive(
+            generator, labels, spacing, reach, word_bits, origin, unit, row
+        )
+        model = file_of(domain, randomizer, Fraction(40), "absolute")
+        report = check_bytes(model)
+        assert report.ok, report.checks[-1]
+        form = AdditiveFile.read(read_model(model), domain)
+        words = np.array(np.meshgrid(all_words(word_bits), all_words(word_bits, 1)))
+        words = words.reshape(2, -1).T
+        for index, label in enumerate(domain.labels()):
+            numbers = array_of(int(label) if kind == "integer" else float(label), len(words))
+            entropy = words
+            rows = np.full(len(words), index, dtype=np.int64)
+            if kind == "real unbiased":  # a third word, which rounds no label of the grid
+                third = np.random.default_rng(2).integers(0, 2**64, len(words), np.uint64)
+                entropy = np.column_stack([words, third])
+            got = run(model, numbers, entropy)
+            assert got == form.outputs_of(rows, words).tolist()
+            expected = Counter()
+            for point, p in plain_distribution(randomizer, index).items():
+                expected[randomizer.value(point)] += p * randomizer.words**2
+            assert Counter(got) == expected
+
+
+def test_a_label_between_two_points_is_rounded_by_the_third_word():
+    domain = RealDomain(0.0, 2.0, 3, "unbiased")
+    randomizer = random_additive(random.Random(1), 3, 2, 2, 5, 0.0, 0.5)
+    model = file_of(domain, randomizer, Fraction(40))
+    pairs = np.array(np.meshgrid(all_words(5), all_words(5))).reshape(2, -1).T
+    below, above = (Counter(run(model, np.full(1024, y), with_third(pairs, 0))) for y in (0.0, 1.0))
+    for third, expected in ((0, above), (2**62 - 1, above), (2**62, below), (2**64 - 1, below)):
+        got = run(model, np.full(1024, 0.25), with_third(pairs, third))
+        assert Counter(got) == expected
+
+
+def with_third(pairs, third):
+    return np.column_stack([pairs, np.full(len(pairs), third, dtype=np.uint64)])
+
+
+def test_noise_weights_are_a_product_of_two_independent_words():
+    randomizer = random_additive(random.Random(1), 3, 2, 2, 6)
+    assert sum(noise(randomizer).values()) == 2**12
+
+
+class GatherElements(OpRun):
+    """The evaluator's own GatherElements fails above 64 entries."""
+
+    op_domain = ""
+
+    def _run(self, data, indices, axis=None):
+        return (np.take_along_axis(data, indices, axis=axis or 0),)
+
+
+CASES = [
+    *((TABLE_DOMAINS[kind][0], TABLE_DOMAINS[kind][2]) for kind in ("integer", "real")),
+    *((make(5), step) for make, step in ADDITIVE_DOMAINS.values()),
+]
+
+
+@pytest.mark.parametrize(("domain", "outputs"), CASES)
+@pytest.mark.parametrize("word_bits", [20, 64])
+def test_the_reference_evaluator_agrees(domain, outputs, word_bits):
+    generator = np.random.default_rng(0)
+    n = 400
+    if isinstance(outputs, float):
+        origin = float(domain.min)
+        r = random_additive(random.Random(3), 5, 2, 3, word_bits, origin, outputs / 2)
+    else:
+        r = random_table(random.Random(3), domain.size, outputs, word_bits)
+    model = write_model(domain, r, {})
+    onnx.checker.check_model(onnx.load_from_string(model), full_check=True)
+    real = isinstance(domain, RealDomain)
+    labels = generator.uniform(-3, 4, n) if real else generator.integers(-4, 5, n)
+    width = r.words_per_label + domain.words_per_label - 1
+    words = generator.integers(0, 2**64, (n, width) if width > 1 else n, np.uint64)
+    reference = ReferenceEvaluator(model, new_ops=[GatherElements])
+    expected = reference.run(None, {"label": labels, "entropy": words})[0]
+    assert run(model, labels, words) == expected.tolist()
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_another_number_of_words_is_an_error(width):
+    domain = IntegerDomain(0, 2)
+    model = write_model(domain, random_additive(random.Random(1), 3, 1, 2, 8), {})
+    with pytest.raises(Exception, match=r"(?i)dimension|shape|rank"):
+        run(model, np.zeros(4, np.int64), np.zeros((4, width), np.uint64))
+    with pytest.raises(Exception, match=r"(?i)dimension|shape|rank"):
+        run(model, np.zeros(4, np.int64), np.zeros((5, 2), np.uint64))
+    assert run(model, np.zeros(0, np.int64), np.zeros((0, 2), np.uint64)) == []
+
+
+@pytest.mark.parametrize(("domain", "outputs"), CASES)
+@pytest.mark.parametrize("word_bits", [7, 40, 64])
+def test_the_vectors_in_the_file_hold_and_straddle_bit_31(domain, outputs, word_bits):
+    if isinstance(outputs, float):
+        origin = float(domain.min)
+        r = random_additive(random.Random(4), 5, 2, 3, word_bits, origin, outputs / 2)
+        tables = [alias_entries(weights, word_bits) for weights in (r.blocks, *r.shapes)]
+    else:
+        r = random_table(random.Random(4), domain.size, outputs, word_bits)
+        tables = [alias_entries(row, word_bits) for row in r.counts]
+    model = write_model(domain, r, {})
+    metadata = {p.key: p.value for p in onnx.load_from_string(model).metadata_props}
+    vectors = json.loads(metadata["labeldp.self_test"])
+    kind = int if isinstance(domain, IntegerDomain) else float
+    labels = np.array([kind(text) for text in vectors["labels"]])
+    words = np.array([[int(word, 16) for word in row] for row in vectors["words"]], np.uint64)
+    got = run(model, labels, words[:, 0] if words.shape[1] == 1 else words)
+    assert got == [float(text) for text in vectors["outputs"]]
+    assert len(labels) < 2000
+    if word_bits == 64:
+        for column in range(r.words_per_label):
+            table = tables[0] if column == 0 else tables[1]
+            near = [(w, table[w % len(table)]) for w in words[:, column].tolist()]
+            assert any(w >> 32 == entry >> 32 and (w ^ entry) >> 31 == 1 for w, entry in near)
+            assert any(w <= entry < w + len(table) for w, entry in near)

@@ -1,0 +1,96 @@
+"""Labels of several columns with a table for each group: format 1.7, word by word."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    GroupedWindows,
+    Groups,
+    IntegerDomain,
+    JointDomain,
+    WindowRandomizer,
+)
+from labeldp_verify.forms.window import Segment
+from labeldp_verify.graph import write_model
+
+from verifier.tests.files import all_words, certificate_of, file_of, session_of
+from verifier.tests.integers import plain_counts
+
+LABEL = JointDomain.of([IntegerDomain(0, 1), CategoricalDomain(("a", "b"), "a")])
+BITS = 9
+
+
+def window(first: int) -> WindowRandomizer:
+    """Four labels, each with its own output in the window behind a common base."""
+    width = 2**BITS - 4 * first
+    extra = tuple(Segment(width, i) for i in range(4))
+    offsets = tuple(width * i for i in range(4))
+    return WindowRandomizer(BITS, (first,) * 4, extra, offsets, (0, 1, 2, 3))
+
+
+RANDOMIZER = GroupedWindows(Groups.of(("x", "y"), "g"), (window(60), window(90), window(100)))
+LOSSES = [ColumnLoss("absolute", Fraction(1)), ColumnLoss("zero_one", Fraction(5, 2))]
+COLUMNS = ("count", "kind")
+
+
+@pytest.mark.parametrize(("loss", "losses"), [("zero_one", None), ("sum", LOSSES)])
+def test_every_word_of_every_label_in_every_group(loss, losses):
+    model = file_of(LABEL, RANDOMIZER, 3, loss, columns=COLUMNS, losses=losses)
+    report = check_bytes(model).require()
+    assert report.certificate.format_version == "1.7"
+    assert report.artifact.lookup == RANDOMIZER and report.artifact.label == LABEL
+    session, words = session_of(model), all_words(BITS)
+    for group, table in (("x", 0), ("y", 1), ("", 2), ("else", 2)):
+        for row in range(4):
+            count, kind = LABEL.combination(row)
+            feed = {
+                "label_1": np.full(len(words), int(count), np.int64),
+                "label_2": np.full(len(words), kind, object),
+                "group": np.full(len(words), group, object),
+                "entropy": words,
+            }
+            got = Counter(zip(*(part.tolist() for part in session.run(None, feed)), strict=True))
+            wanted = plain_counts(RANDOMIZER.windows[table], row)
+            assert got == {LABEL.combination(o): n for o, n in wanted.items() if n}
+
+
+def test_losses_of_columns_are_weighted_with_the_sizes():
+    stated = certificate_of(
+        file_of(LABEL, RANDOMIZER, 3, "sum", columns=COLUMNS, losses=LOSSES, sizes=[3, 1, 0])
+    )
+    weights = [[1 + (i * y) % 5 for y in range(4)] for i in range(3)]
+    found = [Fraction(0), Fraction(0)]
+    for table, size in ((0, 3), (1, 1)):
+        for row in range(4):
+            share = Fraction(weights[table][row], sum(weights[table])) * Fraction(size, 4)
+            for output, n in plain_counts(RANDOMIZER.windows[table], row).items():
+                places = zip(LABEL.places(row), LABEL.places(output), strict=True)
+                for column, (one, other) in enumerate(places):
+                    found[column] += share * Fraction(n, 2**BITS) * (one != other)
+    columns = [column["noisy_label_loss"] for column in stated["joint"]["columns"]]
+    assert columns == [float(loss) for loss in found]
+    total = found[0] + Fraction(5, 2) * found[1]
+    assert stated["exact"]["noisy_label_loss"] == str(total)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["joint"]["columns"][0].update(noisy_label_loss=0.5),
+        lambda c: c["joint"]["columns"][0].update(name="g"),
+        lambda c: c.pop("joint"),
+        lambda c: c["groups"]["tables"][1]["exact"].update(noisy_label_loss="1/2"),
+        *(lambda c, v=v: c.update(format_version=v) for v in ("1.3", "1.4", "1.6")),
+    ],
+)
+def test_other_claims_are_refused(change):
+    model = file_of(LABEL, RANDOMIZER, 3, "sum", columns=COLUMNS, losses=LOSSES)
+    stated = certificate_of(model)
+    assert write_model(LABEL, RANDOMIZER, stated) == model
+    change(stated)
+    assert not check_bytes(write_model(LABEL, RANDOMIZER, stated)).ok

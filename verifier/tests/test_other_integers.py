@@ -1,0 +1,290 @@
+"""Canonical files of other integers, and constants that are none: the verifier says no."""
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from labeldp_verify import check_bytes
+from labeldp_verify.analysis.additive_ratio import worst_ratio
+from labeldp_verify.decode import read_model
+from labeldp_verify.decode.additive import AdditiveFile
+from labeldp_verify.decode.file import DecodeError
+from labeldp_verify.decode.table import TableFile
+from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
+from labeldp_verify.graph.alias_table import alias_entries
+
+from verifier.tests.artifacts import NOISE, TABLE, artifact
+from verifier.tests.files import (
+    certificate_of,
+    failed_step,
+    file_of,
+    moved,
+    swapped,
+    with_constant,
+)
+from verifier.tests.integers import plain_ratio, random_table, replaced, response
+
+DOMAIN = IntegerDomain(0, 4)
+EPSILONS = {"table": Fraction(3), "additive": Fraction(13, 10)}
+HONEST = {"table": TABLE, "additive": NOISE}
+READERS = {"table": TableFile.read, "additive": AdditiveFile.read}
+LATE = {"tables", "rows", "privacy", "utility", "claims", "whole file"}
+
+
+def forged(form, randomizer):
+    """The canonical file of other integers, with the certificate of the honest ones."""
+    return file_of(DOMAIN, randomizer, EPSILONS[form], like=HONEST[form])
+
+
+@pytest.mark.parametrize("form", HONEST)
+def test_the_stated_ratio_is_that_of_the_definition(form):
+    assert certificate_of(artifact(form))["exact"]["realised_ratio"] == str(
+        plain_ratio(HONEST[form], 5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "losses"),
+    [("table", ["squared", "absolute", "zero_one"]), ("additive", ["absolute", "zero_one"])],
+)
+def test_every_loss_verifies(form, losses):
+    for loss in losses:
+        report = check_bytes(file_of(DOMAIN, HONEST[form], EPSILONS[form], loss))
+        assert report.ok, report.checks[-1]
+
+
+def test_the_poisson_loss_verifies():
+    randomizer = random_table(random.Random(5), 5, (0.5, 1.0, 2.0, 3.0), 64)
+    report = check_bytes(file_of(DOMAIN, randomizer, 3, "poisson"))
+    assert report.ok, report.checks[-1]
+
+
+def test_an_enlarged_window_is_not_private():
+    # Base weight moved to another output: rows still sum to one, ε no longer holds.
+    honest = response([float(i) for i in range(5)], range(5), 1, 16)
+    base = (honest.base[0] - 40, honest.base[1] + 40, *honest.base[2:])
+    wide = file_of(DOMAIN, replaced(honest, base=base), 1, like=honest)
+    report = check_bytes(wide)
+    assert report.checks[-1].name == "privacy"
+    assert "more than e^1" in report.checks[-1].detail
+
+
+def test_one_unit_of_weight_between_blocks_is_not_private():
+    honest = NOISE
+    blocks = list(honest.blocks)
+    ratio = worst_ratio(honest)
+    # From one block to the next: one unit less in the outer one.
+    i = honest.reach + 1 + 2
+    blocks[i + 1] -= 1
+    blocks[-1] += 1
+    other = replaced(honest, blocks=tuple(blocks))
+    assert worst_ratio(other) > ratio
+    epsilon = tight_epsilon(ratio)
+    assert check_bytes(file_of(DOMAIN, honest, epsilon)).ok
+    assert failed_step(file_of(DOMAIN, other, epsilon, like=honest)) == "privacy"
+
+
+def tight_epsilon(ratio):
+    """A number hardly above ln ratio, from the definition of e: 200 terms of the series."""
+    low, high = Fraction(0), Fraction(40)
+    for _ in range(120):
+        middle = (low + high) / 2
+        term = total = Fraction(1)
+        for i in range(1, 200):
+            term = Fraction(int(term * middle / i * 2**400), 2**400)
+            total += term
+        low, high = (middle, high) if total < ratio else (low, middle)
+    return Fraction(int(high * 10**30) + 1, 10**30)
+
+
+def test_a_fold_that_is_too_small_is_not_private():
+    # The weight beyond the clamp falls to one word: the output ``high`` gives the label away.
+    blocks = list(NOISE.blocks)
+    blocks[-2] += blocks[-1] - 1
+    blocks[-1] = 1
+    other = replaced(NOISE, blocks=tuple(blocks))
+    ratio = worst_ratio(other)
+    assert ratio == plain_ratio(other, 5) > 1000
+    assert failed_step(forged("additive", other)) == "privacy"
+
+
+def test_one_word_too_many_is_not_private():
+    # ε is declared as the least that the honest counts have, to twelve digits.
+    tight = replaced(TABLE, counts=tuple((2**23, *[2**21] * 4) for _ in range(5)))
+    counts = [list(row) for row in tight.counts]
+    counts[1][0], counts[1][1] = 2**23 - 2**20, 2**21 + 2**20
+    like = replaced(tight, counts=tuple(map(tuple, counts)))
+    epsilon = Fraction(405465108109, 10**12)  # ln 1.5 = 0.405465108108164…
+    assert check_bytes(file_of(DOMAIN, like, epsilon)).ok
+    counts[1][1] += 1
+    counts[1][2] -= 1
+    other = replaced(like, counts=tuple(map(tuple, counts)))
+    assert failed_step(file_of(DOMAIN, other, epsilon, like=like)) == "privacy"
+
+
+def moved_words(count):
+    """Words of the first label, from its second output to its first."""
+
+    def change(r):
+        first = (r.counts[0][0] + count, r.counts[0][1] - count, *r.counts[0][2:])
+        return {"counts": (first, *r.counts[1:])}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("form", "changes", "steps"),
+    [
+        ("additive", lambda r: {"low": r.low - 1}, {"tables"}),
+        ("additive", lambda r: {"high": r.high + 1}, {"tables"}),
+        ("additive", lambda r: {"low": -(2**62)}, {"tables"}),
+        ("additive", lambda r: {"low": r.high, "high": r.low}, {"tables"}),
+        ("additive", lambda r: {"low": r.low + 3}, {"utility"}),
+        ("additive", lambda r: {"high": 0}, {"utility"}),
+        ("additive", lambda r: {"unit": 0.25}, {"utility"}),
+        ("additive", lambda r: {"unit": -0.5}, {"tables"}),
+        ("additive", lambda r: {"unit": 0.0}, {"tables"}),
+        ("additive", lambda r: {"unit": float("inf")}, {"tables"}),
+        ("additive", lambda r: {"unit": float("nan")}, {"tables"}),
+        ("additive", lambda r: {"unit": 1.7e308}, {"tables"}),
+        ("additive", lambda r: {"origin": 1.0}, {"tables"}),
+        ("additive", lambda r: {"origin": -0.0}, {"tables"}),
+        ("additive", lambda r: {"shapes": r.shapes[::-1]}, {"privacy"}),
+        ("additive", lambda r: {"shapes": (r.shapes[0], r.shapes[0])}, {"privacy"}),
+        ("additive", lambda r: {"blocks": (*r.blocks[1:], r.blocks[0])}, {"privacy"}),
+        ("additive", lambda r: {"spacing": 1, "labels": 9}, {"tables"}),
+        ("additive", lambda r: {"labels": 3, "spacing": 4}, {"tables"}),
+        ("additive", lambda r: {"labels": 9, "spacing": 1}, {"tables"}),
+        *(("table", moved_words(count), {"privacy", "utility"}) for count in (1, -1, 1000)),
+        *(
+            ("table", lambda r, values=values: {"values": values}, {"tables", "utility"})
+            for values in (
+                (0.0, 1.0, 2.5, 4.0, 3.0),
+                (0.0, 1.0, 2.5, 3.0, 5.0),
+                (-0.0, 1.0, 2.5, 3.0, 4.0),
+            )
+        ),
+    ],
+)
+def test_canonical_files_of_other_integers_fail(form, changes, steps):
+    other = replaced(HONEST[form], **changes(HONEST[form]))
+    assert failed_step(forged(form, other)) in steps
+
+
+def halves_exchanged(entries):
+    return np.roll(entries, len(entries) // 2)
+
+
+@pytest.mark.parametrize(
+    ("form", "constants", "amounts"),
+    [
+        ("table", {"table_entries": 40}, (1, 2, 8, 2**64 - 8, 2**63)),
+        ("additive", {"block_entries": 16, "shape_entries": 16}, (1, 16, 2**64 - 16, 2**63)),
+    ],
+)
+def test_changed_and_exchanged_entries_fail(form, constants, amounts):
+    model = artifact(form)
+    mutants = [with_constant(model, list(constants)[-1], halves_exchanged)]
+    for name, count in constants.items():
+        for i in range(count - 1):
+            mutants.append(with_constant(model, name, swapped(i)))
+            mutants += [with_constant(model, name, moved(i, by)) for by in amounts]
+    names = {failed_step(mutant) for mutant in mutants if mutant != model}  # some are equal
+    assert None not in names
+    assert names <= LATE
+
+
+def test_another_layout_of_the_same_weights_is_not_canonical():
+    def change(entries):
+        entries[0:8] = alias_of(TABLE.counts[0], (4, 3, 2, 1, 0))
+        return entries
+
+    assert failed_step(with_constant(artifact("table"), "table_entries", change)) == "whole file"
+
+
+def alias_of(weights, order):
+    """The weights dealt in another order: entries that give the same distribution."""
+    renamed = alias_entries([weights[i] for i in order], 24)
+    entries = [0] * 8
+    place = [*order, 5, 6, 7]
+    for new, entry in enumerate(renamed):
+        j, a = place[new], place[entry % 8]
+        own = 2**21 if entry % 8 == new else (entry >> 3) + (new < entry % 8)
+        entries[j] = j if a == j else ((own - (j < a)) << 3) | a
+    return np.array(entries, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("name", ["noise_shift", "shape_column_shift", "shape_starts", "spacing"])
+def test_constants_that_follow_from_others_cannot_differ(name):
+    assert failed_step(with_constant(artifact("additive"), name, lambda value: value + 1)) in {
+        "tables",
+        "whole file",
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "change"),
+    [
+        ("additive", "shape_starts", lambda a: a[:0]),
+        ("additive", "shape_starts", lambda a: a[:2]),
+        ("additive", "shape_starts", lambda a: a[1:]),
+        ("additive", "shape_starts", lambda a: np.append(a, a)),
+        ("additive", "low", lambda x: x + 0.5),
+        ("additive", "high", lambda _: np.inf),
+        ("additive", "high", lambda _: np.nan),
+        ("additive", "high", lambda _: 2.0**53),
+        ("additive", "spacing", lambda _: 1.5),
+        ("additive", "period", lambda _: 2**62),
+        ("additive", "period", lambda _: 0),
+        ("additive", "period", lambda _: -8),
+        ("additive", "spacing", lambda _: 0),
+        ("additive", "spacing", lambda _: -2),
+        ("additive", "spacing", lambda _: 2**62),
+        ("additive", "block_word_shift", lambda _: 25),
+        ("additive", "shape_word_shift", lambda _: 23),
+        ("additive", "block_word_shift", lambda _: 2**63),
+        ("additive", "block_entries", lambda a: a[:8]),
+        ("additive", "block_entries", lambda a: np.append(a, a)),
+        ("additive", "block_entries", np.zeros_like),
+        ("additive", "block_entries", lambda a: np.full_like(a, 15)),
+        ("additive", "shape_entries", lambda a: a[:8]),
+        ("additive", "shape_entries", np.zeros_like),
+        ("table", "table_entries", lambda a: a[:-1]),
+        ("table", "table_entries", lambda a: np.append(a, a)),
+        ("table", "table_entries", np.zeros_like),
+        ("table", "table_entries", lambda a: np.full_like(a, 2**64 - 1)),
+        ("table", "table_entries", lambda a: np.full_like(a, 6)),
+        ("table", "table_word_shift", lambda _: 0),
+        ("table", "table_word_shift", lambda _: 62),  # two bits for eight columns
+        ("table", "table_word_shift", lambda _: 64),
+        ("table", "table_word_shift", lambda _: 2**64 - 1),
+        ("table", "values", lambda a: np.append(a, [5.0] * 4)),
+        ("table", "values", lambda a: a[:1]),
+        ("table", "values", lambda a: np.append(a[:-1], np.inf)),
+    ],
+)
+def test_constants_of_the_wrong_size_or_range_do_not_decode(form, name, change):
+    with pytest.raises(DecodeError):
+        READERS[form](read_model(with_constant(artifact(form), name, change)), DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        CategoricalDomain((0, 1, 2, 3, 4), 0),
+        IntegerDomain(0, 5),
+        IntegerDomain(1, 5),
+        IntegerDomain(0, 2**53),
+        RealDomain(0.5, 4.5, 5),
+    ],
+)
+def test_other_domains_do_not_decode(domain):
+    with pytest.raises(DecodeError):
+        AdditiveFile.read(read_model(artifact("additive")), domain)
+
+
+def test_hostile_numbers_of_labels_do_not_decode():
+    for size in (10**6, 10**15, 2**53):
+        with pytest.raises(DecodeError):
+            TableFile.read(read_model(artifact("table")), IntegerDomain(0, size))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import Any
 
-from labeldp_runtime.wire import varint
+from labeldp_runtime.wire import WireError, varint
 
 _METADATA, _KEY, _VALUE = 14, 1, 2  # fields of an ONNX model, and of an entry of its metadata
 _MAX_FIELDS = 1 << 16  # an artifact has a dozen
@@ -22,9 +23,11 @@ def metadata_entries(data: bytes) -> Iterator[Entry]:
     They are found as a protobuf reader finds them, so that a text elsewhere in the file that looks
     like an entry is none. Raises ValueError where the bytes stop being a protobuf message.
     """
-    for number, start, payload, end in _fields(data, 0, len(data)):
+    for count, (number, value, start, end) in enumerate(fields(data)):
+        if count == _MAX_FIELDS:
+            raise WireError("more fields than an artifact has")
         if number == _METADATA:
-            parts = {n: data[at:stop] for n, _, at, stop in _fields(data, payload, end)}
+            parts = {n: part for n, part, _, _ in fields(value)}
             yield parts.get(_KEY, b""), parts.get(_VALUE, b""), start, end
 
 
@@ -39,22 +42,25 @@ def checksum_holds(data: bytes, entries: list[Entry]) -> bool:
     return digest.hexdigest().encode() == stated
 
 
-def _fields(data: bytes, at: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
-    """(number, start, start of the payload, end) of a message's fields; integers are skipped."""
-    for _ in range(_MAX_FIELDS):
-        if at == stop:
-            return
+def fields(data: bytes) -> Iterator[tuple[int, Any, int, int]]:
+    """(number, value, start, end) of each field of a message: bytes, or an integer from 0 on.
+
+    Raises WireError where the bytes stop being a message.
+    """
+    at = 0
+    while at < len(data):
         start = at
         try:
             tag, at = varint(data, at)
-            length, at = varint(data, at)  # or, in a field that is an integer, its value
+            value, at = varint(data, at)  # of bytes, how many
         except IndexError:
-            raise ValueError("an integer does not end") from None
-        if tag % 8 == 2:
-            if at + length > stop:
-                raise ValueError("a field ends behind its message")
-            yield tag // 8, start, at, at + length
-            at += length
-        elif tag % 8 != 0 or at > stop:
-            raise ValueError("not a field of an artifact")
-    raise ValueError("more fields than an artifact has")
+            raise WireError("an integer does not end") from None
+        if tag & 7 not in (0, 2):
+            raise WireError("not a field of an artifact")
+        if tag & 7 == 0:
+            yield tag >> 3, value, start, at
+            continue
+        if at + value > len(data):
+            raise WireError("a field reaches beyond its message")
+        yield tag >> 3, data[at : at + value], start, at + value
+        at += value

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_runtime.wire import WireError, varint
+from labeldp_runtime.checksum import fields
 
 _STRING, _INT64 = 8, 7  # element types
 # Fields of ONNX's messages.
@@ -177,20 +177,7 @@ def _vector(name: str, numbers: list[int]) -> bytes:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Number and value of each field of a message: bytes, or an integer that is not negative."""
-    at = 0
-    while at < len(data):
-        tag, at = varint(data, at)
-        value, at = varint(data, at)
-        if tag & 7 == 2:
-            if at + value > len(data):
-                raise WireError("a field reaches beyond its message")
-            yield tag >> 3, data[at : at + value]
-            at += value
-        elif tag & 7 == 0:
-            yield tag >> 3, value
-        else:
-            raise WireError("not a field of an artifact")
+    return ((number, value) for number, value, _, _ in fields(data))
 
 
 def _field(number: int, value: bytes | int) -> bytes:

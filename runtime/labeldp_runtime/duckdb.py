@@ -12,8 +12,9 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Literal
 
-from labeldp_runtime.errors import DuplicateIdError, IdError, MissingExtraError, ReplayWarning
+from labeldp_runtime.errors import IdError, MissingExtraError, ReplayWarning
 from labeldp_runtime.frames import Layout
+from labeldp_runtime.ids import null_id, repeated_id
 from labeldp_runtime.keyed import check_version
 from labeldp_runtime.randomizer import NO_KEY, Randomizer
 
@@ -130,15 +131,8 @@ def refuse_duplicates(relation: DuckDBPyRelation, id_column: str) -> None:
     if not found:
         return
     missing, rows = found[0]
-    if missing:
-        raise IdError(
-            f"{id_column!r}: an id is null: its label would have no words of its own; "
-            "give every row an id, or leave out the rows that have none"
-        )
-    raise DuplicateIdError(
-        f"{id_column!r}: an id stands in {rows:,} rows, which would show whether their labels are "
-        "equal: an id must name one label; add what tells them apart (a date, a line number) to "
-        "the id, or remove the repeated rows"
+    raise (
+        null_id(id_column) if missing else repeated_id(f"{rows:,} rows have the same id", id_column)
     )
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_runtime.errors import DuplicateIdError
-from labeldp_runtime.ids import Ids
+from labeldp_runtime.ids import Ids, repeated_id
 
 _TABLE_ROWS = 1 << 21
 _PART_ROWS = 1 << 17  # that are compared at once
@@ -77,10 +76,6 @@ def refuse_pairs(suspects: NDArray[np.uint64], parts: Iterable[Ids]) -> None:
         for row in np.flatnonzero(suspects[place] == digests).tolist():
             first = first_rows.setdefault(ids.value(row), before + row)
             if first != before + row:
-                raise DuplicateIdError(
-                    f"rows {first:,} and {before + row:,} (the first is row 0) have the same id, "
-                    "which would show whether their labels are equal: "
-                    "an id must name one label; add what tells them apart (a date, a line number) "
-                    "to the id, or remove the repeated row"
-                )
+                rows = f"rows {first:,} and {before + row:,} (the first is row 0)"
+                raise repeated_id(f"{rows} have the same id")
         before += len(ids)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_runtime.errors import IdError
+from labeldp_runtime.errors import DuplicateIdError, IdError
 
 MAX_ID_BYTES = 1 << 16
 _PADDING = 32  # the 8-byte pieces below may run past the end of the last id
@@ -22,6 +22,27 @@ _CACHED_ROWS = 1 << 15  # rows whose numbers stay in a core's cache
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], dtype=np.uint64)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF, _THIRD = np.uint64(32), np.uint64(29)
+
+
+def null_id(column: str | None = None) -> IdError:
+    """The error for ids with nulls; ``column`` names them if a query found them."""
+    return IdError(
+        f"{_named(column)}an id is null: its label would have no random bits of its own; "
+        "give every row an id, or leave out the rows that have none"
+    )
+
+
+def repeated_id(where: str, column: str | None = None) -> DuplicateIdError:
+    """The error for an id of several rows; ``where`` says which."""
+    return DuplicateIdError(
+        f"{_named(column)}{where}, which would show whether their labels are equal: "
+        "an id must name one label; add what tells them apart (a date, a line number) "
+        "to the id, or remove the repeated rows"
+    )
+
+
+def _named(column: str | None) -> str:
+    return "" if column is None else f"{column!r}: "
 
 
 @dataclass(frozen=True)

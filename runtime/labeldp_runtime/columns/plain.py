@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from labeldp_runtime.coded import Texts
 from labeldp_runtime.errors import IdError, LabelError
-from labeldp_runtime.ids import ByteIds, Ids, IntegerIds
+from labeldp_runtime.ids import ByteIds, Ids, IntegerIds, null_id
 from labeldp_runtime.labels import Cells, Declared
 
 WANTED = "ids must be integers of at most 64 bits, text, bytes or UUIDs"
@@ -52,14 +52,6 @@ def like(values: Any, private: NDArray[Any] | Texts) -> NDArray[Any]:
     return private.array() if isinstance(private, Texts) else private
 
 
-def null_id() -> IdError:
-    """The error for a column with nulls."""
-    return IdError(
-        "an id is null: its label would have no words of its own; "
-        "give every row an id, or leave out the rows that have none"
-    )
-
-
 def ids(values: Any) -> Ids:
     """Ids of an array, a sequence, or the keys or values of a dict [n].
 
@@ -81,10 +73,8 @@ def ids(values: Any) -> Ids:
     kind = array.dtype.kind
     if kind in "iu":
         return integer_ids(array)
-    if kind in "OT":
+    if kind in "OTU":
         return _of_objects(array.tolist())
-    if kind == "U":
-        return _of_fixed_text(array)
     if kind == "V" and array.dtype.names is None:
         width = array.dtype.itemsize
         return ByteIds.of_width(array.tobytes(), len(array), width)
@@ -142,31 +132,11 @@ def text_ids(joined: str, characters: NDArray[np.int64]) -> ByteIds:
     try:
         data = joined.encode()
     except UnicodeEncodeError:
-        raise IdError("an id holds half a surrogate pair, which is no text: mend it") from None
+        raise IdError("an id holds half a surrogate pair, which is no text: fix it") from None
     # Characters end where no continuation byte (10xxxxxx) follows.
     first = np.flatnonzero((np.frombuffer(data, dtype=np.uint8) & 0xC0) != 0x80)
     edges = np.append(first, len(data))[np.concatenate([[0], np.cumsum(characters)])]
     return ByteIds.of("text", data, np.diff(edges))
-
-
-def _of_fixed_text(array: NDArray[Any]) -> ByteIds:
-    """Ids from numpy's U type: characters of 4 bytes, padded with zeros."""
-    width = array.dtype.itemsize // 4
-    native = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
-    characters = native.view(np.uint32).reshape(len(array), width) if width else None
-    if characters is None or not len(array):
-        return ByteIds.of("text", b"", np.zeros(len(array), dtype=np.int64))
-    lengths = width - np.argmax(characters[:, ::-1] != 0, axis=1)
-    lengths[~characters.any(axis=1)] = 0
-    inside = np.arange(width) < lengths[:, None]
-    points = characters[inside]
-    if int(points.max(initial=0)) < 128:
-        return ByteIds.of("text", points.astype(np.uint8).tobytes(), lengths.astype(np.int64))
-    try:
-        joined = points.astype("<u4").tobytes().decode("utf-32-le")
-    except UnicodeDecodeError:
-        raise IdError("an id holds half a surrogate pair, which is no text: mend it") from None
-    return text_ids(joined, lengths.astype(np.int64))
 
 
 def _is_masked(values: Any) -> bool:

@@ -6,9 +6,16 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyspark.sql import types as t
+from labeldp_runtime.errors import IdError, LabelError, MissingExtraError
+from labeldp_runtime.ids import null_id, repeated_id
 
-from labeldp_runtime.errors import DuplicateIdError, IdError, LabelError
+try:
+    import pyarrow as pa  # noqa: F401  # for the other files, with the message below
+    from pyspark.sql import types as t
+except ImportError as error:
+    raise MissingExtraError(
+        "labeldp_runtime.spark needs PySpark and pyarrow: pip install pyspark pyarrow pandas"
+    ) from error
 
 _INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _NUMBERS = (*_INTEGERS, t.FloatType, t.DoubleType, t.DecimalType, t.BooleanType)
@@ -72,15 +79,9 @@ def refuse_ids(df: Any, name: str) -> None:
     if not found:
         return
     if found[0]["id"] is None:
-        raise IdError(
-            f"{name!r}: an id is null: its label would have no words of its own; "
-            "give every row an id, or leave out the rows that have none"
-        )
-    raise DuplicateIdError(
-        f"{name!r}: an id stands in {found[0]['count']:,} rows, which would show whether their "
-        "labels are equal: an id must name one label; add what tells them apart (a date, a line "
-        "number) to the id, or remove the repeated rows; df.groupBy(id).count() finds them all"
-    )
+        raise null_id(name)
+    rows = f"{found[0]['count']:,} rows have the same id, as df.groupBy(id).count() shows"
+    raise repeated_id(rows, name)
 
 
 def refuse_id_type(df: Any, name: str) -> None:

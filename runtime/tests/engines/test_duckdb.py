@@ -174,7 +174,7 @@ def test_repeated_and_null_ids_are_refused(keyed):
     refuse_duplicates(table, "i")
     # Rows 0 and 20,000 never meet in one vector: only the look through all ids finds them.
     far = connection.sql('SELECT i % 20000 AS "the ""id""" FROM t')
-    with pytest.raises(DuplicateIdError, match="an id stands in 2 rows"):
+    with pytest.raises(DuplicateIdError, match="2 rows have the same id"):
         refuse_duplicates(far, 'the "id"')
     with pytest.raises(IdError, match="an id is null"):
         refuse_duplicates(connection.sql("SELECT NULLIF(i, 9) AS i FROM t"), "i")

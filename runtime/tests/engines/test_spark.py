@@ -239,7 +239,7 @@ def test_unusable_label_columns_are_refused_before_anything_runs(randomize, spar
 
 def test_duplicate_and_null_ids_are_refused_over_the_whole_frame(randomize, spark, path, key):
     twice = spark.range(0, 50, 1, 2).unionAll(spark.range(49, 60)).selectExpr("id", "1 AS y")
-    with pytest.raises(DuplicateIdError, match="an id stands in 2 rows"):
+    with pytest.raises(DuplicateIdError, match="2 rows have the same id"):
         randomize(twice, "y", path, key=key, id_column="id")
     null = spark.range(50).selectExpr("NULLIF(id, 7) AS id", "1 AS y")
     with pytest.raises(IdError, match="an id is null"):

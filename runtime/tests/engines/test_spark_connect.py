@@ -53,6 +53,6 @@ def test_the_settings_of_the_server_decide_what_is_refused(found):
 
 
 def test_ids_keys_and_counts_are_looked_at(found):
-    assert "an id stands in 2 rows" in found["twice"]
+    assert "2 rows have the same id" in found["twice"]
     assert "came from no file" in found["no_file"]
     assert found["counts"] == 10

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.claims import Provenance
+from labeldp_verify.claims import Declaration
 from labeldp_verify.forms import IntegerDomain, RealDomain, WindowRandomizer
 from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph import write_model
@@ -19,7 +19,7 @@ def forge(domain, randomizer, like, loss="absolute"):
     """A well-formed file whose certificate was computed for other, honest outputs."""
     epsilon = Fraction(1)
     prior = {"kind": "uniform", "weights": [1] * domain.size}
-    provenance = Provenance("x", "rr", "y", epsilon, Fraction(0), prior, "0" * 64, {})
+    provenance = Declaration("x", "rr", "y", epsilon, Fraction(0), prior, "0" * 64, {})
     certificate = stated_certificate(domain, like, loss, provenance).to_json()
     return write_model(domain, randomizer, certificate)
 

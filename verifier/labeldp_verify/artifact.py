@@ -35,7 +35,7 @@ def assess(
     analysis, bias = analyse(randomizer), None
     ratio = analysis.worst_ratio()
     if are_numbers(domain, randomizer):
-        bias = float(analysis.biases(domain.exact_labels(), strays(domain)).largest())
+        bias = float(analysis.biases(domain.labels(), strays(domain)).largest())
     figures = usefulness(domain, randomizer, weights, ratio, bias, classes=classes)
     proved = least_log_bound(ratio)
     return figures, find_shortcomings(

@@ -4,13 +4,8 @@ The compiler, the certificate, the tools and the verifier ask here. What it find
 enumeration from the definition alone (``tests/analysis``).
 """
 
-from labeldp_verify.analysis import probabilities
-from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
-    absolute_dual_is_feasible,
-    zero_one_dual_is_feasible,
-)
 from labeldp_verify.analysis.additive import AdditiveAnalysis
-from labeldp_verify.analysis.analysis import Analysis, Labels, Loss, TooMuchWorkError
+from labeldp_verify.analysis.analysis import Labels, Loss
 from labeldp_verify.analysis.bounds import (
     exp_bounds,
     exp_lower,
@@ -18,8 +13,14 @@ from labeldp_verify.analysis.bounds import (
     least_log_bound,
     log_bounds,
 )
-from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER, Composed, Part, compose_parts
-from labeldp_verify.analysis.composition.compose import common_step, masses_of
+from labeldp_verify.analysis.composition.compose import (
+    MAX_LABELS_PER_USER,
+    Composed,
+    Part,
+    common_step,
+    compose_parts,
+    masses_of,
+)
 from labeldp_verify.analysis.inversion import least_variance_inverse
 from labeldp_verify.analysis.joint import ColumnLoss
 from labeldp_verify.analysis.lower_bound import (
@@ -50,8 +51,6 @@ from labeldp_verify.forms import AdditiveRandomizer, Randomizer, TableRandomizer
 
 __all__ = [
     "MAX_LABELS_PER_USER",
-    "AdditiveAnalysis",
-    "Analysis",
     "BiasRule",
     "ColumnLoss",
     "Composed",
@@ -60,10 +59,6 @@ __all__ = [
     "Loss",
     "Part",
     "StepFunction",
-    "TableAnalysis",
-    "TooMuchWorkError",
-    "WindowAnalysis",
-    "absolute_dual_is_feasible",
     "analyse",
     "at_most",
     "bound_value",
@@ -83,7 +78,6 @@ __all__ = [
     "masses_of",
     "matrix",
     "noise_quantiles",
-    "probabilities",
     "radii_of",
     "radius_bound",
     "range_sums",
@@ -94,7 +88,6 @@ __all__ = [
     "strays",
     "unbiased_tolerance",
     "value",
-    "zero_one_dual_is_feasible",
 ]
 
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from labeldp_verify.analysis.composition.compose import MAX_LABELS_PER_USER, Part, compose_parts
 from labeldp_verify.checks import demand, short
-from labeldp_verify.claims.claim import Claim, Found
-from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.claim import Claim, Evidence
+from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.record import decimal, rational
 from labeldp_verify.rounded import at_most
 
@@ -44,11 +44,11 @@ class CompositionClaim(Claim[CompositionClaims]):
     declared = ("composition.labels_per_user", "composition.epsilon_prior")
     formats = ("1.0",)
 
-    def state(self, found: Found, provenance: Provenance) -> CompositionClaims | None:
+    def state(self, found: Evidence, declared: Declaration) -> CompositionClaims | None:
         """What an accountant found; the check proves it."""
-        return provenance.composition
+        return declared.composition
 
-    def check(self, found: Found) -> str:
+    def check(self, found: Evidence) -> str:
         """Prove every stated ε(δ)."""
         (randomizer,), (ratio,) = found.integers.tables, found.ratios
         stated = found.certificate.composition

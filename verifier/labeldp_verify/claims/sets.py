@@ -9,8 +9,8 @@ from typing import Any
 from labeldp_verify.analysis.bounds import exp_bounds
 from labeldp_verify.analysis.sets import least_share_noise, share_noise
 from labeldp_verify.checks import CheckFailedError, demand
-from labeldp_verify.claims.claim import Claim, Found
-from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.claim import Claim, Evidence
+from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.record import rational
 from labeldp_verify.forms import Domain, Randomizer, RealDomain, sets_of
 from labeldp_verify.forms.joint import output_values
@@ -30,10 +30,10 @@ class ExactSetsClaims:
 class SetsClaims:
     """What private labels say of the classes (``analysis/sets.py``).
 
-    ``blocks`` [m] are the classes of each output, as ``Sets.to_hex`` writes them; None where the
-    outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate of
-    the one-hot label from one private label, ``least_noise`` a bound on that of every ε-DP one, and
-    ``gap`` how far above it the noise is, relatively.
+    ``blocks`` [m] are the classes of each output, as ``ClassSets.to_hex`` writes them; None where
+    the outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate
+    of the one-hot label from one private label, ``least_noise`` a bound on that of every ε-DP one,
+    and ``gap`` how far above it the noise is, relatively.
     """
 
     blocks: list[Any] | None
@@ -70,17 +70,17 @@ class SetsClaim(Claim[SetsClaims]):
     proved = ("sets.blocks", "sets.noise", "sets.least_noise", "sets.gap", "sets.exact")
     formats = ("1.2",)
 
-    def derive(self, found: Found) -> SetsClaims:
+    def derive(self, found: Evidence) -> SetsClaims:
         """The sets of the only table, and their noise."""
         (randomizer,) = found.integers.tables
         epsilon = rational(found.certificate.exact.epsilon_label)
         return state_sets(found.integers.label, randomizer, epsilon)
 
-    def state(self, found: Found, provenance: Provenance) -> SetsClaims | None:
+    def state(self, found: Evidence, declared: Declaration) -> SetsClaims | None:
         """Where the mechanism asks for it."""
-        return self.derive(found) if provenance.sets else None
+        return self.derive(found) if declared.sets else None
 
-    def check(self, found: Found) -> str:
+    def check(self, found: Evidence) -> str:
         """Demand that exactly this is claimed."""
         domain, (randomizer,) = found.integers.label, found.integers.tables
         demand(

@@ -13,6 +13,8 @@ from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.bounds import least_log_bound
 from labeldp_verify.analysis.joint import ColumnLoss, column_losses
 from labeldp_verify.analysis.strays import strays
+from labeldp_verify.checks import agree
+from labeldp_verify.claims.certificate import Certificate
 from labeldp_verify.forms import Domain, JointDomain, Randomizer, are_numbers
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 
@@ -50,7 +52,7 @@ def use_of(
 ) -> Use:
     """Of one table; ValueError if ``losses`` are not those of the label's columns."""
     analysis: Any = analyse(randomizer)
-    labels, astray = domain.exact_labels(), strays(domain)
+    labels, astray = domain.labels(), strays(domain)
     biases, square = None, Fraction(0)
     if are_numbers(domain, randomizer):
         biases = analysis.biases(ExactNumbers.of(labels), astray)
@@ -89,6 +91,12 @@ def weighted(sizes: Sequence[int], numbers: Sequence[Fraction]) -> Fraction:
     """Σ size·number / Σ size."""
     pairs = zip(sizes, numbers, strict=True)
     return sum((n * x for n, x in pairs if n), Fraction(0)) / sum(sizes)
+
+
+def agree_on(certificate: Certificate, facts: Facts) -> None:
+    """Demand that the certificate states these fields. Raises CheckFailedError."""
+    for field, value in facts.items():
+        agree(certificate, field, value)
 
 
 def ratio_facts(ratio: Fraction) -> Facts:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 
 Category = str | int
+Floats = NDArray[np.float64]
 Rounding = Literal["nearest", "unbiased"]
 
 
@@ -43,13 +44,9 @@ class IntegerDomain:
         """[k] the labels as people write them."""
         return range(self.min, self.max + 1)
 
-    def labels(self) -> list[Fraction]:
-        """The k labels as exact numbers, increasing."""
-        return [Fraction(y) for y in range(self.min, self.max + 1)]
-
-    def exact_labels(self) -> ExactNumbers:
-        """The same as one vector."""
-        return ExactNumbers(whole(range(self.min, self.max + 1)))
+    def labels(self) -> ExactNumbers:
+        """[k] the labels as exact numbers, increasing."""
+        return ExactNumbers(whole(self.listed))
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
@@ -88,21 +85,13 @@ class RealDomain:
         """The factor from a distance to grid steps, as the graph applies it."""
         return (self.points - 1) / (self.max - self.min)
 
+    def labels(self) -> ExactNumbers:
+        """[k] the grid points: the float64 nearest to each, as exact numbers."""
+        return ExactNumbers.of(self.listed)
+
     @property
     def listed(self) -> Sequence[float]:
-        """[k] the labels as people write them."""
-        return self.grid()
-
-    def labels(self) -> list[Fraction]:
-        """The grid points: the float64 nearest to each, as exact numbers."""
-        return [Fraction(point) for point in self.grid()]
-
-    def exact_labels(self) -> ExactNumbers:
-        """The same as one vector."""
-        return ExactNumbers.of(self.grid())
-
-    def grid(self) -> list[float]:
-        """The grid points, increasing."""
+        """[k] the labels as people write them: the grid points, increasing."""
         lo, hi = Fraction(self.min), Fraction(self.max)
         step = (hi - lo) / (self.points - 1)
         unit = math.lcm(lo.denominator, step.denominator)
@@ -113,7 +102,7 @@ class RealDomain:
         """Whether float64 can tell the grid points apart: each is rounded to itself."""
         if not (math.isfinite(self.max - self.min) and math.isfinite(self.points_per_unit)):
             return False
-        points = np.array(self.grid())
+        points = np.array(self.listed)
         extremes = (0, 2**64 - 1) if self.rounding == "unbiased" else (0,)
         reach = 2.0**-20  # grid steps by which a point's own position may be off
         apart = abs(self.positions(points) - np.arange(self.points))
@@ -121,38 +110,32 @@ class RealDomain:
             0 <= self.index(self.max, w) < self.points for w in extremes
         )
 
-    def position(self, label: float) -> float:
-        """Grid steps from ``min`` to ``label``, by the graph's own float64 operations."""
+    def positions(self, labels: Floats) -> Floats:
+        """Grid steps from ``min`` to labels [n], by the graph's own float64 operations."""
         if self.default is not None:
-            label = label if self.min <= label <= self.max else self.default
-        else:
-            label = label if label >= self.min else self.min  # NaN takes the lowest label
-            label = label if label <= self.max else self.max
-        return min((label - self.min) * self.points_per_unit, float(self.points - 1))
-
-    def positions(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``position`` of labels [n] that lie inside."""
-        steps: NDArray[np.float64] = (labels - self.min) * self.points_per_unit
+            inside = (labels >= self.min) & (labels <= self.max)
+            labels = np.where(inside, labels, self.default)
+        else:  # NaN takes the lowest label
+            labels = np.minimum(np.where(labels >= self.min, labels, self.min), self.max)
+        steps: Floats = (labels - self.min) * self.points_per_unit
         return np.minimum(steps, float(self.points - 1))
 
-    def index(self, label: float, second_word: int = 0) -> int:
-        """The grid index that the graph gives a label (and its second word, if it has one)."""
-        position = self.position(label)
-        if self.rounding == "nearest":
-            return math.floor(position + 0.5)
-        whole = math.floor(position)
-        return whole + int((second_word >> 11) * 2.0**-53 < position - whole)
+    def position(self, label: float) -> float:
+        """``positions`` of one label."""
+        return float(self.positions(np.float64(label)))  # type: ignore[arg-type]
 
-    def indices(
-        self, labels: NDArray[np.float64], second_words: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
-        """``index`` of labels [n] that lie inside, each with its second word [n]."""
+    def indices(self, labels: Floats, second_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """[n] the grid indices that the graph gives labels and their second words (if any)."""
         positions = self.positions(labels)
         if self.rounding == "nearest":
             return np.floor(positions + 0.5).astype(np.int64)
         whole = np.floor(positions)
         up = (second_words >> np.uint64(11)).astype(np.float64) * 2.0**-53 < positions - whole
         return whole.astype(np.int64) + up
+
+    def index(self, label: float, second_word: int = 0) -> int:
+        """``indices`` of one label."""
+        return int(self.indices(np.array([label]), np.array([second_word], np.uint64))[0])
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
@@ -195,8 +178,6 @@ class CategoricalDomain:
         """The k categories, in the order of the spec."""
         return list(self.values)
 
-    exact_labels = labels
-
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
         return {"kind": self.kind, "values": list(self.values), **_out_of_domain(self.default)}
@@ -207,6 +188,11 @@ Domain = IntegerDomain | RealDomain | CategoricalDomain
 
 def _out_of_domain(default: Category | float | None) -> dict[str, Any]:
     return {"out_of_domain": "clamp" if default is None else {"default": default}}
+
+
+def strides_of(sizes: Sequence[int]) -> list[int]:
+    """By how much each place moves the number of a combination, the last one by 1."""
+    return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def missing_label(domain: Domain) -> Category | float:

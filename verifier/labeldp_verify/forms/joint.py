@@ -24,6 +24,7 @@ from labeldp_verify.forms.domain import (
     IntegerDomain,
     RealDomain,
     missing_label,
+    strides_of,
 )
 
 MAX_LABEL_COLUMNS, MAX_COMBINATIONS = 8, 1_000_000
@@ -62,22 +63,15 @@ class JointDomain(CategoricalDomain):
     @cached_property
     def strides(self) -> list[int]:
         """By how much the place of each column moves the number of a combination."""
-        sizes = [part.size for part in self.parts]
-        return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        return strides_of([part.size for part in self.parts])
 
     def places(self, number: int) -> list[int]:
         """The place of each column in the combination of a number."""
-        return [
-            number // stride % part.size
-            for part, stride in zip(self.parts, self.strides, strict=True)
-        ]
+        return [int(place) for place in self.places_of(np.array(number))]
 
-    def places_of(self, numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def places_of(self, numbers: NDArray[np.int64]) -> Sequence[NDArray[np.int64]]:
         """The places [n] of each column in the combinations of numbers [n]."""
-        return [
-            numbers // stride % part.size
-            for part, stride in zip(self.parts, self.strides, strict=True)
-        ]
+        return np.unravel_index(numbers, [part.size for part in self.parts])
 
     def number(self, places: Iterable[int]) -> int:
         """The number of the combination of these places, one a column."""
@@ -128,7 +122,7 @@ def output_values(domain: Domain) -> list[Category | float]:
     """[k] the labels as outputs: float64 numbers in increasing order, or the categories."""
     if isinstance(domain, CategoricalDomain):
         return list(domain.values)
-    return [float(label) for label in domain.labels()]
+    return [float(label) for label in domain.listed]
 
 
 def place_of(domain: Part, label: Category | float) -> int:

@@ -226,7 +226,7 @@ def _label_of(domain: Domain, row: int) -> Label:
 def _label_of_column(domain: Domain, row: int) -> Category | float:
     if isinstance(domain, IntegerDomain):
         return domain.min + row
-    return domain.grid()[row] if isinstance(domain, RealDomain) else domain.values[row]
+    return domain.listed[row] if isinstance(domain, RealDomain) else domain.values[row]
 
 
 def _text(value: Category | float) -> str:

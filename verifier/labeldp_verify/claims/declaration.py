@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Provenance:
+class Declaration:
     """What the file cannot prove about itself.
 
     Attributes:

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from labeldp_verify.analysis.probabilities import (
     columns,
     equally_likely,
-    indices_of,
     matrix,
     noise_quantiles,
     range_sums,
@@ -246,8 +245,9 @@ def test_the_whole_matrix_is_refused_where_nobody_could_read_it(tmp_path):
 
 def test_only_equal_outputs_are_found():
     r = compiled(MECHANISMS["additive, clipped"]).randomizer
-    same, *others = indices_of(r, [Fraction(3), Fraction(1, 3), Fraction(100)])
-    assert value(r, same) == 3.0 and others == [None, None]
+    (point,) = r.points_of(Fraction(3))
+    assert value(r, point - r.low) == 3.0
+    assert not r.points_of(Fraction(1, 3)) and not r.points_of(Fraction(100))
 
 
 def test_shades_add_up_neighbours_and_mark_the_largest():

@@ -60,10 +60,10 @@ class Tables:
 
     def tables(self) -> str:
         """What the integers are."""
-        self._each(self._check_counts)
         tables, many = self.integers.tables, ""
         widest = max(range(len(tables)), key=lambda i: tables[i].outputs)
         if self._by_group:
+            self._each(self._check_counts)
             many = (
                 f"{len(tables):,} tables (the last for all rows that are not listed) with "
                 f"{self.integers.lookup.outputs:,} outputs, words of {self._bits} bits; the one "

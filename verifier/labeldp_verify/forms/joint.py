@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from labeldp_verify.forms.domain import (
     strides_of,
 )
 
+N = TypeVar("N", int, NDArray[np.int64])
 MAX_LABEL_COLUMNS, MAX_COMBINATIONS = 8, 1_000_000
 _MARKS = frozenset('&,"\\')
 Part = IntegerDomain | RealDomain | CategoricalDomain
@@ -65,13 +66,10 @@ class JointDomain(CategoricalDomain):
         """By how much the place of each column moves the number of a combination."""
         return strides_of([part.size for part in self.parts])
 
-    def places(self, number: int) -> list[int]:
-        """The place of each column in the combination of a number."""
-        return [int(place) for place in self.places_of(np.array(number))]
-
-    def places_of(self, numbers: NDArray[np.int64]) -> Sequence[NDArray[np.int64]]:
-        """The places [n] of each column in the combinations of numbers [n]."""
-        return np.unravel_index(numbers, [part.size for part in self.parts])
+    def places_of(self, number: N) -> list[N]:
+        """The place of each column in the combination of a number, or the [n] of numbers [n]."""
+        columns = zip(self.parts, self.strides, strict=True)
+        return [number // stride % part.size for part, stride in columns]
 
     def number(self, places: Iterable[int]) -> int:
         """The number of the combination of these places, one a column."""
@@ -79,7 +77,7 @@ class JointDomain(CategoricalDomain):
 
     def combination(self, number: int) -> tuple[Category | float, ...]:
         """The labels of the columns in the combination of a number, as outputs."""
-        places = zip(self.column_values, self.places(number), strict=True)
+        places = zip(self.column_values, self.places_of(number), strict=True)
         return tuple(values[place] for values, place in places)
 
     def name(self, number: Category) -> str:

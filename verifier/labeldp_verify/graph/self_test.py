@@ -218,7 +218,7 @@ def row_of(domain: Domain, label: Label, rounding_word: int) -> int:
 
 def _label_of(domain: Domain, row: int) -> Label:
     if isinstance(domain, JointDomain):
-        places = zip(domain.parts, domain.places(row), strict=True)
+        places = zip(domain.parts, domain.places_of(row), strict=True)
         return tuple(_label_of_column(part, place) for part, place in places)
     return _label_of_column(domain, row)
 

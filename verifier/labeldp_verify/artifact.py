@@ -44,7 +44,7 @@ def assess(
 
 
 def largest_bias(domain: Domain, certificate: Certificate) -> float | None:
-    """The largest bias of a verified file for all labels in the range; None of categories, sets."""
+    """The largest bias of a verified file for all labels in the range; None if there are none."""
     stated = certificate.exact.largest_bias
     if stated is None:
         return None

@@ -13,6 +13,7 @@ from labeldp_verify.analysis.bounds import (
     least_log_bound,
     log_bounds,
 )
+from labeldp_verify.analysis.column_losses import ColumnLoss
 from labeldp_verify.analysis.composition.compose import (
     MAX_LABELS_PER_USER,
     Composed,
@@ -22,7 +23,6 @@ from labeldp_verify.analysis.composition.compose import (
     masses_of,
 )
 from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.joint import ColumnLoss
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
     bound_value,
@@ -43,7 +43,7 @@ from labeldp_verify.analysis.probabilities import (
 )
 from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
 from labeldp_verify.analysis.range_bias import rounds_to_nearest
-from labeldp_verify.analysis.sets import set_weights
+from labeldp_verify.analysis.share_noise import set_weights
 from labeldp_verify.analysis.strays import row_means, strays
 from labeldp_verify.analysis.table import TableAnalysis
 from labeldp_verify.analysis.window import StepFunction, WindowAnalysis, ends_of

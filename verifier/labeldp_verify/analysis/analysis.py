@@ -22,7 +22,7 @@ from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer
 from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole
 
 Loss = Literal["squared", "absolute", "poisson", "zero_one", "sum"]
-"""``sum`` is that of a joint label: the losses of its columns, each times its weight."""
+"""``sum`` is that of several columns: their losses, each times its weight."""
 Labels = Sequence[Any]  # exact numbers (Fraction), or categories
 Rows = NDArray[np.intp]
 Losses = tuple[ExactNumbers, ExactNumbers]

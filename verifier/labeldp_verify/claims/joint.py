@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.analysis.column_losses import ColumnLoss
 from labeldp_verify.checks import demand
 from labeldp_verify.claims.certificate import Certificate
 from labeldp_verify.claims.claim import Claim, Evidence

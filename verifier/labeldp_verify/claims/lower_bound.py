@@ -34,7 +34,7 @@ OVER = {
 def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumbers | None) -> None:
     """Prove the bound that the certificate of one table claims, if it claims one.
 
-    ``biases`` [k] are the randomizer's own; None for categories and sets. Raises CheckFailedError.
+    ``biases`` [k] are the randomizer's own; None of no numbers. Raises CheckFailedError.
     """
     stated = certificate.optimality
     if stated is None:
@@ -46,7 +46,7 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
     demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
     amount = rule.kind in ("max", "penalty")
     demand(amount or rule.amount == 0, "the class of the bound has no amount")
-    # Slopes and biases speak of numbers; with categories, and sets, there are none.
+    # Slopes and biases speak of numbers.
     classes = biases is None
     demand(not classes or rule.kind == "any", "categories have no bias")
     labels = ExactNumbers.of([0] * domain.size if classes else domain.labels())

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.sets import least_share_noise, share_noise
+from labeldp_verify.analysis.share_noise import least_share_noise, share_noise
 from labeldp_verify.checks import CheckFailedError, demand
 from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.declaration import Declaration
@@ -28,7 +28,7 @@ class ExactSetsClaims:
 
 @dataclass(frozen=True)
 class SetsClaims:
-    """What private labels say of the classes (``analysis/sets.py``).
+    """What private labels say of the classes (``analysis/share_noise.py``).
 
     ``blocks`` [m] are the classes of each output, as ``ClassSets.to_hex`` writes them; None where
     the outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate

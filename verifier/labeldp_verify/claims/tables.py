@@ -152,7 +152,7 @@ class Tables:
         except ValueError as error:
             raise CheckFailedError(str(error)) from None
         if stated.utility.biases is not None:
-            demand(use.biases is not None, "categories and sets have no bias")
+            demand(use.biases is not None, "private labels that are no numbers have no bias")
             agree(stated, "utility.biases", use.biases and use.biases.floats())
         agree_on(stated, facts)
         return use

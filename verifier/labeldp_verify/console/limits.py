@@ -22,7 +22,8 @@ class Limits:
         name: of the spec. A declared field: it tells artifacts apart and proves nothing.
         min_outputs: number of different outputs, proved.
         max_bias: of |E[output | label] − label| for all labels in the range, those between the
-            points of a grid included; proved. Categories and sets have no bias and fail.
+            points of a grid included; proved. Private labels that are no numbers have no bias
+            and fail.
         max_total_epsilon: of one randomization and the prior together, for a label in the prior's
             table, too. A declared field: what a prior cost, no file can prove.
     """
@@ -60,7 +61,7 @@ class Limits:
                 f"it has {certificate.outputs:,} outputs, of {self.min_outputs:,} at least"
             )
         if self.max_bias is not None and exact.largest_bias is None:
-            found.append("its labels are categories, or its outputs sets: they have no bias")
+            found.append("its private labels are no numbers: they have no bias")
         elif self.max_bias is not None:
             rounding = Fraction(certificate.utility.output_rounding)
             bias = bias_in_range(domain, rational(str(exact.largest_bias)), rounding)

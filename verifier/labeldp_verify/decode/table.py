@@ -67,7 +67,7 @@ def read_table(
 ) -> tuple[TableRandomizer, Entries]:
     """The randomizer that the graph's tables describe, and their entries [k, 2^c].
 
-    ``sets`` are those that the certificate claims its outputs to be; ``analysis/sets.py`` holds
+    ``sets`` are those that the certificate claims its outputs to be; ``share_noise.py`` holds
     them against the counts.
     """
     constants = Constants(model)

@@ -178,6 +178,10 @@ class CategoricalDomain:
         """The k categories, in the order of the spec."""
         return list(self.values)
 
+    def name(self, value: Category) -> str:
+        """How people read a category."""
+        return str(value)
+
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
         return {"kind": self.kind, "values": list(self.values), **_out_of_domain(self.default)}

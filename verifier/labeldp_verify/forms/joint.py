@@ -80,12 +80,12 @@ class JointDomain(CategoricalDomain):
         places = zip(self.column_values, self.places_of(number), strict=True)
         return tuple(values[place] for values, place in places)
 
-    def name(self, number: Category) -> str:
+    def name(self, value: Category) -> str:
         """How people read a combination: its labels, as in ``yes & 3``.
 
         A label that is not plain stands in quotes, as in JSON, so that no two read alike.
         """
-        return " & ".join(map(_plain, self.combination(int(number))))
+        return " & ".join(map(_plain, self.combination(int(value))))
 
     @cached_property
     def column_values(self) -> list[list[Category | float]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labeldp_verify.analysis.probabilities import rows
 from labeldp_verify.analysis.range_bias import bias_in_range, grid_step, rounds_to_nearest
-from labeldp_verify.analysis.sets import set_weights, share_variances
+from labeldp_verify.analysis.share_noise import set_weights, share_variances
 from labeldp_verify.forms import AdditiveRandomizer, Domain, Randomizer
 from labeldp_verify.reading.margins import Noise
 
@@ -169,8 +169,8 @@ class ShareNoise:
     others: tuple[float, float]
 
 
-def noise_of_sets(randomizer: Randomizer, prior: Floats) -> ShareNoise:
-    """Of sets of labels, by their levels (``analysis/sets.py``)."""
+def noise_of_levels(randomizer: Randomizer, prior: Floats) -> ShareNoise:
+    """Of outputs that hold several classes, by their levels (``share_noise.py``)."""
     own = share_variances(randomizer, np.ones(len(prior)))
     others = share_variances(randomizer, np.zeros(len(prior)))
     under_prior = share_variances(randomizer, prior)

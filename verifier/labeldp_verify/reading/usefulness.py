@@ -34,8 +34,8 @@ from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.reading.margins import Noise
 from labeldp_verify.reading.row_noise import (
     most_between,
+    noise_of_levels,
     noise_of_outputs,
-    noise_of_sets,
     noise_of_shares,
     noise_of_weights,
     rounding_step,
@@ -360,7 +360,7 @@ def _of_categories(
     use = Usefulness(belief=belief, kept=kept)
     if sets is not None:
         use = replace(use, set_sizes=(min(sets.sizes), max(sets.sizes)))
-        noise = noise_of_sets(randomizer, prior)
+        noise = noise_of_levels(randomizer, prior)
     else:
         known = inverse_of(domain, randomizer)
         if known is None:

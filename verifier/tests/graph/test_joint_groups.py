@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.analysis.column_losses import ColumnLoss
 from labeldp_verify.forms import (
     CategoricalDomain,
     GroupedWindows,

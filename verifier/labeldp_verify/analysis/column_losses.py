@@ -1,4 +1,4 @@
-"""The losses of a joint label's columns: what each column's private label is off by, on average.
+"""The losses of a label's columns: what each column's private label is off by, on average.
 
 The columns of a combination are private together, so the loss of column j is that of its marginal:
 under the prior π, with o_j the place of column j in an output o,
@@ -23,7 +23,13 @@ import numpy as np
 
 from labeldp_verify.analysis.analysis import Loss, TooMuchWorkError, integers_of
 from labeldp_verify.budget import charge
-from labeldp_verify.forms import CategoricalDomain, JointDomain, Randomizer, WindowRandomizer
+from labeldp_verify.forms import (
+    CategoricalDomain,
+    Domain,
+    JointDomain,
+    Randomizer,
+    WindowRandomizer,
+)
 from labeldp_verify.forms.joint import Part
 
 MAX_STEPS = 30_000_000
@@ -43,7 +49,7 @@ class ColumnLoss:
 
 
 def column_losses(
-    domain: JointDomain,
+    domain: Domain,
     randomizer: Randomizer,
     losses: Sequence[Loss],
     weights: Sequence[int],
@@ -52,8 +58,8 @@ def column_losses(
 
     Raises ValueError for a loss that a column has not, or outputs that are no combinations.
     """
-    if not isinstance(randomizer, WindowRandomizer):
-        raise ValueError("only window randomizers have losses by column")
+    if not isinstance(domain, JointDomain) or not isinstance(randomizer, WindowRandomizer):
+        raise ValueError("only window randomizers of several columns have losses by column")
     for part, loss in zip(domain.parts, losses, strict=True):
         if loss not in COLUMN_LOSSES or (
             isinstance(part, CategoricalDomain) and loss != "zero_one"

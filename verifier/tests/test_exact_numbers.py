@@ -122,8 +122,8 @@ def test_vectors_of_exact_numbers():
     assert list(exact) == plain and exact == plain and ExactNumbers.of(plain) == exact
     assert ExactNumbers.of(exact) is exact
     assert exact.total() == sum(plain) and exact.largest() == 10**40
-    assert exact[1:3] == plain[1:3] and exact[-1] == 10**40
-    assert exact != plain[:4] and exact[:4] != exact and exact != "no numbers"
+    assert exact[1] == plain[1] and exact[-1] == 10**40
+    assert exact != plain[:4] and exact.take(np.arange(4)) != exact and exact != "no numbers"
     assert exact.minus(exact) == [0] * 5
     weights = [2**62, 0, 1, 2**200, 3]
     assert exact.weighted(weights) == sum(w * x for w, x in zip(weights, plain, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.analysis.bounds import exp_bounds
@@ -43,25 +42,6 @@ class SetsClaims:
     exact: ExactSetsClaims
 
 
-def state_sets(domain: Domain, randomizer: Randomizer, epsilon: Fraction) -> SetsClaims:
-    """All that can be claimed; ValueError if the classes are not treated alike.
-
-    ``epsilon`` is that of a label.
-    """
-    noise = share_noise(randomizer)
-    least = least_share_noise(domain.size, exp_bounds(epsilon)[1])
-    if noise < least:
-        raise ValueError("the noise of shares is below the least: a theorem is wrong")
-    sets = sets_of(randomizer)
-    return SetsClaims(
-        blocks=None if sets is None else sets.to_hex(),
-        noise=float(noise),
-        least_noise=float(least),
-        gap=float(noise / least - 1),
-        exact=ExactSetsClaims(str(noise), str(least)),
-    )
-
-
 class SetsClaim(Claim[SetsClaims]):
     """That private labels say this of the classes."""
 
@@ -71,10 +51,21 @@ class SetsClaim(Claim[SetsClaims]):
     formats = ("1.2",)
 
     def derive(self, found: Evidence) -> SetsClaims:
-        """The sets of the only table, and their noise."""
+        """The sets of the only table, and their noise; ValueError if classes are not alike."""
         (randomizer,) = found.integers.tables
-        epsilon = rational(found.certificate.exact.epsilon_label)
-        return state_sets(found.integers.label, randomizer, epsilon)
+        noise = share_noise(randomizer)
+        ratio = exp_bounds(rational(found.certificate.exact.epsilon_label))[1]
+        least = least_share_noise(found.integers.label.size, ratio)
+        if noise < least:
+            raise ValueError("the noise of shares is below the least: a theorem is wrong")
+        sets = sets_of(randomizer)
+        return SetsClaims(
+            blocks=None if sets is None else sets.to_hex(),
+            noise=float(noise),
+            least_noise=float(least),
+            gap=float(noise / least - 1),
+            exact=ExactSetsClaims(str(noise), str(least)),
+        )
 
     def state(self, found: Evidence, declared: Declaration) -> SetsClaims | None:
         """Where the mechanism asks for it."""
@@ -98,19 +89,15 @@ class SetsClaim(Claim[SetsClaims]):
         except ValueError as error:
             raise CheckFailedError(str(error)) from None
         assert found.certificate.sets is not None
-        return f"{_in_words(domain, randomizer)}; {least_in_words(found.certificate.sets.gap)}"
+        gap = gap_in_words(found.certificate.sets.gap)
+        return f"{_in_words(domain, randomizer)}; an estimate of the shares has a noise {gap}"
 
 
 CLAIM = SetsClaim()
 
 
-def least_in_words(gap: float) -> str:
-    """How near to the least possible noise it is."""
-    return f"an estimate of the shares has a noise {gap_in_words(gap)}"
-
-
 def gap_in_words(gap: float) -> str:
-    """The same in half a sentence."""
+    """How near to the least possible noise it is, in half a sentence."""
     near = (
         f"within {at_most(gap, 2)} (relatively) of" if gap < 1 else f"{at_most(1 + gap, 3)} times"
     )

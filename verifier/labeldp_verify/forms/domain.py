@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,21 @@ Rounding = Literal["nearest", "unbiased"]
 
 
 @dataclass(frozen=True)
-class IntegerDomain:
+class _Stated:
+    """A domain, whose fields are those that the certificate states."""
+
+    kind: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as the certificate states it."""
+        stated = {own.name: getattr(self, own.name) for own in fields(self)}
+        default = stated.pop("default")
+        out = "clamp" if default is None else {"default": default}
+        return {"kind": self.kind, **stated, "out_of_domain": out}
+
+
+@dataclass(frozen=True)
+class IntegerDomain(_Stated):
     """The integers ``min … max``."""
 
     min: int
@@ -48,13 +62,9 @@ class IntegerDomain:
         """[k] the labels as exact numbers, increasing."""
         return ExactNumbers(whole(self.listed))
 
-    def to_json(self) -> dict[str, Any]:
-        """The domain as the certificate states it."""
-        return {"kind": self.kind, "min": self.min, "max": self.max, **_out_of_domain(self.default)}
-
 
 @dataclass(frozen=True)
-class RealDomain:
+class RealDomain(_Stated):
     """``points`` evenly spaced labels on [min, max]; other numbers are rounded to the grid.
 
     ``nearest`` rounds to the nearest point (halves up). ``unbiased`` rounds up with the probability
@@ -137,20 +147,9 @@ class RealDomain:
         """``indices`` of one label."""
         return int(self.indices(np.array([label]), np.array([second_word], np.uint64))[0])
 
-    def to_json(self) -> dict[str, Any]:
-        """The domain as the certificate states it."""
-        return {
-            "kind": self.kind,
-            "min": self.min,
-            "max": self.max,
-            "points": self.points,
-            "rounding": self.rounding,
-            **_out_of_domain(self.default),
-        }
-
 
 @dataclass(frozen=True)
-class CategoricalDomain:
+class CategoricalDomain(_Stated):
     """Named labels without order: all text, or all integers; unknown ones become ``default``."""
 
     values: tuple[Category, ...]
@@ -184,14 +183,10 @@ class CategoricalDomain:
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
-        return {"kind": self.kind, "values": list(self.values), **_out_of_domain(self.default)}
+        return {**super().to_json(), "values": list(self.values)}
 
 
 Domain = IntegerDomain | RealDomain | CategoricalDomain
-
-
-def _out_of_domain(default: Category | float | None) -> dict[str, Any]:
-    return {"out_of_domain": "clamp" if default is None else {"default": default}}
 
 
 def strides_of(sizes: Sequence[int]) -> list[int]:

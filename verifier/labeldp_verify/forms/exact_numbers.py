@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import mul
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,16 +51,8 @@ class ExactNumbers(Sequence[Fraction]):
         """How many numbers there are."""
         return len(self.numerators)
 
-    @overload
-    def __getitem__(self, index: int) -> Fraction: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> ExactNumbers: ...
-
-    def __getitem__(self, index: int | slice) -> Fraction | ExactNumbers:
-        """One number as a fraction, or a part of them."""
-        if isinstance(index, slice):
-            return ExactNumbers(self.numerators[index], self.unit)
+    def __getitem__(self, index: int) -> Fraction:  # type: ignore[override]  # no slices
+        """One number as a fraction."""
         return Fraction(self.numerators[index], self.unit)
 
     def __eq__(self, other: object) -> bool:

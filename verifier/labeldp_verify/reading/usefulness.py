@@ -126,7 +126,7 @@ class Usefulness:
     variance: float | None = None
     noise: Noise | None = None
     more_labels: MoreLabels | None = None
-    belief: tuple[tuple[float, float], ...]
+    belief: tuple[tuple[float, float], ...] = ()
     set_sizes: tuple[int, int] | None = None
     distance: Spread | None = None
     constant: float | None = None
@@ -241,15 +241,16 @@ def usefulness(
     prior = _prior(weights)
     belief = tuple((share, most_belief(float(ratio), share)) for share in SHARES)
     if classes or not are_numbers(domain, randomizer):
-        return _of_categories(domain, randomizer, prior, belief)
-    return _of_numbers(domain, randomizer, prior, belief, largest_bias)
+        use = _of_categories(domain, randomizer, prior)
+    else:
+        use = _of_numbers(domain, randomizer, prior, largest_bias)
+    return replace(use, belief=belief)
 
 
 def _of_numbers(
     domain: Domain,
     randomizer: Randomizer,
     prior: Floats,
-    belief: tuple[tuple[float, float], ...],
     largest_bias: float | None,
 ) -> Usefulness:
     assert not isinstance(domain, CategoricalDomain)
@@ -273,7 +274,6 @@ def _of_numbers(
         variance=None if noise is None else noise.average,
         noise=noise,
         more_labels=more,
-        belief=belief,
         distance=squares.distance,
         constant=squares.constant,
     )
@@ -353,11 +353,10 @@ def _of_categories(
     domain: Domain,
     randomizer: Randomizer,
     prior: Floats,
-    belief: tuple[tuple[float, float], ...],
 ) -> Usefulness:
     sets, each = sets_of(randomizer), kept_probabilities(domain, randomizer, range(domain.size))
     kept = Spread(float(each.min()), float(prior @ each), float(each.max()))
-    use = Usefulness(belief=belief, kept=kept)
+    use = Usefulness(kept=kept)
     if sets is not None:
         use = replace(use, set_sizes=(min(sets.sizes), max(sets.sizes)))
         noise = noise_of_levels(randomizer, prior)

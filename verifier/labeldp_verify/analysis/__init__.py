@@ -23,6 +23,7 @@ from labeldp_verify.analysis.composition.compose import (
     masses_of,
 )
 from labeldp_verify.analysis.inversion import least_variance_inverse
+from labeldp_verify.analysis.lines import StepFunction, ends_of
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
     bound_value,
@@ -46,7 +47,7 @@ from labeldp_verify.analysis.range_bias import rounds_to_nearest
 from labeldp_verify.analysis.share_noise import set_weights
 from labeldp_verify.analysis.strays import row_means, strays
 from labeldp_verify.analysis.table import TableAnalysis
-from labeldp_verify.analysis.window import StepFunction, WindowAnalysis, ends_of
+from labeldp_verify.analysis.window import WindowAnalysis
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer, TableRandomizer
 
 __all__ = [

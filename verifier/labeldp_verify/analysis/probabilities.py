@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_verify.analysis.lines import Coverage
 from labeldp_verify.analysis.noise_sums import NoiseSums
 from labeldp_verify.forms import (
     AdditiveRandomizer,
@@ -162,19 +162,15 @@ class _WindowRows(_Rows):
     """Those of a window randomizer, from its two lines as int64: every count is below 2^63."""
 
     def __init__(self, randomizer: WindowRandomizer) -> None:
-        self._r = randomizer
-        lengths = [segment.length for segment in randomizer.extra]
-        ends = np.array(list(accumulate(lengths, initial=0)), dtype=np.int64)
-        self._starts, self._ends = ends[:-1], ends[1:]
-        self._owners = np.array([segment.output for segment in randomizer.extra], dtype=np.int64)
+        self._r, self._extra = randomizer, Coverage(randomizer.extra)
         self._base = np.array(randomizer.base, dtype=np.int64)
 
     def counts(self, label: int) -> NDArray[np.int64]:
         start = self._r.offsets[label]
         stop = start + self._r.window
         counts = self._base.copy()
-        overlaps = np.minimum(self._ends, stop) - np.maximum(self._starts, start)
-        np.add.at(counts, self._owners, np.maximum(overlaps, 0))
+        overlaps = np.minimum(self._extra.ends[1:], stop) - np.maximum(self._extra.ends[:-1], start)
+        np.add.at(counts, self._extra.owners, np.maximum(overlaps, 0))
         return counts
 
     def row(self, label: int) -> Floats:
@@ -182,12 +178,10 @@ class _WindowRows(_Rows):
 
     def column(self, output: int) -> Floats:
         starts = np.array(self._r.offsets, dtype=np.int64)
-        stops = starts + self._r.window
-        counts = np.full(len(starts), self._base[output], dtype=np.int64)
-        for j in np.flatnonzero(self._owners == output):
-            overlaps = np.minimum(self._ends[j], stops) - np.maximum(self._starts[j], starts)
-            counts += np.maximum(overlaps, 0)
-        return counts / float(self._r.words)
+        outputs = np.full_like(starts, output)
+        inside = self._extra.between(outputs, starts, starts + self._r.window)
+        probabilities: Floats = (self._base[output] + inside) / float(self._r.words)
+        return probabilities
 
 
 def _additive_row(r: AdditiveRandomizer, label: int) -> list[int]:

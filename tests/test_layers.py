@@ -157,7 +157,10 @@ ALONE = {
     *("artifact", "budget", "bundle", "checks", "errors", "kernel", "opening", "printable"),
     *("rounded", "signature", "signature_files"),
     *(f"console.{name}" for name in ("attestation", "command", "interrupts", "limits", "report")),
-    *(f"reading.{name}" for name in ("numerals", "odd_groups", "shortcomings", "usefulness")),
+    *(
+        f"reading.{name}"
+        for name in ("group_shortcomings", "numerals", "shortcomings", "usefulness")
+    ),
 }
 MODULES = {"cost", "steps"}  # of which limits are read when they are needed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -108,14 +109,7 @@ def noise_quantiles(randomizer: AdditiveRandomizer, shares: Sequence[float]) -> 
         above, below = noise.at_most(np.array([steps, -steps - 1]))
         return float(above - below)
 
-    def quantile(share: float) -> int:
-        low, high = 0, furthest - 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if within(middle) >= share else (middle + 1, high)
-        return low
-
-    return [quantile(share) for share in shares]
+    return [bisect_left(range(furthest - 1), share, key=within) for share in shares]
 
 
 def _floats(randomizer: Randomizer) -> _Rows:

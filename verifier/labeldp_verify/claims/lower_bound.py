@@ -103,7 +103,9 @@ def _bound_of_duals(
     """The bound that dual values prove, and by how much a bias of its own may beat it."""
     counts = {len(stated.alpha), len(stated.beta)}
     demand(counts == {len(labels)}, "the dual values are not one a label")
-    alpha, beta = _read_duals(stated, weights, loss)
+    sides = [[decimal(text) for text in side] for side in (stated.alpha, stated.beta)]
+    charge_duals(sides, weights, loss)
+    alpha, beta = map(ExactNumbers.of, sides)
     demand(
         loss == "squared" or not any(beta.numerators), f"a bound on the {loss} loss has no slopes"
     )
@@ -121,16 +123,6 @@ def penalised(stated: Witness | None, loss: Fraction, mean_square: Fraction) -> 
     if stated is None or stated.over != "penalty":
         return loss
     return loss + rational(stated.amount) * mean_square
-
-
-def _read_duals(
-    stated: Optimality, weights: Sequence[int], loss: Loss
-) -> tuple[ExactNumbers, ExactNumbers]:
-    """α and β [k], each over one denominator, if the budget allows for so many digits."""
-    sides = [[decimal(text) for text in side] for side in (stated.alpha, stated.beta)]
-    charge_duals(sides, weights, loss)
-    alpha, beta = map(ExactNumbers.of, sides)
-    return alpha, beta
 
 
 def _demand_in_class(

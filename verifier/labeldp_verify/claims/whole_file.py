@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,13 +14,13 @@ from labeldp_verify.claims.certificate import (
     ADJACENCY,
     Certificate,
     FieldLists,
+    PrivatePriorClaims,
     TableClaims,
     Witness,
 )
 from labeldp_verify.claims.claim import Evidence
 from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.lower_bound import penalised
-from labeldp_verify.claims.prior import check_private_priors
 from labeldp_verify.claims.record import plain, rational, read_record
 from labeldp_verify.claims.registry import all_claims
 from labeldp_verify.claims.tables import total_bound
@@ -75,6 +76,9 @@ DECLARED = (
     "tools",
     "insecure",
 )
+
+_MAX_ROWS = 2**53
+_SLACK = Fraction(1, 10**9)  # of a scale in float64
 
 
 def field_lists(certificate: Certificate | None) -> FieldLists:
@@ -166,11 +170,29 @@ def check_whole_file(found: Evidence, form: str) -> None:
     agree(certificate, "fields.declared", lists.declared)
     label, prior = rational(exact.epsilon_label), rational(exact.epsilon_prior)
     demand(prior >= 0, "the ε spent on the prior is negative")
-    check_private_priors(certificate, prior)
+    _check_private_priors(certificate, prior)
     agree(certificate, "exact.epsilon_total", str(label + prior))
     for part, value in [("label", label), ("prior", prior), ("total", label + prior)]:
         agree(certificate, f"exact.epsilon_{part}", str(value))
         agree(certificate, f"privacy.epsilon_{part}", float(value))
+
+
+def _check_private_priors(certificate: Certificate, epsilon: Fraction) -> None:
+    """Demand that what is declared of private priors is possible; ``epsilon`` is ε₁ of all.
+
+    That a histogram was counted, of which rows and with which noise, no file proves. But no table
+    has a negative number of rows, and noise of too small a scale costs more than is declared.
+    """
+    of_tables = [table.prior for table in certificate.tables]
+    for least, prior in [(1, certificate.prior), *((0, prior) for prior in of_tables)]:
+        if not isinstance(prior, PrivatePriorClaims):
+            continue
+        demand(least <= prior.rows < _MAX_ROWS, "the prior's rows are no number of rows")
+        demand(prior.labels == certificate.labels, "the prior is of another number of labels")
+        demand(prior.l1_sensitivity > 0, "the prior's sensitivity is not above 0")
+        demand(math.isfinite(prior.scale) and prior.scale > 0, "the prior's noise has no scale")
+        cost = prior.l1_sensitivity / Fraction(prior.scale)
+        demand(cost <= epsilon * (1 + _SLACK), "the prior's noise costs more than its ε")
 
 
 def _table(

@@ -115,8 +115,4 @@ def dot(weights: Sequence[int], numbers: Whole) -> int:
     """Σ weight·number; ValueError where the lengths differ."""
     if len(weights) != len(numbers):
         raise ValueError("a number lacks its weight")
-    if not len(weights):
-        return 0
-    if weights.count(weights[0]) == len(weights):  # a uniform prior
-        return int(weights[0] * sum(numbers.tolist()))
     return sum(map(mul, weights, numbers.tolist()))

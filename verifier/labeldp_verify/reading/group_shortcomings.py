@@ -8,7 +8,6 @@ from dataclasses import replace
 from labeldp_verify.claims import Certificate, rational
 from labeldp_verify.forms import Domain, Groups, Integers, WindowRandomizer, are_numbers
 from labeldp_verify.printable import clipped, one_line
-from labeldp_verify.reading.odd_groups import odd_groups
 from labeldp_verify.reading.shortcomings import (
     LIKE_A_CONSTANT,
     NEVER_AN_OUTPUT,
@@ -30,6 +29,7 @@ from labeldp_verify.reading.usefulness import (
 )
 
 _NAMED, _COLUMNS = 10, 40  # groups in one line, and characters of their names
+_ROWS = 2  # of a group or a value, at most, on average: fewer than a group has
 _TEXTS = 3  # lines of one kind that differ in figures alone
 _WORK = 2_000_000_000  # multiplications for the weights of all tables
 _TABLE_WORK = 100_000  # of a table, however small: what Python does around them
@@ -75,6 +75,34 @@ def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Sho
             alike,
         )
     ]
+
+
+def odd_groups(groups: Groups, sizes: Sequence[int]) -> list[str]:
+    """Sizes that are odd for groups, in plain words, each one printable line.
+
+    Only public things are looked at: how many values are listed, how many groups there are, and
+    how many rows. Labels are not, and no figure is named: if a group were a label, its size would
+    be a count of labels. A warning proves nothing, and neither does its absence.
+
+    Args:
+        groups: the public map from columns to T + 1 tables.
+        sizes: [T + 1] the public number of rows of each.
+    """
+    rows, found = sum(sizes), []
+    for column in groups.columns:
+        if column.values is not None and _ROWS * len(column.values) >= rows:
+            name = clipped(one_line(repr(column.name)), _COLUMNS)
+            found.append(
+                f"about as many values of {name} are listed as there are rows, so that single rows "
+                "are assigned to groups: if labels decided that, the artifact tells them"
+            )
+    filled = sum(size > 0 for size in sizes[: groups.own_tables])
+    if _ROWS * filled >= rows:
+        found.append(
+            "there are about as many groups as rows: if labels decided the groups, the artifact "
+            "tells them"
+        )
+    return found
 
 
 def _lines(

@@ -40,7 +40,7 @@ class Shortcoming:
     Attributes:
         kind: ``one_output``, ``never_an_output``, ``unused_epsilon``, ``like_a_constant``,
             ``told_apart_from_none`` or ``not_estimable``; or ``odd_groups``, of public groups
-            that may be none (``odd_groups.py``).
+            that may be none (``odd_groups``).
         text: in plain words, printable.
         for_training_only: whether someone who reads single labels need not mind.
         for_labels_only: whether only someone who does need mind.

@@ -43,8 +43,6 @@ class ExactNumbers(Sequence[Fraction]):
             return numbers
         ratios = [number.as_integer_ratio() for number in numbers]
         unit = math.lcm(*{below for _, below in ratios})
-        if unit == 1:
-            return cls(whole([above for above, _ in ratios]))
         return cls(whole([above * (unit // below) for above, below in ratios]), unit)
 
     def __len__(self) -> int:
@@ -57,11 +55,6 @@ class ExactNumbers(Sequence[Fraction]):
 
     def __eq__(self, other: object) -> bool:
         """Whether another sequence holds the same numbers."""
-        if isinstance(other, ExactNumbers):
-            if len(self) != len(other):
-                return False
-            unit = math.lcm(self.unit, other.unit)
-            return bool(np.all(self.over(unit) == other.over(unit)))
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # a vector is no key

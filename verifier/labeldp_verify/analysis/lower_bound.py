@@ -1,4 +1,4 @@
-"""A rigorous lower bound on the noisy label loss, from dual values, without a solver: squared loss.
+"""A rigorous lower bound on the noisy label loss from dual values; its proof for the squared loss.
 
 Let α, β [k] be any numbers, h_y(v) = ½p_y(v − y)² − α_y − β_y·v, and
 

@@ -22,12 +22,12 @@ replaced by a rational above it, which only makes F smaller. All arithmetic is i
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import compress, groupby
+from itertools import compress
 from math import gcd, isqrt, lcm
-from operator import itemgetter
 from typing import Literal
 
 from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_holds, zero_one_holds
@@ -189,20 +189,20 @@ def _squared_holds(A: list[int], B: list[int], C: list[int], growth: Fraction) -
     # Multiply F by the denominator of the growth: everything stays an integer.
     one, extra = growth.denominator, growth.numerator
     a, b, c = one * sum(A), one * sum(B), one * sum(C)
-    changes, negative = [], []
+    changes: dict[int, list[int]] = defaultdict(list)  # step → pieces that change their sign
+    negative = []
     for y, piece in enumerate(zip(A, B, C, strict=True)):
-        changes += [(step, y) for step in root_steps(*piece)]
+        for step in root_steps(*piece):
+            changes[step].append(y)
         negative.append(piece[0] == 0 and (piece[1] > 0 or (piece[1] == 0 and piece[2] < 0)))
-    changes.sort()
     # Sums over the pieces that are negative, which count e^ε times.
     below = list(compress(range(len(A)), negative))
     na, nb, nc = (sum(side[y] for y in below) for side in (A, B, C))
     position: int | None = None
-    for step, group in groupby(changes, key=itemgetter(0)):
+    for step, turning in sorted(changes.items()):
         now = a + extra * na, b + extra * nb, c + extra * nc
         if not is_nonnegative(*now, position, step):
             return False
-        turning = [y for _, y in group]
         lowest = 0  # of the pieces that change their sign inside the step
         for y in set(turning):
             lowest += min(low_in_step(A[y], B[y], C[y], step), 0)

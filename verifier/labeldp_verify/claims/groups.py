@@ -86,7 +86,7 @@ class GroupsClaim(Claim[GroupsClaims]):
         agree(certificate, "groups.assignment", ASSIGNMENTS[version])
         names = {column.name for column in stated.columns}
         demand(
-            names.isdisjoint(certificate.label_columns),
+            not names & set(certificate.label_columns),
             "the group is the label itself: its table would tell the label",
         )
         demand(certificate.composition is None, "groups do not state what several labels pay")

@@ -11,8 +11,7 @@ from labeldp_verify.checks import CheckFailedError, demand
 from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.record import rational
-from labeldp_verify.forms import Domain, Randomizer, RealDomain, sets_of
-from labeldp_verify.forms.joint import output_values
+from labeldp_verify.forms import Domain, Randomizer, RealDomain, output_values, sets_of
 from labeldp_verify.graph import canonical_json
 from labeldp_verify.rounded import at_most
 

@@ -110,27 +110,35 @@ class WindowAnalysis(ListedAnalysis[WindowRandomizer]):
         nothing, whole_base = np.zeros_like(starts), np.full_like(starts, r.base_total)
         distance, count = _apart(base, nothing, base.ends[below], whole_base)
 
-        owners = self._coverage.owners
-        falls = np.diff(owners, prepend=r.outputs) < 0  # where a stretch begins
-        bounds = np.append(extra.ends[:-1][falls], extra.ends[-1])
-        first = np.searchsorted(bounds, starts, side="right") - 1
-        met = np.maximum(np.searchsorted(bounds, ends) - first, 0) if r.window else nothing
-        steps = int(met.sum())
-        if steps > MAX_STEPS:
-            raise TooMuchWorkError("the windows cover too many segments")
-        cost = {"seconds": steps * _STEP, "bytes": steps * _STEP_BYTES}
-        charge(f"windows over {steps:,} stretches", **cost)
-        at = np.repeat(np.arange(len(pairs)), met)  # each window with each stretch that it meets
-        stretch = np.arange(steps) - np.repeat(np.cumsum(met) - met - first, met)
-        start = np.maximum(starts[at], bounds[stretch])
-        end = np.minimum(ends[at], bounds[stretch + 1])
-        keys = (np.cumsum(falls) - 1) * m + owners  # of the segments, which they order
+        at, stretch, start, end = self._stretches(starts, ends)
+        keys = self._stretch_of * m + self._coverage.owners  # of the segments, which they order
         turn = extra.ends[np.searchsorted(keys, stretch * m + below[at])]
         more, words = _apart(extra, start, np.clip(turn, start, end), end)
         np.add.at(distance, at, more)
         np.add.at(count, at, words)
         numerators = distance[which] * labels.unit - labels.numerators * (count[which] * unit)
         return ExactNumbers(numerators, unit * labels.unit * r.words)
+
+    @cached_property
+    def _stretch_of(self) -> Points:
+        """[L] the stretch of increasing outputs that a segment is in."""
+        return np.cumsum(np.diff(self._coverage.owners, prepend=self.randomizer.outputs) < 0) - 1
+
+    def _stretches(self, starts: Points, ends: Points) -> tuple[Points, Points, Points, Points]:
+        """Windows [n] with the stretches that they meet: both numbers, and where they overlap."""
+        line = self._coverage.ends
+        bounds = np.append(line[:-1][np.diff(self._stretch_of, prepend=-1) > 0], line[-1])
+        first = np.searchsorted(bounds, starts, side="right") - 1
+        met = np.where(starts < ends, np.searchsorted(bounds, ends) - first, 0)
+        steps = int(met.sum())
+        if steps > MAX_STEPS:
+            raise TooMuchWorkError("the windows cover too many segments")
+        cost = {"seconds": steps * _STEP, "bytes": steps * _STEP_BYTES}
+        charge(f"windows over {steps:,} stretches", **cost)
+        at = np.repeat(np.arange(len(starts)), met)
+        stretch = np.arange(steps) - np.repeat(np.cumsum(met) - met - first, met)
+        overlap = np.maximum(starts[at], bounds[stretch]), np.minimum(ends[at], bounds[stretch + 1])
+        return at, stretch, *overlap
 
     def _zero_one(self, rows: Rows, labels: Labels) -> ExactNumbers:
         r, outputs = self.randomizer, self._equal_outputs(labels)

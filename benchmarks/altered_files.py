@@ -26,7 +26,7 @@ import onnx
 from labeldp_verify import check_bytes
 from labeldp_verify.claims import Certificate, groups, joint, sets
 from labeldp_verify.claims.whole_file import PROVED
-from labeldp_verify.forms import GroupColumn, GroupedWindows, Groups, Sets, TableRandomizer
+from labeldp_verify.forms import ClassSets, GroupColumn, GroupedWindows, Groups, TableRandomizer
 from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph import canonical_json, tables_digest, write_model
 
@@ -248,7 +248,7 @@ class SetAlterations(Alterations):
             blocks[i] ^= 1 << y
         else:
             blocks[i], blocks[j] = blocks[j], blocks[i]
-        sets = Sets(r.sets.classes, tuple(blocks))
+        sets = ClassSets(r.sets.classes, tuple(blocks))
         return replace(r, counts=tuple(map(tuple, counts)), sets=sets)
 
 

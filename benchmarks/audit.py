@@ -21,7 +21,7 @@ from scipy.stats import poisson
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from labeldp_verify.opening import only_table
+from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.tools.audit import (
     MAX_LABELS,
@@ -76,7 +76,7 @@ def specs(count):
         for number in range(count):
             path = Path(folder) / "x.onnx"
             path.write_bytes(compile_text(random_spec(random.Random(number))).model)
-            decoded = only_table(path)
+            decoded = open_artifact(path).table(0)
             labels = choose_labels(decoded.domain.size)
             reference = Reference(decoded, labels)
             bound = decoded.certificate.privacy.epsilon_label_bound

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.analysis.sets import least_share_noise
+from labeldp_verify.analysis.share_noise import least_share_noise
 from matplotlib import pyplot as plt
 
 from labeldp_compile.solve.block_designs import best_design, noise

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 from labeldp_verify.analysis.probabilities import matrix
-from labeldp_verify.opening import only_table
+from labeldp_verify.opening import open_artifact
 from shared.tables import ADULT, CENSUS, DIGITS, HOUSING, VISITS, RealTable, split_rows
 
 from tests.fixtures.learners import Ridge, softmax_predictions
@@ -66,7 +66,7 @@ def privatized(told, whole, train, epsilon):
         (artifact,) = (folder / "build").glob("*.onnx")
         labeldp(folder, "randomize", artifact, "train.parquet", "-o", "private.parquet", "--quiet")
         private = pq.read_table(folder / "private.parquet")[label].to_numpy()
-        return private, only_table(artifact)
+        return private, open_artifact(artifact).table(0)
 
 
 def study(told, data, epsilon, seed):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from labeldp_verify import OWN_FILES, VerificationError, check_bytes
 from labeldp_verify.artifact import Artifact, Table
-from labeldp_verify.claims import Certificate, Provenance
+from labeldp_verify.claims import Certificate, Declaration
 from labeldp_verify.forms import Randomizer
 from labeldp_verify.graph import canonical_json, write_model
 from labeldp_verify.signature_files import bundle_path, signature_path
@@ -172,11 +172,11 @@ def provenance_of(
     insecure: str | None,
     labels_per_user: int | None,
     version: Callable[[str], str] = _version,
-) -> Provenance:
+) -> Declaration:
     """What a certificate declares of where the artifact comes from."""
     joint, losses = isinstance(spec.label, JointLabelSpec), spec.column_losses
     tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
-    return Provenance(
+    return Declaration(
         name=spec.name,
         mechanism=spec.mechanism.kind,
         column=None if joint else spec.label.names[0],

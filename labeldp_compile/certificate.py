@@ -13,19 +13,17 @@ from labeldp_verify.analysis import (
     BiasRule,
     Labels,
     Loss,
-    absolute_dual_is_feasible,
     bound_value,
     dual_is_feasible,
     exp_upper,
     radii_of,
     radius_bound,
     unbiased_tolerance,
-    zero_one_dual_is_feasible,
 )
 from labeldp_verify.claims import (
     Certificate,
+    Declaration,
     Optimality,
-    Provenance,
     RadiusOptimality,
     TableStatement,
     Witness,
@@ -44,7 +42,7 @@ class TableProvenance:
 
     Attributes:
         size: the public number of rows in the group; 1 where all rows have the only table.
-        prior: as in ``Provenance``, of the group's labels.
+        prior: as in ``Declaration``, of the group's labels.
         dual: a witness of a bound on the table's loss, if there is one.
     """
 
@@ -54,7 +52,7 @@ class TableProvenance:
 
 
 def build_certificate(
-    integers: Integers, loss: Loss, provenance: Provenance, tables: Sequence[TableProvenance]
+    integers: Integers, loss: Loss, provenance: Declaration, tables: Sequence[TableProvenance]
 ) -> Certificate:
     """The certificate of integers: each of the ``tables`` [T + 1] by itself, and all together.
 
@@ -94,14 +92,14 @@ def _proved(
     domain: Domain,
     randomizer: Randomizer,
     loss: Loss,
-    provenance: Provenance,
+    provenance: Declaration,
     table: TableProvenance,
 ) -> TableStatement:
     """The statement of one table, with the bound that its witness proves."""
     dual, weights, epsilon = table.dual, table.prior["weights"], provenance.epsilon_label
     if dual is None:
         return TableStatement(table.size, table.prior)
-    labels, proved = domain.exact_labels(), None
+    labels, proved = domain.labels(), None
     if isinstance(dual, RadiusBound):
         proved = prove_radii(dual, loss, labels, weights, epsilon)
     else:
@@ -156,19 +154,13 @@ def prove_bound(
         for b, weight in zip(dual.beta, weights, strict=True)
     ]
     beta_exact, duals = ExactNumbers.of(beta), ExactNumbers.of(dual.alpha)
+    # Categories are no numbers, and the 0-1 loss needs none.
+    numbers = ExactNumbers.of([0] * len(labels) if loss == "zero_one" else labels)
     for exponent in (None, *range(-17, 0)):
         shift = Fraction(0) if exponent is None else scale * Fraction(10) ** exponent / len(beta)
         alpha = [_decimal(number) for number in _lowered(duals, shift)]
         exact = ExactNumbers.of(alpha)
-        if loss == "zero_one":
-            feasible = zero_one_dual_is_feasible(weights, upper, exact)
-        elif loss == "absolute":
-            feasible = absolute_dual_is_feasible(labels, weights, upper, exact)
-        else:
-            feasible = dual_is_feasible(labels, weights, upper, exact, beta_exact)
-        if feasible:
-            known = isinstance(labels, ExactNumbers)
-            numbers = ExactNumbers.of(labels if known else [0] * len(labels))
+        if dual_is_feasible(numbers, weights, upper, exact, beta_exact, loss):
             value = bound_value(numbers, weights, exact, beta_exact, dual.rule)
             if value < 0:  # no loss is negative: such a bound says nothing
                 return None

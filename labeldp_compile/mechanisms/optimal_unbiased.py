@@ -169,7 +169,7 @@ class OptimalUnbiased(Mechanism):
         if self.outputs == "exact":
             return
         assert not isinstance(domain, CategoricalDomain)
-        labels = domain.exact_labels()
+        labels = domain.labels()
         values = _given_outputs(self.outputs, _floats(labels), float(epsilon))
         low, high = least_interval(labels, float(epsilon))
         # A grid reaches so far but for rounding, which the placement of windows makes good.
@@ -267,7 +267,7 @@ class OptimalUnbiased(Mechanism):
         domain = problem.domain
         if isinstance(domain, CategoricalDomain):
             raise ValueError("optimal_unbiased needs labels that are numbers")
-        labels = domain.exact_labels()
+        labels = domain.labels()
         y, prior = _floats(labels), problem.prior()
         if self.outputs != "exact":
             self.require_feasible(domain, problem.loss, problem.epsilon)
@@ -297,7 +297,7 @@ class OptimalUnbiased(Mechanism):
         assert not isinstance(domain, CategoricalDomain)
         if self.outputs == "exact" and bias_budget(self.bias)[1].kind == "any":
             return rehearse_bins(problem)
-        labels = domain.exact_labels()
+        labels = domain.labels()
         ends = least_interval(labels, epsilon)
         if self.outputs != "exact":
             given = _given_outputs(self.outputs, _floats(labels), epsilon)

@@ -92,7 +92,7 @@ def build_bins(problem: Problem) -> Solved:
     domain, loss = problem.domain, problem.loss
     if isinstance(domain, CategoricalDomain) or loss == "zero_one" or loss == "sum":  # noqa: PLR1714  # mypy narrows
         raise ValueError("rr_on_bins needs ordered labels and a loss that grows with distance")
-    labels = np.array(domain.exact_labels().floats())
+    labels = np.array(domain.labels().floats())
     prior = problem.prior()
     solution = solve_rr_on_bins(labels, prior, float(problem.epsilon), loss)
     values = [float(value) + 0.0 for value in solution.values]  # + 0.0 turns −0.0 into 0.0
@@ -126,7 +126,7 @@ def _few_numbers(
 
 def rehearse_bins(problem: Problem) -> Solved:
     """Two bins, whatever the prior: no solver is asked."""
-    labels = problem.domain.exact_labels()
+    labels = problem.domain.labels()
     low, high = Fraction(labels[0]), Fraction(labels[-1])
     values = [float((low + high) / 2), float(high)]
     rows = [2 * y // len(labels) for y in range(len(labels))]

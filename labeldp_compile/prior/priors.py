@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from labeldp_verify.forms import Groups
-from labeldp_verify.reading.odd_groups import odd_groups
+from labeldp_verify.reading.group_shortcomings import odd_groups
 
 from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.ledger import Question

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from labeldp_verify.analysis import exp_lower
 from labeldp_verify.forms import TABLE_WORD_BITS as WORD_BITS
-from labeldp_verify.forms import Sets, TableRandomizer, check_table
+from labeldp_verify.forms import ClassSets, TableRandomizer, check_table
 from numpy.typing import NDArray
 
 
@@ -43,7 +43,7 @@ def subset_selection(
         word_bits=bits,
         counts=tuple(map(tuple, counts.tolist())),
         values=tuple(range(blocks)),
-        sets=Sets.of(members),
+        sets=ClassSets.of(members),
     )
     check_table(randomizer)
     return randomizer

@@ -10,7 +10,7 @@ import random
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from labeldp_verify.opening import only_table
+from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
@@ -103,7 +103,7 @@ def test_a_planted_violation_is_found(name, samples):
 def test_the_bound_stays_below_the_certified_epsilon(tmp_path, number):
     text = random_spec(random.Random(number))
     path = write(tmp_path, text)
-    decoded = only_table(path)
+    decoded = open_artifact(path).table(0)
     labels = choose_labels(decoded.domain.size)
     reference = Reference(decoded, labels)
     bound = decoded.certificate.privacy.epsilon_label_bound

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 from labeldp_verify.analysis.bounds import exp_lower, exp_upper
 from labeldp_verify.artifact import Table
-from labeldp_verify.opening import only_table
+from labeldp_verify.opening import open_artifact
 
 from labeldp_compile import choose
 from labeldp_compile.cli import main
@@ -80,7 +80,7 @@ def usefulness_with(path, lines):
     result = labeldp("compile", spec, "-o", path.parent / "build", "--overwrite", "--quiet")
     assert result.exit_code == 0, result.output
     name = load_spec(spec)[0].name
-    decoded = only_table(path.parent / "build" / f"{name}.onnx")
+    decoded = open_artifact(path.parent / "build" / f"{name}.onnx").table(0)
     assert isinstance(decoded, Table)
     return decoded
 

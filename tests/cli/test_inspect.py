@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from labeldp_verify.analysis.probabilities import (
-    column,
+    columns,
     equally_likely,
-    index_of,
     matrix,
     noise_quantiles,
     range_sums,
@@ -21,7 +20,7 @@ from labeldp_verify.analysis.probabilities import (
 from labeldp_verify.artifact import Table
 from labeldp_verify.forms import AdditiveRandomizer, CategoricalDomain, TableRandomizer
 from labeldp_verify.graph import write_model
-from labeldp_verify.opening import only_table
+from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.cli import main
 from labeldp_compile.cli.heat_map import ASCII_SHADES, shaded, terminal_heat_map
@@ -86,7 +85,7 @@ def test_the_matrix_is_the_one_that_the_words_define(tmp_path, name):
         assert [Fraction(p) for p in shown] == [Fraction(exact[v], total) for v in values]
         np.testing.assert_allclose(floats[y], [exact[v] / total for v in values], rtol=1e-13)
     for i, facts in enumerate(document["outputs"]):
-        np.testing.assert_allclose(column(r, i), floats[:, i], rtol=1e-13)
+        np.testing.assert_allclose(next(columns(r, [i])), floats[:, i], rtol=1e-13)
         assert facts["least"] == pytest.approx(floats[:, i].min(), rel=1e-13)
         assert facts["most"] == pytest.approx(floats[:, i].max(), rel=1e-13)
         assert (facts["base"] is not None) == (r.form == "window")
@@ -244,10 +243,11 @@ def test_the_whole_matrix_is_refused_where_nobody_could_read_it(tmp_path):
     assert result.exit_code == 2 and "choose some labels" in result.stderr
 
 
-def test_index_of_finds_only_equal_outputs():
+def test_only_equal_outputs_are_found():
     r = compiled(MECHANISMS["additive, clipped"]).randomizer
-    assert value(r, index_of(r, Fraction(3))) == 3.0
-    assert index_of(r, Fraction(1, 3)) is None and index_of(r, Fraction(100)) is None
+    (point,) = r.points_of(Fraction(3))
+    assert value(r, point - r.low) == 3.0
+    assert not r.points_of(Fraction(1, 3)) and not r.points_of(Fraction(100))
 
 
 def test_shades_add_up_neighbours_and_mark_the_largest():
@@ -269,7 +269,7 @@ def test_shades_add_up_neighbours_and_mark_the_largest():
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_shades_are_the_cells_of_the_page_in_the_room_there_is(tmp_path, name, columns):
     """Every row sums to what is shown of it, and no line is wider than the terminal."""
-    decoded = only_table(write(compiled(MECHANISMS[name]), tmp_path))
+    decoded = open_artifact(write(compiled(MECHANISMS[name]), tmp_path)).table(0)
     labels, names = range(10), [f"label {y}" for y in range(10)]
     lines = terminal_heat_map(decoded, labels, names, columns=columns, colour=False)
     assert len({len(line) for line in lines[:10]}) == 1 and len(lines[0]) <= max(columns, 18)

@@ -8,14 +8,10 @@ from itertools import permutations
 
 import pytest
 from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.composition import (
-    Part,
-    divergence,
-    divergences,
-    dominating_masses,
-    lattice_of,
-)
-from labeldp_verify.analysis.composition.divergence import additive_divergences
+from labeldp_verify.analysis.composition import divergence
+from labeldp_verify.analysis.composition.compose import Part, common_step
+from labeldp_verify.analysis.composition.divergence import additive_divergences, divergences
+from labeldp_verify.analysis.composition.dominating_pair import Lattice, dominating_masses
 from labeldp_verify.analysis.probabilities import equally_likely, row
 
 from labeldp_compile.composition import compose
@@ -46,6 +42,10 @@ MECHANISMS = {
     "{kind: staircase, lattice: 0.3}": "absolute",
     "{kind: exponential}": "absolute",
 }
+
+
+def lattice_of(part):
+    return Lattice(common_step([part]), part.ratio)
 
 
 def compiled(mechanism, labels, epsilon):

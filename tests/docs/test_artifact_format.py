@@ -9,18 +9,12 @@ from typing import get_type_hints
 import onnx
 import pytest
 from labeldp_verify.analysis.probabilities import row, value
-from labeldp_verify.claims import (
-    ExactTableClaims,
-    JointColumnClaims,
-    Optimality,
-    PrivatePriorClaims,
-    RadiusOptimality,
-    TableClaims,
-)
-from labeldp_verify.claims.certificate import WholeFile
+from labeldp_verify.claims import Optimality, PrivatePriorClaims, RadiusOptimality
+from labeldp_verify.claims.certificate import ExactTableClaims, TableClaims, WholeFile
+from labeldp_verify.claims.joint import JointColumnClaims
 from labeldp_verify.claims.registry import all_claims
 from labeldp_verify.graph import BucketGrid
-from labeldp_verify.opening import only_table
+from labeldp_verify.opening import open_artifact
 
 from tests.docs.reader import Artifact
 from tests.fixtures.compiled import compile_text, joint_spec
@@ -34,7 +28,7 @@ FILES = sorted((ROOT / "tests" / "old_files").glob("v*/*.onnx"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_reader_decodes_what_the_library_does(path):
-    read, decoded = Artifact(path.read_bytes()), only_table(path)
+    read, decoded = Artifact(path.read_bytes()), open_artifact(path).table(0)
     r, k = decoded.randomizer, decoded.domain.size
     assert read.digest() == read.certificate["digests"]["tables"]
     assert [len(weights) for weights in read.weights] == [r.outputs] * k

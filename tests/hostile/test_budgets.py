@@ -14,9 +14,9 @@ from labeldp_runtime.wire import WireError, count_fields
 from labeldp_trainer import ConfigError, load_config, parse_config
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify import budget as budget_module
-from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
+from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.analysis.lower_bound import _sum_of
-from labeldp_verify.claims import Provenance
+from labeldp_verify.claims import Declaration
 from labeldp_verify.console.verification import _report
 from labeldp_verify.forms import AdditiveRandomizer, IntegerDomain
 from labeldp_verify.graph import write_model
@@ -175,7 +175,7 @@ def test_the_weights_are_summed_once_for_the_absolute_bound():
 
     labels = [Fraction(y) for y in range(50)]
     alpha = [Fraction(-1)] * 50
-    assert absolute_dual_is_feasible(labels, Weights([1] * 50), Fraction(3), alpha)
+    assert dual_is_feasible(labels, Weights([1] * 50), Fraction(3), alpha, loss="absolute")
     assert Weights.read < 10
 
 
@@ -269,7 +269,7 @@ def test_a_matrix_of_billions_of_entries_is_not_drawn(tmp_path):
     )
     domain = IntegerDomain(0, 2)
     prior = {"kind": "uniform", "weights": [1] * 3}
-    provenance = Provenance("x", "laplace", "y", Fraction(9), Fraction(0), prior, "0" * 64, {})
+    provenance = Declaration("x", "laplace", "y", Fraction(9), Fraction(0), prior, "0" * 64, {})
     certificate = stated_certificate(domain, randomizer, "squared", provenance).to_json()
     path = tmp_path / "wide.onnx"
     path.write_bytes(write_model(domain, randomizer, certificate))

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from labeldp_verify.claims import Provenance
+from labeldp_verify.claims import Declaration
 from labeldp_verify.forms import CategoricalDomain
 from labeldp_verify.graph import write_model
 
@@ -41,7 +41,7 @@ def artifact(folder, text, *, insecure=False, keys=False, name="x.onnx"):
     categories = (f"{text}1", f"{text}2", "b")
     domain = CategoricalDomain(categories, categories[0])
     prior = {"kind": "uniform", "weights": [1] * 3}
-    provenance = Provenance(
+    provenance = Declaration(
         name=text,
         mechanism=text,
         column=text,
@@ -219,7 +219,7 @@ def many(folder, text):
     domain = CategoricalDomain(categories, categories[0])
     prior = {"kind": "uniform", "weights": [1] * 50}
     randomizer = randomized_response(categories, range(50), Fraction(1))
-    provenance = Provenance("x", "x", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
+    provenance = Declaration("x", "x", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
     certificate = stated_certificate(domain, randomizer, "zero_one", provenance).to_json()
     path = folder / "many.onnx"
     path.write_bytes(write_model(domain, randomizer, certificate))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.absolute_and_zero_one_bounds import zero_one_dual_is_feasible
+from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.analysis.bounds import exp_lower
 from scipy.optimize import linprog
 
@@ -118,10 +118,10 @@ def test_a_higher_bound_than_the_optimum_is_never_accepted(weights, epsilon, mor
     alpha = [Fraction(a) for a in dual_of_zero_one(prior, float(epsilon)).tolist()]
     upper = exp_lower(epsilon)
     shifted = [a - Fraction(1, 10**12) for a in alpha]
-    assert zero_one_dual_is_feasible(weights, upper, shifted)
+    assert dual_is_feasible(weights, weights, upper, shifted, loss="zero_one")
     for place in range(len(alpha)):
         raised = [a + more * (i == place) for i, a in enumerate(alpha)]
-        assert not zero_one_dual_is_feasible(weights, upper, raised)
+        assert not dual_is_feasible(weights, weights, upper, raised, loss="zero_one")
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "2", "7.5"])

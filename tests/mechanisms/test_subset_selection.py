@@ -10,8 +10,8 @@ import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.probabilities import matrix
-from labeldp_verify.analysis.sets import least_share_noise, set_weights, share_noise
-from labeldp_verify.forms import CategoricalDomain, IntegerDomain, Sets
+from labeldp_verify.analysis.share_noise import least_share_noise, set_weights, share_noise
+from labeldp_verify.forms import CategoricalDomain, ClassSets, IntegerDomain
 from scipy.optimize import linprog
 
 from labeldp_compile import InputError
@@ -170,7 +170,7 @@ def test_the_loss_is_that_of_a_label_drawn_from_the_set():
 
 def test_the_leftover_words_keep_the_estimate_unbiased():
     """Exactly: the first block has them under every label."""
-    members = Sets(4, (0b0011, 0b0101, 0b1001, 0b0110, 0b1010, 0b1100)).matrix.T
+    members = ClassSets(4, (0b0011, 0b0101, 0b1001, 0b0110, 0b1010, 0b1100)).matrix.T
     for bits in range(8, 16):
         r = subset_selection(members, Fraction(1), bits)
         lows = [min(column) for column in zip(*r.counts, strict=True)]
@@ -219,7 +219,7 @@ def test_pairs_that_are_not_balanced_are_refused():
 
 
 def _with_blocks(r, blocks):
-    return type(r)(r.word_bits, r.counts, r.values, Sets(r.sets.classes, tuple(blocks)))
+    return type(r)(r.word_bits, r.counts, r.values, ClassSets(r.sets.classes, tuple(blocks)))
 
 
 def _moved(r, step):

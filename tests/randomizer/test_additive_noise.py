@@ -133,9 +133,9 @@ def test_unclipped_noise_keeps_the_mean(epsilon):
         staircase(300, epsilon, 1),
         laplace(1999, epsilon),
     ):
-        mean, _ = analyse(r).moments()
+        mean = analyse(r).means()
         for i in {0, 1, r.labels // 2, r.labels - 1}:
-            assert abs(mean(i) - i) < Fraction(r.period, 10**12)
+            assert abs(mean[i] - i) < Fraction(r.period, 10**12)
         assert r.low + r.high == r.period  # as far below the lowest label as above the highest
 
 

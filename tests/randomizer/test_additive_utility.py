@@ -10,7 +10,7 @@ from labeldp_verify.analysis import analyse
 from labeldp_compile.rounding.additive_noise import LabelLattice, additive_noise
 from labeldp_compile.rounding.noise_shape import laplace_magnitudes
 from tests.randomizer.additive_reference import any_additive, rows
-from verifier.tests.analysed import biases, noisy_label_loss, variances
+from verifier.tests.analysed import biases, losses_by_label, noisy_label_loss, variances
 
 POINT = {
     "squared": lambda v, y: (v - y) ** 2 / 2,
@@ -28,17 +28,17 @@ def test_moments_and_losses_of_any_integers(r, ulps):
         r.point_value(i * r.spacing) + Fraction(nudge, 3 * 2**50 if abs(nudge) == 1 else 8)
         for i, nudge in zip(range(r.labels), ulps, strict=False)
     ]
-    mean, square = analyse(r).moments()
+    mean, square = analyse(r).moments
     for i, row in enumerate(tables):
         values = [(r.point_value(t), w) for t, w in row.items()]
-        assert mean(i) == sum(w * v for v, w in values) / words
-        assert square(i) == sum(w * v * v for v, w in values) / words
+        assert mean[i] == sum(w * v for v, w in values) / words
+        assert square[i] == sum(w * v * v for v, w in values) / words
         outputs = [(Fraction(r.value(t)), w) for t, w in row.items()]
         for loss, point in POINT.items():
             # Equality is of float64 outputs, of which two lattice points can share one.
             shown = outputs if loss == "zero_one" else values
             plain = sum(w * point(v, labels[i]) for v, w in shown) / words
-            assert analyse(r).loss_of(labels, loss)(i) == (plain, plain)
+            assert losses_by_label(r, labels, [1] * r.labels, loss)[i] == (plain, plain)
 
 
 def test_values_that_float64_rounds_are_meant_exactly():
@@ -66,4 +66,4 @@ def test_the_poisson_loss_is_refused():
     lattice = LabelLattice(2, 1, 1.0, 1.0)
     r = additive_noise(lambda e: laplace_magnitudes(e, 1), lattice, Fraction(1), False)
     with pytest.raises(ValueError, match="positive outputs"):
-        analyse(r).loss_of([Fraction(1), Fraction(2)], "poisson")
+        noisy_label_loss(r, [Fraction(1), Fraction(2)], [1, 1], "poisson")

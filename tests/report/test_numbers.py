@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from labeldp_verify.analysis.probabilities import (
     columns,
-    entries,
     equally_likely,
     range_sums,
     row,
@@ -90,7 +89,7 @@ def test_the_heat_map_adds_up_the_matrix(found, name):
 
 
 @pytest.mark.parametrize("name", list(SPECS))
-def test_sums_columns_and_entries_agree_with_exact_rows(found, name):
+def test_sums_and_columns_agree_with_exact_rows(found, name):
     r, exact = found[name].decoded.randomizer, exact_matrix(found[name].decoded)
     starts = np.array(sorted({0, 1, 1 + r.outputs // 3, r.outputs - 1, r.outputs}))
     starts = np.insert(starts, 1, starts[1])  # an empty range
@@ -102,9 +101,6 @@ def test_sums_columns_and_entries_agree_with_exact_rows(found, name):
     shown = [0, r.outputs // 2, r.outputs - 1]
     for i, column in zip(shown, columns(r, shown), strict=True):
         assert np.allclose(column, [float(p[i]) for p in exact], rtol=1e-12)
-    places = [(y, i) for y in labels for i in shown]
-    for (y, i), entry in zip(places, entries(r, places), strict=True):
-        assert entry == pytest.approx(float(exact[y][i]), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["bins", "unbiased", "table", "additive", "hostile"])

@@ -10,7 +10,7 @@ from math import comb
 import numpy as np
 import pytest
 from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.analysis.sets import least_share_noise
+from labeldp_verify.analysis.share_noise import least_share_noise
 
 from labeldp_compile.solve.block_designs import best_design, noise
 from labeldp_compile.solve.block_designs.affine import affine_spaces

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
+from labeldp_verify.analysis import dual_is_feasible
 from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.lower_bound import dual_is_feasible
 
 from labeldp_compile.solve import rr_on_bins_dual
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
@@ -51,7 +50,7 @@ def is_proved(labels, weights, epsilon, loss, alpha):
     exact = [Fraction(float(a)) for a in alpha]
     whole = [int(w) for w in weights]
     if loss == "absolute":
-        return absolute_dual_is_feasible(y, whole, upper, exact)
+        return dual_is_feasible(y, whole, upper, exact, loss="absolute")
     return dual_is_feasible(y, whole, upper, exact, [Fraction(0)] * len(y))
 
 

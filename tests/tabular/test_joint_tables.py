@@ -189,7 +189,7 @@ def test_estimates_of_combinations_and_of_each_column(files, truth):
         j = ["sold", "value", "code"].index(column.name)
         sums = np.zeros(len(column.labels))
         for number in range(24):
-            sums[domain.places(number)[j]] += group.histogram.at(number)["estimate"]
+            sums[domain.places_of(number)[j]] += group.histogram.at(number)["estimate"]
         assert sums == pytest.approx([column.histogram.at(i)["estimate"] for i in range(len(sums))])
     mean = group.columns[1].mean.at(0)
     assert (

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from labeldp_verify.analysis.bounds import exp_lower
-from labeldp_verify.analysis.sets import least_share_noise
+from labeldp_verify.analysis.share_noise import least_share_noise
 
 from tests.fixtures.one_hot_noise import (
     hadamard_sets,

@@ -108,9 +108,9 @@ def test_averages_over_many_labels_leave_none_out():
     total = sum(weights)
     numbers = randomized_response([0.0, 5.0, 5000.0], [min(y, 2) for y in range(k)], Fraction(3))
     found = usefulness(IntegerDomain(0, k - 1), numbers, weights, Fraction(20), 5000.0)
-    mean, square = analyse(numbers).moments()
-    variance = sum(w * (square(y) - mean(y) ** 2) for y, w in enumerate(weights)) / total
-    apart = sum(w * (square(y) - 2 * y * mean(y) + y * y) for y, w in enumerate(weights)) / total
+    mean, square = analyse(numbers).moments
+    variance = sum(w * (square[y] - mean[y] ** 2) for y, w in enumerate(weights)) / total
+    apart = sum(w * (square[y] - 2 * y * mean[y] + y * y) for y, w in enumerate(weights)) / total
     assert found.deviation.mean == pytest.approx(math.sqrt(variance))
     assert found.distance.mean == pytest.approx(math.sqrt(apart))
 

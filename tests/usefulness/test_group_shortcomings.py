@@ -109,9 +109,9 @@ def test_every_table_lacks_what_it_lacks_alone(loss, numbers):
 
 def test_weights_are_not_looked_for_without_end(monkeypatch, limit):
     calls = []
-    real = group_shortcomings.least_variance_inverse
+    real = group_shortcomings.inverse_of
     monkeypatch.setattr(
-        group_shortcomings, "least_variance_inverse", lambda table: calls.append(1) or real(table)
+        group_shortcomings, "inverse_of", lambda *table: calls.append(1) or real(*table)
     )
     windows = [response(Fraction(11 + i, 10)) for i in range(5)]
     assert texts(of([*windows, *windows])) == []

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.claims import Provenance
+from labeldp_verify.claims import Declaration
 from labeldp_verify.forms import IntegerDomain, WindowRandomizer
 from labeldp_verify.graph import write_model
 
@@ -19,7 +19,7 @@ UNBIASED = TWO_LABELS.replace("rr_on_bins", "optimal_unbiased")
 
 def certified(domain, randomizer, kind="public", weights=(1, 1)):
     prior = {"kind": kind, "weights": list(weights)}
-    provenance = Provenance("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
+    provenance = Declaration("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
     return stated_certificate(domain, randomizer, "squared", provenance).to_json()
 
 

@@ -134,7 +134,7 @@ def test_a_gate_for_all_that_a_label_pays(model, tmp_path):
     for run in (command, whole):
         assert run("verify", path, "--max-epsilon", "1", most, "1.9")[0] == 0
         code, said, _ = run("verify", path, "--max-epsilon", "1", most, "1.8999")
-        assert code == 1 and "pays at least ε = 1.9 in total, as is declared" in said
+        assert code == 1 and "spends at least ε = 1.9 in total (declared)" in said
         code, _, why = run("verify", path, most, "much")
         assert code == 2 and most in why
     path.write_bytes(model)

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from labeldp_verify import Budget, TooLargeError, check_bytes
 from labeldp_verify.analysis.lower_bound import BiasRule
-from labeldp_verify.claims import Certificate, Provenance
+from labeldp_verify.claims import Certificate, Declaration
 from labeldp_verify.claims.groups import ASSIGNMENTS
 from labeldp_verify.decode.file import MAX_PAIRS
 from labeldp_verify.decode.groups import GroupedFile
@@ -118,7 +118,7 @@ def bounded(duals):
         for size, dual in zip((1, 2, 0), duals, strict=True)
     ]
     prior = tables[-1].prior
-    provenance = Provenance("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
+    provenance = Declaration("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
     randomizer = GroupedWindows(Groups.of(("a", "b")), windows)
     certificate = build_certificate(
         Integers.of(domain, randomizer), "squared", provenance, tables
@@ -272,7 +272,7 @@ def test_the_label_is_no_group():
         build_certificate(
             Integers.of(DOMAIN, grouped()),
             "squared",
-            Provenance("t", "m", "g", Fraction(2), Fraction(0), {}, "0" * 64, {}),
+            Declaration("t", "m", "g", Fraction(2), Fraction(0), {}, "0" * 64, {}),
             [TableProvenance(1, {})] * 4,
         )
 

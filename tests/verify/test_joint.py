@@ -7,7 +7,7 @@ from itertools import product
 import onnx
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.joint import column_losses
+from labeldp_verify.analysis.column_losses import column_losses
 from labeldp_verify.forms import (
     CategoricalDomain,
     IntegerDomain,

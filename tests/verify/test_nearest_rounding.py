@@ -11,7 +11,7 @@ import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.range_bias import bias_in_range
-from labeldp_verify.claims import Provenance
+from labeldp_verify.claims import Declaration
 from labeldp_verify.console.limits import Limits
 from labeldp_verify.forms import IntegerDomain, RealDomain
 from labeldp_verify.graph import write_model
@@ -109,7 +109,9 @@ mechanism: {{kind: optimal_unbiased{bias}}}
     weights, epsilon = [1] * 8, Fraction(1)
     solved = spec.named_mechanism.build(problem_of(spec, spec.domain, weights, epsilon))
     prior = {"kind": "uniform", "weights": weights}
-    provenance = Provenance("t", "optimal_unbiased", "y", epsilon, Fraction(0), prior, "0" * 64, {})
+    provenance = Declaration(
+        "t", "optimal_unbiased", "y", epsilon, Fraction(0), prior, "0" * 64, {}
+    )
     for rounding in ("unbiased", "nearest"):
         domain = RealDomain(0.0, 1.0, 8, rounding)
         certificate = stated_certificate(

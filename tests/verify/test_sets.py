@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from labeldp_verify import check_bytes
 from labeldp_verify.claims.whole_file import DECLARED, PROVED
-from labeldp_verify.forms import Sets
+from labeldp_verify.forms import ClassSets
 from labeldp_verify.graph import write_model
 
 from tests.fixtures.compiled import compile_text, sets_spec
@@ -106,9 +106,9 @@ def test_fields_are_listed(sets):
 def test_hexadecimal_there_and_back():
     for k in (2, 4, 5, 8, 9, 31):
         blocks = tuple(range(1, min(2**k, 40)))
-        sets = Sets(k, blocks)
-        assert Sets.from_hex(k, sets.to_hex()) == sets
-        assert Sets.of(sets.matrix.T) == sets
+        sets = ClassSets(k, blocks)
+        assert ClassSets.from_hex(k, sets.to_hex()) == sets
+        assert ClassSets.of(sets.matrix.T) == sets
         for o, block in enumerate(blocks):
             assert sum(1 << i for i in sets.members(o)) == block
             assert sets.sizes[o] == len(sets.members(o))

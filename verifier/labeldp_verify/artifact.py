@@ -35,7 +35,7 @@ def assess(
     analysis, bias = analyse(randomizer), None
     ratio = analysis.worst_ratio()
     if are_numbers(domain, randomizer):
-        bias = float(analysis.biases(domain.exact_labels(), strays(domain)).largest())
+        bias = float(analysis.biases(domain.labels(), strays(domain)).largest())
     figures = usefulness(domain, randomizer, weights, ratio, bias, classes=classes)
     proved = least_log_bound(ratio)
     return figures, find_shortcomings(
@@ -44,7 +44,7 @@ def assess(
 
 
 def largest_bias(domain: Domain, certificate: Certificate) -> float | None:
-    """The largest bias of a verified file for all labels in the range; None of categories, sets."""
+    """The largest bias of a verified file for all labels in the range; None if there are none."""
     stated = certificate.exact.largest_bias
     if stated is None:
         return None

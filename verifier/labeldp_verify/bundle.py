@@ -130,14 +130,12 @@ def _require_about(payload: bytes, data: bytes) -> None:
         ignored, symlinks = how.get("ignore_paths"), how["allow_symlinks"]
     except (LookupError, TypeError, AttributeError):
         raise BundleError(_NOT_OF_FILE) from None
-    listed = ignored is None or (isinstance(ignored, list) and all(map(_is_text, ignored)))
+    listed = ignored is None or (
+        isinstance(ignored, list) and all(isinstance(path, str) for path in ignored)
+    )
     expected = statement(name, data, ignore_paths=ignored if listed else None, symlinks=symlinks)
-    if not (_is_text(name) and isinstance(symlinks, bool) and _same(stated, expected)):
+    if not (isinstance(name, str) and isinstance(symlinks, bool) and _same(stated, expected)):
         raise BundleError(_NOT_OF_FILE)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _read(text: bytes, otherwise: str) -> Any:

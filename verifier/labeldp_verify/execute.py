@@ -254,7 +254,7 @@ def _column_for_rows(
         return rows + np.int64(domain.min), rows
     if isinstance(domain, CategoricalDomain):
         return np.array(domain.values, dtype=object if domain.is_text else np.int64)[rows], rows
-    labels = np.array(domain.grid())[rows]
+    labels = np.array(domain.listed)[rows]
     return labels, domain.indices(labels, second)
 
 

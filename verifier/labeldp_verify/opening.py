@@ -31,11 +31,6 @@ def open_artifact(path: Path, budget: Budget = DEFAULT_BUDGET) -> Artifact:
         return check_bytes(data, budget=budget).verified()
 
 
-def only_table(path: Path, budget: Budget = DEFAULT_BUDGET) -> Table:
-    """The only table of a file; raises as ``open_artifact``, and InputError for tables by group."""
-    return table_of(open_artifact(path, budget), path, None)
-
-
 def table_of(artifact: Artifact, path: Path, group: str | None) -> Table:
     """The only table, or that of a group as it was typed: ``other``, or a value of each column.
 

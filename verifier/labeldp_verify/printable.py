@@ -21,19 +21,6 @@ MAX_CHARACTERS = 2_000
 _INVISIBLE = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 
 
-class _Shown(dict[int, str]):
-    """What each character is shown as, found when it is first met."""
-
-    def __missing__(self, code: int) -> str:
-        kind = unicodedata.category(chr(code))
-        hidden = kind[0] == "C" or kind in ("Zl", "Zp") or chr(code) in _INVISIBLE
-        self[code] = REPLACEMENT if hidden else chr(code)
-        return self[code]
-
-
-_SHOWN = _Shown()
-
-
 def printable(text: str) -> str:
     """The text as one line, without what a terminal or a browser would obey instead of show.
 
@@ -42,7 +29,8 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _without_floods(text.translate(_SHOWN))
+    hidden = {ord(c): REPLACEMENT for c in set(text) if _is_hidden(c)}
+    return _without_floods(text.translate(hidden))
 
 
 def one_line(text: str, most: int = MAX_CHARACTERS) -> str:
@@ -87,6 +75,11 @@ def _without_floods(text: str) -> str:
         if run <= MAX_MARKS + 1:
             result.append(c if run <= MAX_MARKS else REPLACEMENT)
     return "".join(result)
+
+
+def _is_hidden(character: str) -> bool:
+    kind = unicodedata.category(character)
+    return kind[0] == "C" or kind in ("Zl", "Zp") or character in _INVISIBLE
 
 
 def _is_mark(character: str) -> bool:

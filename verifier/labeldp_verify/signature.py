@@ -25,7 +25,6 @@ from labeldp_verify.bundle import BundleError, key_hint, require_signed
 from labeldp_verify.errors import InputError
 from labeldp_verify.signature_files import bundle_path, signature_path
 
-SIGNATURE_BYTES = 64
 MAX_KEY_BYTES = 1 << 16
 PublicKey = Ed25519PublicKey | EllipticCurvePublicKey
 

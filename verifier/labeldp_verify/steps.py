@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp_verify import kernel
 from labeldp_verify.checks import CheckFailedError, demand, short
 from labeldp_verify.claims import Certificate
-from labeldp_verify.claims.claim import Claim, Found
+from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.claims.registry import all_claims
 from labeldp_verify.claims.tables import Tables, decimals
 from labeldp_verify.claims.whole_file import check_whole_file
@@ -158,9 +158,9 @@ class Verification:
     def _check_optimality(self) -> str:  # 7
         return self.tables.optimality()
 
-    def found(self) -> Found:
+    def found(self) -> Evidence:
         """What claims speak of, after the step utility."""
-        return Found(self.integers, self.certificate, self.tables.ratios, self.tables.uses)
+        return Evidence(self.integers, self.certificate, self.tables.ratios, self.tables.uses)
 
     def _check_claim(self, claim: Claim[Any]) -> str:  # 8, 9
         return claim.check(self.found())

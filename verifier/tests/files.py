@@ -12,8 +12,8 @@ import onnx
 import onnxruntime
 from labeldp_verify import check_bytes
 from labeldp_verify.analysis.analysis import Loss
-from labeldp_verify.analysis.joint import ColumnLoss
-from labeldp_verify.claims import Provenance
+from labeldp_verify.analysis.column_losses import ColumnLoss
+from labeldp_verify.claims import Declaration
 from labeldp_verify.claims.whole_file import TableStatement, state_certificate
 from labeldp_verify.decode import (
     FileForm,
@@ -33,7 +33,6 @@ from labeldp_verify.forms import (
     Randomizer,
     sets_of,
 )
-from labeldp_verify.forms.grouped_windows import check_grouped
 from labeldp_verify.graph import BucketGrid, write_model
 
 from verifier.tests.integers import plain_counts
@@ -61,8 +60,6 @@ def file_of(
     ``sizes`` [T], and priors that differ. ``paid`` is what was spent on the prior. A joint label
     has ``columns``, and under the sum of their losses ``losses``.
     """
-    if isinstance(randomizer, GroupedWindows):
-        check_grouped(randomizer)
     k, integers = domain.size, Integers.of(domain, like or randomizer)
     tables = [TableStatement(1, {"kind": "public", "weights": list(weights or [1] * k)})]
     if integers.groups.columns:
@@ -73,7 +70,7 @@ def file_of(
             )
             for i in range(integers.groups.tables)
         ]
-    provenance = Provenance(
+    provenance = Declaration(
         "test",
         "made_up",
         None if columns else "y",

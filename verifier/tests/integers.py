@@ -13,10 +13,10 @@ from typing import Any
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.forms import (
     AdditiveRandomizer,
+    ClassSets,
     GroupedWindows,
     Groups,
     Randomizer,
-    Sets,
     TableRandomizer,
     WindowRandomizer,
 )
@@ -111,7 +111,7 @@ def pairs_of_four(word_bits: int = 24) -> TableRandomizer:
     for row in counts:
         row[0] += words - 3 * (low + high)
     return TableRandomizer(
-        word_bits, tuple(map(tuple, counts)), tuple(range(6)), Sets(4, tuple(pairs))
+        word_bits, tuple(map(tuple, counts)), tuple(range(6)), ClassSets(4, tuple(pairs))
     )
 
 

@@ -80,7 +80,7 @@ def test_windows_by_their_definition():
     for domain, randomizer, weights in cases():
         analysis, labels, astray = analyse(randomizer), domain.labels(), strays(domain)
         strayed += len(astray)
-        biases = analysis.biases(domain.exact_labels(), astray)
+        biases = analysis.biases(domain.labels(), astray)
         plain = [of_label(randomizer, astray, i, lambda v: v) - y for i, y in enumerate(labels)]
         assert biases == plain == analysis.biases(labels, astray)
         assert biases.largest() == max(map(abs, plain))
@@ -103,7 +103,7 @@ def test_windows_by_their_definition():
                 for i, (w, y) in enumerate(zip(weights, labels, strict=True))
                 if w
             )
-            for known in (labels, domain.exact_labels()):
+            for known in (labels, domain.labels()):
                 assert analysis.expected_loss(known, weights, loss, astray) == (
                     mean / total,
                     mean / total,
@@ -122,8 +122,8 @@ def test_vectors_of_exact_numbers():
     assert list(exact) == plain and exact == plain and ExactNumbers.of(plain) == exact
     assert ExactNumbers.of(exact) is exact
     assert exact.total() == sum(plain) and exact.largest() == 10**40
-    assert exact[1:3] == plain[1:3] and exact[-1] == 10**40
-    assert exact != plain[:4] and exact[:4] != exact and exact != "no numbers"
+    assert exact[1] == plain[1] and exact[-1] == 10**40
+    assert exact != plain[:4] and exact.take(np.arange(4)) != exact and exact != "no numbers"
     assert exact.minus(exact) == [0] * 5
     weights = [2**62, 0, 1, 2**200, 3]
     assert exact.weighted(weights) == sum(w * x for w, x in zip(weights, plain, strict=True))

@@ -146,14 +146,14 @@ class NoiseFacts:
 def label_facts(domain: Domain, randomizer: Randomizer, labels: Sequence[int]) -> list[LabelFacts]:
     """The facts of the labels of these indices, from exact sums."""
     exact = domain.labels()
-    moments = analyse(randomizer).moments() if are_numbers(domain, randomizer) else None
+    moments = analyse(randomizer).moments if are_numbers(domain, randomizer) else None
     lines = _ExtraLine(randomizer) if isinstance(randomizer, WindowRandomizer) else None
     facts = []
     probabilities = kept_probabilities(domain, randomizer, labels).tolist()
     for y, kept in zip(labels, probabilities, strict=True):
         mean = bias = deviation = None
         if moments is not None:
-            first, second = moments[0](y), moments[1](y)
+            first, second = moments[0][y], moments[1][y]
             mean, bias = float(first), float(first - Fraction(exact[y]))
             deviation = math.sqrt(second - first**2)
         window = None if lines is None else lines.window(y)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float64
-from labeldp_verify.analysis import least_variance_inverse, probabilities
+from labeldp_verify.analysis import least_variance_inverse, matrix, value
 from labeldp_verify.artifact import Table
 
 from labeldp_trainer.errors import ArtifactError
@@ -20,8 +20,8 @@ from labeldp_trainer.errors import ArtifactError
 def matrix_of(decoded: Table) -> tuple[Float64[np.ndarray, "k m"], list[int | str | float]]:
     """Pr[output | label], and the m outputs."""
     randomizer = decoded.randomizer
-    matrix = probabilities.matrix(randomizer, range(decoded.domain.size))
-    return matrix, [probabilities.value(randomizer, o) for o in range(randomizer.outputs)]
+    table = matrix(randomizer, range(decoded.domain.size))
+    return table, [value(randomizer, o) for o in range(randomizer.outputs)]
 
 
 def debiasing_weights(

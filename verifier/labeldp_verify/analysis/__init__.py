@@ -4,13 +4,8 @@ The compiler, the certificate, the tools and the verifier ask here. What it find
 enumeration from the definition alone (``tests/analysis``).
 """
 
-from labeldp_verify.analysis import probabilities
-from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
-    absolute_dual_is_feasible,
-    zero_one_dual_is_feasible,
-)
 from labeldp_verify.analysis.additive import AdditiveAnalysis
-from labeldp_verify.analysis.analysis import Analysis, Labels, Loss, TooMuchWorkError
+from labeldp_verify.analysis.analysis import Labels, Loss
 from labeldp_verify.analysis.bounds import (
     exp_bounds,
     exp_lower,
@@ -18,10 +13,17 @@ from labeldp_verify.analysis.bounds import (
     least_log_bound,
     log_bounds,
 )
-from labeldp_verify.analysis.composition import MAX_LABELS_PER_USER, Composed, Part, compose_parts
-from labeldp_verify.analysis.composition.compose import common_step, masses_of
+from labeldp_verify.analysis.column_losses import ColumnLoss
+from labeldp_verify.analysis.composition.compose import (
+    MAX_LABELS_PER_USER,
+    Composed,
+    Part,
+    common_step,
+    compose_parts,
+    masses_of,
+)
 from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.analysis.lines import StepFunction, ends_of
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
     bound_value,
@@ -42,16 +44,14 @@ from labeldp_verify.analysis.probabilities import (
 )
 from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
 from labeldp_verify.analysis.range_bias import rounds_to_nearest
-from labeldp_verify.analysis.sets import set_weights
+from labeldp_verify.analysis.share_noise import set_weights
 from labeldp_verify.analysis.strays import row_means, strays
 from labeldp_verify.analysis.table import TableAnalysis
-from labeldp_verify.analysis.window import StepFunction, WindowAnalysis, ends_of
+from labeldp_verify.analysis.window import WindowAnalysis
 from labeldp_verify.forms import AdditiveRandomizer, Randomizer, TableRandomizer
 
 __all__ = [
     "MAX_LABELS_PER_USER",
-    "AdditiveAnalysis",
-    "Analysis",
     "BiasRule",
     "ColumnLoss",
     "Composed",
@@ -60,10 +60,6 @@ __all__ = [
     "Loss",
     "Part",
     "StepFunction",
-    "TableAnalysis",
-    "TooMuchWorkError",
-    "WindowAnalysis",
-    "absolute_dual_is_feasible",
     "analyse",
     "at_most",
     "bound_value",
@@ -83,7 +79,6 @@ __all__ = [
     "masses_of",
     "matrix",
     "noise_quantiles",
-    "probabilities",
     "radii_of",
     "radius_bound",
     "range_sums",
@@ -94,7 +89,6 @@ __all__ = [
     "strays",
     "unbiased_tolerance",
     "value",
-    "zero_one_dual_is_feasible",
 ]
 
 

@@ -22,87 +22,59 @@ label with a probability of at least Σα.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate
-from math import lcm
+from typing import Any
 
-from labeldp_verify.forms.exact_numbers import ExactNumbers
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_verify.forms.exact_numbers import Whole
+
+_INT64_BITS = 62
 
 
-def absolute_dual_is_feasible(
-    labels: Sequence[Fraction],
-    weights: Sequence[int],
-    exp_upper: Fraction,
-    alpha: Sequence[Fraction],
-) -> bool:
-    """Whether F ≥ 0 on the whole real line, decided exactly, in O(k log k).
+def absolute_holds(y: Whole, w: Whole, a: Whole, growth: Fraction) -> bool:
+    """Whether F ≥ 0 on the whole real line for h_j = w_j·|v − y_j| − a_j, in O(k log k).
 
-    ``labels`` [k] increasing, ``weights`` [k] integers ≥ 0 in proportion to the prior and not all
-    0, ``exp_upper`` ≥ e^ε, ``alpha`` [k] exact, in units of the labels. Raises ValueError if the
-    lengths differ or if ``weights`` or ``exp_upper`` (≥ 1) are not as described.
+    ``y`` [k] increasing, ``w`` [k] ≥ 0 and not all 0, ``growth`` is e^ε − 1 or more.
     """
-    if min(weights) < 0 or not any(weights) or exp_upper < 1:
-        raise ValueError("weights must be >= 0 and not all 0, and exp_upper at least 1")
-    if not len(labels) == len(weights) == len(alpha):
-        raise ValueError("labels, weights and dual values must be equally many")
-    # Times Σ weights and a common denominator: h_j = w_j·|v − y_j| − a_j in integers.
-    points, duals = ExactNumbers.of(labels), ExactNumbers.of(alpha)
-    unit, total = lcm(points.unit, duals.unit), sum(weights)
-    y, a = points.over(unit).tolist(), (duals.over(unit) * total).tolist()
-    growth = exp_upper - 1
-    one, extra = growth.denominator, growth.numerator
-    k, span = len(y), y[-1] - y[0]
     # Σ min(h_j, 0): on each side of its label h_j is a line, negative up to some label; constants
     # and slopes add up over ranges of labels, which begin and end at those noted here.
-    level, slope = [0] * (k + 1), [0] * (k + 1)
-    for j, (weight, height, at) in enumerate(zip(weights, a, y, strict=True)):
-        if height > 0:
-            reach = height // weight if weight else span  # h_j ≤ 0 up to this distance
-            first, behind, moment = (
-                bisect_left(y, at - reach),
-                bisect_right(y, at + reach),
-                weight * at,
-            )
-            level[first] += moment - height
-            level[j] -= 2 * moment
-            level[behind] += moment + height
-            slope[first] -= weight
-            slope[j] += 2 * weight
-            slope[behind] -= weight
-    moments = [weight * at for weight, at in zip(weights, y, strict=True)]
-    mass, moment, heights = accumulate(weights), accumulate(moments), sum(a)
-    whole_moment = sum(moments)
-    sums = zip(y, mass, moment, accumulate(level), accumulate(slope), strict=False)
-    return all(
-        one * (at * (2 * m - total) - 2 * mm + whole_moment - heights)
-        + extra * (constant + rise * at)
-        >= 0
-        for at, m, mm, constant, rise in sums
-    )
+    low = np.flatnonzero(a > 0)
+    at, weight, height = y[low], w[low], a[low]
+    reach = np.where(weight == 0, y[-1] - y[0], height // np.maximum(weight, 1))
+    first = np.searchsorted(short(y), short(at - reach))
+    behind = np.searchsorted(short(y), short(at + reach), side="right")
+    weight, moment, height = map(short, (weight, weight * at, height))
+    kind = np.result_type(weight, moment, height)
+    level, slope = np.zeros((2, len(y) + 1), dtype=kind)
+    for places, constant, rise in (
+        (first, moment - height, -weight),
+        (low, -2 * moment, 2 * weight),
+        (behind, moment + height, -weight),
+    ):
+        np.add.at(level, places, constant)
+        np.add.at(slope, places, rise)
+    inner = np.cumsum(level)[:-1] + np.cumsum(slope)[:-1] * y
+    mass, moments = (np.cumsum(short(term)).astype(object) for term in (w, w * y))
+    outer = (2 * mass - mass[-1]) * y - 2 * moments + (moments[-1] - a.sum())
+    return bool(np.all(growth.denominator * outer + growth.numerator * inner >= 0))
 
 
-def zero_one_dual_is_feasible(
-    weights: Sequence[int], exp_upper: Fraction, alpha: Sequence[Fraction]
-) -> bool:
-    """Whether F ≥ 0 everywhere, decided exactly, in O(k).
-
-    ``weights`` [k] integers ≥ 0 in proportion to the prior and not all 0, ``exp_upper`` ≥ e^ε,
-    ``alpha`` [k] exact. Raises ValueError if they are not as described.
-    """
-    if min(weights) < 0 or not any(weights) or exp_upper < 1 or len(alpha) != len(weights):
-        raise ValueError("weights must be >= 0 and not all 0, and exp_upper at least 1")
-    # Times Σ weights and a common denominator: p_y becomes an integer w, α_y an integer a.
-    duals, total = ExactNumbers.of(alpha), sum(weights)
-    unit = duals.unit
-    growth = exp_upper - 1
-    one, extra = growth.denominator, growth.numerator
+def zero_one_holds(w: Sequence[int], a: Sequence[int], growth: Fraction) -> bool:
+    """Whether F ≥ 0 everywhere for h_j = w_j·[v ≠ y_j] − a_j, in O(k)."""
 
     def term(h: int) -> int:
-        return one * h + extra * min(h, 0)
+        return growth.denominator * h + growth.numerator * min(h, 0)
 
-    heights = (duals.numerators * total).tolist()
-    pairs = [(w * unit, a) for w, a in zip(weights, heights, strict=True)]
-    nowhere = sum(term(w - a) for w, a in pairs)
+    pairs = list(zip(w, a, strict=True))
+    nowhere = sum(term(weight - level) for weight, level in pairs)
     return nowhere >= 0 and all(nowhere - term(w - a) + term(-a) >= 0 for w, a in pairs)
+
+
+def short(numbers: Whole) -> NDArray[Any]:
+    """As int64 where even four times their sum fits."""
+    bits = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0))).bit_length()
+    fits = bits + len(numbers).bit_length() + 2 <= _INT64_BITS
+    return numbers.astype(np.int64) if fits else numbers

@@ -5,23 +5,33 @@ Rows are those of the labels 0 … k − 1. A label reaches its own row, but for
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp_verify.analysis.bounds import log_bounds
 from labeldp_verify.analysis.strays import Strays, stray_columns
-from labeldp_verify.forms import Randomizer
-from labeldp_verify.forms.exact_numbers import ExactNumbers
+from labeldp_verify.budget import charge
+from labeldp_verify.forms import Randomizer, TableRandomizer, WindowRandomizer
+from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole
 
 Loss = Literal["squared", "absolute", "poisson", "zero_one", "sum"]
-"""``sum`` is that of a joint label: the losses of its columns, each times its weight."""
-Labels = Sequence[Any]  # [k] exact numbers (Fraction), or categories
-Bounds = tuple[Fraction, Fraction]  # equal where the expectation is rational
-
-OfRow = Callable[[int], Fraction]
-BoundsOfRow = Callable[[int], Bounds]
+"""``sum`` is that of several columns: their losses, each times its weight."""
+Labels = Sequence[Any]  # exact numbers (Fraction), or categories
+Rows = NDArray[np.intp]
+Losses = tuple[ExactNumbers, ExactNumbers]
+"""Bounds; equal where the expectation is rational."""
+_AT_ONCE = 1 << 16  # rows whose losses are held at one time
+_LOGARITHM = 300e-6  # seconds
+_LOG_SCALE = 2**256
 R = TypeVar("R", bound=Randomizer)
+L = TypeVar("L", bound=WindowRandomizer | TableRandomizer)
 
 
 class TooMuchWorkError(Exception):
@@ -52,17 +62,22 @@ class Analysis(ABC, Generic[R]):
     def worst_ratio(self) -> Fraction:
         """An upper bound of Pr[output | label] / Pr[output | label'] over outputs and labels."""
 
+    @property
     @abstractmethod
-    def moments(self) -> tuple[OfRow, OfRow]:
-        """E[ŷ] and E[ŷ²] by the row; for outputs that are numbers."""
+    def moments(self) -> tuple[ExactNumbers, ExactNumbers]:
+        """[k] E[ŷ] and E[ŷ²] of every row; for outputs that are numbers."""
 
     @abstractmethod
-    def loss_of(self, labels: Labels, loss: Loss) -> BoundsOfRow:
-        """Bounds of E[ℓ(ŷ, labels[i])] by the row i.
+    def _absolute(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
+        """[n] E|ŷ − labels[j]| in the row rows[j]."""
 
-        ``squared`` ½(ŷ − y)², ``absolute`` |ŷ − y|, ``poisson`` ŷ − y·ln ŷ, ``zero_one`` 1[ŷ ≠ y].
-        Raises ValueError where the loss is infinite.
-        """
+    @abstractmethod
+    def _zero_one(self, rows: Rows, labels: Labels) -> ExactNumbers:
+        """[n] Pr[ŷ ≠ labels[j]] in the row rows[j]."""
+
+    @abstractmethod
+    def _poisson(self, rows: Rows, labels: ExactNumbers) -> Losses:
+        """Bounds [n] of E[ŷ − labels[j]·ln ŷ] in the row rows[j]."""
 
     def output_rounding(self) -> Fraction:
         """A bound on |float64 output − exact output|."""
@@ -70,8 +85,7 @@ class Analysis(ABC, Generic[R]):
 
     def means(self) -> ExactNumbers:
         """[k] E[ŷ] of every row."""
-        mean, _ = self.moments()
-        return ExactNumbers.of(map(mean, range(self.rows)))
+        return self.moments[0]
 
     def biases(self, labels: Sequence[Fraction], strays: Strays | None = None) -> ExactNumbers:
         """[k] E[ŷ | y] − y."""
@@ -88,48 +102,132 @@ class Analysis(ABC, Generic[R]):
 
     def variances(self) -> ExactNumbers:
         """[k] Var[ŷ] of every row."""
-        mean, square = self.moments()
-        return ExactNumbers.of(square(i) - mean(i) ** 2 for i in range(self.rows))
+        mean, square = self.moments
+        unit = mean.unit**2
+        return ExactNumbers(square.over(unit) - mean.numerators**2, unit)
+
+    def losses(self, rows: Rows, labels: Labels, loss: Loss) -> Losses:
+        """Bounds [n] of E[ℓ(ŷ, labels[j])] in the row rows[j], for ``rows`` and ``labels`` [n].
+
+        ``squared`` ½(ŷ − y)², ``absolute`` |ŷ − y|, ``poisson`` ŷ − y·ln ŷ, ``zero_one`` 1[ŷ ≠ y].
+        Raises ValueError where the loss is infinite.
+        """
+        if loss == "zero_one":
+            both = self._zero_one(rows, labels)
+        elif loss == "poisson":
+            return self._poisson(rows, ExactNumbers.of(labels))
+        elif loss == "squared":
+            both = self._squared(rows, ExactNumbers.of(labels))
+        else:
+            both = self._absolute(rows, ExactNumbers.of(labels))
+        return both, both
+
+    def _squared(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
+        """½·E[(ŷ − y)²] from the first two moments."""
+        mean, square = (moment.take(rows) for moment in self.moments)
+        cross = ExactNumbers(labels.numerators * mean.numerators, labels.unit * mean.unit)
+        own = ExactNumbers(labels.numerators * labels.numerators, labels.unit**2)
+        unit = math.lcm(square.unit, cross.unit, own.unit)
+        twice = square.over(unit) - 2 * cross.over(unit) + own.over(unit)
+        return ExactNumbers(twice, 2 * unit)
 
     def expected_loss(
         self, labels: Labels, weights: Sequence[int], loss: Loss, strays: Strays | None = None
-    ) -> Bounds:
+    ) -> tuple[Fraction, Fraction]:
         """Bounds of E ℓ(ŷ, y), y drawn in proportion to ``weights`` [k] (integers ≥ 0).
 
         The two differ for the Poisson loss only, by less than 2^-200 of its terms. Definition 4 of
         the optimal unbiased randomizers paper (2023).
         """
-        of_row = self.loss_of(labels, loss)
+        known = labels if loss == "zero_one" else ExactNumbers.of(labels)
         low = high = Fraction(0)
-        for i, weight in enumerate(weights):
-            if weight:
-                lo, hi = of_row(i)
-                low, high = low + weight * lo, high + weight * hi
-        for step in (-1, 1):  # what changes where a label takes the row of a neighbour
-            astray = [(i, p) for i, (row, p) in (strays or {}).items() if row == i + step]
-            if not any(weights[i] for i, _ in astray):
-                continue
-            seen = [labels[min(max(row - step, 0), len(labels) - 1)] for row in range(len(labels))]
-            other = self.loss_of(seen, loss)
-            for i, share in astray:
-                if weights[i]:
-                    (lo, hi), (own_lo, own_hi) = other(i + step), of_row(i)
-                    low += weights[i] * share * (lo - own_lo)
-                    high += weights[i] * share * (hi - own_hi)
+        weighty = np.flatnonzero([weight != 0 for weight in weights])
+        for rows in np.split(weighty, range(_AT_ONCE, len(weighty), _AT_ONCE)):
+            own = [weights[i] for i in rows.tolist()]
+            least, most = self.losses(rows, _taken(known, rows), loss)
+            low, high = low + least.weighted(own), high + most.weighted(own)
+        if strays:  # what changes where a label takes the row of a neighbour
+            at, others, shares = stray_columns(strays)
+            own = [weights[i] * n for i, n in zip(at.tolist(), shares.numerators, strict=True)]
+            kept = np.flatnonzero([weight != 0 for weight in own])
+            at, others, own = at[kept], others[kept], [own[i] for i in kept]
+            seen = _taken(known, at)
+            there, here = self.losses(others, seen, loss), self.losses(at, seen, loss)
+            low += there[0].minus(here[0]).weighted(own) / shares.unit
+            high += there[1].minus(here[1]).weighted(own) / shares.unit
         total = sum(weights)
         return low / total, high / total
 
 
-def squared_loss(moments: tuple[OfRow, OfRow], labels: Labels) -> BoundsOfRow:
-    """½·E[(ŷ − y)²] from the first two moments."""
-    mean, square = moments
+class ListedAnalysis(Analysis[L]):
+    """The analysis of a randomizer whose outputs are listed."""
 
-    def of_row(i: int) -> Bounds:
-        y = labels[i]
-        result = (square(i) - 2 * y * mean(i) + y * y) / 2
-        return result, result
+    def description(self) -> str:
+        """The form and its sizes in plain words."""
+        r = self.randomizer
+        return (
+            f"a {r.form} randomizer: {self.rows:,} labels, {len(r.values):,} outputs, "
+            f"words of {r.word_bits} bits"
+        )
 
-    return of_row
+    @abstractmethod
+    def _sums(self, numbers: Sequence[int]) -> Whole:
+        """[k] Σ over the words of a row of the integer in ``numbers`` [m] that its output has."""
+
+    @cached_property
+    def _numbers(self) -> tuple[list[int], int]:
+        """The outputs over one denominator."""
+        return integers_of(self.randomizer.values)
+
+    @cached_property
+    def moments(self) -> tuple[ExactNumbers, ExactNumbers]:
+        """[k] E[ŷ] and E[ŷ²] of every row."""
+        (numbers, unit), words = self._numbers, self.randomizer.words
+        first, second = self._sums(numbers), self._sums([n * n for n in numbers])
+        return ExactNumbers(first, words * unit), ExactNumbers(second, words * unit**2)
+
+    def _equal_outputs(self, labels: Labels) -> NDArray[np.int64]:
+        """[n] the index of the output that equals each label, or −1."""
+        index = {value: i for i, value in enumerate(self.randomizer.values)}
+        if isinstance(labels, ExactNumbers) and labels.unit == 1:
+            labels = labels.numerators.tolist()  # faster than fractions
+        return np.array([index.get(label, -1) for label in labels], dtype=np.int64)
+
+    def _poisson(self, rows: Rows, labels: ExactNumbers) -> Losses:
+        y, logarithms = labels.numerators, self._logarithms
+        if min(y, default=0) < 0 or (logarithms is None and any(y)):
+            raise ValueError("the Poisson loss of a positive label is infinite at the output 0")
+        mean = self.means().take(rows)
+        if logarithms is None:
+            return mean, mean
+        # E[ŷ] − y·E[ln ŷ], over the units of all three.
+        least, most = (side.take(rows) for side in logarithms)
+        unit = mean.unit * labels.unit * least.unit
+        high, low = (
+            ExactNumbers(mean.over(unit) - (y * of.numerators) * mean.unit, unit)
+            for of in (least, most)
+        )
+        return low, high
+
+    @cached_property
+    def _logarithms(self) -> Losses | None:
+        """Bounds [k] of E[ln ŷ]; None where an output is not positive."""
+        values: Sequence[Any] = self.randomizer.values
+        charge(f"{len(values):,} logarithms", seconds=len(values) * _LOGARITHM)
+        if min(values) <= 0:
+            return None
+        logs = [log_bounds(Fraction(v)) for v in values]
+        below = self._sums([math.floor(low * _LOG_SCALE) for low, _ in logs])
+        above = self._sums([math.ceil(high * _LOG_SCALE) for _, high in logs])
+        scale = _LOG_SCALE * self.randomizer.words
+        return ExactNumbers(below, scale), ExactNumbers(above, scale)
+
+
+def _taken(labels: Labels, rows: Rows) -> Labels:
+    """The labels at these places."""
+    if isinstance(labels, ExactNumbers):
+        return labels.take(rows)
+    return [labels[i] for i in rows.tolist()]
 
 
 def integers_of(values: Sequence[Any]) -> tuple[list[int], int]:

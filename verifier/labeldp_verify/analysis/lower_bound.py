@@ -1,4 +1,4 @@
-"""A rigorous lower bound on the squared noisy label loss, from dual values, without a solver.
+"""A rigorous lower bound on the noisy label loss from dual values; its proof for the squared loss.
 
 Let α, β [k] be any numbers, h_y(v) = ½p_y(v − y)² − α_y − β_y·v, and
 
@@ -22,14 +22,16 @@ replaced by a rational above it, which only makes F smaller. All arithmetic is i
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import compress, groupby
+from itertools import compress
 from math import gcd, isqrt, lcm
-from operator import itemgetter
 from typing import Literal
 
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_holds, zero_one_holds
+from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 
 
@@ -144,32 +146,63 @@ def dual_is_feasible(
     weights: Sequence[int],
     exp_upper: Fraction,
     alpha: Sequence[Fraction],
-    beta: Sequence[Fraction],
+    beta: Sequence[Fraction] | None = None,
+    loss: Loss = "squared",
 ) -> bool:
     """Whether F ≥ 0 on the whole real line, proved; False if not, or if enclosures are too wide.
 
-    ``labels`` [k] increasing, ``weights`` [k] integers ≥ 0 in proportion to the prior,
-    ``exp_upper`` ≥ e^ε, ``alpha`` and ``beta`` [k] exact.
+    Args:
+        labels: [k] increasing; of the 0-1 loss any numbers.
+        weights: [k] integers ≥ 0 in proportion to the prior, not all 0.
+        exp_upper: at least e^ε.
+        alpha: [k] exact, in units of the loss.
+        beta: [k] exact; of the squared loss alone.
+        loss: squared, absolute or zero_one; the latter two are decided exactly.
+
+    Raises:
+        ValueError: the arguments are not as described.
     """
-    A, B, C = _on_lattice(labels, weights, alpha, beta)
-    growth = exp_upper - 1
+    require_weights(weights, exp_upper)
+    if len({len(labels), len(weights), len(alpha)}) != 1:
+        raise ValueError("labels, weights and dual values must be equally many")
+    growth, level = exp_upper - 1, ExactNumbers.of(alpha)
+    if loss == "squared":
+        slopes = ExactNumbers.of(beta or [0] * len(labels))
+        return _squared_holds(*_on_lattice(labels, weights, level, slopes), growth)
+    total = sum(weights)  # times it and a common denominator all are integers
+    if loss == "zero_one":
+        heights = (level.numerators * total).tolist()
+        return zero_one_holds([weight * level.unit for weight in weights], heights, growth)
+    points = ExactNumbers.of(labels)
+    unit = lcm(points.unit, level.unit)
+    return absolute_holds(points.over(unit), whole(weights), level.over(unit) * total, growth)
+
+
+def require_weights(weights: Sequence[int], exp_upper: Fraction) -> None:
+    """Raise ValueError unless weights are a prior, and ``exp_upper`` a bound of e^ε."""
+    if min(weights) < 0 or not any(weights) or exp_upper < 1:
+        raise ValueError("weights must be >= 0 and not all 0, and exp_upper at least 1")
+
+
+def _squared_holds(A: list[int], B: list[int], C: list[int], growth: Fraction) -> bool:
+    """Whether F ≥ 0 for h_y = A·n² + B·n + C [k], A ≥ 0."""
     # Multiply F by the denominator of the growth: everything stays an integer.
     one, extra = growth.denominator, growth.numerator
     a, b, c = one * sum(A), one * sum(B), one * sum(C)
-    changes, negative = [], []
+    changes: dict[int, list[int]] = defaultdict(list)  # step → pieces that change their sign
+    negative = []
     for y, piece in enumerate(zip(A, B, C, strict=True)):
-        changes += [(step, y) for step in root_steps(*piece)]
+        for step in root_steps(*piece):
+            changes[step].append(y)
         negative.append(piece[0] == 0 and (piece[1] > 0 or (piece[1] == 0 and piece[2] < 0)))
-    changes.sort()
     # Sums over the pieces that are negative, which count e^ε times.
     below = list(compress(range(len(A)), negative))
     na, nb, nc = (sum(side[y] for y in below) for side in (A, B, C))
     position: int | None = None
-    for step, group in groupby(changes, key=itemgetter(0)):
+    for step, turning in sorted(changes.items()):
         now = a + extra * na, b + extra * nb, c + extra * nc
         if not is_nonnegative(*now, position, step):
             return False
-        turning = [y for _, y in group]
         lowest = 0  # of the pieces that change their sign inside the step
         for y in set(turning):
             lowest += min(low_in_step(A[y], B[y], C[y], step), 0)
@@ -190,17 +223,15 @@ def dual_is_feasible(
 def _on_lattice(
     labels: Sequence[Fraction],
     weights: Sequence[int],
-    alpha: Sequence[Fraction],
-    beta: Sequence[Fraction],
+    level: ExactNumbers,
+    slope: ExactNumbers,
 ) -> tuple[list[int], list[int], list[int]]:
     """The h_y as a·n² + b·n + c in n, v = n·δ, all multiplied by one positive number: [k] each.
 
     Over twice the sum of the weights and a common denominator,
     h_y = w·δ²·n² − 2·(w·y + β·Σw)·δ·n + w·y² − 2·α·Σw.
     """
-    if len({len(labels), len(weights), len(alpha), len(beta)}) != 1:
-        raise ValueError("labels, weights and dual values must be equally many")
-    y, level, slope = (ExactNumbers.of(side) for side in (labels, alpha, beta))
+    y = ExactNumbers.of(labels)
     common = gcd(*weights)
     w = whole([weight // common for weight in weights])
     total = sum(w.tolist())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_verify.analysis.lines import Coverage
+from labeldp_verify.analysis.noise_sums import NoiseSums
 from labeldp_verify.forms import (
     AdditiveRandomizer,
     Randomizer,
@@ -31,7 +33,7 @@ def row(randomizer: Randomizer, label: int) -> list[int]:
         return _additive_row(randomizer, label)
     if isinstance(randomizer, TableRandomizer):
         return list(randomizer.counts[label])
-    return [int(count) for count in _WindowLines(randomizer).row(label)]
+    return [int(count) for count in _WindowRows(randomizer).counts(label)]
 
 
 def matrix(randomizer: Randomizer, labels: Sequence[int]) -> Floats:
@@ -47,15 +49,7 @@ def matrix(randomizer: Randomizer, labels: Sequence[int]) -> Floats:
 
 def rows(randomizer: Randomizer, labels: Iterable[int]) -> Iterator[Floats]:
     """The rows [m] of ``matrix``, one at a time."""
-    if isinstance(randomizer, AdditiveRandomizer):
-        noise = _Noise(randomizer)
-        yield from (noise.row(label) for label in labels)
-    elif isinstance(randomizer, TableRandomizer):
-        for label in labels:
-            yield np.array(randomizer.counts[label], dtype=np.float64) / float(randomizer.words)
-    else:
-        lines = _WindowLines(randomizer)
-        yield from (lines.row(label) / float(randomizer.words) for label in labels)
+    return map(_floats(randomizer).row, labels)
 
 
 def range_sums(randomizer: Randomizer, labels: Sequence[int], starts: NDArray[np.int64]) -> Floats:
@@ -65,48 +59,13 @@ def range_sums(randomizer: Randomizer, labels: Sequence[int], starts: NDArray[np
     not decrease. Correct to about 1e-15 in absolute terms. One row of the matrix at a time is held,
     and of additive noise none: there may be a hundred million outputs.
     """
-    result = np.empty((len(labels), len(starts) - 1))
-    if isinstance(randomizer, AdditiveRandomizer):
-        noise = _Noise(randomizer)
-        for position, label in enumerate(labels):
-            result[position] = np.diff(noise.below(label, starts))
-        return result
-    owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    for position, probabilities in enumerate(rows(randomizer, labels)):
-        inside = probabilities[starts[0] : starts[-1]]
-        result[position] = np.bincount(owners, inside, minlength=len(starts) - 1)
-    return result
-
-
-def column(randomizer: Randomizer, output: int) -> Floats:
-    """[k] the probability of the output of this index under every label."""
-    return next(columns(randomizer, [output]))
+    floats = _floats(randomizer)
+    return np.array([floats.range_sums(label, starts) for label in labels])
 
 
 def columns(randomizer: Randomizer, outputs: Iterable[int]) -> Iterator[Floats]:
-    """``column`` of each output, one at a time; what they share is computed once."""
-    if isinstance(randomizer, AdditiveRandomizer):
-        noise, labels = _Noise(randomizer), np.arange(randomizer.labels)
-        yield from (noise.entries(labels, output) for output in outputs)
-    elif isinstance(randomizer, TableRandomizer):
-        for output in outputs:
-            counts = [float(counts[output]) for counts in randomizer.counts]
-            yield np.array(counts) / float(randomizer.words)
-    else:
-        lines = _WindowLines(randomizer)
-        yield from (lines.column(output) / float(randomizer.words) for output in outputs)
-
-
-def entries(randomizer: Randomizer, places: Iterable[tuple[int, int]]) -> Iterator[float]:
-    """Pr[output | label] for pairs (label, output) of indices; what they share is computed once."""
-    if isinstance(randomizer, AdditiveRandomizer):
-        noise = _Noise(randomizer)
-        yield from (float(noise.entries(np.array([y]), i)[0]) for y, i in places)
-    elif isinstance(randomizer, TableRandomizer):
-        yield from (float(randomizer.counts[y][i]) / float(randomizer.words) for y, i in places)
-    else:
-        lines = _WindowLines(randomizer)
-        yield from (float(lines.row(y)[i]) / float(randomizer.words) for y, i in places)
+    """[k] the probability of each of these outputs under every label, one at a time."""
+    return map(_floats(randomizer).column, outputs)
 
 
 def at_most(randomizer: AdditiveRandomizer, label: int, outputs: NDArray[np.int64]) -> Floats:
@@ -114,11 +73,8 @@ def at_most(randomizer: AdditiveRandomizer, label: int, outputs: NDArray[np.int6
 
     Correct to some units in the last place of 1.
     """
-    inside = np.clip(outputs, 0, randomizer.outputs - 1)
-    noise = randomizer.low + inside - label * randomizer.spacing
-    cumulated = np.minimum(_Noise(randomizer).at_most(noise), 1.0)
-    cumulated = np.where(outputs >= randomizer.outputs - 1, 1.0, cumulated)
-    return np.where(outputs < 0, 0.0, cumulated)
+    inside = np.clip(outputs, -1, randomizer.outputs - 1)
+    return np.minimum(_NoiseRows(randomizer).below(label, inside + 1), 1.0)
 
 
 def value(randomizer: Randomizer, output: int) -> Output:
@@ -126,36 +82,6 @@ def value(randomizer: Randomizer, output: int) -> Output:
     if isinstance(randomizer, AdditiveRandomizer):
         return randomizer.value(randomizer.low + output)
     return randomizer.values[output]
-
-
-def index_of(randomizer: Randomizer, wanted: Output | Fraction) -> int | None:
-    """The index of the output that equals a label, or None; for P[unchanged]."""
-    if isinstance(randomizer, AdditiveRandomizer):
-        if isinstance(wanted, str):
-            return None
-        exact = Fraction(wanted)
-        steps = round((exact - Fraction(randomizer.origin)) / Fraction(randomizer.unit))
-        inside = randomizer.low <= steps <= randomizer.high
-        same = inside and Fraction(randomizer.value(steps)) == exact
-        return steps - randomizer.low if same else None
-    return next(indices_of(randomizer, [wanted]))
-
-
-def _as_output(label: Output | Fraction) -> Output | None:
-    """The output that would equal a label: no float64 equals a fraction that is none."""
-    if not isinstance(label, Fraction):
-        return label
-    number = float(label)
-    return number if Fraction(number) == label else None
-
-
-def indices_of(randomizer: Randomizer, wanted: Iterable[Output | Fraction]) -> Iterator[int | None]:
-    """``index_of`` each; what they share is computed once."""
-    if isinstance(randomizer, AdditiveRandomizer):
-        yield from (index_of(randomizer, label) for label in wanted)
-        return
-    places: dict[Output | None, int] = {o: i for i, o in enumerate(randomizer.values)}
-    yield from (places.get(_as_output(label)) for label in wanted)
 
 
 def likely_outputs(randomizer: Randomizer, share: float) -> tuple[int, int]:
@@ -177,73 +103,96 @@ def noise_quantiles(randomizer: AdditiveRandomizer, shares: Sequence[float]) -> 
 
     Of the noise before outputs are clamped; its folded tails count where they were folded to.
     """
-    noise, furthest = _Noise(randomizer), (randomizer.reach + 1) * randomizer.period
+    noise, furthest = _NoiseRows(randomizer), (randomizer.reach + 1) * randomizer.period
 
     def within(steps: int) -> float:
         above, below = noise.at_most(np.array([steps, -steps - 1]))
         return float(above - below)
 
-    def quantile(share: float) -> int:
-        low, high = 0, furthest - 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if within(middle) >= share else (middle + 1, high)
-        return low
-
-    return [quantile(share) for share in shares]
+    return [bisect_left(range(furthest - 1), share, key=within) for share in shares]
 
 
-class _WindowLines:
-    """The two lines of a window randomizer as int64 vectors: every count is below 2^63."""
+def _floats(randomizer: Randomizer) -> _Rows:
+    if isinstance(randomizer, AdditiveRandomizer):
+        return _NoiseRows(randomizer)
+    if isinstance(randomizer, TableRandomizer):
+        return _TableRows(randomizer)
+    return _WindowRows(randomizer)
+
+
+class _Rows(ABC):
+    """Probabilities as float64; what they share is computed once."""
+
+    @abstractmethod
+    def row(self, label: int) -> Floats:
+        """[m] of every output."""
+
+    @abstractmethod
+    def column(self, output: int) -> Floats:
+        """[k] of one output under every label."""
+
+    def range_sums(self, label: int, starts: NDArray[np.int64]) -> Floats:
+        """[n] of ranges of outputs."""
+        owners = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        sums = np.zeros(len(starts) - 1)
+        np.add.at(sums, owners, self.row(label)[starts[0] : starts[-1]])
+        return sums
+
+
+class _TableRows(_Rows):
+    """Those of a table randomizer."""
+
+    def __init__(self, randomizer: TableRandomizer) -> None:
+        self._r, self._words = randomizer, float(randomizer.words)
+
+    def row(self, label: int) -> Floats:
+        return np.array(self._r.counts[label], dtype=np.float64) / self._words
+
+    def column(self, output: int) -> Floats:
+        return np.array([float(counts[output]) for counts in self._r.counts]) / self._words
+
+
+class _WindowRows(_Rows):
+    """Those of a window randomizer, from its two lines as int64: every count is below 2^63."""
 
     def __init__(self, randomizer: WindowRandomizer) -> None:
-        self._r = randomizer
-        lengths = [segment.length for segment in randomizer.extra]
-        ends = np.array(list(accumulate(lengths, initial=0)), dtype=np.int64)
-        self._starts, self._ends = ends[:-1], ends[1:]
-        self._owners = np.array([segment.output for segment in randomizer.extra], dtype=np.int64)
+        self._r, self._extra = randomizer, Coverage(randomizer.extra)
         self._base = np.array(randomizer.base, dtype=np.int64)
 
-    def row(self, label: int) -> NDArray[np.int64]:
+    def counts(self, label: int) -> NDArray[np.int64]:
         start = self._r.offsets[label]
         stop = start + self._r.window
         counts = self._base.copy()
-        overlaps = np.minimum(self._ends, stop) - np.maximum(self._starts, start)
-        np.add.at(counts, self._owners, np.maximum(overlaps, 0))
+        overlaps = np.minimum(self._extra.ends[1:], stop) - np.maximum(self._extra.ends[:-1], start)
+        np.add.at(counts, self._extra.owners, np.maximum(overlaps, 0))
         return counts
+
+    def row(self, label: int) -> Floats:
+        return self.counts(label) / float(self._r.words)
 
     def column(self, output: int) -> Floats:
         starts = np.array(self._r.offsets, dtype=np.int64)
-        stops = starts + self._r.window
-        counts = np.full(len(starts), self._base[output], dtype=np.int64)
-        for j in np.flatnonzero(self._owners == output):
-            overlaps = np.minimum(self._ends[j], stops) - np.maximum(self._starts[j], starts)
-            counts += np.maximum(overlaps, 0)
-        return counts.astype(np.float64)
+        outputs = np.full_like(starts, output)
+        inside = self._extra.between(outputs, starts, starts + self._r.window)
+        probabilities: Floats = (self._base[output] + inside) / float(self._r.words)
+        return probabilities
 
 
 def _additive_row(r: AdditiveRandomizer, label: int) -> list[int]:
     """Exact counts: the noise of a label reaches the inner outputs, the rest lies in the ends."""
-    at, zero = label * r.spacing, r.reach + 1
-
-    def weight(noise: int) -> int:
-        block, inside = divmod(noise, r.period)
-        return r.blocks[zero + block] * r.shapes[int(block >= 0)][inside]
-
-    def up_to(noise: int) -> int:
-        block, inside = divmod(noise, r.period)
-        whole = sum(r.blocks[: zero + block]) * r.words
-        return whole + r.blocks[zero + block] * sum(r.shapes[int(block >= 0)][: inside + 1])
-
     total = equally_likely(r)
     if r.low == r.high:
         return [total]
-    inner = [weight(point - at) for point in range(r.low + 1, r.high)]
-    return [up_to(r.low - at), *inner, total - up_to(r.high - 1 - at)]
+    ends = [point - label * r.spacing for point in (r.low, r.high - 1)]
+    sums = NoiseSums(r, ends)
+    below, up_to_last = (sums.up_to(noise)[0] for noise in ends)
+    places = (divmod(noise, r.period) for noise in range(ends[0] + 1, ends[1] + 1))
+    inner = [r.blocks[block + r.reach + 1] * r.shapes[block >= 0][i] for block, i in places]
+    return [below, *inner, total - up_to_last]
 
 
-class _Noise:
-    """The noise of an additive randomizer as float64: weights, and cumulated from both sides."""
+class _NoiseRows(_Rows):
+    """Those of an additive randomizer: weights of its noise, and cumulated from both sides."""
 
     def __init__(self, randomizer: AdditiveRandomizer) -> None:
         self._r = r = randomizer
@@ -256,12 +205,15 @@ class _Noise:
         self._from = [shape[::-1].cumsum()[::-1] for shape in self._shapes]
 
     def row(self, label: int) -> Floats:
-        r, at = self._r, label * self._r.spacing
-        if r.low == r.high:
-            return np.ones(1)
-        inner = self._weights(np.arange(r.low + 1, r.high) - at)
-        ends = self.at_most(np.array([r.low - at])), self.at_least(np.array([r.high - at]))
-        return np.concatenate([ends[0], inner, ends[1]])
+        r = self._r
+        return self._probabilities(np.full(r.outputs, label), np.arange(r.outputs))
+
+    def column(self, output: int) -> Floats:
+        labels = np.arange(self._r.labels)
+        return self._probabilities(labels, np.full_like(labels, output))
+
+    def range_sums(self, label: int, starts: NDArray[np.int64]) -> Floats:
+        return np.diff(self.below(label, starts))
 
     def below(self, label: int, outputs: NDArray[np.int64]) -> Floats:
         """Pr[index of the output < i | label] for each i of ``outputs``, 0 … m."""
@@ -271,37 +223,38 @@ class _Noise:
         total[inner] = self.at_most(r.low + outputs[inner] - 1 - label * r.spacing)
         return total
 
-    def entries(self, labels: NDArray[np.int64], output: int) -> Floats:
-        """Pr[output | label] of each of the labels."""
+    def _probabilities(self, labels: NDArray[np.int64], outputs: NDArray[np.int64]) -> Floats:
+        """[n] Pr[outputs[i] | labels[i]]."""
         r = self._r
-        noise = r.low + output - labels * r.spacing
-        if r.low == r.high:
+        if r.outputs == 1:
             return np.ones(len(labels))
-        if output == 0:
-            return self.at_most(noise)
-        return self.at_least(noise) if output == r.outputs - 1 else self._weights(noise)
+        noise = r.low + outputs - labels * r.spacing
+        ends = [outputs == 0, outputs == r.outputs - 1]
+        found = self._weights(noise)
+        for at, tail in zip(ends, (self.at_most, self.at_least), strict=True):
+            found[at] = tail(noise[at])
+        return found
 
-    def _places(self, noise: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _inside(
+        self, sides: list[Floats], noise: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """[n] the block of a noise, and what its side of zero has at its place inside."""
         block, inside = np.divmod(noise, self._r.period)
-        return block + self._r.reach + 1, inside
-
-    def _of_side(self, numbers: list[Floats], places: tuple[NDArray[np.int64], ...]) -> Floats:
-        block, inside = places
-        return np.where(block > self._r.reach, numbers[1][inside], numbers[0][inside])
+        return block + self._r.reach + 1, np.where(block >= 0, sides[1][inside], sides[0][inside])
 
     def _weights(self, noise: NDArray[np.int64]) -> Floats:
-        places = self._places(noise)
-        weights: Floats = self._blocks[places[0]] * self._of_side(self._shapes, places)
+        block, shape = self._inside(self._shapes, noise)
+        weights: Floats = self._blocks[block] * shape
         return weights
 
     def at_most(self, noise: NDArray[np.int64]) -> Floats:
-        places = self._places(noise)
-        inside = self._blocks[places[0]] * self._of_side(self._upto, places)
-        total: Floats = self._before[places[0]] + inside
+        """[n] Pr[the noise ≤ each]."""
+        block, inside = self._inside(self._upto, noise)
+        total: Floats = self._before[block] + self._blocks[block] * inside
         return total
 
     def at_least(self, noise: NDArray[np.int64]) -> Floats:
-        places = self._places(noise)
-        inside = self._blocks[places[0]] * self._of_side(self._from, places)
-        total: Floats = self._behind[places[0]] + inside
+        """[n] Pr[the noise ≥ each]."""
+        block, inside = self._inside(self._from, noise)
+        total: Floats = self._behind[block] + self._blocks[block] * inside
         return total

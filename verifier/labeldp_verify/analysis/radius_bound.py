@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_holds, short
 from labeldp_verify.analysis.analysis import Loss
+from labeldp_verify.analysis.lower_bound import require_weights
 from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, whole
 
 _MOST_STEPS = 2**40  # of a radius, so that a line between two knots stays within int64
 _MOST_LABELS = 2**21
-_INT64_BITS = 62
 _BLOCK = 2**16  # pieces at a time: less memory
 
 
@@ -78,31 +79,30 @@ def radius_bound(
     """
     if loss not in ("squared", "absolute"):
         raise ValueError("radii bound the squared and the absolute loss only")
-    if min(weights) < 0 or not any(weights) or exp_upper < 1:
-        raise ValueError("weights must be >= 0 and not all 0, and exp_upper at least 1")
+    require_weights(weights, exp_upper)
     if not len(labels) == len(weights) == len(radii):
         raise ValueError("labels, weights and radii must be equally many")
     unit, common = lcm(labels.unit, radii.unit), gcd(*weights)
     y, r = labels.over(unit), radii.over(unit)
     y = y - (y[0] + y[-1]) // 2  # shorter numbers
     w = whole([weight // common for weight in weights])
-    total = int(w.sum())
+    total, growth = int(w.sum()), exp_upper - 1
     if loss == "squared":
-        proved = _squared_is_feasible(y, w, r, exp_upper - 1)
+        proved = _squared_holds(y, w, r, growth)
         return Fraction(int((w * r * r).sum()), 2 * total * unit**2) if proved else None
-    proved = _absolute_is_feasible(y, w, r, exp_upper - 1)
+    proved = absolute_holds(y, w, w * r, growth)
     return Fraction(int((w * r).sum()), total * unit) if proved else None
 
 
-def _squared_is_feasible(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool:
+def _squared_holds(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool:
     """With h = ½w·(v − y + r)·(v − y − r), 2·F is A·v² − 2B·v + C on each piece."""
     one, extra = growth.denominator, growth.numerator
-    low, high = _short(y - r), _short(y + r)
+    low, high = short(y - r), short(y + r)
     ends = np.concatenate([low, high])
     order = np.argsort(ends, kind="stable")
     ends = ends[order]
     around, within = [], []  # of A, B and C: of all labels, and of those that are negative
-    for term in map(_short, (w, w * y, w * _long(low) * high)):
+    for term in map(short, (w, w * y, w * _long(low) * high)):
         around.append(one * int(term.sum()))
         within.append(np.cumsum(np.concatenate([term, -term])[order]))
     # Outside all pieces no h is negative. Where the slope is zero at an end, that end counts, too.
@@ -115,44 +115,6 @@ def _squared_is_feasible(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool
         if not np.all(a * (around[2] + extra * _long(within[2][block][least])) >= b * b):
             return False
     return True
-
-
-def _absolute_is_feasible(y: Whole, w: Whole, r: Whole, growth: Fraction) -> bool:
-    """With h = w·(|v − y| − r): F at every label, from how often its slope changed before."""
-    one, extra = growth.denominator, growth.numerator
-    total, whole_moment, heights = int(w.sum()), int((w * y).sum()), int((w * r).sum())
-    places = np.concatenate([_short(y - r), _short(y), _short(y + r)])
-    order, short = np.argsort(places, kind="stable"), _short(w)
-    slope = fall = mass = moment = 0  # before a block
-    for first in range(0, len(order), _BLOCK):
-        chosen = order[first : first + _BLOCK]
-        side, label = np.divmod(chosen, len(y))
-        is_label = side == 1
-        at, weight = _long(places[chosen]), short[label]
-        bends = np.where(is_label, 2 * weight, -weight)
-        turns, mine = _long(bends) * at, np.where(is_label, weight, 0)
-        slopes, falls, masses, moments = (
-            before + _long(np.cumsum(term))
-            for before, term in (
-                (slope, bends),
-                (fall, turns),
-                (mass, mine),
-                (moment, _long(mine) * at),
-            )
-        )
-        inner = slopes * at - falls  # Σ min(h, 0)
-        outer = (2 * masses - total) * at - 2 * moments + (whole_moment - heights)
-        if not np.all((one * outer + extra * inner)[is_label] >= 0):
-            return False
-        slope, fall, mass, moment = slopes[-1], falls[-1], masses[-1], moments[-1]
-    return True
-
-
-def _short(numbers: Whole) -> NDArray[np.int64] | Whole:
-    """As int64 where even four times their sum fits."""
-    bits = max(int(numbers.max()), -int(numbers.min())).bit_length()
-    fits = bits + len(numbers).bit_length() + 2 <= _INT64_BITS
-    return numbers.astype(np.int64) if fits else numbers
 
 
 def _long(numbers: NDArray[Any]) -> Whole:

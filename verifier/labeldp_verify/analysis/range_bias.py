@@ -49,7 +49,7 @@ def bias_in_range(
     if not isinstance(domain, RealDomain):
         return bias
     step = grid_step(domain)
-    off = float(np.abs(domain.positions(np.array(domain.grid())) - np.arange(domain.size)).max())
+    off = float(np.abs(domain.positions(np.array(domain.listed)) - np.arange(domain.size)).max())
     astray = Fraction(off) + _ROUNDINGS * domain.points * _HALF_ULP  # grid steps
     points = _HALF_ULP * max(abs(Fraction(domain.min)), abs(Fraction(domain.max)))
     if domain.rounding == "nearest":

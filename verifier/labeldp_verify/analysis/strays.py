@@ -28,7 +28,7 @@ def strays(domain: Domain) -> Strays:
     """The labels that sometimes reach another row than their own; exact probabilities."""
     if not isinstance(domain, RealDomain) or domain.rounding != "unbiased":
         return {}
-    positions = domain.positions(np.array(domain.grid()))
+    positions = domain.positions(np.array(domain.listed))
     off = np.flatnonzero(positions != np.arange(domain.size)).tolist()
     found = {j: _stray(j, float(positions[j])) for j in off}
     return {j: (row, share) for j, (row, share) in found.items() if share}

@@ -8,48 +8,23 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import compress
 from operator import mul
-from typing import Any
 
-from labeldp_verify.analysis.analysis import (
-    Analysis,
-    Bounds,
-    BoundsOfRow,
-    Labels,
-    Loss,
-    OfRow,
-    TooMuchWorkError,
-    integers_of,
-    squared_loss,
-)
-from labeldp_verify.analysis.bounds import log_bounds
-from labeldp_verify.budget import charge
+from labeldp_verify.analysis.analysis import Labels, ListedAnalysis, Loss, Losses, Rows
 from labeldp_verify.forms import TableRandomizer
-
-MAX_LOGARITHMS = 1 << 15
-_LOGARITHM = 300e-6  # seconds
-_LOG_SCALE = 2**256
-Counts = Sequence[int]
+from labeldp_verify.forms.exact_numbers import ExactNumbers, Whole, whole
 
 
-class TableAnalysis(Analysis[TableRandomizer]):
+class TableAnalysis(ListedAnalysis[TableRandomizer]):
     """The analysis of a table randomizer."""
 
     @property
     def rows(self) -> int:
         """k, the number of labels."""
         return len(self.randomizer.counts)
-
-    def description(self) -> str:
-        """The form and its sizes in plain words."""
-        r = self.randomizer
-        return (
-            f"a table randomizer: {len(r.counts):,} labels, {len(r.values):,} outputs, "
-            f"words of {r.word_bits} bits"
-        )
 
     def why_not_distributions(self) -> str | None:
         """What keeps the integers from being one distribution a row, or None."""
@@ -73,105 +48,47 @@ class TableAnalysis(Analysis[TableRandomizer]):
                 up, down = high, low
         return Fraction(up, down)
 
-    def moments(self) -> tuple[OfRow, OfRow]:
-        """E[ŷ] and E[ŷ²] by the row."""
-        counts, words = self.randomizer.counts, self.randomizer.words
-        numbers, unit = integers_of(self.randomizer.values)
-        squares = [n * n for n in numbers]
-        return (
-            lambda i: Fraction(_dot(counts[i], numbers), words * unit),
-            lambda i: Fraction(_dot(counts[i], squares), words * unit**2),
-        )
+    def losses(self, rows: Rows, labels: Labels, loss: Loss) -> Losses:
+        """As of every form. Raises ValueError for sets of classes and another loss than 0-1."""
+        if self.randomizer.sets is not None and loss != "zero_one":
+            raise ValueError("sets of classes have no loss but zero_one")
+        return super().losses(rows, labels, loss)
 
-    def loss_of(self, labels: Labels, loss: Loss) -> BoundsOfRow:
-        """Bounds of E[ℓ(ŷ, labels[i])] by the row i."""
-        if self.randomizer.sets is not None:
-            return self._loss_of_sets(loss)
-        if loss == "squared":
-            return squared_loss(self.moments(), labels)
-        of_counts, r = _LOSSES[loss](self.randomizer.values), self.randomizer
+    def _sums(self, numbers: Sequence[int]) -> Whole:
+        return whole(_dot(row, numbers) for row in self.randomizer.counts)
 
-        def of_row(i: int) -> Bounds:
-            low, high = of_counts(r.counts[i], labels[i])
-            return low / r.words, high / r.words
+    def _absolute(self, rows: Rows, labels: ExactNumbers) -> ExactNumbers:
+        """Outputs above y less those below, each with its distance."""
+        (numbers, unit), parts, found = self._numbers, labels.unit, []
+        for i, y in zip(rows.tolist(), labels.numerators * unit, strict=True):
+            row = self.randomizer.counts[i]
+            split = bisect_right(numbers, Fraction(y, parts))
+            mass = sum(row) - 2 * sum(row[:split])
+            moment = _dot(row, numbers) - 2 * _dot(row[:split], numbers[:split])
+            found.append(moment * parts - y * mass)
+        return ExactNumbers(whole(found), unit * parts * self.randomizer.words)
 
-        return of_row
+    def _zero_one(self, rows: Rows, labels: Labels) -> ExactNumbers:
+        r = self.randomizer
+        if r.sets is not None:
+            return self._not_drawn_from_sets(rows)
+        places = zip(rows.tolist(), self._equal_outputs(labels).tolist(), strict=True)
+        kept = (r.counts[i][output] if output >= 0 else 0 for i, output in places)
+        return ExactNumbers(whole(r.words - count for count in kept), r.words)
 
-    def _loss_of_sets(self, loss: Loss) -> BoundsOfRow:
+    def _not_drawn_from_sets(self, rows: Rows) -> ExactNumbers:
         """The 0-1 loss of a class that is drawn from the private set, each as likely."""
         r, sets = self.randomizer, self.randomizer.sets
         assert sets is not None
-        if loss != "zero_one":
-            raise ValueError("sets of classes have no loss but zero_one")
-
-        def of_row(i: int) -> Bounds:
-            by_size: dict[int, int] = defaultdict(int)
-            for size, block, count in zip(sets.sizes, sets.blocks, r.counts[i], strict=True):
-                if block >> i & 1:
-                    by_size[size] += count
-            right = sum((Fraction(count, size) for size, count in by_size.items()), Fraction(0))
-            result = 1 - right / r.words
-            return result, result
-
-        return of_row
+        sizes = [max(size, 1) for size in sets.sizes]
+        unit = math.lcm(*set(sizes))
+        shares = [unit // size for size in sizes]
+        drawn = (
+            sum(compress(map(mul, r.counts[i], shares), sets.matrix[i].tolist()))
+            for i in rows.tolist()
+        )
+        return ExactNumbers(whole(r.words * unit - right for right in drawn), r.words * unit)
 
 
-OfCounts = Callable[[Counts, Any], Bounds]
-
-
-def _absolute(values: Sequence[Any]) -> OfCounts:
-    """Outputs above y less those below, each with its distance."""
-    numbers, unit = integers_of(values)
-
-    def of_counts(row: Counts, y: Fraction) -> Bounds:
-        split = bisect_right(numbers, y * unit)
-        mass, moment = sum(row), _dot(row, numbers)
-        mass_below, moment_below = sum(row[:split]), _dot(row[:split], numbers[:split])
-        result = Fraction(moment - 2 * moment_below, unit) - y * (mass - 2 * mass_below)
-        return result, result
-
-    return of_counts
-
-
-def _poisson(values: Sequence[Any]) -> OfCounts:
-    if len(values) > MAX_LOGARITHMS:
-        raise TooMuchWorkError("too many outputs for the Poisson loss")
-    charge(f"{len(values):,} logarithms", seconds=len(values) * _LOGARITHM)
-    numbers, unit = integers_of(values)
-    positive = all(n > 0 for n in numbers)
-    logs = [log_bounds(Fraction(v)) for v in values] if positive else []
-    below = [math.floor(low * _LOG_SCALE) for low, _ in logs]
-    above = [math.ceil(high * _LOG_SCALE) for _, high in logs]
-
-    def of_counts(row: Counts, y: Fraction) -> Bounds:
-        mean = Fraction(_dot(row, numbers), unit)
-        if y == 0:
-            return mean, mean
-        if y < 0 or not positive:
-            raise ValueError("the Poisson loss of a positive label is infinite at the output 0")
-        low, high = Fraction(_dot(row, below), _LOG_SCALE), Fraction(_dot(row, above), _LOG_SCALE)
-        return mean - y * high, mean - y * low
-
-    return of_counts
-
-
-def _zero_one(values: Sequence[Any]) -> OfCounts:
-    index = {value: i for i, value in enumerate(values)}
-
-    def of_counts(row: Counts, y: Any) -> Bounds:
-        hit = index.get(y)
-        result = Fraction(sum(row) - (0 if hit is None else row[hit]))
-        return result, result
-
-    return of_counts
-
-
-def _dot(one: Counts, other: Sequence[int]) -> int:
+def _dot(one: Sequence[int], other: Sequence[int]) -> int:
     return sum(map(mul, one, other))
-
-
-_LOSSES: dict[Loss, Callable[[Sequence[Any]], OfCounts]] = {
-    "absolute": _absolute,
-    "poisson": _poisson,
-    "zero_one": _zero_one,
-}

@@ -4,57 +4,38 @@
 """
 
 from labeldp_verify.claims.certificate import (
-    ADJACENCY,
     Certificate,
-    ExactTableClaims,
-    FieldLists,
     Optimality,
     Prior,
-    PriorClaims,
     PrivatePriorClaims,
     RadiusOptimality,
-    TableClaims,
-    UtilityClaims,
     Witness,
 )
 from labeldp_verify.claims.composition import DELTAS, CompositionClaims, EpsilonAtDelta
-from labeldp_verify.claims.groups import DECLARED_BY, GroupColumnClaims, GroupsClaims
-from labeldp_verify.claims.joint import JointClaims, JointColumnClaims
+from labeldp_verify.claims.declaration import Declaration
+from labeldp_verify.claims.groups import DECLARED_BY, GroupsClaims
 from labeldp_verify.claims.lower_bound import OVER
-from labeldp_verify.claims.provenance import Provenance
-from labeldp_verify.claims.record import ShapeError, decimal, rational
-from labeldp_verify.claims.sets import SetsClaims, gap_in_words
+from labeldp_verify.claims.record import rational
+from labeldp_verify.claims.sets import gap_in_words
 from labeldp_verify.claims.tables import decimals
 from labeldp_verify.claims.use import use_of
 from labeldp_verify.claims.whole_file import TableStatement, field_lists, state_certificate
 
 __all__ = [
-    "ADJACENCY",
     "DECLARED_BY",
     "DELTAS",
     "OVER",
     "Certificate",
     "CompositionClaims",
+    "Declaration",
     "EpsilonAtDelta",
-    "ExactTableClaims",
-    "FieldLists",
-    "GroupColumnClaims",
     "GroupsClaims",
-    "JointClaims",
-    "JointColumnClaims",
     "Optimality",
     "Prior",
-    "PriorClaims",
     "PrivatePriorClaims",
-    "Provenance",
     "RadiusOptimality",
-    "SetsClaims",
-    "ShapeError",
-    "TableClaims",
     "TableStatement",
-    "UtilityClaims",
     "Witness",
-    "decimal",
     "decimals",
     "field_lists",
     "gap_in_words",

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from labeldp_verify.checks import require_same
 from labeldp_verify.claims.certificate import Certificate
-from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.record import plain
 from labeldp_verify.claims.use import Use
 from labeldp_verify.forms import Domain, Integers
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Found:
+class Evidence:
     """What claims speak of.
 
     Attributes:
@@ -51,18 +51,18 @@ class Claim(Generic[R]):
     formats: tuple[str, ...]
     has_step = True
 
-    def derive(self, found: Found) -> R | None:
+    def derive(self, found: Evidence) -> R | None:
         """What the integers prove. ValueError if that cannot be claimed of them."""
         raise NotImplementedError
 
-    def state(self, found: Found, provenance: Provenance) -> R | None:
+    def state(self, found: Evidence, declared: Declaration) -> R | None:
         """What a new certificate claims; None if it claims nothing."""
         return self.derive(found)
 
     def require(self, certificate: Certificate, domain: Domain) -> None:
         """Demand what can be said before the integers are read, of every certificate."""
 
-    def check(self, found: Found) -> str:
+    def check(self, found: Evidence) -> str:
         """Demand what is claimed, and say in words what was found. Raises CheckFailedError."""
         derived = self.derive(found)
         for field in self.proved:

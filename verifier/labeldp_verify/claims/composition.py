@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp_verify.analysis.composition.compose import MAX_LABELS_PER_USER, Part, compose_parts
-from labeldp_verify.checks import demand, short
-from labeldp_verify.claims.claim import Claim, Found
-from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.checks import agree, demand, short
+from labeldp_verify.claims.claim import Claim, Evidence
+from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.record import decimal, rational
 from labeldp_verify.rounded import at_most
 
@@ -44,11 +44,11 @@ class CompositionClaim(Claim[CompositionClaims]):
     declared = ("composition.labels_per_user", "composition.epsilon_prior")
     formats = ("1.0",)
 
-    def state(self, found: Found, provenance: Provenance) -> CompositionClaims | None:
+    def state(self, found: Evidence, declared: Declaration) -> CompositionClaims | None:
         """What an accountant found; the check proves it."""
-        return provenance.composition
+        return declared.composition
 
-    def check(self, found: Found) -> str:
+    def check(self, found: Evidence) -> str:
         """Prove every stated ε(δ)."""
         (randomizer,), (ratio,) = found.integers.tables, found.ratios
         stated = found.certificate.composition
@@ -57,20 +57,13 @@ class CompositionClaim(Claim[CompositionClaims]):
         demand(1 <= labels <= MAX_LABELS_PER_USER, f"{labels} labels per user are out of range")
         exact = found.certificate.exact
         pure = labels * rational(exact.epsilon_label)
-        for key, value in (
-            ("epsilon_pure", pure),
-            ("epsilon_prior", labels * rational(exact.epsilon_prior)),
-        ):
-            demand(
-                getattr(stated, key) == str(value),
-                f"composition.{key} is not {labels} times that of one",
-            )
+        agree(found.certificate, "composition.epsilon_pure", str(pure))
+        prior = labels * rational(exact.epsilon_prior)
+        agree(found.certificate, "composition.epsilon_prior", str(prior))
         demand([row.delta for row in at] == list(DELTAS), "composition states other δ")
         composed = compose_parts([Part(randomizer, ratio, labels)])
-        demand(
-            stated.pair == ("table" if composed.own_tables else "randomized response"),
-            "composition names another dominating pair",
-        )
+        pair = "table" if composed.own_tables else "randomized response"
+        agree(found.certificate, "composition.pair", pair)
         for row in at:
             delta, epsilon = Fraction(decimal(row.delta)), Fraction(decimal(row.epsilon))
             demand(epsilon >= 0, "composition states a negative ε")
@@ -78,8 +71,8 @@ class CompositionClaim(Claim[CompositionClaims]):
             demand(epsilon <= pure * _ROUNDED_UP, "composition states more than without δ")
             # L·ε₂-DP is (L·ε₂, 0)-DP; everything smaller needs its proof.
             holds = epsilon >= pure or composed.delta(epsilon) <= delta
-            pair = f"({short(row.epsilon)}, {short(row.delta)})"
-            demand(holds, f"{labels} labels of one user are not shown to be {pair}-DP")
+            bound = f"({short(row.epsilon)}, {short(row.delta)})"
+            demand(holds, f"{labels} labels of one user are not shown to be {bound}-DP")
         last = at[0]
         return (
             f"{labels} labels of one user pay {at_most(pure)} without δ, and the integers prove "

@@ -7,7 +7,7 @@ from typing import Any
 
 from labeldp_verify.checks import agree, demand
 from labeldp_verify.claims.certificate import Certificate
-from labeldp_verify.claims.claim import Claim, Found
+from labeldp_verify.claims.claim import Claim, Evidence
 from labeldp_verify.forms import Domain
 
 MAX_SIZE = 2**63
@@ -65,7 +65,7 @@ class GroupsClaim(Claim[GroupsClaims]):
     formats = ("1.1", "1.6")
     has_step = False  # the columns are read with the tables
 
-    def derive(self, found: Found) -> GroupsClaims | None:
+    def derive(self, found: Evidence) -> GroupsClaims | None:
         """The map of the integers."""
         groups = found.integers.groups
         if not groups.columns:
@@ -73,7 +73,7 @@ class GroupsClaim(Claim[GroupsClaims]):
         columns = [GroupColumnClaims(one.name, **one.to_json()) for one in groups.columns]
         return GroupsClaims(ASSIGNMENTS["1.6"], columns, groups.to_json()["table_of_cell"])
 
-    def check(self, found: Found) -> str:
+    def check(self, found: Evidence) -> str:
         """The rebuilt graph proves the map, and each table what is claimed of it."""
         return "rows have tables by the columns of the groups"
 
@@ -86,7 +86,7 @@ class GroupsClaim(Claim[GroupsClaims]):
         agree(certificate, "groups.assignment", ASSIGNMENTS[version])
         names = {column.name for column in stated.columns}
         demand(
-            names.isdisjoint(certificate.label_columns),
+            not names & set(certificate.label_columns),
             "the group is the label itself: its table would tell the label",
         )
         demand(certificate.composition is None, "groups do not state what several labels pay")

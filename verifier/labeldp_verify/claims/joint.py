@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 
-from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.analysis.column_losses import ColumnLoss
 from labeldp_verify.checks import demand
 from labeldp_verify.claims.certificate import Certificate
-from labeldp_verify.claims.claim import Claim, Found
-from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.claim import Claim, Evidence
+from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.record import rational
 from labeldp_verify.claims.use import together
 from labeldp_verify.forms import Domain, JointDomain
@@ -49,11 +48,17 @@ class JointClaim(Claim[JointClaims]):
     formats = ("1.3",)
     has_step = False  # the losses of the columns are checked with their sum
 
-    def state(self, found: Found, provenance: Provenance) -> JointClaims | None:
+    def state(self, found: Evidence, declared: Declaration) -> JointClaims | None:
         """The columns of the label; with ``loss: sum`` what each is off by."""
         if not isinstance(found.integers.label, JointDomain):
             return None
-        return state_joint(provenance.columns, provenance.losses, _columns(found))
+        columns = [JointColumnClaims(name, None, None, None) for name in declared.columns]
+        if declared.losses is not None:
+            columns = [
+                replace(column, loss=own.loss, weight=str(own.weight))
+                for column, own in zip(columns, declared.losses, strict=True)
+            ]
+        return _with_losses(columns, found)
 
     def require(self, certificate: Certificate, domain: Domain) -> None:
         """Demand that the columns are claimed of a label that has them, and of no other."""
@@ -75,12 +80,11 @@ class JointClaim(Claim[JointClaims]):
                 "a column has a loss where the losses are summed, and only there",
             )
 
-    def check(self, found: Found) -> str:
+    def check(self, found: Evidence) -> str:
         """Demand what is claimed of the columns' losses."""
         claims = found.certificate.joint
         assert claims is not None
-        names = [column.name for column in claims.columns]
-        derived = state_joint(names, stated_losses(found.certificate), _columns(found))
+        derived = _with_losses(claims.columns, found)
         demand(claims == derived, "the losses of the columns are misstated")
         return "the losses of the columns agree with the integers"
 
@@ -88,20 +92,14 @@ class JointClaim(Claim[JointClaims]):
 CLAIM = JointClaim()
 
 
-def state_joint(
-    names: Sequence[str],
-    losses: Sequence[ColumnLoss] | None,
-    found: Sequence[Fraction] | None,
-) -> JointClaims:
-    """The claims of columns; with ``loss: sum`` each has a loss, and what was ``found`` of it."""
-    if losses is None or found is None:
-        return JointClaims([JointColumnClaims(name, None, None, None) for name in names])
-    return JointClaims(
-        [
-            JointColumnClaims(name, own.loss, str(own.weight), float(loss))
-            for name, own, loss in zip(names, losses, found, strict=True)
-        ]
-    )
+def _with_losses(columns: Sequence[JointColumnClaims], found: Evidence) -> JointClaims:
+    """What the integers say of these columns; nothing unless losses are summed."""
+    sizes = [table.size for table in found.certificate.tables]
+    losses = together(sizes, found.uses).columns
+    if losses is None:
+        return JointClaims(list(columns))
+    pairs = zip(columns, losses, strict=True)
+    return JointClaims([replace(one, noisy_label_loss=float(loss)) for one, loss in pairs])
 
 
 def stated_losses(certificate: Certificate) -> list[ColumnLoss] | None:
@@ -112,8 +110,3 @@ def stated_losses(certificate: Certificate) -> list[ColumnLoss] | None:
     losses = [ColumnLoss(column.loss, rational(str(column.weight))) for column in columns]  # type: ignore[arg-type]  # checked by column_losses
     demand(all(own.weight > 0 for own in losses), "the weight of a column is not positive")
     return losses
-
-
-def _columns(found: Found) -> list[Fraction] | None:
-    sizes = [table.size for table in found.certificate.tables]
-    return together(sizes, found.uses).columns

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from labeldp_verify.analysis.absolute_and_zero_one_bounds import (
-    absolute_dual_is_feasible,
-    zero_one_dual_is_feasible,
-)
+from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.bounds import exp_bounds
 from labeldp_verify.analysis.lower_bound import (
     BiasRule,
@@ -18,14 +15,13 @@ from labeldp_verify.analysis.lower_bound import (
 )
 from labeldp_verify.analysis.radius_bound import radii_of, radius_bound
 from labeldp_verify.analysis.range_bias import rounds_to_nearest
-from labeldp_verify.checks import CheckFailedError, agree, demand
+from labeldp_verify.checks import CheckFailedError, demand
 from labeldp_verify.claims.certificate import Certificate, Optimality, RadiusOptimality, Witness
 from labeldp_verify.claims.record import decimal, rational
-from labeldp_verify.claims.use import bound_facts
+from labeldp_verify.claims.use import agree_on, bound_facts
 from labeldp_verify.cost import charge_duals, charge_radii
 from labeldp_verify.forms import Domain
 from labeldp_verify.forms.exact_numbers import ExactNumbers
-from labeldp_verify.rounded import at_most
 
 OVER = {
     "unbiased": "of all ε-DP unbiased randomizers",
@@ -35,26 +31,25 @@ OVER = {
 }
 
 
-def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumbers | None) -> str:
-    """Prove the bound from the dual values, and what was found in words.
+def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumbers | None) -> None:
+    """Prove the bound that the certificate of one table claims, if it claims one.
 
-    ``biases`` [k] are the randomizer's own; None for categories and sets. Raises CheckFailedError.
+    ``biases`` [k] are the randomizer's own; None of no numbers. Raises CheckFailedError.
     """
     stated = certificate.optimality
     if stated is None:
-        for field in bound_facts(None, Fraction(0)):
-            agree(certificate, field, None)
-        return "the certificate claims no lower bound on the loss"
+        agree_on(certificate, bound_facts(None, Fraction(0)))
+        return
     loss, weights = certificate.utility.loss, certificate.prior.weights
     demand(loss in ("squared", "absolute", "zero_one"), f"the {loss} loss has no bound")
     rule = BiasRule(stated.over, rational(stated.amount))  # type: ignore[arg-type]  # checked next
     demand(rule.kind in OVER and rule.amount >= 0, "the bound is over no known class")
     amount = rule.kind in ("max", "penalty")
     demand(amount or rule.amount == 0, "the class of the bound has no amount")
-    # Slopes and biases speak of numbers; with categories, and sets, there are none.
+    # Slopes and biases speak of numbers.
     classes = biases is None
     demand(not classes or rule.kind == "any", "categories have no bias")
-    labels = ExactNumbers.of([0] * domain.size if classes else domain.exact_labels())
+    labels = ExactNumbers.of([0] * domain.size if classes else domain.labels())
     _demand_in_class(rule, domain, labels, biases)
     upper = exp_bounds(rational(certificate.exact.epsilon_label))[1]
     if isinstance(stated, RadiusOptimality):
@@ -70,11 +65,7 @@ def check_optimality(certificate: Certificate, domain: Domain, biases: ExactNumb
         objective = penalised(stated, objective, square)
     # A randomizer of the class cannot beat the bound by more than its own hair of bias allows.
     demand(bound <= objective + hair, "the loss lies below the bound: not of the class")
-    facts = bound_facts(bound, objective)
-    for field, value in facts.items():
-        agree(certificate, field, value)
-    gap = at_most(facts["utility.certified_gap"], 2)
-    return f"within {gap} (relatively) of the least possible {OVER[rule.kind]}"
+    agree_on(certificate, bound_facts(bound, objective))
 
 
 def _bound_of_radii(
@@ -82,7 +73,7 @@ def _bound_of_radii(
     labels: ExactNumbers,
     weights: Sequence[int],
     upper: Fraction,
-    loss: str,
+    loss: Loss,
 ) -> Fraction:
     """The bound that radii prove."""
     demand(loss in ("squared", "absolute"), f"radii prove no bound on the {loss} loss")
@@ -94,7 +85,7 @@ def _bound_of_radii(
         raise CheckFailedError(f"the radii are malformed: {error}") from None
     charge_radii(labels, unit, weights)
     radii = ExactNumbers(steps.astype(object) * unit.numerator, unit.denominator)
-    bound = radius_bound(labels, weights, upper, radii, loss)  # type: ignore[arg-type]  # checked
+    bound = radius_bound(labels, weights, upper, radii, loss)
     if bound is None:
         raise CheckFailedError("the radii prove no lower bound")
     return bound
@@ -105,23 +96,20 @@ def _bound_of_duals(
     labels: ExactNumbers,
     weights: Sequence[int],
     upper: Fraction,
-    loss: str,
+    loss: Loss,
     rule: BiasRule,
     biases: ExactNumbers | None,
 ) -> tuple[Fraction, Fraction]:
     """The bound that dual values prove, and by how much a bias of its own may beat it."""
     counts = {len(stated.alpha), len(stated.beta)}
     demand(counts == {len(labels)}, "the dual values are not one a label")
-    alpha, beta = _read_duals(stated, weights, loss)
+    sides = [[decimal(text) for text in side] for side in (stated.alpha, stated.beta)]
+    charge_duals(sides, weights, loss)
+    alpha, beta = map(ExactNumbers.of, sides)
     demand(
         loss == "squared" or not any(beta.numerators), f"a bound on the {loss} loss has no slopes"
     )
-    if loss == "absolute":
-        feasible = absolute_dual_is_feasible(labels, weights, upper, alpha)
-    elif loss == "zero_one":
-        feasible = zero_one_dual_is_feasible(weights, upper, alpha)
-    else:
-        feasible = dual_is_feasible(labels, weights, upper, alpha, beta)
+    feasible = dual_is_feasible(labels, weights, upper, alpha, beta, loss)
     demand(feasible, "the dual values prove no lower bound")
     hair = Fraction(0)
     if biases is not None:
@@ -135,16 +123,6 @@ def penalised(stated: Witness | None, loss: Fraction, mean_square: Fraction) -> 
     if stated is None or stated.over != "penalty":
         return loss
     return loss + rational(stated.amount) * mean_square
-
-
-def _read_duals(
-    stated: Optimality, weights: Sequence[int], loss: str
-) -> tuple[ExactNumbers, ExactNumbers]:
-    """α and β [k], each over one denominator, if the budget allows for so many digits."""
-    sides = [[decimal(text) for text in side] for side in (stated.alpha, stated.beta)]
-    charge_duals(sides, weights, loss)
-    alpha, beta = map(ExactNumbers.of, sides)
-    return alpha, beta
 
 
 def _demand_in_class(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from labeldp_verify.analysis.bounds import exp_bounds
-from labeldp_verify.analysis.sets import least_share_noise, share_noise
+from labeldp_verify.analysis.share_noise import least_share_noise, share_noise
 from labeldp_verify.checks import CheckFailedError, demand
-from labeldp_verify.claims.claim import Claim, Found
-from labeldp_verify.claims.provenance import Provenance
+from labeldp_verify.claims.claim import Claim, Evidence
+from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.record import rational
-from labeldp_verify.forms import Domain, Randomizer, RealDomain, sets_of
-from labeldp_verify.forms.joint import output_values
+from labeldp_verify.forms import Domain, Randomizer, RealDomain, output_values, sets_of
 from labeldp_verify.graph import canonical_json
 from labeldp_verify.rounded import at_most
 
@@ -28,12 +26,12 @@ class ExactSetsClaims:
 
 @dataclass(frozen=True)
 class SetsClaims:
-    """What private labels say of the classes (``analysis/sets.py``).
+    """What private labels say of the classes (``analysis/share_noise.py``).
 
-    ``blocks`` [m] are the classes of each output, as ``Sets.to_hex`` writes them; None where the
-    outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate of
-    the one-hot label from one private label, ``least_noise`` a bound on that of every ε-DP one, and
-    ``gap`` how far above it the noise is, relatively.
+    ``blocks`` [m] are the classes of each output, as ``ClassSets.to_hex`` writes them; None where
+    the outputs are the labels themselves. ``noise`` is the total variance of an unbiased estimate
+    of the one-hot label from one private label, ``least_noise`` a bound on that of every ε-DP one,
+    and ``gap`` how far above it the noise is, relatively.
     """
 
     blocks: list[Any] | None
@@ -41,25 +39,6 @@ class SetsClaims:
     least_noise: float
     gap: float
     exact: ExactSetsClaims
-
-
-def state_sets(domain: Domain, randomizer: Randomizer, epsilon: Fraction) -> SetsClaims:
-    """All that can be claimed; ValueError if the classes are not treated alike.
-
-    ``epsilon`` is that of a label.
-    """
-    noise = share_noise(randomizer)
-    least = least_share_noise(domain.size, exp_bounds(epsilon)[1])
-    if noise < least:
-        raise ValueError("the noise of shares is below the least: a theorem is wrong")
-    sets = sets_of(randomizer)
-    return SetsClaims(
-        blocks=None if sets is None else sets.to_hex(),
-        noise=float(noise),
-        least_noise=float(least),
-        gap=float(noise / least - 1),
-        exact=ExactSetsClaims(str(noise), str(least)),
-    )
 
 
 class SetsClaim(Claim[SetsClaims]):
@@ -70,17 +49,28 @@ class SetsClaim(Claim[SetsClaims]):
     proved = ("sets.blocks", "sets.noise", "sets.least_noise", "sets.gap", "sets.exact")
     formats = ("1.2",)
 
-    def derive(self, found: Found) -> SetsClaims:
-        """The sets of the only table, and their noise."""
+    def derive(self, found: Evidence) -> SetsClaims:
+        """The sets of the only table, and their noise; ValueError if classes are not alike."""
         (randomizer,) = found.integers.tables
-        epsilon = rational(found.certificate.exact.epsilon_label)
-        return state_sets(found.integers.label, randomizer, epsilon)
+        noise = share_noise(randomizer)
+        ratio = exp_bounds(rational(found.certificate.exact.epsilon_label))[1]
+        least = least_share_noise(found.integers.label.size, ratio)
+        if noise < least:
+            raise ValueError("the noise of shares is below the least: a theorem is wrong")
+        sets = sets_of(randomizer)
+        return SetsClaims(
+            blocks=None if sets is None else sets.to_hex(),
+            noise=float(noise),
+            least_noise=float(least),
+            gap=float(noise / least - 1),
+            exact=ExactSetsClaims(str(noise), str(least)),
+        )
 
-    def state(self, found: Found, provenance: Provenance) -> SetsClaims | None:
+    def state(self, found: Evidence, declared: Declaration) -> SetsClaims | None:
         """Where the mechanism asks for it."""
-        return self.derive(found) if provenance.sets else None
+        return self.derive(found) if declared.sets else None
 
-    def check(self, found: Found) -> str:
+    def check(self, found: Evidence) -> str:
         """Demand that exactly this is claimed."""
         domain, (randomizer,) = found.integers.label, found.integers.tables
         demand(
@@ -98,19 +88,15 @@ class SetsClaim(Claim[SetsClaims]):
         except ValueError as error:
             raise CheckFailedError(str(error)) from None
         assert found.certificate.sets is not None
-        return f"{_in_words(domain, randomizer)}; {least_in_words(found.certificate.sets.gap)}"
+        gap = gap_in_words(found.certificate.sets.gap)
+        return f"{_in_words(domain, randomizer)}; an estimate of the shares has a noise {gap}"
 
 
 CLAIM = SetsClaim()
 
 
-def least_in_words(gap: float) -> str:
-    """How near to the least possible noise it is."""
-    return f"an estimate of the shares has a noise {gap_in_words(gap)}"
-
-
 def gap_in_words(gap: float) -> str:
-    """The same in half a sentence."""
+    """How near to the least possible noise it is, in half a sentence."""
     near = (
         f"within {at_most(gap, 2)} (relatively) of" if gap < 1 else f"{at_most(1 + gap, 3)} times"
     )

@@ -11,9 +11,11 @@ from typing import Any
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.analysis import Loss
 from labeldp_verify.analysis.bounds import least_log_bound
-from labeldp_verify.analysis.joint import ColumnLoss, column_losses
+from labeldp_verify.analysis.column_losses import ColumnLoss, column_losses
 from labeldp_verify.analysis.strays import strays
-from labeldp_verify.forms import Domain, JointDomain, Randomizer, are_numbers
+from labeldp_verify.checks import agree
+from labeldp_verify.claims.certificate import Certificate
+from labeldp_verify.forms import Domain, Randomizer, are_numbers
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 
 Facts = dict[str, Any]
@@ -26,10 +28,10 @@ class Use:
 
     Attributes:
         loss: bounds of the noisy label loss; equal, but for the Poisson loss.
-        largest_bias: max |bias|; None for categories and sets.
+        largest_bias: max |bias|; None where private labels are no numbers.
         mean_square: of the biases, under the prior.
         output_rounding: how far a float64 output may be from the exact one.
-        columns: [c] the losses of a joint label's columns, where they are summed.
+        columns: [c] the losses of the label's columns, where they are summed.
         biases: [k] of one table.
     """
 
@@ -50,13 +52,13 @@ def use_of(
 ) -> Use:
     """Of one table; ValueError if ``losses`` are not those of the label's columns."""
     analysis: Any = analyse(randomizer)
-    labels, astray = domain.exact_labels(), strays(domain)
+    labels, astray = domain.labels(), strays(domain)
     biases, square = None, Fraction(0)
     if are_numbers(domain, randomizer):
         biases = analysis.biases(ExactNumbers.of(labels), astray)
         square = biases.mean_square(weights)
     columns, bounds = None, None
-    if isinstance(domain, JointDomain) and losses is not None:
+    if losses is not None:
         columns = column_losses(domain, randomizer, [own.loss for own in losses], weights)
         pairs = zip(losses, columns, strict=True)
         bounds = (sum((own.weight * found for own, found in pairs), Fraction(0)),) * 2
@@ -71,7 +73,7 @@ def use_of(
 
 
 def together(sizes: Sequence[int], uses: Sequence[Use]) -> Use:
-    """Of all tables: losses weighted with the sizes of the groups, and the largest bias."""
+    """Of all tables: losses weighted with their sizes, and the largest bias."""
     if len(uses) == 1:
         return uses[0]
     low, high = (weighted(sizes, [use.loss[side] for use in uses]) for side in (0, 1))
@@ -89,6 +91,12 @@ def weighted(sizes: Sequence[int], numbers: Sequence[Fraction]) -> Fraction:
     """Σ size·number / Σ size."""
     pairs = zip(sizes, numbers, strict=True)
     return sum((n * x for n, x in pairs if n), Fraction(0)) / sum(sizes)
+
+
+def agree_on(certificate: Certificate, facts: Facts) -> None:
+    """Demand that the certificate states these fields. Raises CheckFailedError."""
+    for field, value in facts.items():
+        agree(certificate, field, value)
 
 
 def ratio_facts(ratio: Fraction) -> Facts:

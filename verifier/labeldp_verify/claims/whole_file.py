@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from labeldp_verify.analysis.analysis import Loss
+from labeldp_verify.analysis import Loss, analyse, exp_lower
 from labeldp_verify.checks import agree, demand
 from labeldp_verify.claims.certificate import (
     ADJACENCY,
     Certificate,
     FieldLists,
+    PrivatePriorClaims,
     TableClaims,
     Witness,
 )
-from labeldp_verify.claims.claim import Found
+from labeldp_verify.claims.claim import Evidence
+from labeldp_verify.claims.declaration import Declaration
 from labeldp_verify.claims.lower_bound import penalised
-from labeldp_verify.claims.prior import check_private_priors
-from labeldp_verify.claims.provenance import Provenance
 from labeldp_verify.claims.record import plain, rational, read_record
 from labeldp_verify.claims.registry import all_claims
-from labeldp_verify.claims.tables import table_facts, total_bound
-from labeldp_verify.claims.use import Facts, Use, bound_facts, ratio_facts, together, use_facts
+from labeldp_verify.claims.tables import total_bound
+from labeldp_verify.claims.use import (
+    Facts,
+    Use,
+    bound_facts,
+    ratio_facts,
+    together,
+    use_facts,
+    use_of,
+)
 from labeldp_verify.claims.versions import formats_of
 from labeldp_verify.forms import Integers
 from labeldp_verify.graph import tables_digest
@@ -68,6 +77,9 @@ DECLARED = (
     "insecure",
 )
 
+_MAX_ROWS = 2**53
+_SLACK = Fraction(1, 10**9)  # of a scale in float64
+
 
 def field_lists(certificate: Certificate | None) -> FieldLists:
     """The fields that a file with these claims proves, and those that it only declares."""
@@ -85,7 +97,7 @@ class TableStatement:
 
     Attributes:
         size: the public number of rows of its group.
-        prior: as in ``Provenance``, of the group's labels.
+        prior: as in ``Declaration``, of the group's labels.
         witness: of a lower bound on the loss, with the bound; None if there is none.
         lists_biases: whether the bias of every label is stated.
     """
@@ -97,48 +109,46 @@ class TableStatement:
 
 
 def state_certificate(
-    integers: Integers, loss: Loss, provenance: Provenance, tables: Sequence[TableStatement]
+    integers: Integers, loss: Loss, declared: Declaration, tables: Sequence[TableStatement]
 ) -> Certificate:
     """All claims of integers, ``tables`` [T + 1] in their order.
 
     Raises ValueError if a table is not ε₂-DP: nothing uncertified is ever written.
     """
-    domain, epsilon = integers.label, provenance.epsilon_label
-    ratios, uses, facts = [], [], []
+    domain, epsilon = integers.label, declared.epsilon_label
+    ratios, uses, claims = [], [], []
     for randomizer, table in zip(integers.tables, tables, strict=True):
-        weights = table.prior["weights"]
-        ratio, use, own = table_facts(domain, randomizer, loss, provenance.losses, weights, epsilon)
+        ratio = analyse(randomizer).worst_ratio()
+        if ratio > exp_lower(epsilon):
+            raise ValueError("the integers are not ε-DP for the declared ε")
+        use = use_of(domain, randomizer, loss, declared.losses, table.prior["weights"])
         ratios.append(ratio)
         uses.append(use)
-        facts.append({**own, **_bound_of(table, use), "prior": table.prior})
-    claims = [_table(table, own) for table, own in zip(tables, facts, strict=True)]
-    if integers.groups.columns:
-        bound, objective = total_bound(claims, uses)
-        every = together([table.size for table in tables], uses)
-        whole = {
-            **use_facts(every, loss),
-            **bound_facts(bound, objective),
-            **ratio_facts(max(ratios)),
-            "utility.loss": loss,
-            "utility.biases": None,
-            "prior": tables[-1].prior,
-        }
-    else:
-        whole = facts[0]
-    whole |= _declared(provenance) | {
+        claims.append(_table(table, randomizer.outputs, ratio, use, loss))
+    bound, objective = total_bound(claims, uses)
+    by_group = bool(integers.groups.columns)
+    whole = {
+        **use_facts(together([table.size for table in tables], uses), loss),
+        **bound_facts(bound, objective),
+        **ratio_facts(max(ratios)),
+        "utility.loss": loss,
+        "utility.biases": None if by_group else claims[0].utility.biases,
+        "optimality": None if by_group else plain(claims[0].optimality),
+        "prior": tables[-1].prior,
+    }
+    whole |= _declared(declared) | {
         "form": integers.lookup.form,
         "labels": domain.size,
         "outputs": integers.lookup.outputs,
         "label.domain": domain.to_json(),
         "digests.tables": tables_digest(domain, integers.lookup),
-        "optimality": facts[0]["optimality"],
         "format_version": "",
         "fields": plain(field_lists(None)),
     }
     stated = replace(Certificate.from_json(_nested(whole)), tables=claims)
-    found = Found(integers, stated, ratios, uses)
+    found = Evidence(integers, stated, ratios, uses)
     for claim in all_claims():
-        part = claim.state(found, provenance)
+        part = claim.state(found, declared)
         if part is not None:
             stated.parts[claim.part] = part
     stated = replace(stated, fields=field_lists(stated))
@@ -147,7 +157,7 @@ def state_certificate(
     return replace(stated, format_version=formats[-1])
 
 
-def check_whole_file(found: Found, form: str) -> None:
+def check_whole_file(found: Evidence, form: str) -> None:
     """Demand that counts, digests, sums of ε and lists of fields are those of the integers."""
     certificate, integers = found.certificate, found.integers
     exact = certificate.exact
@@ -160,45 +170,66 @@ def check_whole_file(found: Found, form: str) -> None:
     agree(certificate, "fields.declared", lists.declared)
     label, prior = rational(exact.epsilon_label), rational(exact.epsilon_prior)
     demand(prior >= 0, "the ε spent on the prior is negative")
-    check_private_priors(certificate, prior)
+    _check_private_priors(certificate, prior)
     agree(certificate, "exact.epsilon_total", str(label + prior))
     for part, value in [("label", label), ("prior", prior), ("total", label + prior)]:
         agree(certificate, f"exact.epsilon_{part}", str(value))
         agree(certificate, f"privacy.epsilon_{part}", float(value))
 
 
-def _bound_of(table: TableStatement, use: Use) -> Facts:
+def _check_private_priors(certificate: Certificate, epsilon: Fraction) -> None:
+    """Demand that what is declared of private priors is possible; ``epsilon`` is ε₁ of all.
+
+    That a histogram was counted, of which rows and with which noise, no file proves. But no table
+    has a negative number of rows, and noise of too small a scale costs more than is declared.
+    """
+    of_tables = [table.prior for table in certificate.tables]
+    for least, prior in [(1, certificate.prior), *((0, prior) for prior in of_tables)]:
+        if not isinstance(prior, PrivatePriorClaims):
+            continue
+        demand(least <= prior.rows < _MAX_ROWS, "the prior's rows are no number of rows")
+        demand(prior.labels == certificate.labels, "the prior is of another number of labels")
+        demand(prior.l1_sensitivity > 0, "the prior's sensitivity is not above 0")
+        demand(math.isfinite(prior.scale) and prior.scale > 0, "the prior's noise has no scale")
+        cost = prior.l1_sensitivity / Fraction(prior.scale)
+        demand(cost <= epsilon * (1 + _SLACK), "the prior's noise costs more than its ε")
+
+
+def _table(
+    table: TableStatement, outputs: int, ratio: Fraction, use: Use, loss: Loss
+) -> TableClaims:
     witness, bound = table.witness or (None, None)
-    return {
+    facts = {
+        **ratio_facts(ratio),
+        **use_facts(use, loss),
         **bound_facts(bound, penalised(witness, use.loss[0], use.mean_square)),
-        "optimality": plain(witness),
+        "utility.loss": loss,
         "utility.biases": use.biases.floats() if table.lists_biases and use.biases else None,
+        "optimality": plain(witness),
+        "prior": table.prior,
+        "outputs": outputs,
+        "size": table.size,
     }
-
-
-def _table(table: TableStatement, facts: Facts) -> TableClaims:
     value = _nested(facts)
-    bound = value.pop("privacy")["epsilon_label_bound"]
-    return read_record(
-        TableClaims, {**value, "size": table.size, "epsilon_label_bound": bound}, "table"
-    )
+    value |= value.pop("privacy")  # whose only field stands by itself here
+    return read_record(TableClaims, value, "table")
 
 
-def _declared(provenance: Provenance) -> Facts:
+def _declared(declared: Declaration) -> Facts:
     """The fields that no file proves."""
-    label, prior = provenance.epsilon_label, provenance.epsilon_prior
+    label, prior = declared.epsilon_label, declared.epsilon_prior
     epsilons = {"label": label, "prior": prior, "total": label + prior}
     return {
-        "name": provenance.name,
-        "mechanism": provenance.mechanism,
-        "auto": provenance.auto,
-        "label.column": provenance.column,
+        "name": declared.name,
+        "mechanism": declared.mechanism,
+        "auto": declared.auto,
+        "label.column": declared.column,
         "privacy.adjacency": ADJACENCY,
         **{f"privacy.epsilon_{part}": float(value) for part, value in epsilons.items()},
         **{f"exact.epsilon_{part}": str(value) for part, value in epsilons.items()},
-        "digests.spec": provenance.spec_digest,
-        "tools": provenance.tools,
-        "insecure": provenance.insecure,
+        "digests.spec": declared.spec_digest,
+        "tools": declared.tools,
+        "insecure": declared.insecure,
     }
 
 

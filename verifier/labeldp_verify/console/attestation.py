@@ -10,7 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.claims import DECLARED_BY, Certificate, FieldLists
+from labeldp_verify.claims import DECLARED_BY, Certificate
+from labeldp_verify.claims.certificate import FieldLists
 from labeldp_verify.console.limits import Limits
 from labeldp_verify.console.report import Report
 from labeldp_verify.printable import one_line

@@ -53,6 +53,39 @@ def _whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{error}, got {text!r}") from None
 
 
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--public-key": {
+        "metavar": "PATH",
+        "type": Path,
+        "help": "also check the signature of FILE with this key (PEM; Ed25519 or P-256)",
+    },
+    "--signature": {
+        "metavar": "PATH",
+        "type": Path,
+        "help": "the signature, if it is not FILE.sig, or FILE.sigstore.json of P-256; needs "
+        "--public-key",
+    },
+    "--json": {"action": "store_true", "help": "print the report as JSON"},
+    "--budget": {
+        "metavar": "SECONDS,BYTES",
+        "help": f"what verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET})",
+    },
+    "--max-epsilon": {"metavar": "E", "help": "fail if a label may spend more (proved)"},
+    "--max-total-epsilon": {
+        "metavar": "E",
+        "help": "fail if a label that the prior was counted from, too, may spend more in total "
+        "(declared)",
+    },
+    "--name": {"help": "fail if the file is of another name (declared)"},
+    "--min-outputs": {
+        "metavar": "M",
+        "type": _whole,
+        "help": "fail if there are fewer outputs (proved)",
+    },
+    "--max-bias": {"metavar": "B", "help": "fail if a label is off by more on average (proved)"},
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Verify files, and exit: 0 all checks hold, 1 one fails, 2 one could not be checked."""
     parser = _Parser(
@@ -61,44 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.register("action", None, _Once)
     parser.add_argument("files", metavar="FILE", type=Path, nargs="+")
-    parser.add_argument(
-        "--public-key",
-        metavar="PATH",
-        type=Path,
-        help="also check the signature of FILE with this key (PEM; Ed25519 or P-256)",
-    )
-    parser.add_argument(
-        "--signature",
-        metavar="PATH",
-        type=Path,
-        help="the signature, if it is not FILE.sig, or FILE.sigstore.json of P-256; "
-        "needs --public-key",
-    )
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument(
-        "--budget",
-        metavar="SECONDS,BYTES",
-        help=f"what verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET})",
-    )
-    parser.add_argument(
-        "--max-epsilon", metavar="E", help="fail if a label may spend more (proved)"
-    )
-    parser.add_argument(
-        "--max-total-epsilon",
-        metavar="E",
-        help="fail if a label that the prior was counted from, too, may spend more in total "
-        "(declared)",
-    )
-    parser.add_argument("--name", help="fail if the file is of another name (declared)")
-    parser.add_argument(
-        "--min-outputs",
-        metavar="M",
-        type=_whole,
-        help="fail if there are fewer outputs (proved)",
-    )
-    parser.add_argument(
-        "--max-bias", metavar="B", help="fail if a label is off by more on average (proved)"
-    )
+    for option, how in _OPTIONS.items():
+        parser.add_argument(option, **how)
     options = parser.parse_args(arguments)
     if options.signature and not options.public_key:
         parser.error("--signature needs --public-key")

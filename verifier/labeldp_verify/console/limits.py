@@ -22,7 +22,8 @@ class Limits:
         name: of the spec. A declared field: it tells artifacts apart and proves nothing.
         min_outputs: number of different outputs, proved.
         max_bias: of |E[output | label] − label| for all labels in the range, those between the
-            points of a grid included; proved. Categories and sets have no bias and fail.
+            points of a grid included; proved. Private labels that are no numbers have no bias
+            and fail.
         max_total_epsilon: of one randomization and the prior together, for a label in the prior's
             table, too. A declared field: what a prior cost, no file can prove.
     """
@@ -40,35 +41,25 @@ class Limits:
 
     def exceeded(self, certificate: Certificate, domain: Domain) -> list[str]:
         """What of a verified file is beyond the limits, in plain words."""
-        exact, found = certificate.exact, []
-        bound = rational(exact.epsilon_label_bound)
-        if self.max_epsilon is not None and bound > self.max_epsilon:
-            found.append(
-                f"the integers give ε ≤ {float(bound):.6g} a label, more than the "
-                f"{float(self.max_epsilon):g} allowed"
-            )
-        total = rational(exact.epsilon_total)
-        if self.max_total_epsilon is not None and total > self.max_total_epsilon:
-            found.append(
-                f"a label in the prior's table, too, pays at least ε = {float(total):.6g} in "
-                f"total, as is declared, more than the {float(self.max_total_epsilon):g} allowed"
-            )
+        exact, found, bias = certificate.exact, [], Fraction(0)
+        if exact.largest_bias is not None:
+            rounding = Fraction(certificate.utility.output_rounding)
+            bias = bias_in_range(domain, rational(exact.largest_bias), rounding)
+        elif self.max_bias is not None:
+            found.append("its private labels are no numbers: they have no bias")
+        label = "the integers give ε ≤ {:.6g} per label"
+        total = "a label in the prior's table, too, spends at least ε = {:.6g} in total (declared)"
+        for limit, value, text in (
+            (self.max_epsilon, rational(exact.epsilon_label_bound), label),
+            (self.max_total_epsilon, rational(exact.epsilon_total), total),
+            (self.max_bias, bias, "a label in the range may be off by {:.6g} on average"),
+        ):
+            if limit is not None and value > limit:
+                found.append(f"{text.format(float(value))}, more than the {float(limit):g} allowed")
         if self.name is not None and certificate.name != self.name:
             found.append(f"its name is {short(certificate.name)}, not {short(self.name)}")
         if self.min_outputs is not None and certificate.outputs < self.min_outputs:
-            found.append(
-                f"it has {certificate.outputs:,} outputs, of {self.min_outputs:,} at least"
-            )
-        if self.max_bias is not None and exact.largest_bias is None:
-            found.append("its labels are categories, or its outputs sets: they have no bias")
-        elif self.max_bias is not None:
-            rounding = Fraction(certificate.utility.output_rounding)
-            bias = bias_in_range(domain, rational(str(exact.largest_bias)), rounding)
-            if bias > self.max_bias:
-                found.append(
-                    f"a label in the range may be off by {float(bias):.6g} on average, more than "
-                    f"the {float(self.max_bias):g} allowed"
-                )
+            found.append(f"it has {certificate.outputs:,} outputs, fewer than {self.min_outputs:,}")
         return found
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.checks import Check
-from labeldp_verify.claims import DECLARED_BY, Certificate, FieldLists, rational
+from labeldp_verify.claims import DECLARED_BY, Certificate, rational
+from labeldp_verify.claims.certificate import FieldLists
 from labeldp_verify.claims.whole_file import field_lists
 from labeldp_verify.printable import clipped, one_line
 from labeldp_verify.rounded import up_to

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp_verify.analysis import TooMuchWorkError
+from labeldp_verify.analysis.analysis import TooMuchWorkError
 from labeldp_verify.artifact import Artifact
 from labeldp_verify.budget import DEFAULT_BUDGET, Budget, check_deadline, naming, spending
 from labeldp_verify.checks import Check, CheckFailedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labeldp_verify.claims import SetsClaims
+from labeldp_verify.claims.sets import SetsClaims
 from labeldp_verify.decode.additive import AdditiveFile
 from labeldp_verify.decode.file import (
     DecodeError,
@@ -17,7 +17,7 @@ from labeldp_verify.decode.file import (
 from labeldp_verify.decode.groups import GroupedFile, read_groups
 from labeldp_verify.decode.table import TableFile
 from labeldp_verify.decode.window import WindowFile
-from labeldp_verify.forms import Domain, GroupedWindows, Groups, Sets, TableRandomizer
+from labeldp_verify.forms import ClassSets, Domain, GroupedWindows, Groups, TableRandomizer
 from labeldp_verify.graph.messages import ModelProto
 from labeldp_verify.graph.randomizer_graph import MAX_ENTRIES
 
@@ -45,7 +45,7 @@ def read_form(
     model: ModelProto,
     domain: Domain,
     groups: Groups = _NO_GROUPS,
-    sets: Sets | None = None,
+    sets: ClassSets | None = None,
 ) -> FileForm:
     """Decode the randomizer from the constants of the graph; DecodeError if it is not one."""
     if (name == GroupedWindows.form) != bool(groups.columns):
@@ -64,7 +64,7 @@ def read_form(
     return _FORMS[name](model, domain)
 
 
-def read_sets(claims: SetsClaims | None, classes: int) -> Sets | None:
+def read_sets(claims: SetsClaims | None, classes: int) -> ClassSets | None:
     """The sets that the outputs are claimed to be; None where they are the labels themselves.
 
     Raises DecodeError unless they are sets of some of the classes.
@@ -79,6 +79,6 @@ def read_sets(claims: SetsClaims | None, classes: int) -> Sets | None:
     if not few or not all(type(text) is str and len(text) == digits for text in texts):
         raise DecodeError("not a valid artifact: the sets")
     try:
-        return Sets.from_hex(classes, texts)
+        return ClassSets.from_hex(classes, texts)
     except ValueError:
         raise DecodeError("not a valid artifact: the sets") from None

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from labeldp_verify.budget import TooLargeError
 from labeldp_verify.checks import short
-from labeldp_verify.claims import Certificate, ShapeError
+from labeldp_verify.claims import Certificate
+from labeldp_verify.claims.record import ShapeError
 from labeldp_verify.claims.versions import all_formats, formats_of
 from labeldp_verify.cost import charge_fields, charge_json
 from labeldp_verify.forms import (
     CategoricalDomain,
+    ClassSets,
     Domain,
     GroupedWindows,
     Groups,
@@ -30,7 +32,6 @@ from labeldp_verify.forms import (
     JointDomain,
     Randomizer,
     RealDomain,
-    Sets,
 )
 from labeldp_verify.forms.joint import MAX_LABEL_COLUMNS, Part
 from labeldp_verify.graph import (
@@ -236,7 +237,7 @@ class Constants:
         return bytes(tensor.raw_data)
 
 
-def check_outputs(values: list[Any], domain: Domain, sets: Sets | None = None) -> None:
+def check_outputs(values: list[Any], domain: Domain, sets: ClassSets | None = None) -> None:
     """Distinct outputs of the kind that the labels demand; numbers finite, increasing, not −0.
 
     Of ``sets`` they are the numbers.

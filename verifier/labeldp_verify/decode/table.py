@@ -28,7 +28,7 @@ from labeldp_verify.decode.file import (
     check_outputs,
     demand,
 )
-from labeldp_verify.forms import Domain, Sets, TableRandomizer
+from labeldp_verify.forms import ClassSets, Domain, TableRandomizer
 from labeldp_verify.forms.joint import output_array
 from labeldp_verify.graph.alias_table import column_bits
 from labeldp_verify.graph.messages import ModelProto
@@ -46,7 +46,7 @@ class TableFile(FileForm):
         self.entries = entries
 
     @classmethod
-    def read(cls, model: ModelProto, domain: Domain, sets: Sets | None = None) -> TableFile:
+    def read(cls, model: ModelProto, domain: Domain, sets: ClassSets | None = None) -> TableFile:
         """Decode the constants of the graph."""
         return cls(*read_table(model, domain, sets))
 
@@ -63,11 +63,11 @@ class TableFile(FileForm):
 
 
 def read_table(
-    model: ModelProto, domain: Domain, sets: Sets | None = None
+    model: ModelProto, domain: Domain, sets: ClassSets | None = None
 ) -> tuple[TableRandomizer, Entries]:
     """The randomizer that the graph's tables describe, and their entries [k, 2^c].
 
-    ``sets`` are those that the certificate claims its outputs to be; ``analysis/sets.py`` holds
+    ``sets`` are those that the certificate claims its outputs to be; ``share_noise.py`` holds
     them against the counts.
     """
     constants = Constants(model)

@@ -31,7 +31,7 @@ from labeldp_verify.forms.joint import (
     output_array,
     output_values,
 )
-from labeldp_verify.forms.sets import Sets, are_numbers, sets_of
+from labeldp_verify.forms.sets import ClassSets, are_numbers, sets_of
 from labeldp_verify.forms.table import WORD_BITS as TABLE_WORD_BITS
 from labeldp_verify.forms.table import TableRandomizer, check_table
 from labeldp_verify.forms.window import (
@@ -55,6 +55,7 @@ __all__ = [
     "AdditiveRandomizer",
     "CategoricalDomain",
     "Category",
+    "ClassSets",
     "Domain",
     "ExactNumbers",
     "GroupColumn",
@@ -69,7 +70,6 @@ __all__ = [
     "RealDomain",
     "Rounding",
     "Segment",
-    "Sets",
     "TableRandomizer",
     "WindowRandomizer",
     "are_numbers",

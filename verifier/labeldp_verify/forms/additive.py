@@ -76,7 +76,7 @@ class AdditiveRandomizer:
         """The output at a lattice point, by the graph's own float64 operations."""
         return float(point) * self.unit + self.origin
 
-    def points_of(self, value: float) -> range:
+    def points_of(self, value: float | Fraction) -> range:
         """The lattice points low … high whose output is this number; outputs never decrease."""
         points = range(self.low, self.high + 1)
         first = bisect_left(points, value, key=self.value)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,26 @@ from numpy.typing import NDArray
 from labeldp_verify.forms.exact_numbers import ExactNumbers, whole
 
 Category = str | int
+Floats = NDArray[np.float64]
 Rounding = Literal["nearest", "unbiased"]
 
 
 @dataclass(frozen=True)
-class IntegerDomain:
+class _Stated:
+    """A domain, whose fields are those that the certificate states."""
+
+    kind: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as the certificate states it."""
+        stated = {own.name: getattr(self, own.name) for own in fields(self)}
+        default = stated.pop("default")
+        out = "clamp" if default is None else {"default": default}
+        return {"kind": self.kind, **stated, "out_of_domain": out}
+
+
+@dataclass(frozen=True)
+class IntegerDomain(_Stated):
     """The integers ``min … max``."""
 
     min: int
@@ -43,21 +58,13 @@ class IntegerDomain:
         """[k] the labels as people write them."""
         return range(self.min, self.max + 1)
 
-    def labels(self) -> list[Fraction]:
-        """The k labels as exact numbers, increasing."""
-        return [Fraction(y) for y in range(self.min, self.max + 1)]
-
-    def exact_labels(self) -> ExactNumbers:
-        """The same as one vector."""
-        return ExactNumbers(whole(range(self.min, self.max + 1)))
-
-    def to_json(self) -> dict[str, Any]:
-        """The domain as the certificate states it."""
-        return {"kind": self.kind, "min": self.min, "max": self.max, **_out_of_domain(self.default)}
+    def labels(self) -> ExactNumbers:
+        """[k] the labels as exact numbers, increasing."""
+        return ExactNumbers(whole(self.listed))
 
 
 @dataclass(frozen=True)
-class RealDomain:
+class RealDomain(_Stated):
     """``points`` evenly spaced labels on [min, max]; other numbers are rounded to the grid.
 
     ``nearest`` rounds to the nearest point (halves up). ``unbiased`` rounds up with the probability
@@ -88,21 +95,13 @@ class RealDomain:
         """The factor from a distance to grid steps, as the graph applies it."""
         return (self.points - 1) / (self.max - self.min)
 
+    def labels(self) -> ExactNumbers:
+        """[k] the grid points: the float64 nearest to each, as exact numbers."""
+        return ExactNumbers.of(self.listed)
+
     @property
     def listed(self) -> Sequence[float]:
-        """[k] the labels as people write them."""
-        return self.grid()
-
-    def labels(self) -> list[Fraction]:
-        """The grid points: the float64 nearest to each, as exact numbers."""
-        return [Fraction(point) for point in self.grid()]
-
-    def exact_labels(self) -> ExactNumbers:
-        """The same as one vector."""
-        return ExactNumbers.of(self.grid())
-
-    def grid(self) -> list[float]:
-        """The grid points, increasing."""
+        """[k] the labels as people write them: the grid points, increasing."""
         lo, hi = Fraction(self.min), Fraction(self.max)
         step = (hi - lo) / (self.points - 1)
         unit = math.lcm(lo.denominator, step.denominator)
@@ -113,7 +112,7 @@ class RealDomain:
         """Whether float64 can tell the grid points apart: each is rounded to itself."""
         if not (math.isfinite(self.max - self.min) and math.isfinite(self.points_per_unit)):
             return False
-        points = np.array(self.grid())
+        points = np.array(self.listed)
         extremes = (0, 2**64 - 1) if self.rounding == "unbiased" else (0,)
         reach = 2.0**-20  # grid steps by which a point's own position may be off
         apart = abs(self.positions(points) - np.arange(self.points))
@@ -121,32 +120,22 @@ class RealDomain:
             0 <= self.index(self.max, w) < self.points for w in extremes
         )
 
-    def position(self, label: float) -> float:
-        """Grid steps from ``min`` to ``label``, by the graph's own float64 operations."""
+    def positions(self, labels: Floats) -> Floats:
+        """Grid steps from ``min`` to labels [n], by the graph's own float64 operations."""
         if self.default is not None:
-            label = label if self.min <= label <= self.max else self.default
-        else:
-            label = label if label >= self.min else self.min  # NaN takes the lowest label
-            label = label if label <= self.max else self.max
-        return min((label - self.min) * self.points_per_unit, float(self.points - 1))
-
-    def positions(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``position`` of labels [n] that lie inside."""
-        steps: NDArray[np.float64] = (labels - self.min) * self.points_per_unit
+            inside = (labels >= self.min) & (labels <= self.max)
+            labels = np.where(inside, labels, self.default)
+        else:  # NaN takes the lowest label
+            labels = np.minimum(np.where(labels >= self.min, labels, self.min), self.max)
+        steps: Floats = (labels - self.min) * self.points_per_unit
         return np.minimum(steps, float(self.points - 1))
 
-    def index(self, label: float, second_word: int = 0) -> int:
-        """The grid index that the graph gives a label (and its second word, if it has one)."""
-        position = self.position(label)
-        if self.rounding == "nearest":
-            return math.floor(position + 0.5)
-        whole = math.floor(position)
-        return whole + int((second_word >> 11) * 2.0**-53 < position - whole)
+    def position(self, label: float) -> float:
+        """``positions`` of one label."""
+        return float(self.positions(np.float64(label)))  # type: ignore[arg-type]
 
-    def indices(
-        self, labels: NDArray[np.float64], second_words: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
-        """``index`` of labels [n] that lie inside, each with its second word [n]."""
+    def indices(self, labels: Floats, second_words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """[n] the grid indices that the graph gives labels and their second words (if any)."""
         positions = self.positions(labels)
         if self.rounding == "nearest":
             return np.floor(positions + 0.5).astype(np.int64)
@@ -154,20 +143,13 @@ class RealDomain:
         up = (second_words >> np.uint64(11)).astype(np.float64) * 2.0**-53 < positions - whole
         return whole.astype(np.int64) + up
 
-    def to_json(self) -> dict[str, Any]:
-        """The domain as the certificate states it."""
-        return {
-            "kind": self.kind,
-            "min": self.min,
-            "max": self.max,
-            "points": self.points,
-            "rounding": self.rounding,
-            **_out_of_domain(self.default),
-        }
+    def index(self, label: float, second_word: int = 0) -> int:
+        """``indices`` of one label."""
+        return int(self.indices(np.array([label]), np.array([second_word], np.uint64))[0])
 
 
 @dataclass(frozen=True)
-class CategoricalDomain:
+class CategoricalDomain(_Stated):
     """Named labels without order: all text, or all integers; unknown ones become ``default``."""
 
     values: tuple[Category, ...]
@@ -195,18 +177,21 @@ class CategoricalDomain:
         """The k categories, in the order of the spec."""
         return list(self.values)
 
-    exact_labels = labels
+    def name(self, value: Category) -> str:
+        """How people read a category."""
+        return str(value)
 
     def to_json(self) -> dict[str, Any]:
         """The domain as the certificate states it."""
-        return {"kind": self.kind, "values": list(self.values), **_out_of_domain(self.default)}
+        return {**super().to_json(), "values": list(self.values)}
 
 
 Domain = IntegerDomain | RealDomain | CategoricalDomain
 
 
-def _out_of_domain(default: Category | float | None) -> dict[str, Any]:
-    return {"out_of_domain": "clamp" if default is None else {"default": default}}
+def strides_of(sizes: Sequence[int]) -> list[int]:
+    """By how much each place moves the number of a combination, the last one by 1."""
+    return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def missing_label(domain: Domain) -> Category | float:

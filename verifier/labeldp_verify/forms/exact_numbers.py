@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import mul
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,33 +43,18 @@ class ExactNumbers(Sequence[Fraction]):
             return numbers
         ratios = [number.as_integer_ratio() for number in numbers]
         unit = math.lcm(*{below for _, below in ratios})
-        if unit == 1:
-            return cls(whole([above for above, _ in ratios]))
         return cls(whole([above * (unit // below) for above, below in ratios]), unit)
 
     def __len__(self) -> int:
         """How many numbers there are."""
         return len(self.numerators)
 
-    @overload
-    def __getitem__(self, index: int) -> Fraction: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> ExactNumbers: ...
-
-    def __getitem__(self, index: int | slice) -> Fraction | ExactNumbers:
-        """One number as a fraction, or a part of them."""
-        if isinstance(index, slice):
-            return ExactNumbers(self.numerators[index], self.unit)
+    def __getitem__(self, index: int) -> Fraction:  # type: ignore[override]  # no slices
+        """One number as a fraction."""
         return Fraction(self.numerators[index], self.unit)
 
     def __eq__(self, other: object) -> bool:
         """Whether another sequence holds the same numbers."""
-        if isinstance(other, ExactNumbers):
-            if len(self) != len(other):
-                return False
-            unit = math.lcm(self.unit, other.unit)
-            return bool(np.all(self.over(unit) == other.over(unit)))
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # a vector is no key
@@ -123,8 +108,4 @@ def dot(weights: Sequence[int], numbers: Whole) -> int:
     """Σ weight·number; ValueError where the lengths differ."""
     if len(weights) != len(numbers):
         raise ValueError("a number lacks its weight")
-    if not len(weights):
-        return 0
-    if weights.count(weights[0]) == len(weights):  # a uniform prior
-        return int(weights[0] * sum(numbers.tolist()))
     return sum(map(mul, weights, numbers.tolist()))

@@ -21,8 +21,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from labeldp_verify.forms.groups import Groups, check_groups
-from labeldp_verify.forms.window import Output, WindowRandomizer, check_form
+from labeldp_verify.forms.groups import Groups
+from labeldp_verify.forms.window import Output, WindowRandomizer
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class GroupedWindows:
-    """A window randomizer for each group; pure data, checked by ``check_groups``.
+    """A window randomizer for each group; pure data.
 
     Attributes:
         groups: the map from features to tables.
@@ -114,17 +114,3 @@ class GroupedWindows:
             "groups": self.groups.to_json(),
             "tables": [window.to_json() for window in self.windows],
         }
-
-
-def check_grouped(randomizer: GroupedWindows) -> None:
-    """Raise ValueError unless the integers form a randomizer by group."""
-    r = randomizer
-    check_groups(r.groups)
-    if len(r.windows) != r.groups.tables:
-        raise ValueError("every group must have a table, and the others one")
-    for window in r.windows:
-        check_form(window)
-    if len({len(window.offsets) for window in r.windows}) != 1:
-        raise ValueError("all tables must have the same labels")
-    if r.lines.base_total + r.lines.extra_total >= 1 << 63:
-        raise ValueError("the lines of all tables together must stay below 2^63: use fewer bits")

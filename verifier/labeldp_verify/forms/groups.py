@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from labeldp_verify.forms.domain import Category
+from labeldp_verify.forms.domain import Category, strides_of
 
 _NAMED = 3  # groups that share the table of all others, in messages
 MAX_TABLES = 100_000
@@ -151,17 +151,9 @@ class Groups:
         return self.own_tables == self.cells and self.table_of_cell == tuple(range(self.cells))
 
     @property
-    def are_numbered(self) -> bool:
-        """Whether the groups are just 0 … T − 1 of one column, which needs no map."""
-        first = self.columns[0]
-        one = len(self.columns) == 1 and self.is_plain
-        return one and first.values == tuple(range(first.size))
-
-    @property
     def strides(self) -> list[int]:
         """By how much the place of each column moves the number of a cell."""
-        sizes = [column.size for column in self.columns]
-        return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        return strides_of([column.size for column in self.columns])
 
     def table(self, row: Sequence[Any]) -> int:
         """The table of one row: a value of each column."""
@@ -173,12 +165,10 @@ class Groups:
             cell += stride * place
         return self.table_of_cell[cell]
 
-    def places(self, cell: int) -> list[int]:
-        """The place in each column of a cell."""
-        return [
-            cell // stride % column.size
-            for column, stride in zip(self.columns, self.strides, strict=True)
-        ]
+    def places(self, cell: int) -> list[tuple[GroupColumn, int]]:
+        """Each column, and its place in a cell."""
+        columns = zip(self.columns, self.strides, strict=True)
+        return [(column, cell // stride % column.size) for column, stride in columns]
 
     @cached_property
     def cells_of(self) -> list[list[int]]:
@@ -196,29 +186,24 @@ class Groups:
         if not self.columns:
             return "all rows"
         cells = self.cells_of[table]
-        if table < self.own_tables:
-            named, others = [self._cell_name(cells[0])], len(cells) - 1
-            if not others:
-                return named[0]
-            return f"{named[0]} and {others:,} more" if counted else f"{named[0]} and more"
-        named, others = [self._cell_name(cell) for cell in cells[:_NAMED]], len(cells) - _NAMED
+        own = table < self.own_tables
+        shown = 1 if own else _NAMED
+        named, others = [self._cell_name(cell) for cell in cells[:shown]], len(cells) - shown
         if others > 0:
             named.append(f"{others:,} more" if counted else "more")
+        if own:
+            return " and ".join(named)
         return "other and " + "; ".join(named) if named else "other"
 
     def _cell_name(self, cell: int) -> str:
-        places = zip(self.columns, self.places(cell), strict=True)
-        return ", ".join(column.name_of(place) for column, place in places)
+        return ", ".join(column.name_of(place) for column, place in self.places(cell))
 
     def rows(self, table: int) -> Iterator[tuple[Value, ...]]:
         """Rows of a table, its edges first; for the last one those that are not listed, too."""
         if table == self.own_tables:
             yield from self.unlisted()
         for cell in self.cells_of[table]:
-            inside = [
-                column.inside(place)
-                for column, place in zip(self.columns, self.places(cell), strict=True)
-            ]
+            inside = [column.inside(place) for column, place in self.places(cell)]
             for turn in range(max(map(len, inside), default=1)):
                 yield tuple(values[turn % len(values)] for values in inside)
 

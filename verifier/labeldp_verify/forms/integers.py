@@ -21,7 +21,7 @@ class Integers:
     """A label's domain, the map from public groups to tables, and the tables.
 
     Attributes:
-        label: the domain; that of a joint label has the columns.
+        label: the domain, which has those of the columns where there are several.
         groups: without columns all rows have the only table.
         tables: [T + 1] a randomizer each, the last for all rows that no group lists.
     """

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,10 @@ from labeldp_verify.forms.domain import (
     IntegerDomain,
     RealDomain,
     missing_label,
+    strides_of,
 )
 
+N = TypeVar("N", int, NDArray[np.int64])
 MAX_LABEL_COLUMNS, MAX_COMBINATIONS = 8, 1_000_000
 _MARKS = frozenset('&,"\\')
 Part = IntegerDomain | RealDomain | CategoricalDomain
@@ -62,22 +64,12 @@ class JointDomain(CategoricalDomain):
     @cached_property
     def strides(self) -> list[int]:
         """By how much the place of each column moves the number of a combination."""
-        sizes = [part.size for part in self.parts]
-        return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        return strides_of([part.size for part in self.parts])
 
-    def places(self, number: int) -> list[int]:
-        """The place of each column in the combination of a number."""
-        return [
-            number // stride % part.size
-            for part, stride in zip(self.parts, self.strides, strict=True)
-        ]
-
-    def places_of(self, numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """The places [n] of each column in the combinations of numbers [n]."""
-        return [
-            numbers // stride % part.size
-            for part, stride in zip(self.parts, self.strides, strict=True)
-        ]
+    def places_of(self, number: N) -> list[N]:
+        """The place of each column in the combination of a number, or the [n] of numbers [n]."""
+        columns = zip(self.parts, self.strides, strict=True)
+        return [number // stride % part.size for part, stride in columns]
 
     def number(self, places: Iterable[int]) -> int:
         """The number of the combination of these places, one a column."""
@@ -85,15 +77,15 @@ class JointDomain(CategoricalDomain):
 
     def combination(self, number: int) -> tuple[Category | float, ...]:
         """The labels of the columns in the combination of a number, as outputs."""
-        places = zip(self.column_values, self.places(number), strict=True)
+        places = zip(self.column_values, self.places_of(number), strict=True)
         return tuple(values[place] for values, place in places)
 
-    def name(self, number: Category) -> str:
+    def name(self, value: Category) -> str:
         """How people read a combination: its labels, as in ``yes & 3``.
 
         A label that is not plain stands in quotes, as in JSON, so that no two read alike.
         """
-        return " & ".join(map(_plain, self.combination(int(number))))
+        return " & ".join(map(_plain, self.combination(int(value))))
 
     @cached_property
     def column_values(self) -> list[list[Category | float]]:
@@ -128,7 +120,7 @@ def output_values(domain: Domain) -> list[Category | float]:
     """[k] the labels as outputs: float64 numbers in increasing order, or the categories."""
     if isinstance(domain, CategoricalDomain):
         return list(domain.values)
-    return [float(label) for label in domain.labels()]
+    return [float(label) for label in domain.listed]
 
 
 def place_of(domain: Part, label: Category | float) -> int:

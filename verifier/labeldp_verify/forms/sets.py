@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sets:
+class ClassSets:
     """m sets of k classes: bit i of ``blocks[o]`` [m] says whether class i is in output o."""
 
     classes: int
     blocks: tuple[int, ...]
 
     @classmethod
-    def of(cls, members: NDArray[np.bool_]) -> Sets:
+    def of(cls, members: NDArray[np.bool_]) -> ClassSets:
         """From membership [m, k]."""
         packed = np.packbits(members, axis=1, bitorder="little")
         blocks = tuple(int.from_bytes(row.tobytes(), "little") for row in packed)
         return cls(members.shape[1], blocks)
 
     @classmethod
-    def from_hex(cls, classes: int, texts: Sequence[str]) -> Sets:
+    def from_hex(cls, classes: int, texts: Sequence[str]) -> ClassSets:
         """From what ``to_hex`` gives; ValueError for anything else."""
         read = cls(classes, tuple(int(text, 16) for text in texts))
         if any(block >> classes for block in read.blocks) or read.to_hex() != list(texts):
@@ -68,7 +68,7 @@ class Sets:
         return [i for i in range(self.classes) if block >> i & 1]
 
 
-def sets_of(randomizer: Randomizer) -> Sets | None:
+def sets_of(randomizer: Randomizer) -> ClassSets | None:
     """The sets that a randomizer answers with; None if its outputs are what they say."""
     return getattr(randomizer, "sets", None)
 

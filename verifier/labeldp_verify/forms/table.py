@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp_verify.forms.sets import Sets
+from labeldp_verify.forms.sets import ClassSets
 from labeldp_verify.forms.window import Output
 
 WORD_BITS = 64
@@ -30,7 +30,7 @@ class TableRandomizer:
     word_bits: int
     counts: tuple[tuple[int, ...], ...]
     values: tuple[Output, ...]
-    sets: Sets | None = None
+    sets: ClassSets | None = None
 
     form = "table"
     words_per_label = 1

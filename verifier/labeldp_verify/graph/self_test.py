@@ -218,7 +218,7 @@ def row_of(domain: Domain, label: Label, rounding_word: int) -> int:
 
 def _label_of(domain: Domain, row: int) -> Label:
     if isinstance(domain, JointDomain):
-        places = zip(domain.parts, domain.places(row), strict=True)
+        places = zip(domain.parts, domain.places_of(row), strict=True)
         return tuple(_label_of_column(part, place) for part, place in places)
     return _label_of_column(domain, row)
 
@@ -226,7 +226,7 @@ def _label_of(domain: Domain, row: int) -> Label:
 def _label_of_column(domain: Domain, row: int) -> Category | float:
     if isinstance(domain, IntegerDomain):
         return domain.min + row
-    return domain.grid()[row] if isinstance(domain, RealDomain) else domain.values[row]
+    return domain.listed[row] if isinstance(domain, RealDomain) else domain.values[row]
 
 
 def _text(value: Category | float) -> str:

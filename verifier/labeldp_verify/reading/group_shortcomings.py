@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.probabilities import matrix
-from labeldp_verify.claims import Certificate, TableClaims, rational
+from labeldp_verify.claims import Certificate, rational
 from labeldp_verify.forms import Domain, Groups, Integers, WindowRandomizer, are_numbers
 from labeldp_verify.printable import clipped, one_line
-from labeldp_verify.reading.odd_groups import odd_groups
 from labeldp_verify.reading.shortcomings import (
     LIKE_A_CONSTANT,
     NEVER_AN_OUTPUT,
@@ -23,9 +20,16 @@ from labeldp_verify.reading.shortcomings import (
     distinct_rows,
     find_shortcomings,
 )
-from labeldp_verify.reading.usefulness import MAX_ENTRIES, MAX_LABELS, distances, is_unbiased
+from labeldp_verify.reading.usefulness import (
+    MAX_ENTRIES,
+    MAX_LABELS,
+    distances,
+    inverse_of,
+    is_unbiased,
+)
 
 _NAMED, _COLUMNS = 10, 40  # groups in one line, and characters of their names
+_ROWS = 2  # of a group or a value, at most, on average: fewer than a group has
 _TEXTS = 3  # lines of one kind that differ in figures alone
 _WORK = 2_000_000_000  # multiplications for the weights of all tables
 _TABLE_WORK = 100_000  # of a table, however small: what Python does around them
@@ -52,9 +56,14 @@ def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Sho
     weights = _Weights(domain)
     for i, (claims, table) in enumerate(zip(stated, integers.tables, strict=True)):
         assert isinstance(table, WindowRandomizer)
-        proved = rational(claims.exact.epsilon_label_bound)
-        estimable = weights.exist(table, claims)
-        off = _distances(domain, table, claims)
+        use = claims.utility
+        proved, off = rational(claims.exact.epsilon_label_bound), None
+        numbers = use.loss != "zero_one" and are_numbers(domain, table)
+        if numbers and is_unbiased(domain, use.largest_bias):
+            estimable: bool | None = True
+        else:
+            estimable = weights.exist(table)
+            off = distances(domain, table, claims.prior.weights) if numbers else None
         for found in find_shortcomings(domain, table, estimable, proved, allowed, off):
             tables_of.setdefault(found, []).append(i)
     return [Shortcoming(ODD_GROUPS, text) for text in odd] + [
@@ -68,14 +77,32 @@ def group_shortcomings(integers: Integers, certificate: Certificate) -> list[Sho
     ]
 
 
-def _distances(
-    domain: Domain, window: WindowRandomizer, claims: TableClaims
-) -> tuple[float, float] | None:
-    use = claims.utility
-    numbers = use.loss != "zero_one" and are_numbers(domain, window)
-    if not numbers or is_unbiased(domain, use.largest_bias):
-        return None
-    return distances(domain, window, claims.prior.weights)
+def odd_groups(groups: Groups, sizes: Sequence[int]) -> list[str]:
+    """Sizes that are odd for groups, in plain words, each one printable line.
+
+    Only public things are looked at: how many values are listed, how many groups there are, and
+    how many rows. Labels are not, and no figure is named: if a group were a label, its size would
+    be a count of labels. A warning proves nothing, and neither does its absence.
+
+    Args:
+        groups: the public map from columns to T + 1 tables.
+        sizes: [T + 1] the public number of rows of each.
+    """
+    rows, found = sum(sizes), []
+    for column in groups.columns:
+        if column.values is not None and _ROWS * len(column.values) >= rows:
+            name = clipped(one_line(repr(column.name)), _COLUMNS)
+            found.append(
+                f"about as many values of {name} are listed as there are rows, so that single rows "
+                "are assigned to groups: if labels decided that, the artifact tells them"
+            )
+    filled = sum(size > 0 for size in sizes[: groups.own_tables])
+    if _ROWS * filled >= rows:
+        found.append(
+            "there are about as many groups as rows: if labels decided the groups, the artifact "
+            "tells them"
+        )
+    return found
 
 
 def _lines(
@@ -114,25 +141,20 @@ class _Weights:
 
     def __init__(self, domain: Domain) -> None:
         self._domain, self._left = domain, _WORK
-        self._known: dict[tuple[object, ...], bool] = {}
+        self._known: dict[WindowRandomizer, bool] = {}
 
-    def exist(self, window: WindowRandomizer, claims: TableClaims) -> bool | None:
+    def exist(self, window: WindowRandomizer) -> bool | None:
         """None if that is too much work."""
         k = self._domain.size
-        use = claims.utility
-        numbers = use.loss != "zero_one" and are_numbers(self._domain, window)
-        if numbers and is_unbiased(self._domain, use.largest_bias):
-            return True
         if k > MAX_LABELS or k * window.outputs > MAX_ENTRIES:
             return None
         if distinct_rows(window) < k or window.outputs < k:
             return False
-        # All that the probabilities come from.
-        integers = (window.word_bits, window.base, window.extra, window.offsets)
+        integers = replace(window, values=())  # all that the probabilities come from
         if integers not in self._known:
             self._left -= _TABLE_WORK + k * k * (k + window.outputs)
             if self._left < 0:
                 return None
-            table = matrix(window, range(k))
-            self._known[integers] = least_variance_inverse(table) is not None
+            known = inverse_of(self._domain, window)
+            self._known[integers] = known is not None and known[1] is not None
         return self._known[integers]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labeldp_verify.analysis.probabilities import rows
 from labeldp_verify.analysis.range_bias import bias_in_range, grid_step, rounds_to_nearest
-from labeldp_verify.analysis.sets import set_weights, share_variances
+from labeldp_verify.analysis.share_noise import set_weights, share_variances
 from labeldp_verify.forms import AdditiveRandomizer, Domain, Randomizer
 from labeldp_verify.reading.margins import Noise
 
@@ -57,7 +57,7 @@ def noise_of_outputs(
         variances: [k] of the outputs.
         bias: max |E[output | y] − y| over the grid points.
     """
-    labels = _floats(domain)
+    labels = np.array(domain.listed, dtype=np.float64)
     tail: Tail = ()
     if isinstance(randomizer, AdditiveRandomizer):
         third, reach, tail = _of_lattice(randomizer, float(variances.max()), bias)
@@ -74,7 +74,7 @@ def noise_of_outputs(
 
 def noise_of_weights(domain: Domain, table: Floats, prior: Floats, weights: Floats) -> Noise:
     """Of the mean of ``weights`` [m], one for each output, with P·weights = labels for P [k, m]."""
-    labels = _floats(domain)
+    labels = np.array(domain.listed, dtype=np.float64)
     means = table @ weights
     variances = np.maximum(table @ weights**2 - means**2, 0.0)
     thirds = np.array([row @ np.abs(weights - m) ** 3 for row, m in zip(table, means, strict=True)])
@@ -169,8 +169,8 @@ class ShareNoise:
     others: tuple[float, float]
 
 
-def noise_of_sets(randomizer: Randomizer, prior: Floats) -> ShareNoise:
-    """Of sets of labels, by their levels (``analysis/sets.py``)."""
+def noise_of_levels(randomizer: Randomizer, prior: Floats) -> ShareNoise:
+    """Of outputs that hold several classes, by their levels (``share_noise.py``)."""
     own = share_variances(randomizer, np.ones(len(prior)))
     others = share_variances(randomizer, np.zeros(len(prior)))
     under_prior = share_variances(randomizer, prior)
@@ -200,8 +200,3 @@ def _of_shares(
     )
     ends = [(float(part.min()), float(part.max())) for part in (own, others)]
     return ShareNoise(noise, float(under_prior.mean()), ends[0], ends[1])
-
-
-def _floats(domain: Domain) -> Floats:
-    """[k] the labels of a domain of numbers."""
-    return np.array([float(label) for label in domain.labels()])

@@ -14,7 +14,6 @@ from labeldp_verify.forms import (
     AdditiveRandomizer,
     CategoricalDomain,
     Domain,
-    JointDomain,
     Randomizer,
     TableRandomizer,
     are_numbers,
@@ -41,7 +40,7 @@ class Shortcoming:
     Attributes:
         kind: ``one_output``, ``never_an_output``, ``unused_epsilon``, ``like_a_constant``,
             ``told_apart_from_none`` or ``not_estimable``; or ``odd_groups``, of public groups
-            that may be none (``odd_groups.py``).
+            that may be none (``odd_groups``).
         text: in plain words, printable.
         for_training_only: whether someone who reads single labels need not mind.
         for_labels_only: whether only someone who does need mind.
@@ -95,9 +94,8 @@ def find_shortcomings(
         outputs = set(randomizer.values)
         missing = [value for value in domain.values if value not in outputs]
         if missing:
-            name = domain.name if isinstance(domain, JointDomain) else str
-            shown = (clipped(one_line(name(value)), _COLUMNS) for value in missing[:_NAMED])
-            names = ", ".join(shown)
+            named = (one_line(domain.name(value)) for value in missing[:_NAMED])
+            names = ", ".join(clipped(name, _COLUMNS) for name in named)
             more = ", …" if len(missing) > _NAMED else ""
             count = f"{len(missing):,} of {domain.size:,} categories never come out"
             lines.append(Shortcoming(NEVER_AN_OUTPUT, f"{count}: {names}{more}"))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 
 from labeldp_verify.analysis import analyse
 from labeldp_verify.analysis.inversion import least_variance_inverse
-from labeldp_verify.analysis.probabilities import entries, indices_of, matrix, rows
+from labeldp_verify.analysis.probabilities import matrix, rows
 from labeldp_verify.analysis.range_bias import grid_step, rounds_to_nearest
 from labeldp_verify.forms import CategoricalDomain, Domain, Randomizer, are_numbers, sets_of
 from labeldp_verify.forms.exact_numbers import ExactNumbers
 from labeldp_verify.reading.margins import Noise
 from labeldp_verify.reading.row_noise import (
     most_between,
+    noise_of_levels,
     noise_of_outputs,
-    noise_of_sets,
     noise_of_shares,
     noise_of_weights,
     rounding_step,
@@ -46,7 +46,6 @@ Floats = NDArray[np.float64]
 ROWS = 1_000  # whose mean is spoken of, besides all n
 SHARES = (0.01, 0.1, 0.5)  # prior shares of a label that somebody is suspected to have
 MAX_LABELS, MAX_ENTRIES = 1_000, 8_000_000  # of a table that is inverted
-_SAMPLE = 2_049  # labels whose own probability is looked at, of more, and as many likely ones
 _SPREADS = (4, 10)  # parts of the range: standard deviations of labels that are given as examples
 _EXAMPLES = (0.1, 0.01)  # shares of a class that are
 PRIORS = {
@@ -101,7 +100,7 @@ class MoreLabels:
         return cls(1 + least, tuple(examples))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Usefulness:
     """Floats for people and gates; None where a figure does not exist or was too much work.
 
@@ -120,14 +119,14 @@ class Usefulness:
         belief: (share of a label before, the most an observer can believe in it after).
     """
 
-    deviation: Spread | None
-    kept: Spread | None
-    unbiased: bool | None
-    estimable: bool | None
-    variance: float | None
-    noise: Noise | None
-    more_labels: MoreLabels | None
-    belief: tuple[tuple[float, float], ...]
+    deviation: Spread | None = None
+    kept: Spread | None = None
+    unbiased: bool | None = None
+    estimable: bool | None = None
+    variance: float | None = None
+    noise: Noise | None = None
+    more_labels: MoreLabels | None = None
+    belief: tuple[tuple[float, float], ...] = ()
     set_sizes: tuple[int, int] | None = None
     distance: Spread | None = None
     constant: float | None = None
@@ -242,15 +241,16 @@ def usefulness(
     prior = _prior(weights)
     belief = tuple((share, most_belief(float(ratio), share)) for share in SHARES)
     if classes or not are_numbers(domain, randomizer):
-        return _of_categories(domain, randomizer, weights, prior, belief)
-    return _of_numbers(domain, randomizer, prior, belief, largest_bias)
+        use = _of_categories(domain, randomizer, prior)
+    else:
+        use = _of_numbers(domain, randomizer, prior, largest_bias)
+    return replace(use, belief=belief)
 
 
 def _of_numbers(
     domain: Domain,
     randomizer: Randomizer,
     prior: Floats,
-    belief: tuple[tuple[float, float], ...],
     largest_bias: float | None,
 ) -> Usefulness:
     assert not isinstance(domain, CategoricalDomain)
@@ -268,14 +268,12 @@ def _of_numbers(
     if noise is not None and width and not rounds_to_nearest(domain):
         more = MoreLabels.of_mean(noise, width)
     return Usefulness(
-        squares.deviation,
-        None,
-        unbiased,
-        estimable,
-        None if noise is None else noise.average,
-        noise,
-        more,
-        belief,
+        deviation=squares.deviation,
+        unbiased=unbiased,
+        estimable=estimable,
+        variance=None if noise is None else noise.average,
+        noise=noise,
+        more_labels=more,
         distance=squares.distance,
         constant=squares.constant,
     )
@@ -307,7 +305,7 @@ class _Squares:
 
 
 def _squares(domain: Domain, randomizer: Randomizer, prior: Floats) -> _Squares:
-    labels, analysis = domain.exact_labels(), analyse(randomizer)
+    labels, analysis = domain.labels(), analyse(randomizer)
     assert isinstance(labels, ExactNumbers)
     y, variances = np.array(labels.floats()), np.array(analysis.variances().floats())
     biases = np.array(analysis.means().floats()) - y
@@ -340,13 +338,13 @@ def _weighted_mean(
     domain: Domain, randomizer: Randomizer, prior: Floats
 ) -> tuple[Noise | None, bool | None]:
     """The noise of a row in an estimated mean, and whether there is such an estimate."""
-    if _is_too_large(randomizer, domain.size):
+    known = inverse_of(domain, randomizer)
+    if known is None:
         return None, None
-    table = matrix(randomizer, range(domain.size))
-    inverse = least_variance_inverse(table)
+    table, inverse = known
     if inverse is None:
         return None, False
-    y = np.array([float(label) for label in domain.labels()])
+    y = np.array(domain.listed, dtype=np.float64)
     values = inverse @ (y - y.mean()) + y.mean()
     return noise_of_weights(domain, table, prior, values), True
 
@@ -354,32 +352,24 @@ def _weighted_mean(
 def _of_categories(
     domain: Domain,
     randomizer: Randomizer,
-    weights: Sequence[int],
     prior: Floats,
-    belief: tuple[tuple[float, float], ...],
 ) -> Usefulness:
-    likely = np.argsort(-prior, kind="stable")[:_SAMPLE].tolist()
-    shown, sets = sorted({*sample(domain.size, _SAMPLE), *likely}), sets_of(randomizer)
-    probabilities = kept_probabilities(domain, randomizer, shown)
-    classes = None if sets is None else (min(sets.sizes), max(sets.sizes))
-    if len(shown) == domain.size:
-        average = float(prior @ probabilities)
-    else:
-        changed, _ = analyse(randomizer).expected_loss(domain.exact_labels(), weights, "zero_one")
-        average = float(1 - changed)
-    kept = Spread(float(probabilities.min()), average, float(probabilities.max()))
+    sets, each = sets_of(randomizer), kept_probabilities(domain, randomizer, range(domain.size))
+    kept = Spread(float(each.min()), float(prior @ each), float(each.max()))
+    use = Usefulness(kept=kept)
     if sets is not None:
-        noise = noise_of_sets(randomizer, prior)
-    elif _is_too_large(randomizer, domain.size):
-        return Usefulness(None, kept, None, None, None, None, None, belief)
+        use = replace(use, set_sizes=(min(sets.sizes), max(sets.sizes)))
+        noise = noise_of_levels(randomizer, prior)
     else:
-        table = matrix(randomizer, range(domain.size))
-        inverse = least_variance_inverse(table)
+        known = inverse_of(domain, randomizer)
+        if known is None:
+            return use
+        table, inverse = known
         if inverse is None:
-            return Usefulness(None, kept, None, False, None, None, None, belief)
+            return replace(use, estimable=False)
         noise = noise_of_shares(table, inverse, prior)
     more = MoreLabels.of_shares(noise.own, noise.others) if domain.size > 1 else None
-    return Usefulness(None, kept, None, True, noise.average, noise.worst, more, belief, classes)
+    return replace(use, estimable=True, variance=noise.average, noise=noise.worst, more_labels=more)
 
 
 def kept_probabilities(domain: Domain, randomizer: Randomizer, shown: Sequence[int]) -> Floats:
@@ -388,15 +378,19 @@ def kept_probabilities(domain: Domain, randomizer: Randomizer, shown: Sequence[i
     if sets is not None:
         pairs = zip(rows(randomizer, shown), sets.matrix[shown], strict=True)
         return np.array([float(row[members].sum()) for row, members in pairs])
-    labels = domain.labels()
-    outputs = indices_of(randomizer, (labels[i] for i in shown))
-    same = [(i, index) for i, index in zip(shown, outputs, strict=True) if index is not None]
-    unchanged = dict(zip((i for i, _ in same), entries(randomizer, same), strict=True))
-    return np.array([unchanged.get(i, 0.0) for i in shown])
+    at = np.array(shown, dtype=np.intp)
+    labels = [domain.listed[i] for i in shown]
+    changed, _ = analyse(randomizer).losses(at, labels, "zero_one")
+    return np.array(ExactNumbers(changed.unit - changed.numerators, changed.unit).floats())
 
 
-def _is_too_large(randomizer: Randomizer, labels: int) -> bool:
-    return labels > MAX_LABELS or labels * randomizer.outputs > MAX_ENTRIES
+def inverse_of(domain: Domain, randomizer: Randomizer) -> tuple[Floats, Floats | None] | None:
+    """P [k, m], and weights W with P·W = I, if there are any; None if the table is too large."""
+    k = domain.size
+    if k > MAX_LABELS or k * randomizer.outputs > MAX_ENTRIES:
+        return None
+    table = matrix(randomizer, range(k))
+    return table, least_variance_inverse(table)
 
 
 def _row_counts(rows: int | None) -> list[int]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labeldp_verify.analysis.absolute_and_zero_one_bounds import absolute_dual_is_feasible
+from labeldp_verify.analysis import dual_is_feasible
 
 
 def f_at(v, labels, weights, growth, alpha):
@@ -47,7 +47,7 @@ def duals(draw):
 def test_equals_brute_force(dual):
     labels, weights, growth, alpha = dual
     lowest = minimum_of_f(labels, weights, growth, alpha)
-    assert absolute_dual_is_feasible(labels, weights, growth, alpha) == (lowest >= 0)
+    assert dual_is_feasible(labels, weights, growth, alpha, loss="absolute") == (lowest >= 0)
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)
@@ -59,7 +59,7 @@ def test_the_edge_of_feasibility_is_exact(dual):
     for _ in range(30):
         t = (least + most) / 2
         mixed = [a * t - (1 - t) for a in alpha]
-        feasible = absolute_dual_is_feasible(labels, weights, growth, mixed)
+        feasible = dual_is_feasible(labels, weights, growth, mixed, loss="absolute")
         assert feasible == (minimum_of_f(labels, weights, growth, mixed) >= 0)
         least, most = (t, most) if feasible else (least, t)
 
@@ -68,22 +68,30 @@ def test_known_edge():
     # Two equal labels at 0 and 1, e^ε = 3: randomized response loses 1/4, with α = 1/8 each.
     labels, weights, growth = [Fraction(0), Fraction(1)], [1, 1], Fraction(3)
     best = [Fraction(1, 8)] * 2
-    assert absolute_dual_is_feasible(labels, weights, growth, best)
+    assert dual_is_feasible(labels, weights, growth, best, loss="absolute")
     tiny = Fraction(1, 10**40)
-    assert not absolute_dual_is_feasible(labels, weights, growth, [best[0] + tiny, best[1]])
-    assert not absolute_dual_is_feasible(labels, weights, growth + tiny, best)
+    assert not dual_is_feasible(labels, weights, growth, [best[0] + tiny, best[1]], loss="absolute")
+    assert not dual_is_feasible(labels, weights, growth + tiny, best, loss="absolute")
 
 
 def test_labels_without_weight_and_one_label():
     one = [Fraction(5)]
-    assert absolute_dual_is_feasible(one, [2], Fraction(7), [Fraction(0)])
-    assert not absolute_dual_is_feasible(one, [2], Fraction(7), [Fraction(1, 10**30)])
+    assert dual_is_feasible(one, [2], Fraction(7), [Fraction(0)], loss="absolute")
+    assert not dual_is_feasible(one, [2], Fraction(7), [Fraction(1, 10**30)], loss="absolute")
     labels = [Fraction(0), Fraction(1)]
-    assert absolute_dual_is_feasible(labels, [0, 3], Fraction(7), [Fraction(0), Fraction(0)])
+    assert dual_is_feasible(
+        labels, [0, 3], Fraction(7), [Fraction(0), Fraction(0)], loss="absolute"
+    )
     # A label without weight lowers F by e^ε·α everywhere, or raises it by −α.
-    assert not absolute_dual_is_feasible(labels, [0, 3], Fraction(7), [Fraction(1), Fraction(0)])
-    assert absolute_dual_is_feasible(labels, [0, 3], Fraction(7), [Fraction(-7), Fraction(1)])
-    assert not absolute_dual_is_feasible(labels, [0, 3], Fraction(7), [Fraction(-6), Fraction(1)])
+    assert not dual_is_feasible(
+        labels, [0, 3], Fraction(7), [Fraction(1), Fraction(0)], loss="absolute"
+    )
+    assert dual_is_feasible(
+        labels, [0, 3], Fraction(7), [Fraction(-7), Fraction(1)], loss="absolute"
+    )
+    assert not dual_is_feasible(
+        labels, [0, 3], Fraction(7), [Fraction(-6), Fraction(1)], loss="absolute"
+    )
 
 
 def test_what_is_no_problem_is_refused():
@@ -94,6 +102,6 @@ def test_what_is_no_problem_is_refused():
         ([1, 1], Fraction(1, 2)),
     ):
         with pytest.raises(ValueError, match="weights must be"):
-            absolute_dual_is_feasible(labels, weights, growth, alpha)
+            dual_is_feasible(labels, weights, growth, alpha, loss="absolute")
     with pytest.raises(ValueError, match="equally many"):
-        absolute_dual_is_feasible(labels, [1, 1], Fraction(2), alpha[:1])
+        dual_is_feasible(labels, [1, 1], Fraction(2), alpha[:1], loss="absolute")

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from labeldp_verify import check_bytes
-from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.analysis.column_losses import ColumnLoss
 from labeldp_verify.forms import (
     CategoricalDomain,
     GroupedWindows,
@@ -69,7 +69,7 @@ def test_losses_of_columns_are_weighted_with_the_sizes():
         for row in range(4):
             share = Fraction(weights[table][row], sum(weights[table])) * Fraction(size, 4)
             for output, n in plain_counts(RANDOMIZER.windows[table], row).items():
-                places = zip(LABEL.places(row), LABEL.places(output), strict=True)
+                places = zip(LABEL.places_of(row), LABEL.places_of(output), strict=True)
                 for column, (one, other) in enumerate(places):
                     found[column] += share * Fraction(n, 2**BITS) * (one != other)
     columns = [column["noisy_label_loss"] for column in stated["joint"]["columns"]]

@@ -80,11 +80,6 @@ def common_step(parts: Sequence[Part]) -> Fraction:
     return largest / min(max(int(_WIDTH * largest / total), _COARSEST), _FINEST)
 
 
-def lattice_of(part: Part) -> Lattice:
-    """The lattice on which a part is composed when it is alone."""
-    return Lattice(common_step([part]), part.ratio)
-
-
 def _decays(exponent: Fraction, step: Fraction, count: int) -> list[int]:
     """[count] lower bounds of e^(exponent − j·step), j ≥ 0, in units of 2^-160; exponent ≤ 0."""
     low = [exp_bounds(x)[0] for x in (exponent, -step)]

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from labeldp_verify.analysis.joint import ColumnLoss
+from labeldp_verify.analysis.column_losses import ColumnLoss
 
 if TYPE_CHECKING:
     from labeldp_verify.claims.composition import CompositionClaims
 
 
 @dataclass(frozen=True)
-class Provenance:
+class Declaration:
     """What the file cannot prove about itself.
 
     Attributes:
@@ -29,7 +29,7 @@ class Provenance:
         auto: why ``mechanism: auto`` chose this one, or None.
         insecure: why the artifact must not be used, or None.
         labels_per_user: how many labels one user has, if the certificate is to speak of that.
-        columns: those of a joint label.
+        columns: of the label, where it has several.
         losses: what is summed up, of each of them, where the loss is that sum.
         sets: whether the certificate is to speak of what private labels say of classes.
         composition: what ``labels_per_user`` pay, found by an accountant.

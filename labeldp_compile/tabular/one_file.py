@@ -20,7 +20,7 @@ from labeldp_runtime.whole_file import Found
 from numpy.typing import NDArray
 
 from labeldp_compile.tabular.background import read_ahead, write_behind
-from labeldp_compile.tabular.csv_rows import Cells, row_form
+from labeldp_compile.tabular.csv_rows import Cells
 from labeldp_compile.tabular.formats import Format, is_stream
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance, read_note
@@ -173,14 +173,8 @@ def _at_least_one(table: TableReader) -> Iterator[tuple[Cells | None, pa.RecordB
     parts: Iterator[tuple[Cells | None, pa.RecordBatch]] = (
         ((None, batch) for batch in table.batches()) if table.csv is None else table.blocks()
     )
-    first = next(parts, None)
-    if first is not None:
-        yield first
-        yield from parts
-    elif table.csv is None:
-        yield None, no_rows(table.schema)
-    else:
-        yield row_form(table.csv.delimiter).cells(b"", len(table.csv.names)), no_rows(table.schema)
+    yield next(parts, (None, no_rows(table.schema)))
+    yield from parts
 
 
 def _size(rows: Rows) -> int:

@@ -21,28 +21,19 @@ from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
 from labeldp_compile.tabular.count_column import check_count_type, count_array
-from labeldp_compile.tabular.csv_file import (
-    MAX_COLUMNS,
-    MAX_ROW_BYTES,
-    CsvFile,
-    LongRowError,
-    empty_is_null,
-)
-from labeldp_compile.tabular.csv_rows import BadRowError, Cells
+from labeldp_compile.tabular.csv_file import DAMAGED, MAX_COLUMNS, CsvFile, empty_is_null
+from labeldp_compile.tabular.csv_rows import Cells
 from labeldp_compile.tabular.formats import is_stream, require_format
 from labeldp_compile.tabular.group_columns import group_arrays
 from labeldp_compile.tabular.label_column import check_type, label_array, plain_numbers
 from labeldp_compile.tabular.parts import parts_of
 from labeldp_compile.tabular.provenance import read_note, require_artifact, require_true
-from labeldp_compile.tabular.text_stream import ReadTwiceError, WideTextError
 from labeldp_compile.text_form import PLAIN, TextForm, shown
 
 BATCH_BYTES = 1 << 25
 BATCH_ROWS = (1 << 13, 1 << 17)  # least and most: few enough to stay in a core's cache
 MAX_FOOTER_BYTES = 1 << 26
 _PARQUET_BUFFER = (1 << 14, 1 << 20)  # least and most bytes of a column that are read at a time
-# All that is said: the message of Arrow may quote a label.
-_DAMAGED = "is damaged, and cannot be read to the end"
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,7 @@ class TableReader:
     def blocks(self) -> Iterator[tuple[Cells, pa.RecordBatch]]:
         """The rows of one CSV file in order, their cells and all columns. Raises DataError."""
         assert self.csv is not None
-        return csv_blocks(self.csv, self.schema.names, self.label_columns)
+        return self.csv.blocks(self.schema.names, self.label_columns)
 
     def columns(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows, in order. Raises DataError like ``batches``."""
@@ -177,7 +168,7 @@ class TableReader:
             return
         if self.csv is not None:
             names = columns or self.schema.names
-            yield from csv_batches(self.csv, names, self.label_columns)
+            yield from self.csv.batches(names, self.label_columns)
             return
         yield from _parquet_batches(self.path, columns)
 
@@ -277,7 +268,7 @@ def read_schema(
     """What a file says without its cells: its columns, its rows if it says that, and the CSV file
     if it is one, whose columns are text. Raises DataError."""
     if require_format(path, stream=stream).is_text:
-        csv = open_csv(path, form)
+        csv = CsvFile.open(path, form)
         return pa.schema([(name, pa.string()) for name in csv.names]), None, csv
     try:
         with open_parquet(path) as file:
@@ -298,7 +289,7 @@ def read_columns(
         require_column(path, name, list(schema.names), csv)
     columns = list(schema.names if every else names)
     if csv is not None:
-        yield from csv_batches(csv, columns, labels)
+        yield from csv.batches(columns, [labels])
     else:
         yield from _parquet_batches(path, None if every else columns)
 
@@ -308,7 +299,7 @@ def _parquet_batches(path: Path, columns: list[str] | None) -> Iterator[pa.Recor
         with open_parquet(path) as file:
             yield from file.iter_batches(batch_rows(file, columns), columns=columns)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise refused(path, _DAMAGED) from None
+        raise refused(path, DAMAGED) from None
 
 
 def _check_types(table: TableReader, schema: pa.Schema, *, true_labels: bool) -> None:
@@ -367,46 +358,6 @@ def require_column(path: Path, column: str, names: list[str], csv: CsvFile | Non
 
 def _in_yaml(delimiter: str) -> str:
     return '"\\t"' if delimiter == "\t" else f'"{delimiter}"'
-
-
-def open_csv(path: Path, form: TextForm = PLAIN) -> CsvFile:
-    """Open a CSV file. Raises DataError unless it begins with a header."""
-    try:
-        csv = CsvFile.open(path, form)
-    except WideTextError:
-        raise refused(path, "is UTF-16: save it as UTF-8") from None
-    except BadRowError as error:
-        raise refused(path, f"is not a CSV file in UTF-8: {error}") from None
-    except OSError:
-        csv = None
-    if csv is None or not csv.names:
-        raise refused(path, "is empty, or not a CSV file in UTF-8, with commas and a header")
-    return csv
-
-
-def csv_batches(
-    csv: CsvFile, columns: list[str], labels: str | Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """``CsvFile.batches``, whose errors are DataErrors."""
-    return (batch for _, batch in csv_blocks(csv, columns, labels))
-
-
-def csv_blocks(
-    csv: CsvFile, columns: list[str], labels: str | Sequence[str]
-) -> Iterator[tuple[Cells, pa.RecordBatch]]:
-    """``CsvFile.blocks``, whose errors are DataErrors."""
-    try:
-        yield from csv.blocks(columns, labels)
-    except ReadTwiceError:
-        # It is only to find out which ids are the same that rows are read again.
-        reason = "standard input cannot be read again to say which; give a file"
-        raise refused(csv.path, f"some rows have the same id, and {reason}") from None
-    except BadRowError as error:
-        raise refused(csv.path, str(error)) from None
-    except OSError:
-        raise refused(csv.path, _DAMAGED) from None
-    except LongRowError:
-        raise refused(csv.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:

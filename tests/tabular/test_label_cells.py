@@ -132,7 +132,7 @@ def test_true_labels_that_are_kept_are_text_in_every_row(place):
 def rows_of(path, block, cut):
     cut(csv_file, BLOCK_BYTES=block)
     file = CsvFile.open(path)
-    batches = list(file.batches(file.names, "y"))
+    batches = list(file.batches(file.names, ["y"]))
     return [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
 
 

@@ -266,8 +266,8 @@ def test_cells_are_those_that_arrow_finds(tmp_path, cut, columns, block):
         path.write_bytes(",".join(names).encode() + end.encode() + text)
         expected = read_by_arrow(text, names)
         try:
-            batches = list(CsvFile.open(path).batches(names, "x"))
-        except csv_file.BadRowError:
+            batches = list(CsvFile.open(path).batches(names, ["x"]))
+        except DataError:
             assert expected is None, text
             continue
         assert [row for batch in batches for row in batch.to_pylist()] == expected, (number, text)
@@ -282,7 +282,7 @@ def test_delimiters_of_outputs(tmp_path):
     ones = lambda labels: np.full(len(labels), 1.0)  # noqa: E731
     for name, expected in {
         "o.csv": b"x;y\n007;1\n",
-        "o.tsv": b'"x"\t"y"\n"007"\t1\n',
+        "o.tsv": b"x\ty\n007\t1\n",
         "o.csv.gz": b"x;y\n007;1\n",
     }.items():
         rewrite_table(table, tmp_path / name, ones, delimiter=";")

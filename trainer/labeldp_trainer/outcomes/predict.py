@@ -15,15 +15,14 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from labeldp_compile.errors import refused
+from labeldp_compile.tabular.csv_sink import CsvSink, csv_holds
 from labeldp_compile.tabular.formats import Format, format_of, require_format
 from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.tabular.parts import files_of
 from labeldp_compile.tabular.reader import read_columns, read_schema
-from labeldp_compile.tabular.table_sink import csv_holds
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData
@@ -201,18 +200,17 @@ def _columns(file: BinaryIO, form: Format, source: Path, trained: Trained) -> It
 
     yield write
     if sink is not None:
-        sink.close() if form.is_text else sink.finish()
+        sink.finish()
     if packed is not None:
         packed.close()
 
 
 def _sink(out: BinaryIO, form: Format, schema: pa.Schema, source: Path) -> Any:
-    if form.is_text:
+    if form.delimiter is not None:
         for field in schema:
             if not csv_holds(field.type):
                 raise refused(source, f"CSV cannot hold {field.name!r}, a {field.type}")
-        options = pa_csv.WriteOptions(quoting_style="needed", delimiter=form.delimiter)
-        return pa_csv.CSVWriter(out, schema, write_options=options)
+        return CsvSink(out, schema, form.delimiter)
     read = format_of(source)
     like = pq.read_metadata(source) if read is not None and not read.is_text else None
     return ParquetSink(out, schema, like, [PREDICTION])

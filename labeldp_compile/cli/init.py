@@ -149,7 +149,7 @@ def init_command(
     spec = _valid(text, header.type)
     if grouped:
         from labeldp_compile.cli.init_groups import group_lines  # noqa: PLC0415
-        from labeldp_compile.tabular import open_table  # noqa: PLC0415
+        from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415
 
         reader = open_table(table, column, spec.domain, all_columns=True, form=form)
         text = "\n".join([text, *group_lines(reader, grouped), ""])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import onnxruntime
     import pyarrow as pa
 
-    from labeldp_compile.tabular import TableReader
+    from labeldp_compile.tabular.reader import TableReader
 
 _CHUNK = 1 << 16  # rows
 

@@ -36,7 +36,7 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 
 if TYPE_CHECKING:
-    from labeldp_compile.tabular import TableReader
+    from labeldp_compile.tabular.reader import TableReader
 
 # Of a ledger's entry, at most: fixed, for each table, and for each label of a table.
 ANSWER_BYTES, TABLE_BYTES, COUNT_BYTES = 10_000, 2_500, 40
@@ -90,7 +90,7 @@ class PriorSource:
     @classmethod
     def of(cls, spec: Spec, directory: Path) -> PriorSource:
         """Reads no row of the data, but the file that assigns cells. Raises DataError."""
-        from labeldp_compile.tabular import open_table  # noqa: PLC0415  # pyarrow
+        from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415  # pyarrow
 
         prior = spec.prior
         assert isinstance(prior, PrivatePrior | PublicPrior) and prior.data is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
@@ -16,6 +17,35 @@ from labeldp_compile.tabular.csv_rows import Cells, between, row_form
 from labeldp_compile.tabular.placement import Placement
 
 _BYTES = pa.large_binary()
+_GZIP_LEVEL = 6
+_GZIP_BYTES = 1 << 16
+
+
+class TextOut:
+    """A file of text, packed with gzip or not: in pieces of one size, however it is written."""
+
+    def __init__(self, file: BinaryIO, *, gzipped: bool) -> None:
+        """Write nothing yet."""
+        # Without a time or a name: a keyed run repeats the file.
+        packed = gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) if gzipped else None
+        self._file, self._packed, self._pending = file, packed, bytearray()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write some text. Raises OSError."""
+        if self._packed is None:
+            self._file.write(data)
+            return
+        self._pending += data
+        whole = len(self._pending) - len(self._pending) % _GZIP_BYTES
+        for start in range(0, whole, _GZIP_BYTES):
+            self._packed.write(bytes(self._pending[start : start + _GZIP_BYTES]))
+        del self._pending[:whole]
+
+    def finish(self) -> None:
+        """Write the end; the file stays open."""
+        if self._packed is not None:
+            self._packed.write(bytes(self._pending))
+            self._packed.close()
 
 
 def cells_of(values: pa.Array, delimiter: str) -> pa.Array:
@@ -50,7 +80,7 @@ def csv_holds(kind: pa.DataType) -> bool:
 class CsvSink:
     """Writes a header, and batches below it."""
 
-    def __init__(self, file: BinaryIO, schema: pa.Schema, delimiter: str) -> None:
+    def __init__(self, file: TextOut, schema: pa.Schema, delimiter: str) -> None:
         """``delimiter`` is one ASCII character."""
         self._file, self._delimiter = file, delimiter
         self._write([pa.array([name], pa.string()) for name in schema.names])
@@ -60,7 +90,8 @@ class CsvSink:
         self._write(batch.columns)
 
     def finish(self) -> None:
-        """Nothing is left."""
+        """Write the end."""
+        self._file.finish()
 
     def _write(self, columns: Sequence[pa.Array]) -> None:
         mark = pa.scalar(self._delimiter.encode(), _BYTES)
@@ -73,7 +104,7 @@ class CsvSink:
 class EditedCsv:
     """Writes the text of a CSV file with private columns in it."""
 
-    def __init__(self, file: BinaryIO, csv: CsvFile, placement: Placement) -> None:
+    def __init__(self, file: TextOut, csv: CsvFile, placement: Placement) -> None:
         """Write the header; names that stay are left as they were written."""
         self._file, self._csv, self._keeps = file, csv, placement.keeps_labels
         kept = [name for name in placement.replaced if name is not None]
@@ -95,6 +126,10 @@ class EditedCsv:
             cells = _as_utf8(cells, self._csv)
         new = [cells_of(column, self._csv.delimiter) for column in private]
         self._file.write(_text_of(_joined(list(self._pieces(cells, new)))))
+
+    def finish(self) -> None:
+        """Write the end."""
+        self._file.finish()
 
     def _pieces(self, cells: Cells, new: Sequence[pa.Array]) -> Iterator[pa.Array | pa.Scalar]:
         """What stands between edits, up to the next row, and what comes in their places."""

@@ -6,7 +6,6 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+from labeldp_runtime import DuplicateIdError
 from labeldp_runtime.columns.arrow import of_numbers
-from labeldp_runtime.ids import CheckedIds, Ids
+from labeldp_runtime.ids import CheckedIds
 from labeldp_runtime.whole_file import Found
 from numpy.typing import NDArray
 
+from labeldp_compile.errors import refused
 from labeldp_compile.tabular.background import read_ahead, write_behind
 from labeldp_compile.tabular.csv_rows import Cells
 from labeldp_compile.tabular.formats import Format, is_stream
@@ -26,129 +27,93 @@ from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance, read_note
 from labeldp_compile.tabular.reader import TableReader, no_rows
 from labeldp_compile.tabular.table_sink import Rows, TableSink
+from labeldp_compile.tabular.unique_ids import UniqueIds
 from labeldp_compile.whole_file import replaced_when_whole
 
 _OWNER_ONLY = 0o600
 WAITING_BYTES = 1 << 25  # of rows that are drawn, and wait to be written
 Randomize = Callable[..., Any]
-_Arrays = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Private:
-    """The private columns: the arguments of ``rewrite_table``."""
+@dataclass
+class Rewriting:
+    """A run of ``rewrite_table``: its arguments, and the rows and ids so far."""
 
+    table: TableReader
+    output: Path
     randomize: Randomize
     placement: Placement
     whole: Sequence[bool]
     provenance: Provenance | None
     delimiter: str | None
+    progress: Callable[[int], None]
+    found: Found
+    unique: UniqueIds
+    rows: int = 0
 
+    def write_file(self, file: TableReader, form: Format, output: Path) -> None:
+        """Write one file, or standard output, and fill it.
 
-@dataclass(frozen=True)
-class Listener:
-    """Who is told of the rows that are written.
+        Raises DataError, and DuplicateIdError where a batch has an id twice. The only file of a
+        table does not get its name if any two ids are the same.
+        """
+        with self._opened(file, output) as out:
+            sink = TableSink(out, form, file, self.placement, self._notes(file), self.delimiter)
+            try:
+                with write_behind(sink.write, _size, WAITING_BYTES) as write:
+                    for cells, batch in read_ahead(_at_least_one(file)):
+                        drawn = zip(self._drawn(file, batch), self.whole, strict=True)
+                        write((cells, batch, [_arrow(y, whole=whole) for y, whole in drawn]))
+                        self.rows += len(batch)
+                        self.progress(len(batch))
+                sink.finish()
+            except BaseException:
+                sink.abandon()
+                raise
+            if file is self.table:
+                self.refuse_duplicates()
 
-    Attributes:
-        rows: called with the number of rows of each batch.
-        ids: called with the ids of each batch before it is randomized, if there are any.
-        end: called before the file gets its name: what it raises keeps the file from it.
-        keeps_back: whether ids that come twice keep the file from its name, and so need not be
-            found before their labels are drawn.
-    """
-
-    rows: Callable[[int], None] = lambda rows: None
-    ids: Callable[[Ids], None] = lambda ids: None
-    end: Callable[[], None] = lambda: None
-    keeps_back: bool = True
-
-
-def write_file(
-    file: TableReader,
-    output: Path,
-    form: Format,
-    private: Private,
-    listener: Listener,
-    found: Found,
-) -> None:
-    """Write one file, or standard output, and fill it.
-
-    Raises DataError, and DuplicateIdError where a batch has an id twice.
-    """
-    with _opened(file, output, private, found) as out:
-        notes = _notes(file, private)
-        sink = TableSink(out, form, file, private.placement, notes, private.delimiter)
+    def refuse_duplicates(self) -> None:
+        """Raise DataError if an id was seen twice; names the rows of the table."""
         try:
-            _write_rows(file, sink, private, listener)
-        except BaseException:
-            sink.abandon()
-            raise
-        if file.id_column is None or is_stream(output):
-            listener.end()
+            self.unique.check(self.table.ids)
+        except DuplicateIdError as error:
+            raise refused(self.table.path, f"{self.table.id_column!r}: {error}") from None
+
+    def _drawn(self, file: TableReader, batch: pa.RecordBatch) -> list[NDArray[Any]]:
+        """The private columns [n] of one batch, in the order of the label's."""
+        labels = dict(zip(file.label_columns, file.labels_of(batch), strict=True))
+        options: dict[str, Any] = {}
+        if file.group_columns:
+            options["columns"] = file.groups_of(batch)
+        if file.id_column is not None:
+            ids = file.ids_of(batch)
+            self.unique.add(ids)
+            # Where ids that come twice keep the file from its name, nobody else need look for them.
+            options["ids"] = ids if is_stream(self.output) else CheckedIds(ids)
+        given = labels if len(labels) > 1 else next(iter(labels.values()))
+        drawn = self.randomize(given, **options)
+        return [drawn[name] for name in labels] if isinstance(drawn, dict) else [drawn]
+
+    def _notes(self, file: TableReader) -> dict[str, Provenance]:
+        """What a Parquet file says of its private columns: the new one, and those that it had."""
+        if self.provenance is None:
+            return {}
+        notes = read_note(file.path, file.metadata)
+        stay = [name for name in file.schema.names if name not in self.placement.dropped]
+        known = {name: entry for name, entry in notes.items() if name in stay}
+        return known | dict.fromkeys(self.placement.names, self.provenance)
+
+    @contextmanager
+    def _opened(self, file: TableReader, output: Path) -> Iterator[BinaryIO]:
+        """Where the output goes: a file that is whole or not there, or standard output."""
+        if is_stream(output):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
             return
-        out.flush()
-        with ThreadPoolExecutor(1) as disk:  # which is slow, while ids are compared
-            synced = disk.submit(os.fsync, out.fileno())
-            listener.end()
-            synced.result()
-
-
-def _write_rows(file: TableReader, sink: TableSink, private: Private, listener: Listener) -> None:
-    with write_behind(sink.write, _size, WAITING_BYTES) as write:
-        for block, batch in read_ahead(_at_least_one(file)):
-            drawn = _randomized(file, batch, private.randomize, listener)
-            values = [_arrow(y, whole=w) for y, w in zip(drawn, private.whole, strict=True)]
-            write((block, batch, values))
-            listener.rows(len(batch))
-    sink.finish()
-
-
-def _randomized(
-    file: TableReader, batch: pa.RecordBatch, randomize: Randomize, listener: Listener
-) -> list[NDArray[Any]]:
-    """The private columns [n] of one batch."""
-    labels = dict(zip(file.label_columns, file.labels_of(batch), strict=True))
-    groups = file.groups_of(batch) if file.group_columns else {}
-    if file.id_column is None:
-        return _columns_of(_drawn(randomize, labels, groups), labels)
-    ids = file.ids_of(batch)
-    listener.ids(ids)
-    given = CheckedIds(ids) if listener.keeps_back else ids
-    return _columns_of(_drawn(randomize, labels, groups, ids=given), labels)
-
-
-def _drawn(randomize: Randomize, labels: _Arrays, groups: _Arrays, **ids: Any) -> Any:
-    columns = {"columns": groups} if groups else {}
-    only = labels if len(labels) > 1 else next(iter(labels.values()))
-    return randomize(only, **ids, **columns)
-
-
-def _columns_of(drawn: Any, labels: _Arrays) -> list[NDArray[Any]]:
-    """The private columns [n] in the order of the label's."""
-    return [drawn[name] for name in labels] if isinstance(drawn, dict) else [drawn]
-
-
-def _notes(file: TableReader, private: Private) -> dict[str, Provenance]:
-    """What a Parquet file says of its private columns: the new one, and those that it had."""
-    notes = {} if private.provenance is None else read_note(file.path, file.metadata)
-    known = {name: entry for name, entry in notes.items() if name in file.schema.names}
-    for name in private.placement.dropped:
-        known.pop(name, None)
-    if private.provenance is not None:
-        known.update(dict.fromkeys(private.placement.names, private.provenance))
-    return known
-
-
-@contextmanager
-def _opened(table: TableReader, output: Path, private: Private, found: Found) -> Iterator[BinaryIO]:
-    """Where the output goes: a file that is whole or not there, or standard output."""
-    if is_stream(output):
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    most = _most_mode(table, output, keeps_labels=private.placement.keeps_labels)
-    with replaced_when_whole(output, most=most, found=found) as file:
-        yield file
+        most = _most_mode(file, output, keeps_labels=self.placement.keeps_labels)
+        with replaced_when_whole(output, most=most, found=self.found) as out:
+            yield out
 
 
 def _most_mode(table: TableReader, output: Path, *, keeps_labels: bool) -> int:

@@ -10,13 +10,13 @@ from pathlib import Path
 from labeldp_runtime import DuplicateIdError
 from labeldp_runtime.whole_file import Found, say_removed
 
-from labeldp_compile.errors import DataError, InputError, refused
+from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.tabular.formats import is_stream
-from labeldp_compile.tabular.one_file import Listener, Private, Randomize, write_file
+from labeldp_compile.tabular.one_file import Randomize, Rewriting
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import TableReader
-from labeldp_compile.tabular.table_sink import check_format, output_format
+from labeldp_compile.tabular.table_sink import require_writable
 from labeldp_compile.tabular.unique_ids import UniqueIds
 from labeldp_compile.whole_file import (
     folder_when_whole,
@@ -81,52 +81,35 @@ def rewrite_table(
     """
     placement = Placement.of(table.label_columns, add_as, one_answer=one_answer)
     each = [whole] * len(placement.names) if isinstance(whole, bool) else whole
-    private = Private(randomize, placement, each, provenance, delimiter)
+    forms = []
     for file in table.files:
         placement.require_free(file)
-        check_format(file, output / file.path.name if table.parts else output, placement)
-    with closing(UniqueIds(None if is_stream(output) else output.parent)) as unique:
-        seen = _Seen(table, unique, progress)
-        try:
-            _rewrite(table, output, private, seen, found)
-        except (DataError, DuplicateIdError):
-            seen.refuse_duplicates()  # which came first; and names the rows of the table
-            raise
-    return seen.rows
-
-
-def _rewrite(table: TableReader, output: Path, private: Private, seen: _Seen, found: Found) -> None:
-    if not table.parts:
-        listener = Listener(
-            seen.add_rows, seen.unique.add, seen.refuse_duplicates, not is_stream(output)
+        name = output / file.path.name if table.parts else output
+        forms.append((file, require_writable(file, name, placement)))
+    folder = None if is_stream(output) else output.parent
+    with closing(UniqueIds(folder)) as unique:
+        run = Rewriting(
+            table,
+            output,
+            randomize,
+            placement,
+            each,
+            provenance,
+            delimiter,
+            progress,
+            found,
+            unique,
         )
-        write_file(table, output, output_format(output), private, listener, found)
-        return
-    listener = Listener(seen.add_rows, seen.unique.add)
-    most = stat.S_IMODE(table.path.stat().st_mode)
-    with folder_when_whole(output, most=most, found=found) as folder:
-        for part in table.parts:
-            form, place = output_format(part.path), folder / part.path.name
-            write_file(part, place, form, private, listener, found)
-        seen.refuse_duplicates()
-
-
-class _Seen:
-    """The rows of a table so far, and their ids."""
-
-    def __init__(
-        self, table: TableReader, unique: UniqueIds, progress: Callable[[int], None]
-    ) -> None:
-        self._table, self._progress = table, progress
-        self.unique, self.rows = unique, 0
-
-    def add_rows(self, rows: int) -> None:
-        self.rows += rows
-        self._progress(rows)
-
-    def refuse_duplicates(self) -> None:
-        """Raise DataError if an id was seen twice."""
         try:
-            self.unique.check(self._table.ids)
-        except DuplicateIdError as error:
-            raise refused(self._table.path, f"{self._table.id_column!r}: {error}") from None
+            if not table.parts:
+                run.write_file(*forms[0], output)
+                return run.rows
+            most = stat.S_IMODE(table.path.stat().st_mode)
+            with folder_when_whole(output, most=most, found=found) as new:
+                for part, form in forms:
+                    run.write_file(part, form, new / part.path.name)
+                run.refuse_duplicates()
+        except (DataError, DuplicateIdError):
+            run.refuse_duplicates()  # which came first
+            raise
+    return run.rows

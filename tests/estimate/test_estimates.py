@@ -18,7 +18,8 @@ from labeldp_verify.analysis.probabilities import row, value
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.tabular import open_table, reader
+from labeldp_compile.tabular import reader
+from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tools.estimate import (
     Estimation,
     GroupCounts,

@@ -11,8 +11,9 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels
 from labeldp_compile.prior.obtain import require_rows
-from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.tabular.header import read_header
+from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.writer import rewrite_table
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 2)

@@ -16,15 +16,10 @@ import pytest
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.forms import CategoricalDomain, GroupColumn, JointDomain
 
-from labeldp_compile.tabular import (
-    csv_file,
-    one_file,
-    open_table,
-    parquet_sink,
-    reader,
-    rewrite_table,
-)
+from labeldp_compile.tabular import csv_file, one_file, parquet_sink, reader
+from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.row_bytes import row_bytes
+from labeldp_compile.tabular.writer import rewrite_table
 from tests.fixtures.compiled import compile_text
 
 N = 3_000

@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.tabular import one_file, open_table, parquet_sink, reader, rewrite_table
+from labeldp_compile.tabular import one_file, parquet_sink, reader
+from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.writer import rewrite_table
 
 DOMAIN = IntegerDomain(0, 9)
 CODECS = ["snappy", "zstd", "gzip", "brotli", "lz4", "none"]

@@ -11,9 +11,11 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels
-from labeldp_compile.tabular import csv_file, open_table, reader, rewrite_table
+from labeldp_compile.tabular import csv_file, reader
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.header import read_header
+from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.writer import rewrite_table
 from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
 
 DOMAIN = IntegerDomain(0, 9)

@@ -5,20 +5,19 @@ A table keeps its columns, of which only the features are looked at; labels need
 
 from __future__ import annotations
 
-import gzip
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp_compile.errors import refused
-from labeldp_compile.tabular.csv_sink import CsvSink, csv_holds
+from labeldp_compile.tabular.csv_sink import CsvSink, TextOut, csv_holds
 from labeldp_compile.tabular.formats import Format, format_of, require_format
 from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.tabular.parts import files_of
@@ -180,8 +179,6 @@ def _added(names: list[str], found: Predictions) -> list[pa.Array]:
 @contextmanager
 def _columns(file: BinaryIO, form: Format, source: Path, trained: Trained) -> Iterator[Write]:
     """The columns of the input, if it has any, and behind them the new ones."""
-    packed = gzip.GzipFile("", "wb", 6, file, mtime=0) if form.gzipped else None
-    out = file if packed is None else cast(BinaryIO, packed)
     sink: Any = None
 
     def write(
@@ -195,14 +192,12 @@ def _columns(file: BinaryIO, form: Format, source: Path, trained: Trained) -> It
         metadata = None if batch is None else batch.schema.metadata
         made = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
         if sink is None:
-            sink = _sink(out, form, made.schema, source)
+            sink = _sink(file, form, made.schema, source)
         sink.write(made)
 
     yield write
     if sink is not None:
         sink.finish()
-    if packed is not None:
-        packed.close()
 
 
 def _sink(out: BinaryIO, form: Format, schema: pa.Schema, source: Path) -> Any:
@@ -210,7 +205,7 @@ def _sink(out: BinaryIO, form: Format, schema: pa.Schema, source: Path) -> Any:
         for field in schema:
             if not csv_holds(field.type):
                 raise refused(source, f"CSV cannot hold {field.name!r}, a {field.type}")
-        return CsvSink(out, schema, form.delimiter)
+        return CsvSink(TextOut(out, gzipped=form.gzipped), schema, form.delimiter)
     read = format_of(source)
     like = pq.read_metadata(source) if read is not None and not read.is_text else None
     return ParquetSink(out, schema, like, [PREDICTION])

@@ -111,7 +111,9 @@ def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
     import pyarrow as pa  # noqa: PLC0415
     from labeldp_runtime.columns.arrow import is_text  # noqa: PLC0415
 
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    from labeldp_compile.tabular.label_column import value_type  # noqa: PLC0415
+
+    kind = value_type(values.type)
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise refused(path, f"{name!r} has the type {kind}, expected text or integers")
     found: list[Any] = values.to_pylist()

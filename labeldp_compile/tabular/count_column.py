@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from labeldp_runtime.columns.arrow import is_text
+from labeldp_runtime.columns.arrow import is_number, is_text
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
@@ -17,12 +17,7 @@ _WHOLE = r"^[0-9]{1,16}(\.0*)?$"
 
 def check_count_type(path: Path, column: str, arrow_type: pa.DataType) -> None:
     """Raise DataError unless a column of this type can hold counts."""
-    number = (
-        pa.types.is_integer(arrow_type)
-        or pa.types.is_floating(arrow_type)
-        or pa.types.is_decimal(arrow_type)
-    )
-    if not number:
+    if not is_number(arrow_type) or pa.types.is_boolean(arrow_type):
         raise refused(path, f"counts: {column!r} has the type {arrow_type}, expected integers")
 
 

@@ -13,11 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from labeldp_runtime import LabelError
 from labeldp_runtime.columns import read_group_column
-from labeldp_runtime.columns.arrow import by_entries, distinct
 from labeldp_verify.forms import GroupColumn
 from labeldp_verify.graph import DOUBLE, INT64, group_type
 from numpy.typing import NDArray
@@ -60,43 +57,25 @@ def renamed(
     return found
 
 
-def group_arrays(
-    path: Path, columns: tuple[GroupColumn, ...], batch: pa.RecordBatch, *, cells: bool
-) -> dict[str, NDArray[Any]]:
-    """Each column [n] by its name; raises DataError for a type that cannot hold the groups.
-
-    ``cells`` says that text is that of a CSV file, where numbers are text, too.
-    """
-    return {
-        column.name: group_array(path, column, batch.column(column.name), cells=cells)
-        for column in columns
-    }
-
-
 def group_array(path: Path, column: GroupColumn, values: Any, *, cells: bool) -> NDArray[Any]:
-    """One column [n] as the artifact takes it, of Arrow or numpy; errors as of ``group_arrays``."""
-    element, missing = group_type(column), column.outside()[0]
-    if cells and element in (INT64, DOUBLE):
-        assert not isinstance(missing, str)
-        if element == DOUBLE:
-            return labels_of_cells(values, "float64", missing)
-        return _integers_of_cells(values, int(missing))
+    """One column [n] of Arrow or numpy as the artifact takes it.
+
+    ``cells`` says that text is that of a CSV file, where numbers are text, too. Raises DataError
+    for a type that cannot hold the groups.
+    """
+    kind = {DOUBLE: "float64", INT64: "int64"}.get(group_type(column), "string")
+    missing = column.outside()[0]
+    if cells and not isinstance(missing, str):
+        read = _integer if kind == "int64" else None
+        return labels_of_cells(values, kind, missing, read)
     try:
-        kind = {DOUBLE: "float64", INT64: "int64"}.get(element, "string")
         return read_group_column(values, kind, missing)
     except LabelError as error:
         reason = str(error).replace("as labels", "as groups")
         raise refused(path, f"the group column {column.name!r}: {reason}") from None
 
 
-def _integers_of_cells(values: pa.Array, missing: int) -> NDArray[np.int64]:
-    encoded = distinct(values)
-    found = [_integer(cell, missing) for cell in encoded.dictionary.to_pylist()]
-    return by_entries(encoded, np.array([*found, missing], dtype=np.int64))
-
-
-def _integer(cell: bytes, missing: int) -> int:
-    if _INTEGER.fullmatch(cell.strip(SPACE)) is None:
-        return missing
-    number = int(cell)
-    return number if -(2**63) <= number < 2**63 else missing
+def _integer(cell: bytes) -> int | None:
+    """An integer without a point or an exponent, if it has 64 bits at most."""
+    number = int(cell) if _INTEGER.fullmatch(cell.strip(SPACE)) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
-from labeldp_runtime.columns.arrow import is_text
 
 from labeldp_compile.errors import refused
+from labeldp_compile.tabular.label_column import Kind, kind_of
 from labeldp_compile.tabular.parts import files_of
-from labeldp_compile.tabular.reader import read_schema, require_column
+from labeldp_compile.tabular.reader import read_schema, require_column, rows_in
 from labeldp_compile.text_form import PLAIN, TextForm
-
-Kind = Literal["integer", "real", "categorical"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,7 @@ def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader
     the file or the column is missing, or of a type that cannot hold labels.
     """
     headers = [_header_of(file, column, form) for file in files_of(path)]
-    rows = [header.rows for header in headers]
-    known = None if None in rows else sum(filter(None, rows))
-    return ColumnHeader(headers[0].type, headers[0].kind, known)
+    return replace(headers[0], rows=rows_in([header.rows for header in headers]))
 
 
 def _header_of(path: Path, column: str, form: TextForm) -> ColumnHeader:
@@ -51,15 +46,7 @@ def _header_of(path: Path, column: str, form: TextForm) -> ColumnHeader:
     if csv is not None:
         return ColumnHeader(None, None, None)
     arrow_type = schema.field(column).type
-    return ColumnHeader(arrow_type, _kind(path, column, arrow_type), rows)
-
-
-def _kind(path: Path, column: str, arrow_type: pa.DataType) -> Kind:
-    value = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
-    if is_text(value):
-        return "categorical"
-    if pa.types.is_integer(value) or pa.types.is_boolean(value):
-        return "integer"
-    if pa.types.is_floating(value) or pa.types.is_decimal(value):
-        return "real"
-    raise refused(path, f"{column!r} has the type {arrow_type}, but labels are numbers or text")
+    kind = kind_of(arrow_type)
+    if kind is None:
+        raise refused(path, f"{column!r} has the type {arrow_type}, but labels are numbers or text")
+    return ColumnHeader(arrow_type, kind, rows)

@@ -6,12 +6,11 @@ or it is refused as a whole. Nulls become the label that the out-of-domain rule 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 from labeldp_runtime.columns import read_labels
-from labeldp_runtime.columns.arrow import is_text
+from labeldp_runtime.columns.arrow import is_number, is_text
 from labeldp_verify.forms import CategoricalDomain, Domain, RealDomain, missing_label
 from labeldp_verify.printable import printable
 from numpy.typing import NDArray
@@ -19,21 +18,30 @@ from numpy.typing import NDArray
 from labeldp_compile.errors import DataError
 from labeldp_compile.tabular.number_cells import labels_of_cells
 
+Kind = Literal["integer", "real", "categorical"]
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values, where they stand in a dictionary, too."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def kind_of(arrow_type: pa.DataType) -> Kind | None:
+    """The kind of labels that the type of a column suggests; None if it cannot hold labels."""
+    value = value_type(arrow_type)
+    if is_text(value):
+        return "categorical"
+    if pa.types.is_integer(value) or pa.types.is_boolean(value):
+        return "integer"
+    return "real" if is_number(value) else None
+
 
 def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
     """Raise DataError unless a column of this type can hold the domain's labels."""
-    value = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
-    text = is_text(value)
-    integer = pa.types.is_integer(value) or pa.types.is_boolean(value)
-    number = integer or pa.types.is_floating(value) or pa.types.is_decimal(value)
-    if pa.types.is_null(value):
-        return
+    kinds, wanted = ("integer", "real"), "numbers"
     if isinstance(domain, CategoricalDomain):
-        fits = text if domain.is_text else integer
-        wanted = "text" if domain.is_text else "integers"
-    else:
-        fits, wanted = number, "numbers"
-    if not fits:
+        kinds, wanted = (("categorical",), "text") if domain.is_text else (("integer",), "integers")
+    if kind_of(arrow_type) not in kinds and not pa.types.is_null(value_type(arrow_type)):
         raise DataError(
             f"the label column {column!r} has the type {printable(str(arrow_type))}, "
             f"but the {domain.kind} domain of the spec needs {wanted}"
@@ -54,18 +62,6 @@ def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
         return labels_of_cells(values, element, missing)
     check_type(domain, column, values.type)
     return read_labels(values, element, missing)[0]
-
-
-def plain_numbers(values: pa.Array) -> NDArray[Any]:
-    """[n] the numbers of an array of a plain type, and anything in the places of nulls.
-
-    Like ``to_numpy``, which would import pandas, where there is one, for a third of a second.
-    """
-    data = values.buffers()[1]
-    kind = np.dtype(values.type.to_pandas_dtype())
-    if data is None:
-        return np.zeros(len(values), dtype=kind)
-    return np.frombuffer(data, dtype=kind, count=len(values), offset=values.offset * kind.itemsize)
 
 
 def _element_type(domain: Domain) -> str:

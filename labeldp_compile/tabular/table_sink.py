@@ -13,6 +13,7 @@ from labeldp_compile.tabular.csv_rows import Cells
 from labeldp_compile.tabular.csv_sink import CsvSink, EditedCsv, TextOut, csv_holds
 from labeldp_compile.tabular.formats import Format, format_of
 from labeldp_compile.tabular.output_schema import output_schema
+from labeldp_compile.tabular.parquet_file import read_footer
 from labeldp_compile.tabular.parquet_sink import ParquetSink
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.provenance import Provenance
@@ -40,7 +41,7 @@ class TableSink:
         """``delimiter`` is that of CSV whose name says no other (None: a comma)."""
         self._file, self._form = file, form
         self._placement, self._notes = placement, notes
-        self._like = table.parquet_metadata()
+        self._like = read_footer(table.path)[0] if table.csv is None else None
         # A tab in .tsv, elsewhere the given one or a comma; None for Parquet.
         self._delimiter = delimiter or "," if form.delimiter == "," else form.delimiter
         self._sink: EditedCsv | CsvSink | ParquetSink | None = None

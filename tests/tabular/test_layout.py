@@ -16,7 +16,7 @@ import pytest
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.forms import CategoricalDomain, GroupColumn, JointDomain
 
-from labeldp_compile.tabular import csv_file, one_file, parquet_sink, reader
+from labeldp_compile.tabular import csv_file, one_file, parquet_file, parquet_sink
 from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.row_bytes import row_bytes
 from labeldp_compile.tabular.writer import rewrite_table
@@ -41,8 +41,8 @@ mechanism: {kind: randomized_response}
 @pytest.fixture(autouse=True)
 def _small(cut):
     """Batches, row groups and blocks of a few hundred rows."""
-    cut(reader, BATCH_BYTES=40_000)
-    cut(reader, BATCH_ROWS=(64, 1_000))
+    cut(parquet_file, BATCH_BYTES=40_000)
+    cut(parquet_file, BATCH_ROWS=(64, 1_000))
     cut(parquet_sink, GROUP_BYTES=150_000)
     cut(csv_file, BLOCK_BYTES=20_000)
     cut(one_file, WAITING_BYTES=50_000)

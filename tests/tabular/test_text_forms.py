@@ -11,7 +11,7 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels
-from labeldp_compile.tabular import csv_file, reader
+from labeldp_compile.tabular import csv_file, parquet_file
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.reader import open_table
@@ -195,7 +195,7 @@ def test_a_wide_header_is_looked_at_once(tmp_path):
 
 @pytest.mark.parametrize("limit", ["MAX_FOOTER_BYTES", "MAX_COLUMNS"])
 def test_a_parquet_footer_has_limits(tmp_path, cut, limit):
-    cut(reader, **{limit: 1})
+    cut(parquet_file, **{limit: 1})
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": [1], "y": [3]}), path)
     reason = (

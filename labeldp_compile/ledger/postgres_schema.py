@@ -190,8 +190,6 @@ def is_guarded(session: Session) -> bool:
 
 def set_guards(session: Session) -> None:
     """Make those that are missing, or are not as they stand here, inside a transaction."""
-    if is_guarded(session):
-        return
     for table, trigger in _TRIGGERS:
         session.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {{schema}}.{table}")
     for name, body in _FUNCTIONS.items():

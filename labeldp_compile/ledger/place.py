@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from labeldp_compile.ledger.store import Store
 
 
-def in_folder(directory: Path, ledger: str) -> str | Path:
-    """A ledger as a spec names it: a URL, or a path relative to the spec."""
-    return ledger if is_url(ledger) else directory / ledger
+def open_store(where: Path | str, *, by_spec: bool = False) -> Store:
+    """The store of a path or a URL, not opened yet; raises InputError for a URL that is none.
 
-
-def open_store(where: Path | str) -> Store:
-    """The store of a path or a URL, not opened yet; raises InputError for a URL that is none."""
+    A server that is named by a spec must stand in the user's configuration, which describes the
+    connection; others are refused.
+    """
     if isinstance(where, str) and is_url(where):
         from labeldp_compile.ledger.postgres_store import PostgresStore  # noqa: PLC0415
 
-        return PostgresStore(Url.parse(where))
+        url = Url.parse(where)
+        return PostgresStore(configured(url, user_config()) if by_spec else url)
     from labeldp_compile.ledger.sqlite_store import SqliteStore  # noqa: PLC0415
 
     return SqliteStore(Path(where))
@@ -32,15 +32,3 @@ def open_store(where: Path | str) -> Store:
 def place_name(where: Path | str) -> str:
     """A path or URL as messages show it, without a password."""
     return open_store(where).name
-
-
-def open_named_store(where: Path | str) -> Store:
-    """The store that a spec names: a server must stand in the user's configuration.
-
-    The connection is the one that the configuration describes; raises InputError.
-    """
-    if isinstance(where, str) and is_url(where):
-        from labeldp_compile.ledger.postgres_store import PostgresStore  # noqa: PLC0415
-
-        return PostgresStore(configured(Url.parse(where), user_config()))
-    return open_store(where)

@@ -13,6 +13,7 @@ and says so.
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,10 +34,11 @@ from labeldp_compile.ledger.client_key import (
     make_client_key,
     require_bound,
 )
-from labeldp_compile.ledger.data_digest import DigestKeys
+from labeldp_compile.ledger.data_digest import keyed_digests
 from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.ledger.place import in_folder, open_named_store
+from labeldp_compile.ledger.place import open_store
 from labeldp_compile.ledger.store import Store
+from labeldp_compile.ledger_url import is_url
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
@@ -57,22 +59,6 @@ class Question:
     form: TextForm = PLAIN
     cells: int | None = None
     groups: dict[str, Any] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        spec: Spec,
-        epsilon: Fraction,
-        cells: int | None,
-        groups: dict[str, Any] | None = None,
-    ) -> Question:
-        """What a spec with a private prior asks of its data, at ε₁; ``cells`` of labels, if any.
-
-        ``groups`` is what decides the histograms by group.
-        """
-        assert isinstance(spec.prior, PrivatePrior)
-        prior, domain = spec.prior, spec.domain.to_json()
-        return cls(spec.label.key, prior.counts, domain, epsilon, prior.form, cells, groups)
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, where cells and groups stand only if there are any."""
@@ -194,16 +180,24 @@ class PriorAccount:
         Raises DataError if other data had this version before, or another data set these labels:
         they would have two budgets.
         """
-
         client = self._client_key()
 
-        def read(ledger: Ledger) -> tuple[DigestKeys, list[Entry]]:
-            keys = DigestKeys.of(ledger, client, self._bound(ledger, client))
-            return keys, [entry for entry in ledger.entries if entry.kind == "prior"]
+        def read(ledger: Ledger) -> tuple[list[bytes], int, list[Entry]]:
+            binding, salt = self._bound(ledger, client), ledger.key()
+            keys = [client.digest_key(salt)]
+            if binding.mac is not None:  # entries before the adoption have the ledger's own key
+                keys.append(salt)
+            priors = [entry for entry in ledger.entries if entry.kind == "prior"]
+            return keys, binding.number, priors
 
-        keys, priors = in_transaction(self._store, read, waiting=self._say)
-        digests = keys.digests(file)
-        if any(self._is_ours(entry) and not digests.equal(entry) for entry in priors):
+        keys, adopted, priors = in_transaction(self._store, read, waiting=self._say)
+        digests = keyed_digests(keys, file)
+
+        def is_same(prior: Entry) -> bool:
+            own = digests[0 if prior.number >= adopted else -1]
+            return hmac.compare_digest(own, prior.facts["data_hmac"])
+
+        if any(self._is_ours(entry) and not is_same(entry) for entry in priors):
             raise DataError(
                 f"{file}: is not the file that was called "
                 f"{self._names['data_version']!r} before: other data need another data_version. "
@@ -212,14 +206,14 @@ class PriorAccount:
         for entry in priors:
             facts = entry.facts
             shared = columns_of(facts["column"]) & columns_of(column)
-            same = bool(shared) and digests.equal(entry)
+            same = bool(shared) and is_same(entry)
             if same and facts["data_set"] != self._names["data_set"]:
                 raise DataError(
                     f"{file}: its column {column!r} is the data set "
                     f"{facts['data_set']!r} in entry {entry.number}, and not "
                     f"{self._names['data_set']!r}: the same labels have one budget. {_IN_VAIN}"
                 )
-        return digests.new
+        return digests[0]
 
     def keep(self, spent: int, question: Question, digest: str, answer: dict[str, Any]) -> None:
         """Append the noisy answer, which is no secret any more.
@@ -303,7 +297,7 @@ def account_of(
     assert prior.data_set is not None
     assert prior.data_version is not None
     return PriorAccount(
-        open_named_store(in_folder(directory, ledger)),
+        open_store(ledger if is_url(ledger) else directory / ledger, by_spec=True),
         data_set=prior.data_set,
         data_version=prior.data_version,
         spec=spec.name,

@@ -7,6 +7,7 @@ one pass, and noise is drawn: on the histogram of all rows, and on those of all 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -73,8 +74,7 @@ def estimate_prior(
     if not isinstance(spec.prior, PrivatePrior):
         return sharing(_estimated(source, None, None, observer, None, None))
     stamp = DataStamp.of(spec.prior.data, source.table.path)
-    kept = None if keep is None else read_kept(keep)
-    if keep is not None and kept is not None:
+    if keep is not None and (kept := read_kept(keep)) is not None:
         return sharing(_from_file(source, stamp, keep, kept, observer))
     return sharing(_estimated(source, stamp, test_seed, observer, account, keep))
 
@@ -176,10 +176,14 @@ def _estimated(
     if counts is None:
         counts, known = source.count(known, plan, observer)
     if stamp is None:
-        return priors_of(spec, known, plan, _drawn(plan, counts, _no_noise))
+        return priors_of(spec, known, plan, _levels(plan, counts, None))
     if DataStamp.of(stamp.name, path) != stamp:
         raise refused(path, _CHANGED)
-    levels = _drawn(plan, counts, _noise(test_seed, several=bool(known.asked.columns)))
+    draw: Draw = noisy_histogram
+    if test_seed is not None:
+        # Two levels are as different as two draws.
+        draw = _seeded(2 * test_seed if known.asked.columns else test_seed)
+    levels = _levels(plan, counts, draw)
     if keep is not None:
         question = known.question(spec, plan)
         write_kept(keep, KeptPrior.of(question, stamp, known.sizes, levels))
@@ -225,7 +229,7 @@ def _accounted(
         _explain(known, plan, observer)
         digest = account.require_same_data(path, spec.label.key)
         counts, known = source.count(known, plan, observer)
-        found = priors_of(spec, known, plan, _drawn(plan, counts, _noise()))
+        found = priors_of(spec, known, plan, _levels(plan, counts, noisy_histogram))
         account.keep(spent, question, digest, found.to_answer())
         return found
     _explain(known, plan, observer)
@@ -257,27 +261,23 @@ def _warn(known: Known, observer: Observer) -> None:
         observer.say(f"warning: {text}")
 
 
-Draw = Callable[[NDArray[np.int64], Fraction, int], NoisyHistogram]
-"""From counts, ε and the number of the level to noisy counts."""
+Draw = Callable[[NDArray[np.int64], Fraction], NoisyHistogram]
+"""From counts and ε to noisy counts."""
 
 
-def _drawn(plan: PriorPlan, counts: NDArray[np.int64], draw: Draw) -> Levels:
+def _levels(plan: PriorPlan, counts: NDArray[np.int64], draw: Draw | None) -> Levels:
+    """Noisy counts of all rows, and of the tables; of a public prior the counts as they are."""
     everything, tables = level_counts(plan, counts)
-    pooled = draw(everything, plan.epsilon_pooled, 0)
-    if not plan.tables:
-        return pooled, NoisyHistogram([], 0.0)
-    return pooled, draw(tables, plan.epsilon_tables, 1)
+    if draw is None:
+        return NoisyHistogram(everything.tolist(), 0.0), NoisyHistogram(tables.tolist(), 0.0)
+    pooled = draw(everything, plan.epsilon_pooled)
+    return pooled, draw(tables, plan.epsilon_tables) if plan.tables else NoisyHistogram([], 0.0)
 
 
-def _noise(test_seed: int | None = None, *, several: bool = False) -> Draw:
-    if test_seed is None:
-        return lambda counts, epsilon, level: noisy_histogram(counts, epsilon)
-    seed = 2 * test_seed if several else test_seed  # two levels are as different as two draws
-    return lambda counts, epsilon, level: seeded_histogram(counts, epsilon, seed + level)
-
-
-def _no_noise(counts: NDArray[np.int64], epsilon: Fraction, level: int) -> NoisyHistogram:
-    return NoisyHistogram(counts.tolist(), 0.0)
+def _seeded(seed: int) -> Draw:
+    """Draws of one seed after another."""
+    seeds = itertools.count(seed)
+    return lambda counts, epsilon: seeded_histogram(counts, epsilon, next(seeds))
 
 
 def require_rows(path: Path, stated: int | None, rows: int) -> None:

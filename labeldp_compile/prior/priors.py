@@ -140,8 +140,17 @@ class Known:
             "cells": plan.table_cells,
             "tables": list(plan.table_of_cell),
         }
-        asked = by_table if self.asked.columns else None
-        return Question.of(spec, plan.epsilon_prior, plan.pooled_cells, asked)
+        prior = spec.prior
+        assert isinstance(prior, PrivatePrior)
+        return Question(
+            column=spec.label.key,
+            counts=prior.counts,
+            domain=spec.domain.to_json(),
+            epsilon=plan.epsilon_prior,
+            form=prior.form,
+            cells=plan.pooled_cells,
+            groups=by_table if self.asked.columns else None,
+        )
 
 
 def priors_of(spec: Spec, known: Known, plan: PriorPlan, levels: Levels | None) -> Prior:

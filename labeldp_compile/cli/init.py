@@ -287,7 +287,7 @@ def _listed(text: str) -> list[str]:
 def _valid(text: str, column_type: Any) -> Spec:
     """The spec; InputError unless it is valid and fits the column."""
     from labeldp_compile.spec import parse_spec  # noqa: PLC0415
-    from labeldp_compile.tabular.label_column import check_type  # noqa: PLC0415
+    from labeldp_compile.tabular.columns import check_type  # noqa: PLC0415
 
     try:
         spec = parse_spec(text, "answers")

@@ -31,10 +31,10 @@ from labeldp_compile.ledger.client_key import (
     ClientKey,
     binding_of,
     find_client_key,
+    keyed_digests,
     make_client_key,
     require_bound,
 )
-from labeldp_compile.ledger.data_digest import keyed_digests
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger.place import open_store
 from labeldp_compile.ledger.store import Store

@@ -12,7 +12,7 @@ from labeldp_compile.errors import refused
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.groups import Assign
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
-from labeldp_compile.tabular.parts import files_of
+from labeldp_compile.tabular.formats import files_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
     import pyarrow as pa  # noqa: PLC0415
     from labeldp_runtime.columns.arrow import is_text  # noqa: PLC0415
 
-    from labeldp_compile.tabular.label_column import value_type  # noqa: PLC0415
+    from labeldp_compile.tabular.columns import value_type  # noqa: PLC0415
 
     kind = value_type(values.type)
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):

@@ -125,7 +125,7 @@ def _weighed(
     table: TableReader, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
     """The batches, and how many rows each of their rows stands for; None where it is one."""
-    from labeldp_compile.tabular.count_column import MAX_TOTAL  # noqa: PLC0415  # pyarrow
+    from labeldp_compile.tabular.columns import MAX_TOTAL  # noqa: PLC0415  # pyarrow
 
     rows = 0
     for batch in batches:

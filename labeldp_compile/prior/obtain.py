@@ -19,7 +19,7 @@ from labeldp_verify.forms import Groups
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.ledger import PriorAccount
+from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.asked_cells import asked_cells
 from labeldp_compile.prior.discrete_laplace import (

@@ -15,7 +15,7 @@ from labeldp_verify.forms import Groups
 from labeldp_verify.reading.odd_groups import odd_groups
 
 from labeldp_compile.histogram_noise import NOISE
-from labeldp_compile.ledger import Question
+from labeldp_compile.ledger.prior_account import Question
 from labeldp_compile.prior.asked_cells import ONE_TABLE, numbered
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, Levels
 from labeldp_compile.prior.split import PriorPlan

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from labeldp_compile.errors import refused
-from labeldp_compile.tabular.label_column import Kind, kind_of
-from labeldp_compile.tabular.parts import files_of
+from labeldp_compile.tabular.columns import Kind, kind_of
+from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.tabular.reader import read_schema, require_column, rows_in
 from labeldp_compile.text_form import PLAIN, TextForm
 

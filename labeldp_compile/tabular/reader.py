@@ -18,14 +18,18 @@ from labeldp_verify.forms import Domain, GroupColumn, columns_of
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
-from labeldp_compile.tabular.count_column import check_count_type, count_array
+from labeldp_compile.tabular.columns import (
+    check_count_type,
+    check_type,
+    count_array,
+    group_array,
+    label_array,
+    value_type,
+)
 from labeldp_compile.tabular.csv_file import CsvFile, empty_is_null
 from labeldp_compile.tabular.csv_rows import Cells
-from labeldp_compile.tabular.formats import is_stream, require_format
-from labeldp_compile.tabular.group_columns import group_array
-from labeldp_compile.tabular.label_column import check_type, label_array, value_type
+from labeldp_compile.tabular.formats import is_stream, parts_of, require_format
 from labeldp_compile.tabular.parquet_file import parquet_batches, read_footer
-from labeldp_compile.tabular.parts import parts_of
 from labeldp_compile.tabular.provenance import read_note, require_artifact, require_true
 from labeldp_compile.text_form import PLAIN, TextForm, shown
 

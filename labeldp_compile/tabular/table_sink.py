@@ -12,10 +12,9 @@ from labeldp_compile.errors import refused
 from labeldp_compile.tabular.csv_rows import Cells
 from labeldp_compile.tabular.csv_sink import CsvSink, EditedCsv, TextOut, csv_holds
 from labeldp_compile.tabular.formats import Format, format_of
-from labeldp_compile.tabular.output_schema import output_schema
 from labeldp_compile.tabular.parquet_file import read_footer
 from labeldp_compile.tabular.parquet_sink import ParquetSink
-from labeldp_compile.tabular.placement import Placement
+from labeldp_compile.tabular.placement import Placement, output_schema
 from labeldp_compile.tabular.provenance import Provenance
 from labeldp_compile.tabular.reader import TableReader
 

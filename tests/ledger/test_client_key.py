@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from labeldp_compile.ledger import data_sets, read_entries
+from labeldp_compile.ledger.account import data_sets
+from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger.entries import next_entry
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.prior import obtain

@@ -12,7 +12,7 @@ from labeldp_verify.forms import IntegerDomain
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
-from labeldp_compile.ledger.data_digest import keyed_digests
+from labeldp_compile.ledger.client_key import keyed_digests
 from labeldp_compile.prior import count_labels
 from labeldp_compile.prior.kept import DataStamp
 from labeldp_compile.tabular.header import read_header

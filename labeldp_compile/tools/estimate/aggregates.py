@@ -15,7 +15,7 @@ from labeldp_verify.printable import clipped
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tabular.group_columns import renamed
+from labeldp_compile.tabular.artifact_columns import renamed
 from labeldp_compile.tabular.placement import Placement
 from labeldp_compile.tabular.reader import TableReader, open_table
 from labeldp_compile.text_form import PLAIN, TextForm

@@ -106,8 +106,15 @@ def find_client_key() -> ClientKey | None:
     return ClientKey(path, bytes.fromhex(text.strip()))
 
 
-def require_bound(client: ClientKey | None, binding: Binding, ledger: str) -> None:
-    """Raise InputError unless the ledger was begun, or adopted, with the user's key."""
+def require_bound(client: ClientKey | None, entries: Sequence[Entry], ledger: str) -> Binding:
+    """How the ledger was begun, or adopted, with the user's key; InputError if it was not."""
+    binding = binding_of(entries)
+    if binding is None:
+        raise InputError(
+            f"{ledger}: was begun by an earlier labeldp, whose digests of labels the server "
+            "can test guesses against; its owner gives it a client key with: "
+            f"labeldp ledger upgrade {ledger}; nothing was spent"
+        )
     if client is None:
         raise InputError(
             f"{ledger}: digests its data with a client key, and {user_config().ledger_key} does "
@@ -126,6 +133,7 @@ def require_bound(client: ClientKey | None, binding: Binding, ledger: str) -> No
             f"{ledger}: entry {binding.number} adopts the ledger, but not with the key in "
             f"{client.path}: somebody without the key wrote it; nothing was spent"
         )
+    return binding
 
 
 def make_client_key(say: Callable[[str], None]) -> ClientKey:

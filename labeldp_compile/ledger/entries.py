@@ -151,17 +151,12 @@ def _is_table(value: Any) -> bool:
     return type(size) is int and size >= 0 and _is_answer(prior) and "groups" not in prior
 
 
-def check_kinds(entries: Sequence[Entry]) -> None:
-    """Raise BrokenChainError unless all entries hold what their kind says, and priors are paid.
-
-    Raises InputError for a kind that this labeldp does not know.
-    """
-    for _, error in not_understood(entries):
-        raise error
-
-
 def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]:
-    """The numbers of the entries that ``check_kinds`` refuses, and why."""
+    """The numbers of the entries that no spend may follow, and why.
+
+    BrokenChainError if one does not hold what its kind says, or is a prior that nobody paid;
+    InputError for a kind that this labeldp does not know.
+    """
     is_bound = False
     answered: set[int] = set()  # the spends that have their prior: another would replace it
     for entry in entries:

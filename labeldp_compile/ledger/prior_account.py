@@ -27,7 +27,6 @@ from labeldp_compile.label_key import columns_of
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.book import Ledger, in_transaction
 from labeldp_compile.ledger.client_key import (
-    Binding,
     ClientKey,
     binding_of,
     find_client_key,
@@ -145,7 +144,7 @@ class PriorAccount:
         def pay(ledger: Ledger) -> tuple[int, list[int], Entry | None]:
             require_budget(self.name, ledger.entries, self._names["data_set"], epsilon)
             adopted = ledger.adopt(client) if self._store.is_own else None
-            self._bound(ledger, client)
+            require_bound(client, ledger.entries, self.name)
             in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
@@ -183,7 +182,7 @@ class PriorAccount:
         client = self._client_key()
 
         def read(ledger: Ledger) -> tuple[list[bytes], int, list[Entry]]:
-            binding, salt = self._bound(ledger, client), ledger.key()
+            binding, salt = require_bound(client, ledger.entries, self.name), ledger.key()
             keys = [client.digest_key(salt)]
             if binding.mac is not None:  # entries before the adoption have the ledger's own key
                 keys.append(salt)
@@ -197,17 +196,16 @@ class PriorAccount:
             own = digests[0 if prior.number >= adopted else -1]
             return hmac.compare_digest(own, prior.facts["data_hmac"])
 
-        if any(self._is_ours(entry) and not is_same(entry) for entry in priors):
-            raise DataError(
-                f"{file}: is not the file that was called "
-                f"{self._names['data_version']!r} before: other data need another data_version. "
-                f"{_IN_VAIN}"
-            )
         for entry in priors:
-            facts = entry.facts
+            facts, same = entry.facts, is_same(entry)
+            if self._is_ours(entry) and not same:
+                raise DataError(
+                    f"{file}: is not the file that was called "
+                    f"{self._names['data_version']!r} before: other data need another "
+                    f"data_version. {_IN_VAIN}"
+                )
             shared = columns_of(facts["column"]) & columns_of(column)
-            same = bool(shared) and is_same(entry)
-            if same and facts["data_set"] != self._names["data_set"]:
+            if shared and same and facts["data_set"] != self._names["data_set"]:
                 raise DataError(
                     f"{file}: its column {column!r} is the data set "
                     f"{facts['data_set']!r} in entry {entry.number}, and not "
@@ -243,19 +241,7 @@ class PriorAccount:
     def _require_key(self, ledger: Ledger, client: ClientKey | None) -> None:
         """Raise InputError where ``spend`` would, for the key; a file can still take one."""
         if not self._store.is_own or binding_of(ledger.entries) is not None:
-            self._bound(ledger, client)
-
-    def _bound(self, ledger: Ledger, client: ClientKey | None) -> Binding:
-        """How the ledger is bound to the client's key; InputError if it is not."""
-        binding = binding_of(ledger.entries)
-        if binding is None:
-            raise InputError(
-                f"{self.name}: was begun by an earlier labeldp, whose digests of labels the server "
-                "can test guesses against; its owner gives it a client key with: "
-                f"labeldp ledger upgrade {self.name}; nothing was spent"
-            )
-        require_bound(client, binding, self.name)
-        return binding
+            require_bound(client, ledger.entries, self.name)
 
     def _find(self, ledger: Ledger, question: Question) -> Entry | None:
         """The latest entry that answers the question, and was paid with its ε₁."""

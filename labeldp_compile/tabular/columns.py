@@ -50,7 +50,8 @@ def kind_of(arrow_type: pa.DataType) -> Kind | None:
 
 def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
     """Raise DataError unless a column of this type can hold the domain's labels."""
-    kinds, wanted = ("integer", "real"), "numbers"
+    kinds: tuple[Kind, ...] = ("integer", "real")
+    wanted = "numbers"
     if isinstance(domain, CategoricalDomain):
         kinds, wanted = (("categorical",), "text") if domain.is_text else (("integer",), "integers")
     if kind_of(arrow_type) not in kinds and not pa.types.is_null(value_type(arrow_type)):

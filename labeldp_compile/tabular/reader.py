@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,10 +27,11 @@ from labeldp_compile.tabular.columns import (
 )
 from labeldp_compile.tabular.csv_file import CsvFile, empty_is_null
 from labeldp_compile.tabular.csv_rows import Cells
-from labeldp_compile.tabular.formats import is_stream, parts_of, require_format
-from labeldp_compile.tabular.parquet_file import parquet_batches, read_footer
+from labeldp_compile.tabular.formats import is_stream, parts_of
+from labeldp_compile.tabular.header import read_schema, require_column, rows_in
+from labeldp_compile.tabular.parquet_file import parquet_batches
 from labeldp_compile.tabular.provenance import read_note, require_artifact, require_true
-from labeldp_compile.text_form import PLAIN, TextForm, shown
+from labeldp_compile.text_form import PLAIN, TextForm
 
 
 @dataclass(frozen=True)
@@ -196,11 +196,6 @@ def open_table(
     return replace(table, schema=parts[0].schema, rows=rows, parts=tuple(parts))
 
 
-def rows_in(parts: Sequence[int | None]) -> int | None:
-    """The number of rows of all parts, if each states its own."""
-    return None if None in parts else sum(filter(None, parts))
-
-
 def _open_file(
     table: TableReader,
     form: TextForm,
@@ -235,18 +230,6 @@ def _open_file(
     if opened.id_column is not None:
         opened.ids_of(no_rows(every))
     return opened
-
-
-def read_schema(
-    path: Path, form: TextForm = PLAIN, *, stream: bool = False
-) -> tuple[pa.Schema, int | None, CsvFile | None]:
-    """What a file says without its cells: its columns, its rows if it says that, and the CSV file
-    if it is one, whose columns are text. Raises DataError."""
-    if require_format(path, stream=stream).is_text:
-        csv = CsvFile.open(path, form)
-        return pa.schema([(name, pa.string()) for name in csv.names]), None, csv
-    metadata, schema = read_footer(path)
-    return schema, metadata.num_rows, None
 
 
 def read_columns(
@@ -294,30 +277,6 @@ def _require_same_type(path: Path, column: str, kind: pa.DataType, first: TableR
             f"{column!r} has the type {kind}, but {expected} in {first.path.name}: the parts of a "
             "table have one type",
         )
-
-
-def require_column(path: Path, column: str, names: list[str], csv: CsvFile | None = None) -> None:
-    """Raise DataError, with the nearest name, unless exactly one column has this name.
-
-    Where another delimiter would make columns of a text table's header, it is named.
-    """
-    if names.count(column) > 1:
-        raise refused(path, f"has several columns called {column!r}")
-    if column not in names:
-        mark = None if csv is None else csv.other_delimiter(column)
-        close = difflib.get_close_matches(column, names, n=1)
-        known = ", ".join(map(repr, names[:12])) or "none"
-        hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
-        if mark is not None:
-            hint = (
-                f"the header looks as if it were separated by {shown(mark)}: --delimiter "
-                f"{shown(mark)} (in a spec or a config: delimiter: {_in_yaml(mark)}); {hint}"
-            )
-        raise refused(path, f"has no column {column!r}; {hint}")
-
-
-def _in_yaml(delimiter: str) -> str:
-    return '"\\t"' if delimiter == "\t" else f'"{delimiter}"'
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:

@@ -60,7 +60,7 @@ def _lengths(column: pa.Array) -> NDArray[np.int64]:
 def _of_lists(column: pa.Array) -> NDArray[np.int64]:
     kind = column.type
     inside = (column.keys, column.items) if pa.types.is_map(kind) else (column.values,)
-    items = sum(_each(part) for part in inside)
+    items: NDArray[np.int64] = np.sum([_each(part) for part in inside], axis=0, dtype=np.int64)
     before = np.concatenate([[0], np.cumsum(items)])
     if pa.types.is_fixed_size_list(kind):
         ends = (column.offset + np.arange(len(column) + 1)) * kind.list_size

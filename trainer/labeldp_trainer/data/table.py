@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.formats import files_of, require_format
-from labeldp_compile.tabular.reader import require_column
+from labeldp_compile.tabular.header import require_column
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.dataset import DataPart, Dataset
 from labeldp_trainer.data.encoder import TableEncoder

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from labeldp_compile.errors import refused
 from labeldp_compile.tabular.csv_sink import CsvSink, TextOut, csv_holds
 from labeldp_compile.tabular.formats import Format, files_of, format_of, require_format
+from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.parquet_sink import ParquetSink
-from labeldp_compile.tabular.reader import read_columns, read_schema
+from labeldp_compile.tabular.reader import read_columns
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData

@@ -50,7 +50,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "data_set": _NAME,
         "data_version": _NAME,
         "question_sha256": _HASH,
-        "spend": "^(0|[1-9][0-9]{0,17})$",
+        "spend": "^-?[0-9]+$",
         "time": _TIME,
     },
 }

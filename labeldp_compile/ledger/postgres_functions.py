@@ -29,6 +29,7 @@ END
 _COUNT = "^(0|[1-9][0-9]{0,99})$"
 # {m,n} of PostgreSQL's regular expressions ends at 255.
 _SPEND = {**FIELDS["spend"], "epsilon": '^"[0-9]{1,200}(/[1-9][0-9]{0,200})?"$'}
+_PRIOR = {**FIELDS["prior"], "spend": "^(0|[1-9][0-9]{0,17})$"}
 _GROUP = {"prior": "^[{]", "size": _COUNT}
 
 
@@ -138,7 +139,7 @@ _SPENDS = f"""
     END IF;
 """  # noqa: S608  # made of constants
 _PRIORS = f"""
-    IF {_holds("facts", FIELDS["prior"])} IS NOT TRUE THEN
+    IF {_holds("facts", _PRIOR)} IS NOT TRUE THEN
         RAISE EXCEPTION 'this is no prior of labeldp' USING ERRCODE = 'check_violation';
     END IF;
     SELECT e.body::pg_catalog.json INTO paid FROM ONLY {{schema}}.entries e

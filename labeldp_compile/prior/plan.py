@@ -12,7 +12,7 @@ loss. Below that it minimises, for T tables of B cells, with ε₂ = s·ε of n 
     slope·s + tell·(noise/2·T·r + coarse(B)/6),    r = √8·B / (n·s·ε),
 
 which is the loss of ``prior/split.py`` in the mean over the rows: a table's noise is relative to
-its own rows. Half of the noise, since groups differ in few ways (``prior/table_weights.py``); a
+its own rows. Half of the noise, since groups differ in few ways (``prior/weights.py``); a
 sixth of the loss of joining labels, since inside a cell they are spread as they are in all groups.
 """
 

@@ -19,7 +19,7 @@ from labeldp_compile.ledger.prior_account import Question
 from labeldp_compile.prior.asked_cells import ONE_TABLE, numbered
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, Levels
 from labeldp_compile.prior.split import PriorPlan
-from labeldp_compile.prior.table_weights import table_weights
+from labeldp_compile.prior.weights import table_weights
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 

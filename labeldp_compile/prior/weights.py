@@ -1,6 +1,6 @@
-"""Weights of the labels in each group, from noisy histograms of all rows and of the groups.
+"""Weights of the labels, from noisy histograms of all rows and of the groups: post-processing.
 
-Post-processing. A group of n rows leans on the pooled release: what is kept is its deviation from n
+A group of n rows leans on the pooled release: what is kept is its deviation from n
 times the pooled shares. Groups differ from each other in few ways: older people work less, in
 whatever trade. So the deviations [T, B] of all groups together are taken apart into principal
 directions, and those are kept whose squares are more than noise would make: with T groups of B
@@ -12,21 +12,32 @@ pooled release, too.
 
 A public prior has no noise. There the counts of small groups are chance: of each group's deviations
 the share is kept that sampling n labels from all rows does not explain (James and Stein 1961).
+
+The pooled release becomes the nearest histogram with the public number of rows. Clipping negative
+counts at zero alone adds weight to every rare label: half of the noise survives and none of it
+cancels. The number of rows n is public, so the Euclidean projection onto {c ≥ 0, Σ c = n} removes
+that excess at no cost in privacy (benchmarks/prior.py measures by how much the loss falls).
+
+Where ε₁ was chosen for the least expected loss, noise is as large as counts: what does not stand
+out from the noise is taken for even (James and Stein 1961), so that labels which are alike are not
+set apart by chance.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.histogram_noise import variance
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram, cell_of_label
-from labeldp_compile.prior.projection import FINEST, project_to_total, weights_of
 from labeldp_compile.prior.split import PriorPlan
 
+FINEST = 10**6  # rows to which weights are rounded at most
+_SHRINK_STEPS = 1000
 _STEPS = 1000  # of a row: deviations are rounded to them
 # What noise makes of an eigenvalue is at most this times the expected one, and this more: its tails
 # are longer than a Gaussian's, and one large number counts where there are few.
@@ -151,3 +162,55 @@ def _spread(
         (2 * unit * masses[cell] * part + whole * total) // (2 * whole * total)
         for (part, total), cell in zip(inside, of_label, strict=True)
     ]
+
+
+def project_to_total(counts: Sequence[int], total: int) -> list[int]:
+    """Integer weights [k] in proportion to the projection of integer counts [k]; total ≥ 1.
+
+    The projection is max(c − τ, 0) for the τ that makes the sum ``total``; τ = (S_r − total)/r for
+    the largest r whose r-th largest count exceeds it, S_r being the sum of the r largest. Times r,
+    all of this is in integers.
+    """
+    descending = sorted(counts, reverse=True)
+    sums = list(accumulate(descending))
+    support = max(
+        r for r in range(1, len(counts) + 1) if r * descending[r - 1] > sums[r - 1] - total
+    )
+    shift = sums[support - 1] - total
+    weights = [max(support * count - shift, 0) for count in counts]
+    common = math.gcd(*weights)
+    return [weight // common for weight in weights]
+
+
+def shrunk_weights(noisy: NoisyHistogram, total: int, labels: int) -> list[int]:
+    """Integer weights [labels] from noisy counts [cells] of ``total`` rows.
+
+    Deviations from even counts are shrunk by the share of their squares that noise explains, and
+    projected onto counts >= 0 that sum to the rows; each cell is spread evenly over its labels. The
+    weights are rounded to a mean of at most ``total``.
+    """
+    counts = noisy.counts
+    cells = len(counts)
+    sizes = np.bincount(cell_of_label(labels, cells), minlength=cells).tolist()
+    # In units of 1/labels rows, so that an even share of the rows is an integer.
+    even = [total * size for size in sizes]
+    away = [labels * count - mean for count, mean in zip(counts, even, strict=True)]
+    squares = sum(deviation * deviation for deviation in away)
+    noise = (cells - 1) * variance(noisy.scale) * labels**2
+    kept = math.floor(_SHRINK_STEPS * max(1 - noise / squares, 0.0)) if squares else 0
+    shrunk = [
+        _SHRINK_STEPS * mean + kept * deviation for mean, deviation in zip(even, away, strict=True)
+    ]
+    weights = project_to_total(shrunk, _SHRINK_STEPS * labels * total)
+    unit = labels * min(total, FINEST)
+    whole = sum(weights)
+    spread = [
+        (2 * unit * w + size * whole) // (2 * size * whole)
+        for w, size in zip(weights, sizes, strict=True)
+    ]
+    return [spread[cell] for cell in cell_of_label(labels, cells).tolist()]
+
+
+def weights_of(noisy: NoisyHistogram, total: int, labels: int, *, shrunk: bool) -> list[int]:
+    """Integer weights [labels] from noisy counts of ``total`` rows, shrunk towards even or not."""
+    return shrunk_weights(noisy, total, labels) if shrunk else project_to_total(noisy.counts, total)

@@ -135,9 +135,7 @@ class PriorSource:
             known = Known(self.asked, [rows])
         elif rows != known.rows:
             raise refused(self.table.path, _CHANGED)
-        in_order = np.zeros_like(counts)
-        in_order[order] = counts
-        return in_order, known
+        return counts[np.argsort(order)], known
 
 
 _CHANGED = "was changed while it was read; nothing was spent"

@@ -1,16 +1,16 @@
-"""Weights of the labels, from noisy histograms of all rows and of the groups: post-processing.
+"""Weights of the labels, from noisy histograms of all rows and of the tables: post-processing.
 
-A group of n rows leans on the pooled release: what is kept is its deviation from n
-times the pooled shares. Groups differ from each other in few ways: older people work less, in
-whatever trade. So the deviations [T, B] of all groups together are taken apart into principal
-directions, and those are kept whose squares are more than noise would make: with T groups of B
-cells of noise alone the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and Pastur 1967).
-Along each of them a group keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ is the spread
-of the groups that explains all of them (Paule and Mandel 1982). Where groups tell nothing no
-direction is kept, and all take the pooled weights as they are. Directions mend the noise of the
-pooled release, too.
+A table is that of one group of rows, or of some. One of n rows leans on the pooled release: what is
+kept is its deviation from n times the pooled shares. Tables differ from each other in few ways:
+older people work less, in whatever trade. So the deviations [T, B] of all tables together are taken
+apart into principal directions, and those are kept whose squares are more than noise would make:
+with T tables of B cells of noise alone the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and
+Pastur 1967). Along each of them a table keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ
+is the spread of the tables that explains all of them (Paule and Mandel 1982). Where tables tell
+nothing no direction is kept, and all take the pooled weights as they are. Directions mend the noise
+of the pooled release, too.
 
-A public prior has no noise. There the counts of small groups are chance: of each group's deviations
+A public prior has no noise. There the counts of small tables are chance: of each table's deviations
 the share is kept that sampling n labels from all rows does not explain (James and Stein 1961).
 
 The pooled release becomes the nearest histogram with the public number of rows. Clipping negative
@@ -42,7 +42,7 @@ _STEPS = 1000  # of a row: deviations are rounded to them
 # What noise makes of an eigenvalue is at most this times the expected one, and this more: its tails
 # are longer than a Gaussian's, and one large number counts where there are few.
 _MARGIN, _OUTLIER = 1.1, 10.0
-_TIMES = 4  # the share of all that a group may have of a cell
+_TIMES = 4  # the share of all that a table may have of a cell
 _BISECTIONS = 60
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ Floats = NDArray[np.float64]
 def table_weights(
     plan: PriorPlan,
     pooled: NoisyHistogram,
-    groups: NoisyHistogram,
+    tables: NoisyHistogram,
     sizes: Sequence[int],
     rows: int,
     labels: int,
@@ -61,7 +61,7 @@ def table_weights(
     Args:
         plan: which tables there are.
         pooled: noisy counts of all rows, [k] or ``plan.pooled_cells``.
-        groups: noisy counts of the tables one behind the other, T·k or T·``plan.table_cells``
+        tables: noisy counts of the tables one behind the other, T·k or T·``plan.table_cells``
             (``level_counts``). Scale 0 says that there is no noise: of a public prior.
         sizes: [T + 1] public rows of each table; the last is not used.
         rows: of all.
@@ -75,9 +75,9 @@ def table_weights(
     inside = _inside(everywhere, of_label, cells)
     shares = np.bincount(of_label, weights=everywhere, minlength=cells) / sum(everywhere)
     whole = np.array(sizes[: plan.tables], dtype=np.float64)[:, None]
-    away = np.array(groups.counts, dtype=np.float64).reshape(plan.tables, cells) - whole * shares
-    if groups.scale:
-        kept = _directions(away, whole, variance(groups.scale), shares)
+    away = np.array(tables.counts, dtype=np.float64).reshape(plan.tables, cells) - whole * shares
+    if tables.scale:
+        kept = _directions(away, whole, variance(tables.scale), shares)
     else:
         kept = _beyond_sampling(away, whole, shares)
     found = []
@@ -103,14 +103,14 @@ def _directions(away: Floats, sizes: Floats, noise: float, shares: Floats) -> Fl
     directions = directions[:, eigenvalues > of_noise]
     along = away @ directions
     noises = noise * (heard**2 @ directions**2)
-    spread = squares * _spread_of_groups(along**2, squares, noises)
+    spread = squares * _spread_of_tables(along**2, squares, noises)
     return np.asarray((spread / (spread + noises) * along) @ directions.T)
 
 
 def _heard(squares: float, noise: float, shares: Floats) -> Floats:
     """[B] what of a cell's deviations is listened to: less where few labels are.
 
-    A group may have some times as many labels of a cell as all groups have. Where even that is less
+    A table may have some times as many labels of a cell as all tables have. Where even that is less
     than the noise, a deviation would be noise, and many labels where there are none cost much.
     """
 
@@ -121,7 +121,7 @@ def _heard(squares: float, noise: float, shares: Floats) -> Floats:
     return np.minimum(1, kept(shares) / kept(np.full_like(shares, 1 / len(shares))))
 
 
-def _spread_of_groups(along: Floats, squares: Floats, noises: Floats) -> Floats:
+def _spread_of_tables(along: Floats, squares: Floats, noises: Floats) -> Floats:
     """[d] λ with Σ c²/(n²·λ + σ²) = T, from c² [T, d] and n² [T, 1], by bisection."""
     low, high = np.zeros(along.shape[1]), along.sum(axis=0) / squares.min()
     for _ in range(_BISECTIONS):
@@ -132,7 +132,7 @@ def _spread_of_groups(along: Floats, squares: Floats, noises: Floats) -> Floats:
 
 
 def _beyond_sampling(away: Floats, sizes: Floats, shares: Floats) -> Floats:
-    """[T, B] the share of each group's deviations that chance does not explain."""
+    """[T, B] the share of each table's deviations that chance does not explain."""
     by_chance = sizes * (1 - (shares**2).sum())
     squares = (away**2).sum(axis=1, keepdims=True)
     kept = 1 - np.divide(by_chance, squares, out=np.ones_like(squares), where=squares > 0)
@@ -156,7 +156,7 @@ def _inside(
 def _spread(
     masses: Sequence[int], inside: Sequence[tuple[int, int]], of_label: Sequence[int], size: int
 ) -> list[int]:
-    """[k] weights from masses of cells, rounded to a mean of at most the group's rows."""
+    """[k] weights from masses of cells, rounded to a mean of at most the table's rows."""
     unit, whole = len(inside) * min(size, FINEST), sum(masses)
     return [
         (2 * unit * masses[cell] * part + whole * total) // (2 * whole * total)

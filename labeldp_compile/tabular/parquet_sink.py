@@ -94,10 +94,7 @@ class ParquetSink:
 
     def _write_group(self) -> None:
         # One column after another, so that no more than one is held twice.
-        columns = [
-            whole_column(field.type, pieces)
-            for field, pieces in zip(self._schema, _taken(self._pending), strict=True)
-        ]
+        columns = [whole_column(field.type, self._pending.pop(0)) for field in self._schema]
         table = pa.Table.from_arrays(columns, schema=self._schema)
         del columns
         self._begin()
@@ -108,11 +105,6 @@ class ParquetSink:
             self._writer.write_table(table, row_group_size=len(table))
         del table
         pa.default_memory_pool().release_unused()
-
-
-def _taken(pending: list[list[pa.Array]]) -> Any:
-    while pending:
-        yield pending.pop(0)
 
 
 def _bytes_of(batch: pa.RecordBatch) -> NDArray[np.int64]:

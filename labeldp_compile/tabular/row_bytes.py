@@ -66,7 +66,8 @@ def _of_lists(column: pa.Array) -> NDArray[np.int64]:
         ends = (column.offset + np.arange(len(column) + 1)) * kind.list_size
     else:
         ends = column.offsets.to_numpy()
-    found = np.diff(before[ends])  # nothing where the list is null, whatever stands in its place
+    found: NDArray[np.int64] = np.diff(before[ends])
+    # Nothing where the list is null, whatever stands in its place.
     if column.null_count:
         found = np.where(column.is_valid().to_numpy(zero_copy_only=False), found, 0)
     return found + _OFFSET

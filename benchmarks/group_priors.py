@@ -27,9 +27,8 @@ import pyarrow.parquet as pq
 
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram, seeded_histogram
 from labeldp_compile.prior.plan import level_counts, plan_tables
-from labeldp_compile.prior.projection import weights_of
 from labeldp_compile.prior.split import plan_of
-from labeldp_compile.prior.table_weights import table_weights
+from labeldp_compile.prior.weights import table_weights, weights_of
 from labeldp_compile.spec.model import Split
 from tests.fixtures.prior_loss import Study, label_losses
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from labeldp_compile.assembly import Compiled
     from labeldp_compile.errors import BudgetError, DataError, InputError, SpecError
-    from labeldp_compile.ledger import OverBudgetError
+    from labeldp_compile.ledger.account import OverBudgetError
     from labeldp_compile.planning import Plan
     from labeldp_compile.spec import Spec
     from labeldp_compile.tools.audit import AuditReport
@@ -61,7 +61,7 @@ _HOMES = {
         *("audit", "choose", "compile_spec", "estimate", "load_spec", "plan", "sweep", "verify"),
     ),
     "labeldp_compile.errors": ("BudgetError", "DataError", "InputError", "SpecError"),
-    "labeldp_compile.ledger": ("OverBudgetError",),
+    "labeldp_compile.ledger.account": ("OverBudgetError",),
     "labeldp_compile.pipeline": ("Compiled",),
     "labeldp_compile.planning": ("Plan",),
     "labeldp_compile.spec": ("Spec",),

@@ -18,7 +18,7 @@ from labeldp_compile import sizes
 from labeldp_compile.assembly import Compiled, assemble, certified, paid_for, require_writable
 from labeldp_compile.composition import require_accounting
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger import PriorAccount, account_of
+from labeldp_compile.ledger.prior_account import PriorAccount, account_of
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior, estimate_prior
 from labeldp_compile.prior.kept import kept_path, prior_held

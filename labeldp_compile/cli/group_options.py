@@ -13,7 +13,7 @@ def _parse(
 ) -> dict[str, str]:
     if not given:
         return {}
-    from labeldp_compile.tabular.group_columns import ONLY  # noqa: PLC0415  # pyarrow
+    from labeldp_compile.tabular.artifact_columns import ONLY  # noqa: PLC0415  # pyarrow
 
     found = {}
     for text in given:

@@ -149,7 +149,7 @@ def init_command(
     spec = _valid(text, header.type)
     if grouped:
         from labeldp_compile.cli.init_groups import group_lines  # noqa: PLC0415
-        from labeldp_compile.tabular import open_table  # noqa: PLC0415
+        from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415
 
         reader = open_table(table, column, spec.domain, all_columns=True, form=form)
         text = "\n".join([text, *group_lines(reader, grouped), ""])
@@ -287,7 +287,7 @@ def _listed(text: str) -> list[str]:
 def _valid(text: str, column_type: Any) -> Spec:
     """The spec; InputError unless it is valid and fits the column."""
     from labeldp_compile.spec import parse_spec  # noqa: PLC0415
-    from labeldp_compile.tabular.label_column import check_type  # noqa: PLC0415
+    from labeldp_compile.tabular.columns import check_type  # noqa: PLC0415
 
     try:
         spec = parse_spec(text, "answers")

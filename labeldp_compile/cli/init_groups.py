@@ -13,7 +13,7 @@ from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
 from labeldp_compile.prior.asked_cells import of_one_kind
 from labeldp_compile.starter_spec import scalar
-from labeldp_compile.tabular import TableReader
+from labeldp_compile.tabular.reader import TableReader
 
 MOST_VALUES = 1_000
 _BANDS = re.compile(r"(.+?):((?:[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?,?)+)", re.DOTALL)

@@ -12,20 +12,17 @@ from labeldp_compile.cli.errors import explained
 from labeldp_compile.cli.number_options import decimal_of
 from labeldp_compile.cli.output import clipped, printable, say, say_json, tell, text_table
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import (
-    BrokenChainError,
+from labeldp_compile.ledger.book import (
     Contents,
-    Entry,
     create_ledger,
-    head_text,
     is_guarded,
-    place_name,
     read_contents,
     read_entries,
     set_budget,
     upgrade_ledger,
 )
-from labeldp_compile.ledger.entries import HASH, NAME
+from labeldp_compile.ledger.entries import HASH, NAME, BrokenChainError, Entry, head_text
+from labeldp_compile.ledger.place import place_name
 
 FORMAT_VERSION = "1.0"
 _FILE = click.argument("file", type=click.Path(path_type=str))  # two slashes of a URL stay two

@@ -26,13 +26,12 @@ from labeldp_compile.cli.output import complain, row_progress, tell
 from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError
 from labeldp_compile.label_key import key_of
-from labeldp_compile.tabular import open_table, require_rewritten, rewrite_table
-from labeldp_compile.tabular.arrow_memory import use_small_pool
-from labeldp_compile.tabular.drawing import drawn_by
+from labeldp_compile.tabular.artifact_columns import drawn_by, has_whole_outputs, renamed
+from labeldp_compile.tabular.background import use_small_pool
 from labeldp_compile.tabular.formats import is_stream
-from labeldp_compile.tabular.group_columns import renamed
 from labeldp_compile.tabular.provenance import Provenance
-from labeldp_compile.tabular.whole_outputs import has_whole_outputs
+from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.writer import require_rewritten, rewrite_table
 from labeldp_compile.text_form import TextForm
 
 _EXAMPLE = """\b

@@ -22,7 +22,6 @@ from labeldp_compile.ledger.entries import (
     BrokenChainError,
     Entry,
     check_chain,
-    check_kinds,
     next_entry,
     not_understood,
 )
@@ -33,18 +32,17 @@ FORMAT_VERSION = "2.0"  # 1.0 digested data with the ledger's own key
 _READS = ("1", "2")
 
 
+@dataclass(frozen=True)
 class Ledger:
-    """An open ledger inside one transaction; its chain has been checked."""
+    """An open ledger inside one transaction (``in_transaction``); its chain has been checked."""
 
-    def __init__(self, rows: LedgerRows, entries: list[Entry]) -> None:
-        """For ``in_transaction`` only."""
-        self._rows = rows
-        self.entries = entries
+    rows: LedgerRows
+    entries: list[Entry]
 
     def append(self, kind: str, facts: dict[str, object]) -> Entry:
         """Add an entry with the present time; it is kept when the transaction ends."""
         entry = next_entry(self.entries, kind, {**facts, "time": now()})
-        self._rows.add(entry)
+        self.rows.add(entry)
         self.entries.append(entry)
         return entry
 
@@ -55,14 +53,9 @@ class Ledger:
         mac = client.adoption(self.entries[-1].hash)
         return self.append("key", {"client_key_sha256": client.sha256, "mac": mac})
 
-    @property
-    def is_guarded(self) -> bool:
-        """Whether the store itself refuses to change, delete, replace or skip an entry."""
-        return self._rows.is_guarded
-
     def key(self) -> bytes:
         """The ledger's own random bytes; the first entry has their hash."""
-        key = self._rows.key()
+        key = self.rows.key()
         if hashlib.sha256(key).hexdigest() != self.entries[0].facts.get("key_sha256"):
             raise BrokenChainError("the key of the ledger is not the one that it began with")
         return key
@@ -75,7 +68,10 @@ def in_transaction(store: Store, body: Callable[[Ledger], T], *, waiting: Say | 
     """
 
     def use(rows: LedgerRows) -> T:
-        return body(Ledger(rows, _understood(store.name, _checked(store.name, rows))))
+        entries = _checked(store.name, rows)
+        for _, error in not_understood(entries):
+            raise type(error)(f"{store.name}: {error}")
+        return body(Ledger(rows, entries))
 
     return store.run(use, waiting=waiting)
 
@@ -164,7 +160,7 @@ def is_guarded(where: Path | str) -> bool:
 
     The next entry sets it; until then mistakes with other programs are found, but not stopped.
     """
-    return in_transaction(open_store(where), lambda ledger: ledger.is_guarded)
+    return in_transaction(open_store(where), lambda ledger: ledger.rows.is_guarded)
 
 
 def set_budget(where: Path | str, data_set: str, epsilon: Fraction, reason: str | None) -> Entry:
@@ -196,12 +192,4 @@ def _checked(name: str, rows: LedgerRows) -> list[Entry]:
     if str(version).partition(".")[0] not in _READS:
         shown = one_line(str(version), 100)
         raise InputError(f"{name}: has format {shown!r}, this labeldp reads {FORMAT_VERSION!r}")
-    return entries
-
-
-def _understood(name: str, entries: list[Entry]) -> list[Entry]:
-    try:
-        check_kinds(entries)
-    except InputError as error:
-        raise type(error)(f"{name}: {error}") from None
     return entries

@@ -1,4 +1,4 @@
-"""The client's key, without which nobody confirms a guess of labels from a ledger.
+"""The client's key, and digests of data under it: nobody else can confirm a guess of labels.
 
 A ledger keeps a digest of each data file that was read. The key of that digest was in the ledger
 once, so that a server, or anybody who gave a ledger's file away, could test guesses of all labels.
@@ -22,14 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp_runtime.whole_file import replaced_when_whole
+from labeldp_verify.graph import canonical_json
 
-from labeldp_compile.errors import InputError
+from labeldp_compile.errors import DataError, InputError
 from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.own_file import OTHERS, read_own
+from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.user_config import user_config
 
 _TEXT = re.compile(r"[0-9a-f]{64}\s*")
 _MAX_BYTES = 1_000
+_BLOCK = 1 << 20
 _ADOPTS = b"labeldp ledger: adopted after entry "
 _DIGESTS = b"labeldp ledger: digests of data, with "
 
@@ -103,8 +106,15 @@ def find_client_key() -> ClientKey | None:
     return ClientKey(path, bytes.fromhex(text.strip()))
 
 
-def require_bound(client: ClientKey | None, binding: Binding, ledger: str) -> None:
-    """Raise InputError unless the ledger was begun, or adopted, with the user's key."""
+def require_bound(client: ClientKey | None, entries: Sequence[Entry], ledger: str) -> Binding:
+    """How the ledger was begun, or adopted, with the user's key; InputError if it was not."""
+    binding = binding_of(entries)
+    if binding is None:
+        raise InputError(
+            f"{ledger}: was begun by an earlier labeldp, whose digests of labels the server "
+            "can test guesses against; its owner gives it a client key with: "
+            f"labeldp ledger upgrade {ledger}; nothing was spent"
+        )
     if client is None:
         raise InputError(
             f"{ledger}: digests its data with a client key, and {user_config().ledger_key} does "
@@ -123,6 +133,7 @@ def require_bound(client: ClientKey | None, binding: Binding, ledger: str) -> No
             f"{ledger}: entry {binding.number} adopts the ledger, but not with the key in "
             f"{client.path}: somebody without the key wrote it; nothing was spent"
         )
+    return binding
 
 
 def make_client_key(say: Callable[[str], None]) -> ClientKey:
@@ -148,3 +159,33 @@ def make_client_key(say: Callable[[str], None]) -> ClientKey:
     if key is None:
         raise InputError(f"{path}: was made and is gone")
     return key
+
+
+def keyed_digests(keys: Sequence[bytes], table: Path) -> list[str]:
+    """HMAC-SHA-256 of a file's bytes under each key, in one pass.
+
+    Of a folder, that of the names of its parts, each with its own. Raises DataError.
+    """
+    if not table.is_dir():
+        return _of_file(keys, table)
+    parts = [(part.name, _of_file(keys, part)) for part in files_of(table)]
+    return [
+        hmac.new(
+            key,
+            canonical_json({name: own[i] for name, own in parts}).encode("utf-8", "surrogatepass"),
+            hashlib.sha256,
+        ).hexdigest()
+        for i, key in enumerate(keys)
+    ]
+
+
+def _of_file(keys: Sequence[bytes], file: Path) -> list[str]:
+    macs = [hmac.new(key, digestmod=hashlib.sha256) for key in keys]
+    try:
+        with file.open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                for mac in macs:
+                    mac.update(block)
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
+    return [mac.hexdigest() for mac in macs]

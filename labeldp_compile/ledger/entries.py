@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,12 +22,40 @@ from labeldp_compile.errors import InputError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 HASH = re.compile(r"[0-9a-f]{64}")
-_EPSILON = re.compile(r"[0-9]{1,300}(/[1-9][0-9]{0,999})?")
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+START = "0" * 64
 _PAID_FOR = ("data_set", "data_version", "question_sha256")
 
-Holds = Callable[[Any], bool]
-START = "0" * 64
+# The JSON of each field, as a regular expression that PostgreSQL understands, too.
+_HASH, _NAME, _TEXT, _OBJECT = f'^"{HASH.pattern}"$', f'^"{NAME.pattern}"$', '^"', "^[{]"
+_TIME = '^"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"$'
+_EPSILON = '^"[0-9]{1,300}(/[1-9][0-9]{0,999})?"$'
+FIELDS: dict[str, dict[str, str]] = {
+    "ledger": {"format_version": _NAME, "key_sha256": _HASH, "time": _TIME},
+    "budget": {"data_set": _NAME, "epsilon": _EPSILON, "time": _TIME},
+    "key": {"client_key_sha256": _HASH, "mac": _HASH, "time": _TIME},
+    "spend": {
+        "command": _NAME,
+        "data_set": _NAME,
+        "data_version": _NAME,
+        "epsilon": _EPSILON,
+        "question_sha256": _HASH,
+        "spec": _TEXT,
+        "spec_sha256": _HASH,
+        "time": _TIME,
+    },
+    "prior": {
+        "answer": _OBJECT,
+        "column": _TEXT,
+        "data_hmac": _HASH,
+        "data_set": _NAME,
+        "data_version": _NAME,
+        "question_sha256": _HASH,
+        "spend": "^-?[0-9]+$",
+        "time": _TIME,
+    },
+}
+# Of a budget, and of the first entry; earlier versions wrote no key of a client.
+_OPTIONAL = {"reason": _TEXT, "client_key_sha256": _HASH}
 
 
 class BrokenChainError(InputError):
@@ -101,72 +129,38 @@ def _hash(number: int, kind: str, body: str, previous: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _matches(pattern: re.Pattern[str]) -> Holds:
-    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
-
-
 def _is_answer(value: Any) -> bool:
-    weights = value.get("weights") if isinstance(value, dict) else None
-    if not isinstance(weights, list) or not weights or type(value.get("rows")) is not int:
+    """Whether this is the statement of a prior, with those of all tables if it has several."""
+    if not isinstance(value, dict):
         return False
-    if not all(type(weight) is int and weight >= 0 for weight in weights):
-        return False
-    groups = value.get("groups", [])  # of priors by group: the same of each, and its size
-    return isinstance(groups, list) and all(map(_is_group, groups))
+    weights, tables = value.get("weights"), value.get("groups", [])
+    return (
+        isinstance(weights, list)
+        and len(weights) > 0
+        and all(type(weight) is int and weight >= 0 for weight in weights)
+        and type(value.get("rows")) is int
+        and isinstance(tables, list)
+        and all(map(_is_table, tables))
+    )
 
 
-def _is_group(value: Any) -> bool:
+def _is_table(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {"size", "prior"}:
         return False
     size, prior = value["size"], value["prior"]
-    alone = isinstance(prior, dict) and "groups" not in prior
-    return type(size) is int and size >= 0 and alone and _is_answer(prior)
-
-
-_OPTIONAL: dict[str, Holds] = {
-    "reason": lambda value: isinstance(value, str),
-    "client_key_sha256": _matches(HASH),  # of the first entry; earlier versions wrote none
-}
-_NAMED = {"data_set": _matches(NAME), "data_version": _matches(NAME)}
-_KINDS: dict[str, dict[str, Holds]] = {
-    "ledger": {"format_version": _matches(NAME), "key_sha256": _matches(HASH)},
-    "key": {"client_key_sha256": _matches(HASH), "mac": _matches(HASH)},
-    "budget": {"data_set": _matches(NAME), "epsilon": _matches(_EPSILON)},
-    "spend": {
-        **_NAMED,
-        "epsilon": _matches(_EPSILON),
-        "spec": lambda value: isinstance(value, str),
-        "spec_sha256": _matches(HASH),
-        "command": _matches(NAME),
-        "question_sha256": _matches(HASH),
-    },
-    "prior": {
-        **_NAMED,
-        "spend": lambda value: type(value) is int,
-        "question_sha256": _matches(HASH),
-        "column": lambda value: isinstance(value, str),
-        "data_hmac": _matches(HASH),
-        "answer": _is_answer,
-    },
-}
-
-
-def check_kinds(entries: Sequence[Entry]) -> None:
-    """Raise BrokenChainError unless all entries hold what their kind says, and priors are paid.
-
-    Raises InputError for a kind that this labeldp does not know.
-    """
-    for _, error in not_understood(entries):
-        raise error
+    return type(size) is int and size >= 0 and _is_answer(prior) and "groups" not in prior
 
 
 def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]:
-    """The numbers of the entries that ``check_kinds`` refuses, and why."""
+    """The numbers of the entries that no spend may follow, and why.
+
+    BrokenChainError if one does not hold what its kind says, or is a prior that nobody paid;
+    InputError for a kind that this labeldp does not know.
+    """
     is_bound = False
     answered: set[int] = set()  # the spends that have their prior: another would replace it
     for entry in entries:
-        fields = _KINDS.get(entry.kind)
-        if fields is None:
+        if entry.kind not in FIELDS:
             yield (
                 entry.number,
                 InputError(
@@ -176,10 +170,11 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
             )
             continue
         facts = _facts_of(entry)
-        given = {key: holds for key, holds in _OPTIONAL.items() if key in facts}
-        fields = {"time": _matches(_TIME), **given, **fields}
+        optional = {key: token for key, token in _OPTIONAL.items() if key in facts}
+        fields = optional | FIELDS[entry.kind]
         if (
-            not all(holds(facts.get(key)) for key, holds in fields.items())
+            not all(re.search(token, _json(facts.get(key))) for key, token in fields.items())
+            or (entry.kind == "prior" and not _is_answer(facts["answer"]))
             or (entry.kind == "ledger") != (entry.number == 0)
             or (is_bound and entry.kind == "key")  # a ledger takes one client key for ever
         ):
@@ -191,6 +186,13 @@ def not_understood(entries: Sequence[Entry]) -> Iterator[tuple[int, InputError]]
                 yield entry.number, BrokenChainError(reason)
             answered.add(facts["spend"])
         is_bound |= entry.kind in ("ledger", "key") and "client_key_sha256" in facts
+
+
+def _json(value: Any) -> str:
+    """A text or an integer as JSON, of an object how it begins, of others nothing."""
+    if isinstance(value, dict):
+        return "{"
+    return canonical_json(value) if type(value) in (str, int) else ""
 
 
 def _facts_of(entry: Entry) -> dict[str, Any]:

@@ -1,29 +1,39 @@
-"""Which store a ledger's name means: a file, or a schema of a PostgreSQL database by its URL."""
+"""Which store a ledger's name means: a file, or a schema of a PostgreSQL database by its URL.
+
+Specs may name the servers in the user's own configuration, and no others. libpq takes passwords
+from the environment, ``.pgpass``, service files and tickets, and sends them to the host that a URL
+says. A spec is somebody else's text. So its URL only chooses: the connection is the one that the
+configuration describes.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp_compile.ledger.servers import configured
+from labeldp_compile.errors import InputError
 from labeldp_compile.ledger_url import Url, is_url
-from labeldp_compile.user_config import user_config
+from labeldp_compile.user_config import UserConfig, user_config
 
 if TYPE_CHECKING:
     from labeldp_compile.ledger.store import Store
 
 
-def in_folder(directory: Path, ledger: str) -> str | Path:
-    """A ledger as a spec names it: a URL, or a path relative to the spec."""
-    return ledger if is_url(ledger) else directory / ledger
+# What decides where a connection goes is the same in both; other parameters may be left out.
+_PLACE = ("hosts", "database", "host", "hostaddr", "port", "dbname", "service")
 
 
-def open_store(where: Path | str) -> Store:
-    """The store of a path or a URL, not opened yet; raises InputError for a URL that is none."""
+def open_store(where: Path | str, *, by_spec: bool = False) -> Store:
+    """The store of a path or a URL, not opened yet; raises InputError for a URL that is none.
+
+    A server that is named by a spec must stand in the user's configuration, which describes the
+    connection; others are refused.
+    """
     if isinstance(where, str) and is_url(where):
         from labeldp_compile.ledger.postgres_store import PostgresStore  # noqa: PLC0415
 
-        return PostgresStore(Url.parse(where))
+        url = Url.parse(where)
+        return PostgresStore(configured(url, user_config()) if by_spec else url)
     from labeldp_compile.ledger.sqlite_store import SqliteStore  # noqa: PLC0415
 
     return SqliteStore(Path(where))
@@ -34,13 +44,37 @@ def place_name(where: Path | str) -> str:
     return open_store(where).name
 
 
-def open_named_store(where: Path | str) -> Store:
-    """The store that a spec names: a server must stand in the user's configuration.
+def configured(url: Url, config: UserConfig) -> Url:
+    """The server of the configuration that a spec's URL names, with the schema of the spec.
 
-    The connection is the one that the configuration describes; raises InputError.
+    The first one that has the same place, and every other parameter that the spec states. Raises
+    InputError if there is none, or an entry of the configuration is no URL of a server.
     """
-    if isinstance(where, str) and is_url(where):
-        from labeldp_compile.ledger.postgres_store import PostgresStore  # noqa: PLC0415
+    for text in config.servers:
+        server = _server(text, config)
+        if _names(url.parameters, server.parameters):
+            return server.in_schema(url.schema)
+    raise InputError(
+        f"{url.name}: this spec names a server that your configuration does not; your password is "
+        f"sent to no other. If it is yours, write into {config.path}: [ledger] servers = "
+        '["postgresql://…"], with the URL of the spec, but no schema'
+    )
 
-        return PostgresStore(configured(Url.parse(where), user_config()))
-    return open_store(where)
+
+def _names(wanted: dict[str, str], server: dict[str, str]) -> bool:
+    same = all(wanted.get(key) == server.get(key) for key in _PLACE)
+    return same and wanted.items() <= server.items()
+
+
+def _server(text: str, config: UserConfig) -> Url:
+    try:
+        server = Url.parse(text)
+    except InputError as error:
+        raise InputError(f"{config.path}: ledger.servers: {error}") from None
+    if server.has_password:
+        reason = "leave the password to ~/.pgpass or PGPASSWORD"
+    elif server.states_schema:
+        reason = "specs say the schema: leave it out"
+    else:
+        return server
+    raise InputError(f"{config.path}: ledger.servers: {server.name}: {reason}")

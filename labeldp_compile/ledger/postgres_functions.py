@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from labeldp_compile.ledger.entries import FIELDS
+
 OWNERS = ("ledger", "budget", "key")  # kinds that the owner of the table writes
-KINDS = (*OWNERS, "spend", "prior")
 
 REFUSE = """
 BEGIN
@@ -25,32 +26,10 @@ BEGIN
 END
 """
 
-_HASH = '^"[0-9a-f]{64}"$'
-_NAME = '^"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"$'
-_TIME = '^"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"$'
 _COUNT = "^(0|[1-9][0-9]{0,99})$"
-_TEXT = '^"'
-# Tokens of JSON. {m,n} of PostgreSQL's regular expressions ends at 255.
-_SPEND = {
-    "command": _NAME,
-    "data_set": _NAME,
-    "data_version": _NAME,
-    "epsilon": '^"[0-9]{1,200}(/[1-9][0-9]{0,200})?"$',
-    "question_sha256": _HASH,
-    "spec": _TEXT,
-    "spec_sha256": _HASH,
-    "time": _TIME,
-}
-_PRIOR = {
-    "answer": "^[{]",
-    "column": _TEXT,
-    "data_hmac": _HASH,
-    "data_set": _NAME,
-    "data_version": _NAME,
-    "question_sha256": _HASH,
-    "spend": "^(0|[1-9][0-9]{0,17})$",
-    "time": _TIME,
-}
+# {m,n} of PostgreSQL's regular expressions ends at 255.
+_SPEND = {**FIELDS["spend"], "epsilon": '^"[0-9]{1,200}(/[1-9][0-9]{0,200})?"$'}
+_PRIOR = {**FIELDS["prior"], "spend": "^(0|[1-9][0-9]{0,17})$"}
 _GROUP = {"prior": "^[{]", "size": _COUNT}
 
 
@@ -98,7 +77,7 @@ _EVERY_ROW = f"""
         RAISE EXCEPTION 'entries of a ledger follow one another'
             USING ERRCODE = 'serialization_failure';
     END IF;
-    IF (NEW.kind = ANY ({_list(KINDS)})) IS NOT TRUE THEN
+    IF (NEW.kind = ANY ({_list(tuple(FIELDS))})) IS NOT TRUE THEN
         RAISE EXCEPTION 'a ledger has no entries of this kind' USING ERRCODE = 'check_violation';
     END IF;
     IF (NEW.hash = pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(

@@ -10,8 +10,8 @@ from __future__ import annotations
 from labeldp_verify.printable import one_line
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.entries import BrokenChainError
-from labeldp_compile.ledger.postgres_functions import FOLLOW, KINDS, REFUSE
+from labeldp_compile.ledger.entries import FIELDS, BrokenChainError
+from labeldp_compile.ledger.postgres_functions import FOLLOW, REFUSE
 from labeldp_compile.ledger.postgres_session import Session
 
 _TABLES = (
@@ -39,7 +39,7 @@ _COLUMNS = {
 }
 _FUNCTIONS = {"refuse": REFUSE, "follow": FOLLOW}
 _PATH = "pg_catalog, pg_temp"  # of the functions, whatever path their caller has
-_KINDS = ", ".join(f"'{kind}'" for kind in KINDS)
+_KINDS = ", ".join(f"'{kind}'" for kind in FIELDS)
 _KIND = f"ADD CONSTRAINT entries_kind CHECK (kind = ANY (ARRAY[{_KINDS}])) NOT VALID"
 _ROW, _BEFORE, _INSERT, _DELETE, _UPDATE, _TRUNCATE = 1, 2, 4, 8, 16, 32  # of pg_trigger.tgtype
 _CHANGE = "BEFORE UPDATE OR DELETE OR TRUNCATE ON {schema}.%s FOR EACH STATEMENT"
@@ -190,8 +190,6 @@ def is_guarded(session: Session) -> bool:
 
 def set_guards(session: Session) -> None:
     """Make those that are missing, or are not as they stand here, inside a transaction."""
-    if is_guarded(session):
-        return
     for table, trigger in _TRIGGERS:
         session.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {{schema}}.{table}")
     for name, body in _FUNCTIONS.items():
@@ -214,7 +212,7 @@ def set_guards(session: Session) -> None:
 def _has_kind(session: Session) -> bool:
     """Whether the table itself refuses unknown kinds; an expression has its operators by oid."""
     found = session.execute(_FIND_KIND, session.schema)
-    return len(found) == 1 and all(f"'{kind}'" in found[0][0] for kind in KINDS)
+    return len(found) == 1 and all(f"'{kind}'" in found[0][0] for kind in FIELDS)
 
 
 def _guards(session: Session) -> set[tuple[object, ...]]:

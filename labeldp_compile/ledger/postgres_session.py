@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from labeldp_verify.printable import one_line
@@ -44,12 +45,12 @@ class LostError(Exception):
     """The server is away, or has no room: nothing of the transaction is kept, or it is unknown."""
 
 
+@dataclass(frozen=True)
 class Session:
     """An open connection that knows its schema."""
 
-    def __init__(self, connection: Any, schema: str) -> None:
-        """For ``connected`` only."""
-        self.connection, self.schema = connection, schema
+    connection: Any
+    schema: str
 
     def execute(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """The rows that a statement gives; ``{schema}`` in it stands for the ledger's."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger.entries import BrokenChainError, Entry
+from labeldp_compile.ledger.entries import Entry
 from labeldp_compile.ledger.postgres_schema import (
     create_tables,
     is_guarded,
@@ -31,7 +31,7 @@ from labeldp_compile.ledger.postgres_session import (
     Session,
     connected,
 )
-from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, T
+from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, Store, T
 from labeldp_compile.ledger_url import Url
 
 _ATTEMPTS = 20  # of a transaction that others disturb, which those that wait for their turn do not
@@ -39,22 +39,14 @@ _SECONDS_TO_SETTLE = 30.0  # for a server that went away in the middle of a comm
 _LONGEST_PAUSE = 2.0
 
 
-class PostgresStore:
-    """The schema that a URL names."""
+class PostgresStore(Store):
+    """The schema that a URL names: compilers' roles spend, and neither set budgets nor a key."""
+
+    is_own = False
 
     def __init__(self, url: Url) -> None:
         """Nothing is opened yet."""
-        self._url = url
-
-    @property
-    def name(self) -> str:
-        """The URL without its password."""
-        return self._url.name
-
-    @property
-    def is_own(self) -> bool:
-        """No: compilers' roles may spend, and neither set budgets nor choose a key."""
-        return False
+        self._url, self.name = url, url.name
 
     def create(self, key: bytes, first: Entry) -> None:
         """Make the schema, unless it is there, and its tables; InputError if those are there."""
@@ -94,10 +86,6 @@ class PostgresStore:
                 lost += 1
                 _pause(lost)
 
-    def free_bytes(self) -> int | None:
-        """None: a server does not tell what its disk has left."""
-        return None
-
     def _once(self, body: Callable[[LedgerRows], T]) -> T:
         rows, done = None, False
         try:
@@ -110,11 +98,11 @@ class PostgresStore:
             # A commit that was not answered may have been done.
             if not done or rows is None:
                 raise
-            if rows.last is not None and not self._is_written(rows.last, rows.token, error):
+            if rows.last is not None and not self._is_written(rows.last, rows.more, error):
                 raise
         return result
 
-    def _is_written(self, number: int, token: str, lost: LostError) -> bool:
+    def _is_written(self, number: int, token: tuple[str, ...], lost: LostError) -> bool:
         """Whether an entry is, of a transaction whose commit was not answered.
 
         The turn is had only when that transaction has ended, one way or the other.
@@ -125,7 +113,7 @@ class PostgresStore:
                 with connected(self._url) as session, session.transaction():
                     _take_turn(session)
                     found = "SELECT token FROM {schema}.entries WHERE number = %s"
-                    return session.execute(found, number) == [(token,)]
+                    return session.execute(found, number) == [token]
             except (LostError, DisturbedError, InputError) as error:
                 if time.monotonic() > end:
                     raise InputError(
@@ -136,34 +124,27 @@ class PostgresStore:
                 _pause(tried)
 
 
-class _PostgresRows:
+class _PostgresRows(LedgerRows):
+    schema, only, mark, more_columns = "{schema}.", "ONLY ", "%s", ", token"
+
     def __init__(self, session: Session, name: str) -> None:
         self._session, self._name = session, name
-        self.token = secrets.token_hex(16)
+        self.more = (secrets.token_hex(16),)
         self.last: int | None = None
 
-    def read(self) -> list[tuple[Any, ...]]:
+    def execute(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._session.execute(text, *values)
+
+    def require_tables(self) -> None:
         require_tables(self._session, self._name)
-        return self._session.execute(
-            "SELECT number, kind, body, previous, hash FROM ONLY {schema}.entries ORDER BY number"
-        )
 
     def add(self, entry: Entry) -> None:
-        """The triggers that were taken away are set first, which only the tables' owner may."""
-        self.guard()
-        values = (entry.number, entry.kind, entry.body, entry.previous, entry.hash)
-        added = self._session.execute(
-            "INSERT INTO {schema}.entries VALUES (%s, %s, %s, %s, %s, %s) "
-            "RETURNING number, kind, body, previous, hash, token",
-            *values,
-            self.token,
-        )
-        if added != [(*values, self.token)]:  # a trigger of somebody else's can alter a row, too
-            raise BrokenChainError("the ledger holds a trigger that keeps entries out of it")
+        super().add(entry)
         self.last = entry.number
 
     def guard(self) -> None:
-        if is_guarded(self._session):
+        """Triggers that were taken away are set, which only the tables' owner may."""
+        if self.is_guarded:
             return
         if not is_owner(self._session):
             raise InputError(
@@ -172,10 +153,6 @@ class _PostgresRows:
                 f"labeldp ledger upgrade {self._name}"
             )
         set_guards(self._session)
-
-    def key(self) -> bytes:
-        rows = self._session.execute("SELECT key FROM ONLY {schema}.secret")
-        return bytes(rows[0][0]) if len(rows) == 1 else b""
 
     @property
     def is_guarded(self) -> bool:

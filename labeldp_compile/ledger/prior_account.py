@@ -13,6 +13,7 @@ and says so.
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,17 +27,17 @@ from labeldp_compile.label_key import columns_of
 from labeldp_compile.ledger.account import data_sets, require_budget
 from labeldp_compile.ledger.book import Ledger, in_transaction
 from labeldp_compile.ledger.client_key import (
-    Binding,
     ClientKey,
     binding_of,
     find_client_key,
+    keyed_digests,
     make_client_key,
     require_bound,
 )
-from labeldp_compile.ledger.data_digest import DigestKeys
 from labeldp_compile.ledger.entries import Entry
-from labeldp_compile.ledger.place import in_folder, open_named_store
+from labeldp_compile.ledger.place import open_store
 from labeldp_compile.ledger.store import Store
+from labeldp_compile.ledger_url import is_url
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
@@ -57,22 +58,6 @@ class Question:
     form: TextForm = PLAIN
     cells: int | None = None
     groups: dict[str, Any] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        spec: Spec,
-        epsilon: Fraction,
-        cells: int | None,
-        groups: dict[str, Any] | None = None,
-    ) -> Question:
-        """What a spec with a private prior asks of its data, at ε₁; ``cells`` of labels, if any.
-
-        ``groups`` is what decides the histograms by group.
-        """
-        assert isinstance(spec.prior, PrivatePrior)
-        prior, domain = spec.prior, spec.domain.to_json()
-        return cls(spec.label.key, prior.counts, domain, epsilon, prior.form, cells, groups)
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, where cells and groups stand only if there are any."""
@@ -159,7 +144,7 @@ class PriorAccount:
         def pay(ledger: Ledger) -> tuple[int, list[int], Entry | None]:
             require_budget(self.name, ledger.entries, self._names["data_set"], epsilon)
             adopted = ledger.adopt(client) if self._store.is_own else None
-            self._bound(ledger, client)
+            require_bound(client, ledger.entries, self.name)
             in_vain = self._spent_in_vain(ledger, question)
             facts = {"epsilon": str(epsilon), "question_sha256": question.digest()}
             spent = ledger.append("spend", {**self._names, **self._spec, **facts})
@@ -194,32 +179,39 @@ class PriorAccount:
         Raises DataError if other data had this version before, or another data set these labels:
         they would have two budgets.
         """
-
         client = self._client_key()
 
-        def read(ledger: Ledger) -> tuple[DigestKeys, list[Entry]]:
-            keys = DigestKeys.of(ledger, client, self._bound(ledger, client))
-            return keys, [entry for entry in ledger.entries if entry.kind == "prior"]
+        def read(ledger: Ledger) -> tuple[list[bytes], int, list[Entry]]:
+            binding, salt = require_bound(client, ledger.entries, self.name), ledger.key()
+            keys = [client.digest_key(salt)]
+            if binding.mac is not None:  # entries before the adoption have the ledger's own key
+                keys.append(salt)
+            priors = [entry for entry in ledger.entries if entry.kind == "prior"]
+            return keys, binding.number, priors
 
-        keys, priors = in_transaction(self._store, read, waiting=self._say)
-        digests = keys.digests(file)
-        if any(self._is_ours(entry) and not digests.equal(entry) for entry in priors):
-            raise DataError(
-                f"{file}: is not the file that was called "
-                f"{self._names['data_version']!r} before: other data need another data_version. "
-                f"{_IN_VAIN}"
-            )
+        keys, adopted, priors = in_transaction(self._store, read, waiting=self._say)
+        digests = keyed_digests(keys, file)
+
+        def is_same(prior: Entry) -> bool:
+            own = digests[0 if prior.number >= adopted else -1]
+            return hmac.compare_digest(own, prior.facts["data_hmac"])
+
         for entry in priors:
-            facts = entry.facts
+            facts, same = entry.facts, is_same(entry)
+            if self._is_ours(entry) and not same:
+                raise DataError(
+                    f"{file}: is not the file that was called "
+                    f"{self._names['data_version']!r} before: other data need another "
+                    f"data_version. {_IN_VAIN}"
+                )
             shared = columns_of(facts["column"]) & columns_of(column)
-            same = bool(shared) and digests.equal(entry)
-            if same and facts["data_set"] != self._names["data_set"]:
+            if shared and same and facts["data_set"] != self._names["data_set"]:
                 raise DataError(
                     f"{file}: its column {column!r} is the data set "
                     f"{facts['data_set']!r} in entry {entry.number}, and not "
                     f"{self._names['data_set']!r}: the same labels have one budget. {_IN_VAIN}"
                 )
-        return digests.new
+        return digests[0]
 
     def keep(self, spent: int, question: Question, digest: str, answer: dict[str, Any]) -> None:
         """Append the noisy answer, which is no secret any more.
@@ -249,19 +241,7 @@ class PriorAccount:
     def _require_key(self, ledger: Ledger, client: ClientKey | None) -> None:
         """Raise InputError where ``spend`` would, for the key; a file can still take one."""
         if not self._store.is_own or binding_of(ledger.entries) is not None:
-            self._bound(ledger, client)
-
-    def _bound(self, ledger: Ledger, client: ClientKey | None) -> Binding:
-        """How the ledger is bound to the client's key; InputError if it is not."""
-        binding = binding_of(ledger.entries)
-        if binding is None:
-            raise InputError(
-                f"{self.name}: was begun by an earlier labeldp, whose digests of labels the server "
-                "can test guesses against; its owner gives it a client key with: "
-                f"labeldp ledger upgrade {self.name}; nothing was spent"
-            )
-        require_bound(client, binding, self.name)
-        return binding
+            require_bound(client, ledger.entries, self.name)
 
     def _find(self, ledger: Ledger, question: Question) -> Entry | None:
         """The latest entry that answers the question, and was paid with its ε₁."""
@@ -303,7 +283,7 @@ def account_of(
     assert prior.data_set is not None
     assert prior.data_version is not None
     return PriorAccount(
-        open_named_store(in_folder(directory, ledger)),
+        open_store(ledger if is_url(ledger) else directory / ledger, by_spec=True),
         data_set=prior.data_set,
         data_version=prior.data_version,
         spec=spec.name,

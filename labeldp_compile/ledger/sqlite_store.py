@@ -18,7 +18,7 @@ from labeldp_runtime.whole_file import replaced_when_whole
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.entries import BrokenChainError, Entry
-from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, T
+from labeldp_compile.ledger.store import SECONDS_TO_WAIT, LedgerRows, Say, Store, T
 from labeldp_compile.own_file import is_others
 
 _APPLICATION = 0x4C44504C  # "LDPL"
@@ -61,22 +61,14 @@ _GUARDS = {
 }
 
 
-class SqliteStore:
-    """A ledger in a file of its own."""
+class SqliteStore(Store):
+    """A ledger in a file of its own: it is refused if others may open it."""
+
+    is_own = True
 
     def __init__(self, path: Path) -> None:
         """Nothing is opened yet."""
-        self._path = path
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self._path)
-
-    @property
-    def is_own(self) -> bool:
-        """Yes: it is refused if others may open it."""
-        return True
+        self._path, self.name = path, str(path)
 
     def create(self, key: bytes, first: Entry) -> None:
         """Make the file, of mode 0600, whole or not at all; InputError if the name is taken."""
@@ -140,45 +132,39 @@ class SqliteStore:
             raise InputError(f"{self._path}: cannot be read: {error.strerror}") from error
 
 
-class _SqliteRows:
+class _SqliteRows(LedgerRows):
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path, self._connection = path, connection
 
-    def read(self) -> list[tuple[Any, ...]]:
-        path, connection = self._path, self._connection
-        try:
-            tables = connection.execute(
-                "SELECT name, sql FROM main.sqlite_master WHERE type = 'table'"
-            )
-            if not dict(tables.fetchall()).items() >= _TABLES.items():
-                # A view in their place could go on for ever.
-                raise BrokenChainError(f"{path}: its tables are not those of a ledger")
-            return connection.execute(
-                "SELECT number, kind, body, previous, hash FROM entries ORDER BY number"
-            ).fetchall()
-        except sqlite3.Error as error:
-            raise _unusable(path, error) from error
+    def execute(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._connection.execute(text, values).fetchall()
 
-    def add(self, entry: Entry) -> None:
-        """The triggers of an earlier version, or ones that were taken away, are replaced first."""
-        self.guard()
-        added = self._connection.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
-            (entry.number, entry.kind, entry.body, entry.previous, entry.hash),
-        )
-        if added.rowcount != 1:  # a trigger of somebody else's can pass an insertion over
-            raise BrokenChainError("the ledger holds a trigger that keeps entries out of it")
+    def require_tables(self) -> None:
+        if not self._made("table").items() >= _TABLES.items():
+            # A view in their place could go on for ever.
+            raise BrokenChainError(f"{self._path}: its tables are not those of a ledger")
+
+    def read(self) -> list[tuple[Any, ...]]:
+        try:
+            return super().read()
+        except sqlite3.Error as error:
+            raise _unusable(self._path, error) from error
 
     def guard(self) -> None:
-        _set_guards(self._connection)
-
-    def key(self) -> bytes:
-        rows = self._connection.execute("SELECT key FROM secret").fetchall()
-        return bytes(rows[0][0]) if len(rows) == 1 and isinstance(rows[0][0], bytes) else b""
+        """Triggers of an earlier version, or ones that were taken away, are replaced."""
+        found = self._made("trigger")
+        for name, text in _GUARDS.items():
+            if found.get(name) != text:
+                self.execute(f"DROP TRIGGER IF EXISTS main.{name}")
+                self.execute(text)
 
     @property
     def is_guarded(self) -> bool:
-        return _is_guarded(self._connection)
+        return self._made("trigger").items() >= _GUARDS.items()
+
+    def _made(self, kind: str) -> dict[str, str]:
+        """The SQL of every table or trigger, by name."""
+        return dict(self.execute("SELECT name, sql FROM main.sqlite_master WHERE type = ?", kind))
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> InputError:
@@ -228,22 +214,3 @@ def _require_ledger(path: Path, connection: sqlite3.Connection) -> None:
     """Before anything is set up, which would change the database of another program."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise InputError(f"{path}: is no ledger of labeldp")
-
-
-def _is_guarded(connection: sqlite3.Connection) -> bool:
-    """Whether the file has these triggers; an earlier version made fewer."""
-    return _triggers(connection).items() >= _GUARDS.items()
-
-
-def _set_guards(connection: sqlite3.Connection) -> None:
-    """Make those that are missing, or are not as they stand here, inside a transaction."""
-    found = _triggers(connection)
-    for name, text in _GUARDS.items():
-        if found.get(name) != text:
-            connection.execute(f"DROP TRIGGER IF EXISTS main.{name}")
-            connection.execute(text)
-
-
-def _triggers(connection: sqlite3.Connection) -> dict[str, str]:
-    rows = connection.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'trigger'")
-    return dict(rows.fetchall())

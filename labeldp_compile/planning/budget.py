@@ -10,7 +10,7 @@ import numpy as np
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.histogram_noise import deviation
-from labeldp_compile.ledger import Question
+from labeldp_compile.ledger.prior_account import Question
 from labeldp_compile.prior.asked_cells import ONE_TABLE
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY
 from labeldp_compile.prior.obtain import PriorSource
@@ -19,8 +19,7 @@ from labeldp_compile.prior.priors import Known
 from labeldp_compile.prior.split import PriorPlan
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
-from labeldp_compile.tabular.formats import require_format
-from labeldp_compile.tabular.parts import files_of
+from labeldp_compile.tabular.formats import files_of, require_format
 
 
 class RowsUnknownError(InputError):

@@ -10,7 +10,7 @@ from typing import Any
 from labeldp_verify.claims import DECLARED_BY
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import account_of
+from labeldp_compile.ledger.prior_account import account_of
 from labeldp_compile.pipeline import require_compilable, require_telling
 from labeldp_compile.planning.budget import EpsilonBudget, TablesBudget, find_budget, is_unpaid
 from labeldp_compile.planning.expected_use import ExpectedUse, expected_use

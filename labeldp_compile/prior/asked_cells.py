@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from labeldp_compile.errors import refused
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.groups import Assign
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
-from labeldp_compile.tabular.parts import files_of
+from labeldp_compile.tabular.formats import files_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ def asked_cells(spec: Spec, directory: Path) -> Groups:
         return Groups.each(*asked.to_columns())
     path = directory / asked.assign.file
     _refuse_label_data(spec, directory, path)
-    found = dict(_assignments(path, asked.assign))
+    found = _assignments(path, asked.assign)
     if not found:
         raise refused(path, "assigns no groups")
     keys = sorted(found)  # so that the order of the file's rows decides nothing
@@ -81,37 +81,34 @@ def numbered(columns: tuple[GroupColumn, ...], group_of_cell: Iterable[Any]) -> 
     return Groups(columns, tuple(own if g is None else numbers[g] for g in listed), own)
 
 
-def _assignments(path: Path, assign: Assign) -> Iterator[tuple[Category, Category]]:
+def _assignments(path: Path, assign: Assign) -> dict[Category, Category]:
     """Each key with its group; raises DataError for a key with two groups."""
+    # Only where the groups stand in a file is Arrow needed.
+    from labeldp_compile.tabular.reader import read_columns  # noqa: PLC0415
+
     known: dict[Category, Category] = {}
     keys: list[Any] = []
     groups: list[Any] = []
-    for batch in _batches(path, assign):
+    for batch in read_columns(path, [assign.key, assign.group], assign.form, assign.key):
         keys += _values(path, assign.key, batch.column(assign.key))
         groups += _values(path, assign.group, batch.column(assign.group))
         if len(keys) > 4 * MAX_CELLS:
             raise refused(path, f"has more than {4 * MAX_CELLS:,} rows; {MAX_CELLS:,} keys fit")
-    keys, groups = of_one_kind(keys), of_one_kind(groups)
-    for key, group in zip(keys, groups, strict=True):
+    for key, group in zip(of_one_kind(keys), of_one_kind(groups), strict=True):
         if key is None or group is None:
             continue  # such rows have the table of all others
         if known.setdefault(key, group) != group:
             raise refused(path, f"gives one value of {assign.key!r} two groups")
-    return iter(known.items())
-
-
-def _batches(path: Path, assign: Assign) -> Iterator[pa.RecordBatch]:
-    # Only where the groups stand in a file is Arrow needed.
-    from labeldp_compile.tabular.reader import read_columns  # noqa: PLC0415
-
-    return read_columns(path, [assign.key, assign.group], assign.form, assign.key)
+    return known
 
 
 def _values(path: Path, name: str, values: pa.Array) -> list[Any]:
     import pyarrow as pa  # noqa: PLC0415
     from labeldp_runtime.columns.arrow import is_text  # noqa: PLC0415
 
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    from labeldp_compile.tabular.columns import value_type  # noqa: PLC0415
+
+    kind = value_type(values.type)
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise refused(path, f"{name!r} has the type {kind}, expected text or integers")
     found: list[Any] = values.to_pylist()

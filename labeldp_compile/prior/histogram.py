@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     import onnxruntime
     import pyarrow as pa
 
-    from labeldp_compile.tabular import TableReader
+    from labeldp_compile.tabular.reader import TableReader
 
 _CHUNK = 1 << 16  # rows
 
@@ -36,40 +35,28 @@ def count_labels(
     A histogram file gives what the rows that it counts would give: where labels are rounded at
     random, each of them is rounded on its own. Raises DataError if it counts more than 2^53.
     """
-    domain, rows = table.domain, 0
-    shape = (asked.tables, domain.size)
-    counts = np.zeros(math.prod(shape), dtype=np.int64)
+    domain = table.domain
+    counts = np.zeros(asked.tables * domain.size, dtype=np.int64)
     indexes, tables = label_indexes(domain), table_indexes(table, asked)
-    for batch in table.batches():
-        labels = table.labels_of(batch)
-        first = tables(batch) * domain.size
-        if table.count_column is None:
-            counts += np.bincount(first + indexes(labels), minlength=len(counts))
-            observer.rows(len(batch))
+    for batch, times in _weighed(table, table.batches()):
+        labels, first = table.labels_of(batch), tables(batch) * domain.size
+        if times is None or domain.words_per_label == 1:
+            _add(counts, first + indexes(labels), times)
+            observer.rows(len(batch) if times is None else int(times.sum()))
             continue
-        times, rows = _counts_of(table, batch, rows)
-        if domain.words_per_label == 1:
-            np.add.at(counts, first + indexes(labels), times)
-            observer.rows(int(times.sum()))
-        else:
-            for part in _repeated(times):
-                some = [column[part] for column in labels]
-                counts += np.bincount(first[part] + indexes(some), minlength=len(counts))
-                observer.rows(len(part))
-    return counts.reshape(shape)
+        for part in _repeated(times):
+            _add(counts, first[part] + indexes([column[part] for column in labels]), None)
+            observer.rows(len(part))
+    return counts.reshape(asked.tables, domain.size)
 
 
 def count_tables(table: TableReader, asked: Groups) -> list[int]:
     """[T + 1] how many rows have each table. They are public, and no label is read."""
-    sizes, rows = np.zeros(asked.tables, dtype=np.int64), 0
+    sizes = np.zeros(asked.tables, dtype=np.int64)
     tables = table_indexes(table, asked)
     counted = [] if table.count_column is None else [table.count_column]
-    for batch in table.columns([*table.group_names, *counted]):
-        if table.count_column is None:
-            sizes += np.bincount(tables(batch), minlength=len(sizes))
-        else:
-            times, rows = _counts_of(table, batch, rows)
-            np.add.at(sizes, tables(batch), times)
+    for batch, times in _weighed(table, table.columns([*table.group_names, *counted])):
+        _add(sizes, tables(batch), times)
     return [int(size) for size in sizes]
 
 
@@ -134,17 +121,30 @@ def _session(model: bytes) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _counts_of(
-    table: TableReader, batch: pa.RecordBatch, rows: int
-) -> tuple[NDArray[np.int64], int]:
-    """The counts of a batch, and all that were counted so far, ``rows`` before it."""
-    from labeldp_compile.tabular.count_column import MAX_TOTAL  # noqa: PLC0415  # pyarrow
+def _weighed(
+    table: TableReader, batches: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
+    """The batches, and how many rows each of their rows stands for; None where it is one."""
+    from labeldp_compile.tabular.columns import MAX_TOTAL  # noqa: PLC0415  # pyarrow
 
-    times = table.counts_of(batch)
-    rows += sum(times.tolist())  # in Python's integers: a sum in int64 could overflow
-    if rows > MAX_TOTAL:
-        raise refused(table.path, "counts more than 2^53 rows")
-    return times, rows
+    rows = 0
+    for batch in batches:
+        times = None if table.count_column is None else table.counts_of(batch)
+        # In Python's integers: a sum in int64 could overflow.
+        rows += 0 if times is None else sum(times.tolist())
+        if rows > MAX_TOTAL:
+            raise refused(table.path, "counts more than 2^53 rows")
+        yield batch, times
+
+
+def _add(
+    counts: NDArray[np.int64], places: NDArray[np.int64], times: NDArray[np.int64] | None
+) -> None:
+    """Count each of the places [n] once, or so many times."""
+    if times is None:
+        counts += np.bincount(places, minlength=len(counts))
+    else:
+        np.add.at(counts, places, times)
 
 
 def _repeated(times: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

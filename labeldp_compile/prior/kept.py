@@ -23,10 +23,10 @@ from labeldp_verify.graph import canonical_json
 from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger import Question
+from labeldp_compile.ledger.prior_account import Question
 from labeldp_compile.own_file import OTHERS_WRITE, read_own
 from labeldp_compile.prior.discrete_laplace import Levels, NoisyHistogram
-from labeldp_compile.tabular.parts import files_of
+from labeldp_compile.tabular.formats import files_of
 from labeldp_compile.whole_file import name_held_in, replaced_when_whole
 from labeldp_compile.yaml_model import Strict
 

@@ -7,6 +7,7 @@ one pass, and noise is drawn: on the histogram of all rows, and on those of all 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,7 @@ from labeldp_verify.forms import Groups
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import InputError, refused
-from labeldp_compile.ledger import PriorAccount
+from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.asked_cells import asked_cells
 from labeldp_compile.prior.discrete_laplace import (
@@ -36,7 +37,7 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior, PublicPrior
 
 if TYPE_CHECKING:
-    from labeldp_compile.tabular import TableReader
+    from labeldp_compile.tabular.reader import TableReader
 
 # Of a ledger's entry, at most: fixed, for each table, and for each label of a table.
 ANSWER_BYTES, TABLE_BYTES, COUNT_BYTES = 10_000, 2_500, 40
@@ -73,8 +74,7 @@ def estimate_prior(
     if not isinstance(spec.prior, PrivatePrior):
         return sharing(_estimated(source, None, None, observer, None, None))
     stamp = DataStamp.of(spec.prior.data, source.table.path)
-    kept = None if keep is None else read_kept(keep)
-    if keep is not None and kept is not None:
+    if keep is not None and (kept := read_kept(keep)) is not None:
         return sharing(_from_file(source, stamp, keep, kept, observer))
     return sharing(_estimated(source, stamp, test_seed, observer, account, keep))
 
@@ -90,7 +90,7 @@ class PriorSource:
     @classmethod
     def of(cls, spec: Spec, directory: Path) -> PriorSource:
         """Reads no row of the data, but the file that assigns cells. Raises DataError."""
-        from labeldp_compile.tabular import open_table  # noqa: PLC0415  # pyarrow
+        from labeldp_compile.tabular.reader import open_table  # noqa: PLC0415  # pyarrow
 
         prior = spec.prior
         assert isinstance(prior, PrivatePrior | PublicPrior) and prior.data is not None
@@ -135,9 +135,7 @@ class PriorSource:
             known = Known(self.asked, [rows])
         elif rows != known.rows:
             raise refused(self.table.path, _CHANGED)
-        in_order = np.zeros_like(counts)
-        in_order[order] = counts
-        return in_order, known
+        return counts[np.argsort(order)], known
 
 
 _CHANGED = "was changed while it was read; nothing was spent"
@@ -176,10 +174,14 @@ def _estimated(
     if counts is None:
         counts, known = source.count(known, plan, observer)
     if stamp is None:
-        return priors_of(spec, known, plan, _drawn(plan, counts, _no_noise))
+        return priors_of(spec, known, plan, _levels(plan, counts, None))
     if DataStamp.of(stamp.name, path) != stamp:
         raise refused(path, _CHANGED)
-    levels = _drawn(plan, counts, _noise(test_seed, several=bool(known.asked.columns)))
+    draw: Draw = noisy_histogram
+    if test_seed is not None:
+        # Two levels are as different as two draws.
+        draw = _seeded(2 * test_seed if known.asked.columns else test_seed)
+    levels = _levels(plan, counts, draw)
     if keep is not None:
         question = known.question(spec, plan)
         write_kept(keep, KeptPrior.of(question, stamp, known.sizes, levels))
@@ -225,7 +227,7 @@ def _accounted(
         _explain(known, plan, observer)
         digest = account.require_same_data(path, spec.label.key)
         counts, known = source.count(known, plan, observer)
-        found = priors_of(spec, known, plan, _drawn(plan, counts, _noise()))
+        found = priors_of(spec, known, plan, _levels(plan, counts, noisy_histogram))
         account.keep(spent, question, digest, found.to_answer())
         return found
     _explain(known, plan, observer)
@@ -257,27 +259,23 @@ def _warn(known: Known, observer: Observer) -> None:
         observer.say(f"warning: {text}")
 
 
-Draw = Callable[[NDArray[np.int64], Fraction, int], NoisyHistogram]
-"""From counts, ε and the number of the level to noisy counts."""
+Draw = Callable[[NDArray[np.int64], Fraction], NoisyHistogram]
+"""From counts and ε to noisy counts."""
 
 
-def _drawn(plan: PriorPlan, counts: NDArray[np.int64], draw: Draw) -> Levels:
+def _levels(plan: PriorPlan, counts: NDArray[np.int64], draw: Draw | None) -> Levels:
+    """Noisy counts of all rows, and of the tables; of a public prior the counts as they are."""
     everything, tables = level_counts(plan, counts)
-    pooled = draw(everything, plan.epsilon_pooled, 0)
-    if not plan.tables:
-        return pooled, NoisyHistogram([], 0.0)
-    return pooled, draw(tables, plan.epsilon_tables, 1)
+    if draw is None:
+        return NoisyHistogram(everything.tolist(), 0.0), NoisyHistogram(tables.tolist(), 0.0)
+    pooled = draw(everything, plan.epsilon_pooled)
+    return pooled, draw(tables, plan.epsilon_tables) if plan.tables else NoisyHistogram([], 0.0)
 
 
-def _noise(test_seed: int | None = None, *, several: bool = False) -> Draw:
-    if test_seed is None:
-        return lambda counts, epsilon, level: noisy_histogram(counts, epsilon)
-    seed = 2 * test_seed if several else test_seed  # two levels are as different as two draws
-    return lambda counts, epsilon, level: seeded_histogram(counts, epsilon, seed + level)
-
-
-def _no_noise(counts: NDArray[np.int64], epsilon: Fraction, level: int) -> NoisyHistogram:
-    return NoisyHistogram(counts.tolist(), 0.0)
+def _seeded(seed: int) -> Draw:
+    """Draws of one seed after another."""
+    seeds = itertools.count(seed)
+    return lambda counts, epsilon: seeded_histogram(counts, epsilon, next(seeds))
 
 
 def require_rows(path: Path, stated: int | None, rows: int) -> None:

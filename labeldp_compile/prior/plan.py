@@ -12,7 +12,7 @@ loss. Below that it minimises, for T tables of B cells, with ε₂ = s·ε of n 
     slope·s + tell·(noise/2·T·r + coarse(B)/6),    r = √8·B / (n·s·ε),
 
 which is the loss of ``prior/split.py`` in the mean over the rows: a table's noise is relative to
-its own rows. Half of the noise, since groups differ in few ways (``prior/table_weights.py``); a
+its own rows. Half of the noise, since groups differ in few ways (``prior/weights.py``); a
 sixth of the loss of joining labels, since inside a cell they are spread as they are in all groups.
 """
 
@@ -51,14 +51,6 @@ _COARSE = 1 / 6  # of that of one prior
 _LEAST_CELLS = 4  # that a group's rows must suffice for
 _MOST_NOISE = 3  # standard deviations of it to a group's average cell
 _LEAST_SHARE = 0.1  # of the rows, in groups of their own
-
-
-@dataclass(frozen=True)
-class _Joined:
-    """Tables of cells [T], each a list of cells, and the cells that are left to the pooled one."""
-
-    tables: list[list[int]]
-    left: list[int]
 
 
 def needs_rows(spec: Spec) -> bool:
@@ -123,33 +115,34 @@ def plan_tables(
         return _all_pooled(pooled, sizes, "all groups take one prior")
     if use.gain(float(epsilon)) < _LEAST_GAIN:
         return _all_pooled(pooled, sizes, "at this ε the mechanism gains little from any prior")
-    alone = pooled
-    if not _is_auto(pooled):
-        pooled = _as_auto_would(use, labels, rows, pooled)
-    allowed = _most_for_groups(use, labels, epsilon, rows, pooled)
+    level = _Level(use, labels, float(epsilon), rows, pooled, given=pooled.reason is None)
+    if level.given:
+        level = replace(level, pooled=_as_auto_would(use, labels, rows, pooled))
+    allowed = level.most()
     if allowed <= 0:
-        return _all_pooled(alone, sizes, "no ε is left for priors by group")
+        return _all_pooled(pooled, sizes, "no ε is left for priors by group")
     most = rounded_down(allowed, AUTO_DIGITS)
-    least = _least_rows(use, labels, most)
-    joined = _join(sizes, shape, least)
+    least = level.least_rows(most)
+    tables, left = _join(sizes, shape, least)
     why = f"it takes {least:,} rows for a prior of a group's own at the ε that it may cost"
-    covered = rows - sizes[-1] - sum(sizes[cell] for cell in joined.left)
+    covered = rows - sizes[-1] - sum(sizes[cell] for cell in left)
     if covered < _LEAST_SHARE * rows:
-        return _all_pooled(alone, sizes, f"{why}, and too few rows are in such groups")
-    if len(joined.tables) == 1 and covered == rows:
-        return _all_pooled(alone, sizes, "there is one group, which is all rows")
-    spent, cells = _best_level(use, labels, epsilon, rows, pooled, len(joined.tables), most)
-    of = table_numbers(joined.tables, len(sizes) - 1)
-    given = not _is_auto(pooled)
+        return _all_pooled(pooled, sizes, f"{why}, and too few rows are in such groups")
+    if len(tables) == 1 and covered == rows:
+        return _all_pooled(pooled, sizes, "there is one group, which is all rows")
+    spent, cells = level.best(len(tables), most)
+    filled = sum(size > 0 for size in sizes[:-1])
+    reason = _in_words(spent, cells, labels, tables, filled, len(left), least)
+    taken = (spent, 0) if level.given else (0, spent)
     return replace(
-        pooled,
-        epsilon_pooled=pooled.epsilon_pooled - (spent if given else 0),
+        level.pooled,
+        epsilon_pooled=pooled.epsilon_pooled - taken[0],
+        epsilon_label=pooled.epsilon_label - taken[1],
         epsilon_tables=spent,
-        epsilon_label=pooled.epsilon_label - (0 if given else spent),
         table_cells=None if cells == labels else cells,
-        table_of_cell=of,
-        tables=len(joined.tables),
-        reason=_joined_in_words(pooled, spent, cells, labels, joined, sizes, least),
+        table_of_cell=table_numbers(tables, len(sizes) - 1),
+        tables=len(tables),
+        reason=reason if level.given else f"{pooled.reason}. {reason}",
     )
 
 
@@ -202,35 +195,76 @@ def table_numbers(tables: Sequence[Sequence[int]], cells: int) -> tuple[int, ...
     return tuple(found)
 
 
-def _is_auto(pooled: PriorPlan) -> bool:
-    """Whether ε₁ is not given, so that the groups' ε comes from the label's."""
-    return pooled.reason is not None
+@dataclass(frozen=True)
+class _Level:
+    """What decides about the histograms of tables.
 
-
-def _most_for_groups(
-    use: PriorUse, labels: int, epsilon: Fraction, rows: int, pooled: PriorPlan
-) -> float:
-    """The ε that makes the whole at most 1 % worse than the pooled prior alone.
-
-    Through the ε that the label lacks; or, where ε₁ is given, through the noise of the pooled
-    prior, which keeps half of it at least.
+    Attributes:
+        use: of the mechanism.
+        labels: k.
+        epsilon: ε in all.
+        rows: n.
+        pooled: the plan of all rows.
+        given: whether the spec gives ε₁, of which the tables take a part; else of the label's.
     """
-    total = float(epsilon)
-    if _is_auto(pooled):
-        share = _AT_MOST / use.slope(total)
-        return min(share * total, MOST_FOR_PRIOR * total - float(pooled.epsilon_pooled))
-    lost = _pooled_noise(use, epsilon, rows, pooled, labels)
-    share = min(_AT_MOST / (lost + _AT_MOST), MOST_FOR_PRIOR)
-    return share * float(pooled.epsilon_pooled)
 
+    use: PriorUse
+    labels: int
+    epsilon: float
+    rows: int
+    pooled: PriorPlan
+    given: bool
 
-def _pooled_noise(
-    use: PriorUse, epsilon: Fraction, rows: int, pooled: PriorPlan, labels: int
-) -> float:
-    """The relative loss through the noise of the pooled histogram."""
-    cells = labels if pooled.pooled_cells is None else pooled.pooled_cells
-    noise = use.noise * NOISE_OF_CELL * cells / (rows * float(pooled.epsilon_pooled))
-    return use.gain(float(epsilon)) * noise
+    def most(self) -> float:
+        """The ε that makes the whole at most 1 % worse than the pooled prior alone.
+
+        Through the ε that the label lacks; or, where ε₁ is given, through the noise of the pooled
+        prior, which keeps half of it at least.
+        """
+        prior = float(self.pooled.epsilon_pooled)
+        if self.given:
+            return min(_AT_MOST / (self._pooled_noise() + _AT_MOST), MOST_FOR_PRIOR) * prior
+        share = _AT_MOST / self.use.slope(self.epsilon)
+        return min(share * self.epsilon, MOST_FOR_PRIOR * self.epsilon - prior)
+
+    def least_rows(self, most: Fraction) -> int:
+        """Of a table: its average cell, of few, is not much less than its noise."""
+        cells = self.labels if self.use.coarse is None else min(self.labels, _LEAST_CELLS)
+        return math.isqrt(math.floor(8 * (cells / (_MOST_NOISE * most)) ** 2)) + 1
+
+    def best(self, tables: int, most: Fraction) -> tuple[Fraction, int]:
+        """(ε, cells) of the tables' histograms of the least expected loss."""
+        use, tell, found = self.use, _TELL * self.use.gain(self.epsilon), []
+        for cells in self._numbers():
+            lost = _coarse_loss(use, cells, self.labels) * _COARSE
+            noise = tell * use.noise * _NOISE * NOISE_OF_CELL * cells * tables / self.rows  # over ε
+            if self.given:
+                prior = float(self.pooled.epsilon_pooled)
+                pooled_noise = self._pooled_noise() * prior
+                spent = min(prior / (1 + math.sqrt(pooled_noise / noise)), float(most))
+                cost = pooled_noise / (prior - spent)
+            else:
+                each = use.slope(self.epsilon) / self.epsilon
+                spent = min(math.sqrt(noise / each), float(most))
+                cost = each * spent
+            found.append((cost + noise / spent + tell * lost, cells, spent))
+        _, cells, spent = min(found)
+        return min(rounded_down(spent, AUTO_DIGITS), most), cells
+
+    def _pooled_noise(self) -> float:
+        """The relative loss through the noise of the pooled histogram."""
+        cells = self.pooled.pooled_cells or self.labels
+        spent = self.rows * float(self.pooled.epsilon_pooled)
+        return self.use.gain(self.epsilon) * (self.use.noise * NOISE_OF_CELL * cells / spent)
+
+    def _numbers(self) -> list[int]:
+        """Numbers of cells, of which each is one or several of the pooled histogram's, or parts."""
+        labels, whole = self.labels, self.pooled.pooled_cells or self.labels
+        if self.use.coarse is None:
+            return [labels]
+        return [
+            b for b in cell_numbers(labels) if whole in (b, labels) or not (whole % b and b % whole)
+        ]
 
 
 def _as_auto_would(use: PriorUse, labels: int, rows: int, pooled: PriorPlan) -> PriorPlan:
@@ -238,22 +272,22 @@ def _as_auto_would(use: PriorUse, labels: int, rows: int, pooled: PriorPlan) -> 
     if use.coarse is None:
         return replace(pooled, shrunk=True)
     noise = use.noise * NOISE_OF_CELL / (rows * float(pooled.epsilon_pooled))
-    lost = [
-        (noise * cells + (0.0 if cells == labels else use.coarse(cells)), cells)
-        for cells in cell_numbers(labels)
-    ]
-    cells = min(lost)[1]
+    _, cells = min(
+        (noise * cells + _coarse_loss(use, cells, labels), cells) for cells in cell_numbers(labels)
+    )
     return replace(pooled, pooled_cells=None if cells == labels else cells, shrunk=True)
 
 
-def _least_rows(use: PriorUse, labels: int, most: Fraction) -> int:
-    """Of a table: its average cell, of few, is not much less than its noise."""
-    cells = labels if use.coarse is None else min(labels, _LEAST_CELLS)
-    return math.isqrt(math.floor(8 * (cells / (_MOST_NOISE * most)) ** 2)) + 1
+def _coarse_loss(use: PriorUse, cells: int, labels: int) -> float:
+    """Of so many cells of neighbouring labels."""
+    return 0.0 if use.coarse is None or cells == labels else use.coarse(cells)
 
 
-def _join(sizes: Sequence[int], shape: Sequence[int], least: int) -> _Joined:
-    """Cells with so many rows; and of the others those which agree on the first columns.
+def _join(
+    sizes: Sequence[int], shape: Sequence[int], least: int
+) -> tuple[list[list[int]], list[int]]:
+    """Tables of cells with so many rows, joined of those which agree on the first columns, and
+    the cells that are left to the pooled one.
 
     The last column is dropped first, then the one before it; cells that agree on none are left.
     """
@@ -271,46 +305,7 @@ def _join(sizes: Sequence[int], shape: Sequence[int], least: int) -> _Joined:
                 tables.append(cells)
             else:
                 left.extend(cells)
-    return _Joined(sorted(tables), left)
-
-
-def _best_level(
-    use: PriorUse,
-    labels: int,
-    epsilon: Fraction,
-    rows: int,
-    pooled: PriorPlan,
-    tables: int,
-    most: Fraction,
-) -> tuple[Fraction, int]:
-    """(ε, cells) of the tables' histograms of the least expected loss."""
-    total, tell = float(epsilon), _TELL * use.gain(float(epsilon))
-    found = []
-    for cells in _numbers(use, labels, pooled):
-        lost = 0.0 if use.coarse is None or cells == labels else _COARSE * use.coarse(cells)
-        noise = tell * use.noise * _NOISE * NOISE_OF_CELL * cells * tables / rows  # over ε
-        if _is_auto(pooled):
-            each = use.slope(total) / total
-            spent = min(math.sqrt(noise / each), float(most))
-            cost = each * spent
-        else:
-            prior = float(pooled.epsilon_pooled)
-            pooled_noise = _pooled_noise(use, epsilon, rows, pooled, labels) * prior
-            spent = min(prior / (1 + math.sqrt(pooled_noise / noise)), float(most))
-            cost = pooled_noise / (prior - spent)
-        found.append((cost + noise / spent + tell * lost, cells, spent))
-    _, cells, spent = min(found)
-    return min(rounded_down(spent, AUTO_DIGITS), most), cells
-
-
-def _numbers(use: PriorUse, labels: int, pooled: PriorPlan) -> list[int]:
-    """Numbers of cells, of which each is one or several of the pooled histogram's, or parts."""
-    if use.coarse is None:
-        return [labels]
-    whole = labels if pooled.pooled_cells is None else pooled.pooled_cells
-    return [
-        b for b in cell_numbers(labels) if whole in (b, labels) or not (whole % b and b % whole)
-    ]
+    return sorted(tables), left
 
 
 def _all_pooled(pooled: PriorPlan, sizes: Sequence[int], why: str) -> PriorPlan:
@@ -327,27 +322,26 @@ def _all_pooled(pooled: PriorPlan, sizes: Sequence[int], why: str) -> PriorPlan:
     )
 
 
-def _joined_in_words(
-    pooled: PriorPlan,
+def _in_words(
     spent: Fraction,
     cells: int,
     labels: int,
-    joined: _Joined,
-    sizes: Sequence[int],
+    tables: Sequence[Sequence[int]],
+    filled: int,
+    left: int,
     least: int,
 ) -> str:
-    filled = sum(size > 0 for size in sizes[:-1])
-    own = sum(len(table) == 1 for table in joined.tables)
+    """What is spent on tables of cells, of which ``filled`` have rows, and ``left`` no table."""
+    own = sum(len(table) == 1 for table in tables)
     over = "all labels" if cells == labels else f"{cells:,} cells of neighbouring labels"
-    parts = [
-        f"ε = {float(spent):g} is for histograms of {len(joined.tables):,} groups, over {over}",
-        f"{own:,} of {filled:,} groups with rows have tables of their own",
-    ]
-    if len(joined.tables) > own:
-        small = sum(len(table) for table in joined.tables if len(table) > 1)
-        count = len(joined.tables) - own
+    parts = [f"{own:,} of {filled:,} groups with rows have tables of their own"]
+    if len(tables) > own:
+        small = sum(len(table) for table in tables if len(table) > 1)
+        count = len(tables) - own
         parts.append(f"{small:,} with less than {least:,} rows are joined, into {count:,} more")
-    if joined.left:
-        parts.append(f"{len(joined.left):,} with less than {least:,} take the pooled one")
-    groups = f"{parts[0]}; {', '.join(parts[1:])}"
-    return groups if pooled.reason is None else f"{pooled.reason}. {groups}"
+    if left:
+        parts.append(f"{left:,} with less than {least:,} take the pooled one")
+    return (
+        f"ε = {float(spent):g} is for histograms of {len(tables):,} groups, over {over}; "
+        f"{', '.join(parts)}"
+    )

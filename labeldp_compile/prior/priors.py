@@ -15,11 +15,11 @@ from labeldp_verify.forms import Groups
 from labeldp_verify.reading.group_shortcomings import odd_groups
 
 from labeldp_compile.histogram_noise import NOISE
-from labeldp_compile.ledger import Question
+from labeldp_compile.ledger.prior_account import Question
 from labeldp_compile.prior.asked_cells import ONE_TABLE, numbered
 from labeldp_compile.prior.discrete_laplace import L1_SENSITIVITY, Levels
 from labeldp_compile.prior.split import PriorPlan
-from labeldp_compile.prior.table_weights import table_weights
+from labeldp_compile.prior.weights import table_weights
 from labeldp_compile.spec import Spec
 from labeldp_compile.spec.model import PrivatePrior
 
@@ -140,8 +140,17 @@ class Known:
             "cells": plan.table_cells,
             "tables": list(plan.table_of_cell),
         }
-        asked = by_table if self.asked.columns else None
-        return Question.of(spec, plan.epsilon_prior, plan.pooled_cells, asked)
+        prior = spec.prior
+        assert isinstance(prior, PrivatePrior)
+        return Question(
+            column=spec.label.key,
+            counts=prior.counts,
+            domain=spec.domain.to_json(),
+            epsilon=plan.epsilon_prior,
+            form=prior.form,
+            cells=plan.pooled_cells,
+            groups=by_table if self.asked.columns else None,
+        )
 
 
 def priors_of(spec: Spec, known: Known, plan: PriorPlan, levels: Levels | None) -> Prior:

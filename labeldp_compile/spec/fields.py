@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, StrictInt, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
-from labeldp_compile.text_form import read_delimiter, read_encoding
+from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
+from labeldp_compile.yaml_model import Strict
 
 
 def _category(value: Any) -> Any:
@@ -20,5 +21,20 @@ Category = Annotated[StrictStr | StrictInt, BeforeValidator(_category)]
 
 Delimiter = Annotated[str, AfterValidator(read_delimiter)]
 Encoding = Annotated[str, AfterValidator(read_encoding)]
-DELIMITER = "CSV: one character between cells, as in ';' (default: a comma; a tab in .tsv)"
-ENCODING = "CSV: its encoding, as in latin-1 (default: utf-8)"
+
+
+class TextData(Strict):
+    """A file that may be text, of which it does not say itself how it is written."""
+
+    delimiter: Delimiter | None = Field(
+        None,
+        description="CSV: one character between cells, as in ';' (default: a comma; a tab in .tsv)",
+    )
+    encoding: Encoding | None = Field(
+        None, description="CSV: its encoding, as in latin-1 (default: utf-8)"
+    )
+
+    @property
+    def form(self) -> TextForm:
+        """The form of the file, if it is text."""
+        return TextForm(self.delimiter, self.encoding)

@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self
 from labeldp_verify.forms import MAX_COLUMNS, MAX_EDGES, GroupColumn
 from pydantic import Field, model_validator
 
-from labeldp_compile.spec.fields import DELIMITER, ENCODING, Category, Delimiter, Encoding
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.spec.fields import Category, TextData
 from labeldp_compile.yaml_model import Number, Strict
 
 Values = Annotated[list[Category], Field(min_length=1)]
@@ -38,19 +37,12 @@ class GroupColumnSpec(Strict):
         return GroupColumn(self.column, None, tuple(float(edge) + 0.0 for edge in edges))
 
 
-class Assign(Strict):
+class Assign(TextData):
     """A public file that gives each key a group: clusters, or what a public model predicts."""
 
     file: str = Field(min_length=1, description="Parquet or CSV file, relative to the spec")
     key: str = Field(min_length=1, description="its column of keys, each there once")
     group: str = Field(min_length=1, description="its column of groups")
-    delimiter: Delimiter | None = Field(None, description=DELIMITER)
-    encoding: Encoding | None = Field(None, description=ENCODING)
-
-    @property
-    def form(self) -> TextForm:
-        """The form of the file, if it is text."""
-        return TextForm(self.delimiter, self.encoding)
 
 
 class GroupsSpec(Strict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -99,7 +100,19 @@ class DefaultLabel(Strict):
     default: StrictStr | StrictInt | Number
 
 
-class LabelSpec(Strict):
+class _Named(Strict):
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The columns of the label."""
+
+    @property
+    def key(self) -> str:
+        """A text that no other label columns of this domain have."""
+        return key_of(self.names)
+
+
+class LabelSpec(_Named):
     """A label column and what it may hold."""
 
     column: str = Field(min_length=1, description="name of the label column")
@@ -114,8 +127,7 @@ class LabelSpec(Strict):
 
     @model_validator(mode="after")
     def _default_in_domain(self) -> Self:
-        domain, rule = self.domain, self.out_of_domain
-        default = rule.default if isinstance(rule, DefaultLabel) else None
+        domain, default = self.domain, self._default
         if isinstance(domain, CategoricalDomainSpec):
             if default is None:
                 raise ValueError(
@@ -133,20 +145,18 @@ class LabelSpec(Strict):
         return self
 
     @property
+    def _default(self) -> str | int | Decimal | None:
+        rule = self.out_of_domain
+        return rule.default if isinstance(rule, DefaultLabel) else None
+
+    @property
     def names(self) -> list[str]:
         """The columns of the label: this one."""
         return [self.column]
 
-    @property
-    def key(self) -> str:
-        """A text that no other label column of this domain has."""
-        return key_of(self.names)
-
     def to_domain(self, rounding: Rounding = "nearest") -> Part:
         """The domain in its exact form; ``rounding`` is for real labels that name none."""
-        rule = self.out_of_domain
-        default = rule.default if isinstance(rule, DefaultLabel) else None
-        domain = self.domain
+        domain, default = self.domain, self._default
         if isinstance(domain, CategoricalDomainSpec):
             assert isinstance(default, str | int)
             return CategoricalDomain(tuple(domain.values), default)
@@ -187,7 +197,7 @@ class JointColumnSpec(LabelSpec):
         return ColumnLoss(self.loss, Fraction(1 if self.weight is None else self.weight))
 
 
-class JointLabelSpec(Strict):
+class JointLabelSpec(_Named):
     """Several columns as one label: each combination of their values is a label."""
 
     columns: list[JointColumnSpec] = Field(
@@ -214,11 +224,6 @@ class JointLabelSpec(Strict):
     def names(self) -> list[str]:
         """The columns of the label."""
         return [column.column for column in self.columns]
-
-    @property
-    def key(self) -> str:
-        """A text that no other label columns of this domain have."""
-        return key_of(self.names)
 
     def to_domain(self, rounding: Rounding = "nearest") -> JointDomain:
         """The domain in its exact form; its columns are rounded to the nearest point."""

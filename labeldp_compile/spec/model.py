@@ -20,7 +20,7 @@ from pydantic import (
 
 from labeldp_compile.mechanisms import all_mechanisms
 from labeldp_compile.mechanisms.mechanism import Mechanism
-from labeldp_compile.spec.fields import DELIMITER, ENCODING, Delimiter, Encoding
+from labeldp_compile.spec.fields import TextData
 from labeldp_compile.spec.groups import GroupsSpec
 from labeldp_compile.spec.label import AnyLabelSpec, JointLabelSpec
 from labeldp_compile.text_form import TextForm
@@ -95,15 +95,13 @@ class PrivacySpec(Strict):
         return self.split if isinstance(self.split, str) else "given"
 
 
-class PrivatePrior(Strict):
+class PrivatePrior(TextData):
     """The label histogram of a data file, with discrete Laplace noise that costs ε₁."""
 
     kind: Literal["private"]
     data: str = Field(
         min_length=1, description="Parquet or CSV file or folder of parts, relative to the spec"
     )
-    delimiter: Delimiter | None = Field(None, description=DELIMITER)
-    encoding: Encoding | None = Field(None, description=ENCODING)
     rows: StrictInt | None = Field(
         None, ge=1, description="number of rows, which is public; lets plan read no CSV"
     )
@@ -126,13 +124,8 @@ class PrivatePrior(Strict):
         description="what these data are called: other data need another version",
     )
 
-    @property
-    def form(self) -> TextForm:
-        """The form of the data, if they are text."""
-        return TextForm(self.delimiter, self.encoding)
 
-
-class PublicPrior(Strict):
+class PublicPrior(TextData):
     """A prior that is no secret: weights, or the histogram of a public data file."""
 
     kind: Literal["public"]
@@ -144,13 +137,6 @@ class PublicPrior(Strict):
         min_length=1,
         description="public Parquet or CSV file or folder of parts, relative to the spec",
     )
-    delimiter: Delimiter | None = Field(None, description=DELIMITER)
-    encoding: Encoding | None = Field(None, description=ENCODING)
-
-    @property
-    def form(self) -> TextForm:
-        """The form of the data, if they are text."""
-        return TextForm(self.delimiter, self.encoding)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -248,13 +248,10 @@ def _choose(spec: Spec) -> tuple[str, str]:
     if spec.goal == "training":
         equality = isinstance(spec.label, JointLabelSpec) or spec.loss == "sum"
         return _FOR_TRAINING["zero_one" if equality else spec.loss]
-    if isinstance(spec.label, JointLabelSpec):
+    if isinstance(spec.label, JointLabelSpec) or spec.loss == "zero_one":
+        what = "combination" if isinstance(spec.label, JointLabelSpec) else "label"
         return "rr_with_prior", (
-            "rr_with_prior keeps a combination unchanged as often as any ε-DP randomizer can"
-        )
-    if spec.loss == "zero_one":
-        return "rr_with_prior", (
-            "rr_with_prior keeps a label unchanged as often as any ε-DP randomizer can"
+            f"rr_with_prior keeps a {what} unchanged as often as any ε-DP randomizer can"
         )
     return "rr_on_bins", "rr_on_bins has the least noisy label loss of all ε-DP randomizers"
 

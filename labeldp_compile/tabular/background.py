@@ -1,4 +1,5 @@
-"""Read ahead and write behind, on one thread each: Arrow works outside Python's lock."""
+"""Read ahead and write behind, on one thread each (Arrow works outside Python's lock), and where
+Arrow takes its memory from."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
+
+import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -28,39 +31,37 @@ def write_behind(
     """A function that hands an item to ``write`` on another thread, one at a time and in order.
 
     Items wait for that thread until their sizes are more than ``room`` together. An error of one
-    call is raised by a later one, or at the end of the ``with`` block; then nothing more is
-    written.
+    call is raised by a later one, or at the end of the ``with`` block; then items that wait are
+    not written.
     """
-    failed = False
+    thread = ThreadPoolExecutor(1)
+    waiting: deque[tuple[int, Future[None]]] = deque()
+    taken = 0
 
-    def write_unless_failed(item: T) -> None:
-        nonlocal failed
-        if failed:
-            return
-        try:
-            write(item)
-        except BaseException:
-            failed = True
-            raise
+    def put(item: T) -> None:
+        nonlocal taken
+        own = size(item)
+        while waiting and (taken + own > room or waiting[0][1].done()):
+            before, future = waiting.popleft()
+            future.result()
+            taken -= before
+        waiting.append((own, thread.submit(write, item)))
+        taken += own
 
-    with ThreadPoolExecutor(1) as thread:
-        waiting: deque[tuple[int, Future[None]]] = deque()
-        taken = 0
+    try:
+        yield put
+        for _, future in waiting:
+            future.result()
+    finally:
+        thread.shutdown(cancel_futures=True)
 
-        def put(item: T) -> None:
-            nonlocal taken
-            own = size(item)
-            while waiting and (taken + own > room or waiting[0][1].done()):
-                before, future = waiting.popleft()
-                future.result()
-                taken -= before
-            waiting.append((own, thread.submit(write_unless_failed, item)))
-            taken += own
 
-        try:
-            yield put
-            for _, future in waiting:
-                future.result()
-        except BaseException:
-            failed = True
-            raise
+def use_small_pool() -> None:
+    """Choose the pool of this process: jemalloc where this pyarrow has it, or else the system's.
+
+    mimalloc, pyarrow's own choice, keeps a third more of a table of a hundred columns; the system's
+    gives memory back page by page, and its pages are cleared again for a fifth of all CPU time
+    (benchmarks/memory.py, benchmarks/tables.py).
+    """
+    has_jemalloc = "jemalloc" in pa.supported_memory_backends()
+    pa.set_memory_pool(pa.jemalloc_memory_pool() if has_jemalloc else pa.system_memory_pool())

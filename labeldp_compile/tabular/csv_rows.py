@@ -48,26 +48,22 @@ class Cells:
         """Number of rows."""
         return len(self.lines)
 
-    def spans(self, place: int) -> Places:
-        """[n, 2] where the cells of one column begin and end."""
-        return np.stack([self.begins[:, place], self.ends[:, place]], axis=1)
-
     def column(self, place: int) -> pa.Array:
         """The cells [n] of one column as bytes, without their quotes."""
         begins, ends = self.begins[:, place], self.ends[:, place]
         data = np.frombuffer(self.text, dtype=np.uint8)
         quoted = (begins < ends) & (data[np.minimum(begins, len(data) - 1)] == _QUOTE)
         if not quoted.any():
-            return _between(self.text, begins, ends)
+            return between(self.text, begins, ends)
         closed = quoted & (ends - begins > 1) & (data[ends - 1] == _QUOTE)
         begins, ends = begins + closed, ends - closed
-        plain = _between(self.text, begins, ends)
+        plain = between(self.text, begins, ends)
         inside = np.searchsorted(self._quotes, [begins, ends])
         odd = np.flatnonzero(quoted & ((inside[0] < inside[1]) | ~closed))
         if not len(odd):
             return plain
-        spans = self.spans(place)[odd].tolist()
-        read = pa.array([_unquoted(self.text[start:end]) for start, end in spans], pa.binary())
+        spans = zip(self.begins[odd, place].tolist(), self.ends[odd, place].tolist(), strict=True)
+        read = pa.array([_unquoted(self.text[start:end]) for start, end in spans], plain.type)
         which = np.arange(len(self))
         which[odd] = len(self) + np.arange(len(odd))
         return pa.concat_arrays([plain, read]).take(pa.array(which))
@@ -176,13 +172,11 @@ def _lasts(cells: int, columns: int) -> Places:
     return np.arange(columns - 1, cells, columns)
 
 
-def _between(text: bytes, begins: Places, ends: Places) -> pa.Array:
-    """[n] the pieces of a text, in their order."""
-    if not len(begins):
-        return pa.array([], pa.binary())
-    edges = np.stack([begins, ends], axis=1).ravel().astype(np.int32)
+def between(text: bytes, begins: Places, ends: Places) -> pa.Array:
+    """[n] the pieces of a text, in their order, as large_binary."""
+    edges = np.stack([begins, ends], axis=1).ravel().astype(np.int64)
     turns = pa.Array.from_buffers(
-        pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(text)]
+        pa.large_binary(), max(len(edges) - 1, 0), [None, pa.py_buffer(edges), pa.py_buffer(text)]
     )
     return turns.take(pa.array(np.arange(0, len(turns), 2)))
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
-from labeldp_runtime.columns.arrow import is_text
 
 from labeldp_compile.errors import refused
-from labeldp_compile.tabular.parts import files_of
-from labeldp_compile.tabular.reader import read_schema, require_column
-from labeldp_compile.text_form import PLAIN, TextForm
-
-Kind = Literal["integer", "real", "categorical"]
+from labeldp_compile.tabular.columns import Kind, kind_of
+from labeldp_compile.tabular.csv_file import CsvFile
+from labeldp_compile.tabular.formats import files_of, require_format
+from labeldp_compile.tabular.parquet_file import read_footer
+from labeldp_compile.text_form import PLAIN, TextForm, shown
 
 
 @dataclass(frozen=True)
@@ -39,27 +39,56 @@ def read_header(path: Path, column: str, form: TextForm = PLAIN) -> ColumnHeader
     cell, and does not look at the minima and maxima that a footer may hold. Raises DataError if
     the file or the column is missing, or of a type that cannot hold labels.
     """
-    headers = [_header_of(file, column, form) for file in files_of(path)]
-    rows = [header.rows for header in headers]
-    known = None if None in rows else sum(filter(None, rows))
-    return ColumnHeader(headers[0].type, headers[0].kind, known)
+    types: list[pa.DataType | None] = []
+    counts: list[int | None] = []
+    for file in files_of(path):
+        schema, rows, csv = read_schema(file, form)
+        require_column(file, column, list(schema.names), csv)
+        kind = None if csv is not None else schema.field(column).type
+        if kind is not None and kind_of(kind) is None:
+            reason = f"has the type {kind}, but labels are numbers or text"
+            raise refused(file, f"{column!r} {reason}")
+        types.append(kind)
+        counts.append(rows)
+    return ColumnHeader(types[0], kind_of(types[0]) if types[0] else None, rows_in(counts))
 
 
-def _header_of(path: Path, column: str, form: TextForm) -> ColumnHeader:
-    schema, rows, csv = read_schema(path, form)
-    require_column(path, column, list(schema.names), csv)
-    if csv is not None:
-        return ColumnHeader(None, None, None)
-    arrow_type = schema.field(column).type
-    return ColumnHeader(arrow_type, _kind(path, column, arrow_type), rows)
+def read_schema(
+    path: Path, form: TextForm = PLAIN, *, stream: bool = False
+) -> tuple[pa.Schema, int | None, CsvFile | None]:
+    """What a file says without its cells: its columns, its rows if it says that, and the CSV file
+    if it is one, whose columns are text. Raises DataError."""
+    if require_format(path, stream=stream).is_text:
+        csv = CsvFile.open(path, form)
+        return pa.schema([(name, pa.string()) for name in csv.names]), None, csv
+    metadata, schema = read_footer(path)
+    return schema, metadata.num_rows, None
 
 
-def _kind(path: Path, column: str, arrow_type: pa.DataType) -> Kind:
-    value = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
-    if is_text(value):
-        return "categorical"
-    if pa.types.is_integer(value) or pa.types.is_boolean(value):
-        return "integer"
-    if pa.types.is_floating(value) or pa.types.is_decimal(value):
-        return "real"
-    raise refused(path, f"{column!r} has the type {arrow_type}, but labels are numbers or text")
+def rows_in(parts: Sequence[int | None]) -> int | None:
+    """The number of rows of all parts, if each states its own."""
+    return None if None in parts else sum(filter(None, parts))
+
+
+def require_column(path: Path, column: str, names: list[str], csv: CsvFile | None = None) -> None:
+    """Raise DataError, with the nearest name, unless exactly one column has this name.
+
+    Where another delimiter would make columns of a text table's header, it is named.
+    """
+    if names.count(column) > 1:
+        raise refused(path, f"has several columns called {column!r}")
+    if column not in names:
+        mark = None if csv is None else csv.other_delimiter(column)
+        close = difflib.get_close_matches(column, names, n=1)
+        known = ", ".join(map(repr, names[:12])) or "none"
+        hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
+        if mark is not None:
+            hint = (
+                f"the header looks as if it were separated by {shown(mark)}: --delimiter "
+                f"{shown(mark)} (in a spec or a config: delimiter: {_in_yaml(mark)}); {hint}"
+            )
+        raise refused(path, f"has no column {column!r}; {hint}")
+
+
+def _in_yaml(delimiter: str) -> str:
+    return '"\\t"' if delimiter == "\t" else f'"{delimiter}"'

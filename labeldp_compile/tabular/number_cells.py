@@ -31,30 +31,33 @@ for _word in (b"inf", b"infinity"):
 _EXPONENT_DIGITS = 12  # a cell has too few digits to set against more
 
 
-def labels_of_cells(values: pa.Array, element_type: str, missing: int | float) -> NDArray[Any]:
-    """Labels [n], ``int64`` or ``float64``, of cells [n] of text; what is no number is missing."""
+def labels_of_cells(
+    values: pa.Array,
+    element_type: str,
+    missing: int | float,
+    read: Callable[[bytes], Any] | None = None,
+) -> NDArray[Any]:
+    """Numbers [n], ``int64`` or ``float64``, of cells [n] of text; what is no number is missing.
+
+    ``read`` gives the number in one cell, or None; by default that of the grammar.
+    """
     encoded = distinct(values)  # few cells differ, mostly: each is read once
-    read = _nearest if element_type == "float64" else _exact
-    numbers = [_number(cell, read) for cell in encoded.dictionary.to_pylist()]
+    if read is None:
+        read = _float_in if element_type == "float64" else number_in
+    numbers = [read(cell) for cell in encoded.dictionary.to_pylist()]
     return by_entries(encoded, from_objects([*numbers, None], element_type, missing))
 
 
 def number_in(cell: bytes) -> Decimal | float | None:
     """The number in one cell, exactly (its words as floats); None if it is none."""
-    found: Decimal | float | None = _number(cell, _exact)
-    return found
-
-
-def _number(cell: bytes, read: Callable[[re.Match[bytes]], Any]) -> Any:
     cell = cell.strip(SPACE)
     found = _NUMBER.fullmatch(cell)
-    return _WORDS.get(cell.lower()) if found is None else read(found)
-
-
-def _nearest(found: re.Match[bytes]) -> float:
-    return float(found[0])
-
-
-def _exact(found: re.Match[bytes]) -> Decimal:
+    if found is None:
+        return _WORDS.get(cell.lower())
     exponent = (found[3] or b"").lstrip(b"0")[:_EXPONENT_DIGITS] or b"0"
     return Decimal((found[1] + b"e" + (found[2] or b"") + exponent).decode())
+
+
+def _float_in(cell: bytes) -> float | None:
+    cell = cell.strip(SPACE)
+    return float(cell) if _NUMBER.fullmatch(cell) else _WORDS.get(cell.lower())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,15 +24,8 @@ from labeldp_compile.tabular.whole_column import whole_column, written_type
 GROUP_BYTES = 1 << 27
 GROUP_ROWS = 1 << 20
 _SAMPLE = 1 << 16  # rows that say whether numbers repeat
-_CODECS = {
-    "UNCOMPRESSED": "NONE",
-    "SNAPPY": "SNAPPY",
-    "GZIP": "GZIP",
-    "BROTLI": "BROTLI",
-    "LZ4": "LZ4",
-    "LZ4_RAW": "LZ4",
-    "ZSTD": "ZSTD",
-}
+_CODECS = {name: name for name in ("SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD")}
+_CODECS |= {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}
 
 
 class ParquetSink:
@@ -101,10 +94,7 @@ class ParquetSink:
 
     def _write_group(self) -> None:
         # One column after another, so that no more than one is held twice.
-        columns = [
-            whole_column(field.type, pieces)
-            for field, pieces in zip(self._schema, _taken(self._pending), strict=True)
-        ]
+        columns = [whole_column(field.type, self._pending.pop(0)) for field in self._schema]
         table = pa.Table.from_arrays(columns, schema=self._schema)
         del columns
         self._begin()
@@ -117,11 +107,6 @@ class ParquetSink:
         pa.default_memory_pool().release_unused()
 
 
-def _taken(pending: list[list[pa.Array]]) -> Any:
-    while pending:
-        yield pending.pop(0)
-
-
 def _bytes_of(batch: pa.RecordBatch) -> NDArray[np.int64]:
     """Bytes of each row [n] of a batch."""
     found = sum((row_bytes(column) for column in batch.columns), start=np.int64(0))
@@ -132,24 +117,20 @@ def _options(
     table: pa.Table, like: pq.FileMetaData | None, drawn: Collection[str]
 ) -> dict[str, Any]:
     """Arguments of a ParquetWriter, by the first row group [n] and the codecs of the input."""
-    leaves = _leaves(table.schema)
-    paths = [path for paths in leaves for path in paths]
-    plain = {
-        path
-        for column, field, paths in zip(table.columns, table.schema, leaves, strict=True)
-        for path in paths
-        if field.name not in drawn and not _repeats(column)
-    }
+    file = io.BytesIO()
+    pq.write_table(table.schema.empty_table(), file)
+    leaves = pq.read_metadata(file).schema
+    paths = [leaves.column(i).path for i in range(len(leaves))]
+    columns = zip(table.schema.names, table.columns, strict=True)
+    plain = {name for name, column in columns if name not in drawn and not _repeats(column)}
     options: dict[str, Any] = {"use_dictionary": [path for path in paths if path not in plain]}
     if like is not None and like.num_row_groups:
         group = like.row_group(0)
         theirs = [group.column(i).compression for i in range(group.num_columns)]
         # Names of nested columns may be spelled in another way: what counts is the place.
         places = (min(i, len(theirs) - 1) for i in range(len(paths)))
-        options["compression"] = {
-            path: _CODECS.get(theirs[place], "SNAPPY")
-            for path, place in zip(paths, places, strict=True)
-        }
+        codecs = [_CODECS.get(theirs[place], "SNAPPY") for place in places]
+        options["compression"] = dict(zip(paths, codecs, strict=True))
     return options
 
 
@@ -159,34 +140,5 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)):
         return True
-    first = column.chunk(0).slice(0, _SAMPLE) if column.num_chunks else []
-    return 2 * len(np.unique(_bits(first))) <= len(first) if len(first) else True
-
-
-def _bits(numbers: pa.Array) -> NDArray[Any]:
-    """The numbers [n] as integers of their width, nulls left out."""
-    values = numbers.drop_null()
-    width = values.type.bit_width // 8
-    data = values.buffers()[1]
-    if data is None or not len(values):
-        return np.empty(0, dtype=np.int64)
-    return np.frombuffer(data, f"i{width}", len(values), values.offset * width)
-
-
-def _leaves(schema: pa.Schema) -> Sequence[list[str]]:
-    """The paths of the leaves of each column in a Parquet file."""
-    every = _empty(schema)
-    paths = [every.column(i).path for i in range(len(every))]
-    found, place = [], 0
-    for field in schema:
-        own = len(_empty(pa.schema([field])))
-        found.append(paths[place : place + own])
-        place += own
-    return found
-
-
-def _empty(schema: pa.Schema) -> pq.ParquetSchema:
-    """The schema of a file without rows."""
-    file = io.BytesIO()
-    pq.write_table(pa.Table.from_batches([], schema), file)
-    return pq.read_metadata(file).schema
+    first = column.slice(0, _SAMPLE)
+    return 2 * len(first.unique()) <= len(first) or not len(first)

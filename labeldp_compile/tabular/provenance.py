@@ -10,10 +10,11 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from labeldp_verify.claims.record import read_record
 from labeldp_verify.graph import canonical_json
 
 from labeldp_compile.errors import refused
@@ -24,6 +25,7 @@ _MAX_BYTES = 1 << 20
 _SHOWN_DIGITS = 16
 _HASH = re.compile(r"[0-9a-f]{64}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_NEVER = "0000-00-00T00:00:00Z"
 _DAMAGED = (
     "its note on private labels (the schema's metadata, labeldp) is damaged, or of a later version "
     "of labeldp"
@@ -96,22 +98,17 @@ def require_artifact(
 
 
 def _read(text: bytes) -> dict[str, Provenance]:
-    _require(len(text) <= _MAX_BYTES)
-    note = json.loads(text)
-    _require(str(note["format_version"]).partition(".")[0] == FORMAT_VERSION.partition(".")[0])
+    note = json.loads(text) if len(text) <= _MAX_BYTES else {}
+    if str(note["format_version"]).partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        raise ValueError("of another version")
     return {str(name): _entry(entry) for name, entry in note["columns"].items()}
 
 
 def _entry(stated: dict[str, Any]) -> Provenance:
-    sha256, epsilon, written = (
-        stated[key] for key in ("artifact_sha256", "epsilon_label", "written")
-    )
-    _require(isinstance(sha256, str) and _HASH.fullmatch(sha256) is not None)
-    _require(type(epsilon) in (int, float) and math.isfinite(epsilon) and epsilon >= 0)
-    _require(written is None or (isinstance(written, str) and bool(_TIME.fullmatch(written))))
-    return Provenance(sha256, float(epsilon), written)
-
-
-def _require(holds: bool) -> None:
-    if not holds:
+    """What this version knows of an entry; a later one may say more."""
+    known = {field.name: stated[field.name] for field in fields(Provenance)}
+    entry = read_record(Provenance, known, "columns")
+    made = _HASH.fullmatch(entry.artifact_sha256), _TIME.fullmatch(entry.written or _NEVER)
+    if not all(made) or not 0 <= entry.epsilon_label < math.inf:
         raise ValueError("not what a note says")
+    return entry

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from labeldp_runtime import IdError
 from labeldp_runtime.columns import read_ids
 from labeldp_runtime.ids import Ids
@@ -20,29 +17,21 @@ from labeldp_verify.forms import Domain, GroupColumn, columns_of
 from numpy.typing import NDArray
 
 from labeldp_compile.errors import DataError, refused
-from labeldp_compile.tabular.count_column import check_count_type, count_array
-from labeldp_compile.tabular.csv_file import (
-    MAX_COLUMNS,
-    MAX_ROW_BYTES,
-    CsvFile,
-    LongRowError,
-    empty_is_null,
+from labeldp_compile.tabular.columns import (
+    check_count_type,
+    check_type,
+    count_array,
+    group_array,
+    label_array,
+    value_type,
 )
-from labeldp_compile.tabular.csv_rows import BadRowError, Cells
-from labeldp_compile.tabular.formats import is_stream, require_format
-from labeldp_compile.tabular.group_columns import group_arrays
-from labeldp_compile.tabular.label_column import check_type, label_array, plain_numbers
-from labeldp_compile.tabular.parts import parts_of
+from labeldp_compile.tabular.csv_file import CsvFile, empty_is_null
+from labeldp_compile.tabular.csv_rows import Cells
+from labeldp_compile.tabular.formats import is_stream, parts_of
+from labeldp_compile.tabular.header import read_schema, require_column, rows_in
+from labeldp_compile.tabular.parquet_file import parquet_batches
 from labeldp_compile.tabular.provenance import read_note, require_artifact, require_true
-from labeldp_compile.tabular.text_stream import ReadTwiceError, WideTextError
-from labeldp_compile.text_form import PLAIN, TextForm, shown
-
-BATCH_BYTES = 1 << 25
-BATCH_ROWS = (1 << 13, 1 << 17)  # least and most: few enough to stay in a core's cache
-MAX_FOOTER_BYTES = 1 << 26
-_PARQUET_BUFFER = (1 << 14, 1 << 20)  # least and most bytes of a column that are read at a time
-# All that is said: the message of Arrow may quote a label.
-_DAMAGED = "is damaged, and cannot be read to the end"
+from labeldp_compile.text_form import PLAIN, TextForm
 
 
 @dataclass(frozen=True)
@@ -52,28 +41,28 @@ class TableReader:
     Attributes:
         path: of the file.
         label_columns: names of the label columns, one but for a joint label.
-        schema: of what ``batches`` yields.
-        rows: number of labels if the file states it (Parquet, one label a row), else None.
-        csv: the file if it is CSV, else None.
         all_columns: whether ``batches`` yields the other columns too.
         domain: of the labels.
         id_column: name of the column that names the labels, or None.
         count_column: of a histogram file, how many rows have the label; or None.
         group_columns: public columns that choose a row's table.
+        schema: of what ``batches`` yields.
+        rows: number of labels if the file states it (Parquet, one label a row), else None.
+        csv: the file if it is CSV, else None.
         metadata: of the schema of a Parquet file.
         parts: of a folder, one reader each; then ``schema`` is that of the first.
     """
 
     path: Path
     label_columns: tuple[str, ...]
-    schema: pa.Schema
-    rows: int | None
-    csv: CsvFile | None
     all_columns: bool
     domain: Domain
-    id_column: str | None = None
-    count_column: str | None = None
-    group_columns: tuple[GroupColumn, ...] = ()
+    id_column: str | None
+    count_column: str | None
+    group_columns: tuple[GroupColumn, ...]
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    rows: int | None = None
+    csv: CsvFile | None = None
     metadata: dict[bytes, bytes] | None = None
     parts: tuple[TableReader, ...] = ()
 
@@ -86,7 +75,15 @@ class TableReader:
         """The rows in order. Raises DataError if the file turns out to be damaged."""
         counted = [self.count_column] if self.count_column else []
         names = [*self.label_columns, *counted, *self.group_names]
-        return self._read(None if self.all_columns else names)
+        return self.columns(None if self.all_columns else names)
+
+    def columns(self, names: list[str] | None) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows, or all, in order. Raises DataError like ``batches``."""
+        for file in self.files:
+            if file.csv is not None:
+                yield from file.csv.batches(names or file.schema.names, self.label_columns)
+            else:
+                yield from parquet_batches(file.path, names)
 
     @property
     def column(self) -> str:
@@ -108,17 +105,17 @@ class TableReader:
 
     def groups_of(self, batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
         """The public columns [n] of one batch by their names, as the artifact takes them."""
-        cells = self.csv is not None
-        return group_arrays(self.path, self.group_columns, batch, cells=cells)
+        return {
+            one.name: group_array(
+                self.path, one, batch.column(one.name), cells=self.csv is not None
+            )
+            for one in self.group_columns
+        }
 
     def blocks(self) -> Iterator[tuple[Cells, pa.RecordBatch]]:
         """The rows of one CSV file in order, their cells and all columns. Raises DataError."""
         assert self.csv is not None
-        return csv_blocks(self.csv, self.schema.names, self.label_columns)
-
-    def columns(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of the rows, in order. Raises DataError like ``batches``."""
-        return self._read(names)
+        return self.csv.blocks(self.schema.names, self.label_columns)
 
     def require_column(self, name: str) -> None:
         """Raise DataError unless the table, opened with all columns, has this one, once."""
@@ -137,20 +134,11 @@ class TableReader:
         names = {name for file in files for name in read_note(file.path, file.metadata)}
         return [name for name in files[0].schema.names if name in names]
 
-    def parquet_metadata(self) -> pq.FileMetaData | None:
-        """What a Parquet file says of its row groups; None of a CSV file. Raises DataError."""
-        if self.csv is not None:
-            return None
-        try:
-            return read_footer(self.path)
-        except (pa.ArrowException, OSError):
-            raise refused(self.path, "is damaged") from None
-
     def ids(self) -> Iterator[Ids]:
         """The ids in order; reads no other column. Raises DataError."""
         assert self.id_column is not None
         for file in self.files:
-            for batch in file._read([self.id_column]):
+            for batch in file.columns([self.id_column]):
                 yield file.ids_of(batch)
 
     def ids_of(self, batch: pa.RecordBatch) -> Ids:
@@ -158,8 +146,6 @@ class TableReader:
         column = batch.column(self.id_column)
         if self.csv is not None:
             column = empty_is_null(column)
-        elif pa.types.is_integer(column.type) and not column.null_count:
-            column = plain_numbers(column)
         try:
             return read_ids(column)
         except IdError as error:
@@ -169,17 +155,6 @@ class TableReader:
         """How many rows have the labels of one batch. Raises DataError for what is no count."""
         assert self.count_column is not None
         return count_array(self.path, self.count_column, batch.column(self.count_column))
-
-    def _read(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        for part in self.parts:
-            yield from part._read(columns)
-        if self.parts:
-            return
-        if self.csv is not None:
-            names = columns or self.schema.names
-            yield from csv_batches(self.csv, names, self.label_columns)
-            return
-        yield from _parquet_batches(self.path, columns)
 
 
 def open_table(
@@ -203,35 +178,22 @@ def open_table(
     or ids, or, with ``true_labels``, if a file says that its labels are private already.
     """
     labels = (columns,) if isinstance(columns, str) else tuple(columns)
+    groups = [group.name for group in group_columns]
     for column in labels:
+        for other, what in ((id_column, "id"), *((name, "group") for name in groups)):
+            if column == other:
+                raise refused(path, f"{column!r} cannot be both the label and its {what}")
         if labels.count(column) > 1:
             raise refused(path, f"{column!r} cannot be two columns of the label")
-        if id_column == column:
-            raise refused(path, f"{column!r} cannot be both the label and its id")
-        if column in [group.name for group in group_columns]:
-            raise refused(path, f"{column!r} cannot be both the label and its group")
-    table = TableReader(
-        path,
-        labels,
-        pa.schema([]),
-        None,
-        None,
-        all_columns,
-        domain,
-        id_column,
-        count_column,
-        group_columns,
-    )
+    table = TableReader(path, labels, all_columns, domain, id_column, count_column, group_columns)
     if not path.is_dir() or (stream and is_stream(path)):
         return _open_file(table, form, None, stream=stream, true_labels=true_labels)
     parts: list[TableReader] = []
     for part in parts_of(path):
-        opened = replace(table, path=part)
-        first = parts[0] if parts else None
-        parts.append(_open_file(opened, form, first, true_labels=true_labels))
-    rows = [part.rows for part in parts]
-    known = None if None in rows else sum(filter(None, rows))
-    return replace(table, schema=parts[0].schema, rows=known, parts=tuple(parts))
+        opened, first = replace(table, path=part), parts[0] if parts else None
+        parts.append(_open_file(opened, form, first, stream=False, true_labels=true_labels))
+    rows = rows_in([part.rows for part in parts])
+    return replace(table, schema=parts[0].schema, rows=rows, parts=tuple(parts))
 
 
 def _open_file(
@@ -239,8 +201,8 @@ def _open_file(
     form: TextForm,
     first: TableReader | None,
     *,
-    stream: bool = False,
-    true_labels: bool = False,
+    stream: bool,
+    true_labels: bool,
 ) -> TableReader:
     """The reader of one file, checked; ``first`` is the first part of its folder."""
     path, labels = table.path, table.label_columns
@@ -263,27 +225,11 @@ def _open_file(
         rows = None  # the file's own rows are labels that occur, not occurrences
     opened = replace(table, schema=schema, rows=rows, csv=csv, metadata=every.metadata)
     # Refuses the type, if it is wrong.
-    if table.id_column is not None or table.group_columns:
-        empty = no_rows(every)
-        opened.groups_of(empty)
-        if table.id_column is not None:
-            opened.ids_of(empty)
+    if opened.group_columns:
+        opened.groups_of(no_rows(every))
+    if opened.id_column is not None:
+        opened.ids_of(no_rows(every))
     return opened
-
-
-def read_schema(
-    path: Path, form: TextForm = PLAIN, *, stream: bool = False
-) -> tuple[pa.Schema, int | None, CsvFile | None]:
-    """What a file says without its cells: its columns, its rows if it says that, and the CSV file
-    if it is one, whose columns are text. Raises DataError."""
-    if require_format(path, stream=stream).is_text:
-        csv = open_csv(path, form)
-        return pa.schema([(name, pa.string()) for name in csv.names]), None, csv
-    try:
-        with open_parquet(path) as file:
-            return file.schema_arrow, file.metadata.num_rows, None
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise refused(path, "is empty, or not a Parquet file") from None
 
 
 def read_columns(
@@ -298,17 +244,9 @@ def read_columns(
         require_column(path, name, list(schema.names), csv)
     columns = list(schema.names if every else names)
     if csv is not None:
-        yield from csv_batches(csv, columns, labels)
+        yield from csv.batches(columns, [labels])
     else:
-        yield from _parquet_batches(path, None if every else columns)
-
-
-def _parquet_batches(path: Path, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-    try:
-        with open_parquet(path) as file:
-            yield from file.iter_batches(batch_rows(file, columns), columns=columns)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise refused(path, _DAMAGED) from None
+        yield from parquet_batches(path, None if every else columns)
 
 
 def _check_types(table: TableReader, schema: pa.Schema, *, true_labels: bool) -> None:
@@ -332,7 +270,7 @@ def _check_types(table: TableReader, schema: pa.Schema, *, true_labels: bool) ->
 def _require_same_type(path: Path, column: str, kind: pa.DataType, first: TableReader) -> None:
     """Raise DataError unless a column has the type that it has in the first part; null fits all."""
     expected = first.schema.field(column).type
-    same = _value_type(kind) == _value_type(expected)
+    same = value_type(kind) == value_type(expected)
     if not (same or pa.types.is_null(kind) or pa.types.is_null(expected)):
         raise refused(
             path,
@@ -341,113 +279,6 @@ def _require_same_type(path: Path, column: str, kind: pa.DataType, first: TableR
         )
 
 
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def require_column(path: Path, column: str, names: list[str], csv: CsvFile | None = None) -> None:
-    """Raise DataError, with the nearest name, unless exactly one column has this name.
-
-    Where another delimiter would make columns of a text table's header, it is named.
-    """
-    if names.count(column) > 1:
-        raise refused(path, f"has several columns called {column!r}")
-    if column not in names:
-        mark = None if csv is None else csv.other_delimiter(column)
-        close = difflib.get_close_matches(column, names, n=1)
-        known = ", ".join(map(repr, names[:12])) or "none"
-        hint = f"did you mean {close[0]!r}?" if close else f"its columns: {known}"
-        if mark is not None:
-            hint = (
-                f"the header looks as if it were separated by {shown(mark)}: --delimiter "
-                f"{shown(mark)} (in a spec or a config: delimiter: {_in_yaml(mark)}); {hint}"
-            )
-        raise refused(path, f"has no column {column!r}; {hint}")
-
-
-def _in_yaml(delimiter: str) -> str:
-    return '"\\t"' if delimiter == "\t" else f'"{delimiter}"'
-
-
-def open_csv(path: Path, form: TextForm = PLAIN) -> CsvFile:
-    """Open a CSV file. Raises DataError unless it begins with a header."""
-    try:
-        csv = CsvFile.open(path, form)
-    except WideTextError:
-        raise refused(path, "is UTF-16: save it as UTF-8") from None
-    except BadRowError as error:
-        raise refused(path, f"is not a CSV file in UTF-8: {error}") from None
-    except OSError:
-        csv = None
-    if csv is None or not csv.names:
-        raise refused(path, "is empty, or not a CSV file in UTF-8, with commas and a header")
-    return csv
-
-
-def csv_batches(
-    csv: CsvFile, columns: list[str], labels: str | Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """``CsvFile.batches``, whose errors are DataErrors."""
-    return (batch for _, batch in csv_blocks(csv, columns, labels))
-
-
-def csv_blocks(
-    csv: CsvFile, columns: list[str], labels: str | Sequence[str]
-) -> Iterator[tuple[Cells, pa.RecordBatch]]:
-    """``CsvFile.blocks``, whose errors are DataErrors."""
-    try:
-        yield from csv.blocks(columns, labels)
-    except ReadTwiceError:
-        # It is only to find out which ids are the same that rows are read again.
-        reason = "standard input cannot be read again to say which; give a file"
-        raise refused(csv.path, f"some rows have the same id, and {reason}") from None
-    except BadRowError as error:
-        raise refused(csv.path, str(error)) from None
-    except OSError:
-        raise refused(csv.path, _DAMAGED) from None
-    except LongRowError:
-        raise refused(csv.path, f"has a row of more than {MAX_ROW_BYTES:,} bytes") from None
-
-
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows; ``from_pylist`` imports pandas, where there is one."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-
-
-def open_parquet(path: Path) -> pq.ParquetFile:
-    """The file, read in small pieces: with pre_buffer, whole row groups are kept, and pile up."""
-    metadata = read_footer(path)
-    least, most = _PARQUET_BUFFER
-    buffer = max(least, min(most, BATCH_BYTES // max(metadata.num_columns, 1)))
-    return pq.ParquetFile(path, metadata=metadata, pre_buffer=False, buffer_size=buffer)
-
-
-def read_footer(path: Path) -> pq.FileMetaData:
-    """What a Parquet file says of itself. Raises OSError, ArrowException, and DataError for more
-    bytes or columns than there may be: an entry of a few bytes takes a hundred times as many."""
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - 8, 0))
-        footer = int.from_bytes(file.read(4), "little")
-        if MAX_FOOTER_BYTES < footer <= size:
-            raise refused(path, f"has a footer of more than {MAX_FOOTER_BYTES:,} bytes")
-        file.seek(0)
-        metadata = pq.read_metadata(file)
-    if metadata.num_columns > MAX_COLUMNS:
-        raise refused(path, f"has more than {MAX_COLUMNS:,} columns")
-    return metadata
-
-
-def batch_rows(file: pq.ParquetFile, columns: list[str] | None) -> int:
-    """Rows whose data have about ``BATCH_BYTES``, in the file without compression and as arrays.
-
-    Arrays may be much larger where a column has few values; their size is that of the first rows.
-    """
-    least, most = BATCH_ROWS
-    metadata = file.metadata
-    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
-    width = sum(group.total_byte_size for group in groups) / max(metadata.num_rows, 1)
-    for batch in file.iter_batches(least, columns=columns):
-        width = max(width, batch.nbytes / max(len(batch), 1))
-        break
-    return max(least, min(most, int(BATCH_BYTES / max(width, 1))))

@@ -13,6 +13,7 @@ import pyarrow as pa
 from labeldp_runtime.columns.arrow import is_text
 from numpy.typing import NDArray
 
+_BYTES = ("binary", "large_binary", "binary_view")
 _OFFSET = 4  # bytes that the length of a text or a list takes
 
 
@@ -30,7 +31,7 @@ def row_bytes(column: pa.Array) -> NDArray[np.int64] | int:
         return sum((row_bytes(child) for child in column.flatten()), start=0)
     if pa.types.is_nested(kind):
         return _of_lists(column)
-    if is_text(kind) or _is_bytes(kind):
+    if is_text(kind) or str(kind) in _BYTES:
         return _lengths(column)
     return _width(kind)
 
@@ -47,39 +48,26 @@ def _width(kind: pa.DataType) -> int:
         return 0
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    views = str(kind) == "binary_view"
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or views)
-
-
 def _lengths(column: pa.Array) -> NDArray[np.int64]:
-    # From the buffers where there are offsets: a function of Arrow's needs all of them loaded.
-    wide = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
     if str(column.type).endswith("_view"):
         column = column.cast(pa.large_string() if is_text(column.type) else pa.large_binary())
-        wide = True
-    data = column.buffers()[1]
-    if data is None or not len(column):
-        return np.full(len(column), _OFFSET, dtype=np.int64)
-    ends = np.frombuffer(data, np.int64 if wide else np.int32)
-    ends = ends[column.offset : column.offset + len(column) + 1]
-    return _present(column, np.diff(ends).astype(np.int64)) + _OFFSET
+    lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(column), 0).to_numpy()
+    return lengths.astype(np.int64) + _OFFSET
 
 
 def _of_lists(column: pa.Array) -> NDArray[np.int64]:
     kind = column.type
-    items = _each(column.keys) + _each(column.items) if pa.types.is_map(kind) else None
-    items = _each(column.values) if items is None else items
+    inside = (column.keys, column.items) if pa.types.is_map(kind) else (column.values,)
+    items: NDArray[np.int64] = np.sum([_each(part) for part in inside], axis=0, dtype=np.int64)
     before = np.concatenate([[0], np.cumsum(items)])
     if pa.types.is_fixed_size_list(kind):
         ends = (column.offset + np.arange(len(column) + 1)) * kind.list_size
     else:
         ends = column.offsets.to_numpy()
-    return _present(column, np.diff(before[ends])) + _OFFSET
-
-
-def _present(column: pa.Array, found: NDArray[np.int64]) -> NDArray[np.int64]:
-    """[n] nothing where the column is null, whatever stands in the place of a null."""
-    if not column.null_count:
-        return found
-    return np.where(column.is_valid().to_numpy(zero_copy_only=False), found, 0)
+    found: NDArray[np.int64] = np.diff(before[ends])
+    # Nothing where the list is null, whatever stands in its place.
+    if column.null_count:
+        found = np.where(column.is_valid().to_numpy(zero_copy_only=False), found, 0)
+    return found + _OFFSET

@@ -11,19 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from labeldp_compile.errors import refused
 from labeldp_compile.tabular.formats import is_stream
 from labeldp_compile.text_form import UTF8
 
 _BOM = b"\xef\xbb\xbf"
 _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
-
-
-class WideTextError(Exception):
-    """The text is UTF-16."""
-
-
-class ReadTwiceError(OSError):
-    """Standard input was read already."""
 
 
 class TextStream:
@@ -32,13 +25,13 @@ class TextStream:
     A byte that the encoding does not have becomes bytes that are no UTF-8.
     """
 
-    def __init__(self, file: BinaryIO, encoding: str) -> None:
+    def __init__(self, file: BinaryIO, source: TextSource) -> None:
         """``file`` stands at its beginning."""
-        self._file, self._encoding = file, encoding
+        self._file, self._source = file, source
         self._pending, self._begun = b"", False
 
     def read(self, size: int) -> bytes:
-        """Some of the next bytes, none at the end. Raises OSError, WideTextError."""
+        """Some of the next bytes, none at the end. Raises OSError, DataError for UTF-16."""
         if self._pending:
             data, self._pending = self._pending[:size], self._pending[size:]
             return data
@@ -46,13 +39,13 @@ class TextStream:
             data = self._file.read(size)
         except (EOFError, zlib.error) as error:
             raise OSError("the compressed file is damaged") from error
-        if self._encoding != UTF8:
-            text = data.decode(self._encoding, "surrogateescape")
+        if self._source.encoding != UTF8:
+            text = data.decode(self._source.encoding, "surrogateescape")
             return text.encode(UTF8, "surrogatepass")
         if not self._begun:
             self._begun = True
             if data.startswith(_WIDE_BOMS):
-                raise WideTextError
+                raise refused(self._source.path, "is UTF-16: save it as UTF-8")
             data = data.removeprefix(_BOM) or self._file.read(size)
         return data
 
@@ -81,15 +74,15 @@ class TextSource:
         with self.path.open("rb") as file:
             if self.gzipped:
                 with gzip.GzipFile(fileobj=file) as unpacked:
-                    yield TextStream(cast(BinaryIO, unpacked), self.encoding)
+                    yield TextStream(cast(BinaryIO, unpacked), self)
             else:
-                yield TextStream(file, self.encoding)
+                yield TextStream(file, self)
 
     @contextmanager
     def open_head(self) -> Iterator[TextStream]:
         """The same, for the header; what is put back is read by ``open_rows``."""
         if is_stream(self.path):
-            self._stream = TextStream(sys.stdin.buffer, self.encoding)
+            self._stream = TextStream(sys.stdin.buffer, self)
             yield self._stream
         else:
             with self.open() as stream:
@@ -99,12 +92,14 @@ class TextSource:
     def open_rows(self, start: int) -> Iterator[TextStream]:
         """The table from the byte ``start`` of its UTF-8, where ``open_head`` stopped.
 
-        Raises OSError, and ReadTwiceError for standard input the second time.
+        Raises OSError, and DataError for standard input the second time.
         """
         if is_stream(self.path):
             stream, self._stream = self._stream, None
             if stream is None:
-                raise ReadTwiceError
+                # It is only to find out which ids are the same that rows are read again.
+                reason = "standard input cannot be read again to say which; give a file"
+                raise refused(self.path, f"some rows have the same id, and {reason}")
             yield stream
             return
         with self.open() as stream:

@@ -139,7 +139,7 @@ def test_unusable_ids_write_nothing(place, id_column, message):
 @pytest.mark.parametrize("run_rows", [None, N // 7])
 def test_duplicates_are_found_over_the_whole_input(place, monkeypatch, rows, id_column, run_rows):
     if run_rows is not None:  # so that digests are written to a file
-        monkeypatch.setattr(unique_ids, "_RUN_ROWS", run_rows)
+        monkeypatch.setattr(unique_ids, "HELD_ROWS", run_rows)
     table = pq.read_table(place / "t.parquet")
     ids = table[id_column].to_pylist()
     ids[rows[1]] = ids[rows[0]]

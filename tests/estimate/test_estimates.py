@@ -18,7 +18,8 @@ from labeldp_verify.analysis.probabilities import row, value
 from labeldp_verify.opening import open_artifact
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.tabular import open_table, reader
+from labeldp_compile.tabular import parquet_file
+from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tools.estimate import (
     Estimation,
     GroupCounts,
@@ -155,7 +156,7 @@ def test_the_mean_reads_the_values_of_the_artifact(compiled, mechanism):
 
 
 def test_groups_are_counted_one_by_one(compiled, tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "BATCH_ROWS", (3_000, 3_000))
+    monkeypatch.setattr(parquet_file, "BATCH_ROWS", (3_000, 3_000))
     decoded, randomizer = compiled("laplace")
     generator, path = np.random.default_rng(3), tmp_path / "private.parquet"
     groups = np.sort(generator.integers(0, 40, 20_000))[::-1] * 7  # named in falling order

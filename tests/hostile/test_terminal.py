@@ -24,7 +24,7 @@ from labeldp_verify.graph import write_model
 
 from labeldp_compile.cli import main
 from labeldp_compile.cli.output import Painted, say
-from labeldp_compile.ledger import create_ledger, set_budget
+from labeldp_compile.ledger.book import create_ledger, set_budget
 from labeldp_compile.rounding.randomized_response import randomized_response
 from tests.fixtures.stated import stated_certificate
 from tests.hostile.terminal import lines_of, on_terminal

@@ -21,7 +21,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from labeldp_compile.cli import main
-from labeldp_compile.ledger import Entry, read_entries
+from labeldp_compile.ledger.book import read_entries
+from labeldp_compile.ledger.entries import Entry
 from tests.ledger.postgres import PASSWORD, Server, programs
 
 SPEC = """

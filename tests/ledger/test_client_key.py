@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from labeldp_compile.ledger import Question, data_sets, read_entries
+from labeldp_compile.ledger.account import data_sets
+from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.ledger.entries import next_entry
 from labeldp_compile.ledger.prior_account import PriorAccount
 from labeldp_compile.prior import obtain
@@ -254,9 +255,13 @@ def test_the_digest_of_a_question_is_that_of_earlier_versions(bench):
     assert "recalls" in bench.run("plan", spec).stdout
     from fractions import Fraction
 
+    from labeldp_compile.prior.asked_cells import ONE_TABLE
+    from labeldp_compile.prior.priors import Known
+    from labeldp_compile.prior.split import PriorPlan
     from labeldp_compile.spec import load_spec
 
-    assert Question.of(load_spec(spec)[0], Fraction(1, 10), None).digest() == before
+    plan = PriorPlan(Fraction(1, 10), Fraction(1))
+    assert Known(ONE_TABLE).question(load_spec(spec)[0], plan).digest() == before
 
 
 @BOTH_STORES

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import place_name
+from labeldp_compile.ledger.place import place_name
 from labeldp_compile.ledger_url import Url, is_url
 
 SPEC = """

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from labeldp_compile.ledger import data_sets, read_contents
+from labeldp_compile.ledger.account import data_sets
+from labeldp_compile.ledger.book import read_contents
 from labeldp_compile.ledger.entries import next_entry
 from labeldp_compile.ledger.postgres_functions import FOLLOW, REFUSE
 from tests.ledger.earlier_tables import bring_earlier

@@ -11,7 +11,8 @@ import pytest
 
 from labeldp_compile import pipeline
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import data_sets, postgres_store
+from labeldp_compile.ledger import postgres_store
+from labeldp_compile.ledger.account import data_sets
 from labeldp_compile.prior import obtain
 from tests.ledger.proxy import Proxy
 

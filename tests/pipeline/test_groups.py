@@ -15,7 +15,7 @@ from labeldp_verify import check_file
 
 from labeldp_compile import pipeline
 from labeldp_compile.cli import main
-from labeldp_compile.ledger import read_entries
+from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.prior import obtain
 from labeldp_compile.spec_match import check_file as check_with_spec
 

@@ -20,7 +20,8 @@ from labeldp_verify.console.report import Report
 from labeldp_compile import assembly, pipeline
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError, InputError
-from labeldp_compile.ledger import read_entries, sqlite_store
+from labeldp_compile.ledger import sqlite_store
+from labeldp_compile.ledger.book import read_entries
 from labeldp_compile.prior import obtain
 
 SPEC = """

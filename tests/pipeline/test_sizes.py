@@ -11,7 +11,7 @@ from labeldp_verify.graph import bucket_grid
 
 from labeldp_compile import sizes
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import create_ledger, read_entries, set_budget
+from labeldp_compile.ledger.book import create_ledger, read_entries, set_budget
 from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.planning import plan_spec

@@ -21,9 +21,8 @@ from labeldp_compile.prior.discrete_laplace import (
     seeded_histogram,
 )
 from labeldp_compile.prior.plan import level_counts, plan_public, plan_tables
-from labeldp_compile.prior.projection import weights_of
 from labeldp_compile.prior.split import plan_of
-from labeldp_compile.prior.table_weights import table_weights
+from labeldp_compile.prior.weights import table_weights, weights_of
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
 from labeldp_compile.spec.model import Split
 

@@ -17,8 +17,7 @@ from labeldp_compile.errors import DataError, SpecError
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.prior import count_labels
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.tabular import open_table
-from labeldp_compile.tabular.reader import TableReader
+from labeldp_compile.tabular.reader import TableReader, open_table
 
 pytestmark = pytest.mark.usefixtures("known_noise")
 SPEC = """

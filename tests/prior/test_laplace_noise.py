@@ -10,9 +10,8 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2
 
-from labeldp_compile.prior import laplace_noise
-from labeldp_compile.prior.discrete_laplace import noisy_histogram
-from labeldp_compile.prior.laplace_noise import discrete_laplace
+from labeldp_compile.prior import discrete_laplace as laplace_noise
+from labeldp_compile.prior.discrete_laplace import discrete_laplace, noisy_histogram
 from runtime.tests.copied_process import COPIES, assert_unlike
 
 SURE = 1e-10  # how likely a test fails that need not

@@ -19,8 +19,8 @@ from labeldp_compile.errors import BudgetError
 from labeldp_compile.mechanisms import BY_DEFAULT, mechanism_class
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram, coarse
 from labeldp_compile.prior.plan import plan_prior
-from labeldp_compile.prior.projection import shrunk_weights
 from labeldp_compile.prior.split import paper_split
+from labeldp_compile.prior.weights import shrunk_weights
 from labeldp_compile.spec import parse_spec
 from labeldp_compile.spec_match import spec_disagreements
 from tests.fixtures.prior_loss import Study

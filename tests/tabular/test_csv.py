@@ -4,7 +4,8 @@ import pyarrow.csv as pa_csv
 from labeldp_runtime import Randomizer
 from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.tabular import open_table, rewrite_table
+from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.writer import rewrite_table
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 ROWS = [

@@ -10,8 +10,10 @@ import pytest
 from labeldp_verify.forms import CategoricalDomain, IntegerDomain, RealDomain
 
 from labeldp_compile.errors import DataError
-from labeldp_compile.tabular import csv_file, label_array, open_table
+from labeldp_compile.tabular import csv_file
+from labeldp_compile.tabular.columns import label_array
 from labeldp_compile.tabular.csv_file import CsvFile
+from labeldp_compile.tabular.reader import open_table
 from tests.cli.test_cli import labeldp
 from tests.fixtures.compiled import CATEGORICAL_SPEC, INTEGER_SPEC, compile_text
 
@@ -132,7 +134,7 @@ def test_true_labels_that_are_kept_are_text_in_every_row(place):
 def rows_of(path, block, cut):
     cut(csv_file, BLOCK_BYTES=block)
     file = CsvFile.open(path)
-    batches = list(file.batches(file.names, "y"))
+    batches = list(file.batches(file.names, ["y"]))
     return [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
 
 

@@ -16,15 +16,10 @@ import pytest
 from labeldp_runtime import Key, Randomizer
 from labeldp_verify.forms import CategoricalDomain, GroupColumn, JointDomain
 
-from labeldp_compile.tabular import (
-    csv_file,
-    one_file,
-    open_table,
-    parquet_sink,
-    reader,
-    rewrite_table,
-)
+from labeldp_compile.tabular import csv_file, parquet_file, parquet_sink, writer
+from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.row_bytes import row_bytes
+from labeldp_compile.tabular.writer import rewrite_table
 from tests.fixtures.compiled import compile_text
 
 N = 3_000
@@ -46,11 +41,11 @@ mechanism: {kind: randomized_response}
 @pytest.fixture(autouse=True)
 def _small(cut):
     """Batches, row groups and blocks of a few hundred rows."""
-    cut(reader, BATCH_BYTES=40_000)
-    cut(reader, BATCH_ROWS=(64, 1_000))
+    cut(parquet_file, BATCH_BYTES=40_000)
+    cut(parquet_file, BATCH_ROWS=(64, 1_000))
     cut(parquet_sink, GROUP_BYTES=150_000)
     cut(csv_file, BLOCK_BYTES=20_000)
-    cut(one_file, WAITING_BYTES=50_000)
+    cut(writer, WAITING_BYTES=50_000)
 
 
 def public():

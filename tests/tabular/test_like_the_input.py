@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from labeldp_verify.forms import IntegerDomain
 
-from labeldp_compile.tabular import one_file, open_table, parquet_sink, reader, rewrite_table
+from labeldp_compile.tabular import parquet_file, parquet_sink, writer
+from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.writer import rewrite_table
 
 DOMAIN = IntegerDomain(0, 9)
 CODECS = ["snappy", "zstd", "gzip", "brotli", "lz4", "none"]
@@ -205,8 +207,8 @@ def peak(source, output, batches):
 
 def test_memory_does_not_grow_with_the_rows(tmp_path, cut):
     """A file of which all that was read is kept would take 20 MB more for a million rows more."""
-    cut(reader, BATCH_ROWS=(20_000, 20_000))
-    cut(one_file, WAITING_BYTES=1 << 20)
+    cut(parquet_file, BATCH_ROWS=(20_000, 20_000))
+    cut(writer, WAITING_BYTES=1 << 20)
     cut(parquet_sink, GROUP_ROWS=100_000)
     peaks = []
     for rows in (500_000, 2_500_000):

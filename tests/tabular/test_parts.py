@@ -12,12 +12,13 @@ from labeldp_verify.forms import IntegerDomain
 
 from labeldp_compile.cli import main
 from labeldp_compile.errors import DataError
-from labeldp_compile.ledger.data_digest import keyed_digests
+from labeldp_compile.ledger.client_key import keyed_digests
 from labeldp_compile.prior import count_labels
 from labeldp_compile.prior.kept import DataStamp
-from labeldp_compile.tabular import open_table, rewrite_table
 from labeldp_compile.tabular.header import read_header
 from labeldp_compile.tabular.provenance import Provenance
+from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.writer import rewrite_table
 from tests.fixtures.compiled import INTEGER_SPEC, compile_text
 
 DOMAIN = IntegerDomain(0, 9)

@@ -11,9 +11,11 @@ from labeldp_verify.forms import CategoricalDomain, IntegerDomain
 
 from labeldp_compile.errors import DataError
 from labeldp_compile.prior import count_labels
-from labeldp_compile.tabular import csv_file, open_table, reader, rewrite_table
+from labeldp_compile.tabular import csv_file, parquet_file
 from labeldp_compile.tabular.csv_file import CsvFile
 from labeldp_compile.tabular.header import read_header
+from labeldp_compile.tabular.reader import open_table
+from labeldp_compile.tabular.writer import rewrite_table
 from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
 
 DOMAIN = IntegerDomain(0, 9)
@@ -193,7 +195,7 @@ def test_a_wide_header_is_looked_at_once(tmp_path):
 
 @pytest.mark.parametrize("limit", ["MAX_FOOTER_BYTES", "MAX_COLUMNS"])
 def test_a_parquet_footer_has_limits(tmp_path, cut, limit):
-    cut(reader, **{limit: 1})
+    cut(parquet_file, **{limit: 1})
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": [1], "y": [3]}), path)
     reason = (
@@ -266,8 +268,8 @@ def test_cells_are_those_that_arrow_finds(tmp_path, cut, columns, block):
         path.write_bytes(",".join(names).encode() + end.encode() + text)
         expected = read_by_arrow(text, names)
         try:
-            batches = list(CsvFile.open(path).batches(names, "x"))
-        except csv_file.BadRowError:
+            batches = list(CsvFile.open(path).batches(names, ["x"]))
+        except DataError:
             assert expected is None, text
             continue
         assert [row for batch in batches for row in batch.to_pylist()] == expected, (number, text)
@@ -282,7 +284,7 @@ def test_delimiters_of_outputs(tmp_path):
     ones = lambda labels: np.full(len(labels), 1.0)  # noqa: E731
     for name, expected in {
         "o.csv": b"x;y\n007;1\n",
-        "o.tsv": b'"x"\t"y"\n"007"\t1\n',
+        "o.tsv": b"x\ty\n007\t1\n",
         "o.csv.gz": b"x;y\n007;1\n",
     }.items():
         rewrite_table(table, tmp_path / name, ones, delimiter=";")

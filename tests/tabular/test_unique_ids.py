@@ -18,7 +18,7 @@ from labeldp_compile.tabular import unique_ids
 from labeldp_compile.tabular.unique_ids import UniqueIds
 from runtime.tests.test_ids import agrees, columns_with_repeats
 
-SIZES = {"_RUN_ROWS": 5, "_BLOCK_ROWS": 2, "_RANGE_BLOCKS": 2}
+SIZES = {"HELD_ROWS": 5, "_COMPARED_ROWS": 3}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_digests_that_collide_are_not_taken_for_duplicates(folder, bits, column)
 @pytest.mark.parametrize("order", ["shuffled", "increasing", "decreasing", "two by turns"])
 @pytest.mark.parametrize("pair", [None, (0, 9_999), (4_999, 5_000), (7_000, 7_001)])
 def test_one_pair_among_many(folder, cut, order, pair):
-    cut(unique_ids, **{**SIZES, "_RUN_ROWS": 700, "_BLOCK_ROWS": 16})
+    cut(unique_ids, HELD_ROWS=700, _COMPARED_ROWS=2_000)
     ids = np.arange(10_000) * 3 - 4_000
     if order == "shuffled":
         ids = np.random.default_rng(0).permutation(ids)
@@ -78,14 +78,6 @@ def test_one_pair_among_many(folder, cut, order, pair):
     return None
 
 
-def test_an_id_that_comes_often_takes_no_more_memory(folder, cut):
-    cut(unique_ids, **SIZES)
-    with closing(UniqueIds(folder)) as unique:
-        for _ in range(50):
-            unique.add(IntegerIds(np.zeros(100, dtype=np.int64)))
-        assert max(run.rows for run in unique._runs) == 2
-
-
 def test_the_file_has_no_name_and_one_reader(folder, cut, monkeypatch):
     opened = []
 
@@ -94,7 +86,7 @@ def test_the_file_has_no_name_and_one_reader(folder, cut, monkeypatch):
         return opened[-1]
 
     plain = tempfile.TemporaryFile
-    cut(unique_ids, _RUN_ROWS=5)
+    cut(unique_ids, HELD_ROWS=5)
     monkeypatch.setattr(tempfile, "TemporaryFile", temporary)
     with closing(UniqueIds(folder)) as unique:
         unique.add(IntegerIds(np.arange(100)))

@@ -148,7 +148,7 @@ def predict_command(
     parts), an npz archive, or an idx file of images. Of a table the feature columns are read; all
     columns are kept, and "prediction" stands behind them. Labels need not be there.
     """
-    from labeldp_compile.tabular import require_rewritten  # noqa: PLC0415
+    from labeldp_compile.tabular.writer import require_rewritten  # noqa: PLC0415
 
     require_rewritten(table, output, overwrite=overwrite)
     # Not before the names are right: JAX takes seconds to load.

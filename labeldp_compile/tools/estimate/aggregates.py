@@ -15,9 +15,9 @@ from labeldp_verify.printable import clipped
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
-from labeldp_compile.tabular import TableReader, open_table
-from labeldp_compile.tabular.group_columns import renamed
+from labeldp_compile.tabular.artifact_columns import renamed
 from labeldp_compile.tabular.placement import Placement
+from labeldp_compile.tabular.reader import TableReader, open_table
 from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_compile.tools.estimate.document import estimates_json
 from labeldp_compile.tools.estimate.estimate import Estimation, GroupEstimates

@@ -16,9 +16,10 @@ from labeldp_verify.artifact import Artifact
 from labeldp_verify.forms import AdditiveRandomizer, JointDomain, Output, Randomizer
 from numpy.typing import NDArray
 
+from labeldp_compile.errors import refused
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior.histogram import table_indexes
-from labeldp_compile.tabular import TableReader, refused
+from labeldp_compile.tabular.reader import TableReader
 
 MAX_GROUPS = 10_000
 

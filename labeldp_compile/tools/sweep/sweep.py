@@ -13,7 +13,7 @@ from typing import Any
 from labeldp_verify.reading.numerals import read_decimal
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.ledger import PriorAccount, account_of
+from labeldp_compile.ledger.prior_account import PriorAccount, account_of
 from labeldp_compile.mechanisms.mechanism import Mechanism
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.pipeline import INSECURE

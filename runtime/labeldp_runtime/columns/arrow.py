@@ -73,7 +73,7 @@ def ids(values: Any) -> Ids:
         return ids(values.dictionary_decode())
     kind = values.type
     if pa.types.is_integer(kind):
-        return integer_ids(values.to_numpy(zero_copy_only=False))
+        return integer_ids(_whatever_is_null(values))
     if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):
         return _of_fixed_bytes(values, kind.byte_width)
     if is_text(kind) or _is_binary(kind):

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.formats import require_format
-from labeldp_compile.tabular.parts import files_of
-from labeldp_compile.tabular.reader import csv_batches, open_csv, require_column
+from labeldp_compile.tabular.csv_file import CsvFile
+from labeldp_compile.tabular.formats import files_of, require_format
+from labeldp_compile.tabular.header import require_column
 from labeldp_trainer.config.data import TableData
 from labeldp_trainer.data.dataset import DataPart, Dataset
 from labeldp_trainer.data.encoder import TableEncoder
@@ -97,14 +97,14 @@ def _joined(path: Path, parts: Sequence[TableColumns]) -> TableColumns:
 
 
 def _of_csv(path: Path, config: TableData, others: Sequence[str], rows: int | None) -> TableColumns:
-    csv = open_csv(path, config.form)
+    csv = CsvFile.open(path, config.form)
     for name in (*config.numeric, *config.categorical, *others):
         require_column(path, name, csv.names, csv)
     texts = list(dict.fromkeys((*config.categorical, *others)))
     numbers: list[list[Floats]] = [[] for _ in config.numeric]
     chunks: dict[str, list[pa.Array]] = {name: [] for name in texts}
     left = rows
-    for batch in csv_batches(csv, list(dict.fromkeys((*config.numeric, *texts))), others[0]):
+    for batch in csv.batches(list(dict.fromkeys((*config.numeric, *texts))), others[:1]):
         part = batch if left is None else batch.slice(0, left)
         for name, found in zip(config.numeric, numbers, strict=True):
             found.append(_numbers_of_cells(part.column(name)))

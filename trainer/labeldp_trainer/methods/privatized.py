@@ -16,7 +16,7 @@ from labeldp_verify.artifact import Artifact
 from numpy.typing import NDArray
 
 from labeldp_compile.mechanisms.subset_selection import MAX_CLASSES
-from labeldp_compile.tabular import label_array
+from labeldp_compile.tabular.columns import label_array
 from labeldp_compile.tabular.provenance import require_artifact
 from labeldp_compile.yaml_source import KeyPath
 from labeldp_trainer.config import LoadedConfig, Privatized

@@ -17,7 +17,7 @@ from labeldp_verify.forms import Groups
 from numpy.typing import NDArray
 
 from labeldp_compile.prior.histogram import indexes_of_columns
-from labeldp_compile.tabular.group_columns import group_array
+from labeldp_compile.tabular.columns import group_array
 from labeldp_trainer.data import DataPart
 from labeldp_trainer.data.labels import Cells
 

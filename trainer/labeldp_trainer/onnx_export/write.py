@@ -12,8 +12,7 @@ import onnxruntime
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp_compile.tabular.formats import require_format
-from labeldp_compile.tabular.parts import files_of
+from labeldp_compile.tabular.formats import files_of, require_format
 from labeldp_trainer.config.data import IdxData, TableData
 from labeldp_trainer.config.representation import FromFile
 from labeldp_trainer.data import DataPart, load_features

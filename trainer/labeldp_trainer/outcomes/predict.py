@@ -5,25 +5,23 @@ A table keeps its columns, of which only the features are looked at; labels need
 
 from __future__ import annotations
 
-import gzip
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from labeldp_compile.errors import refused
-from labeldp_compile.tabular.formats import Format, format_of, require_format
+from labeldp_compile.tabular.csv_sink import CsvSink, TextOut, csv_holds
+from labeldp_compile.tabular.formats import Format, files_of, format_of, require_format
+from labeldp_compile.tabular.header import read_schema
 from labeldp_compile.tabular.parquet_sink import ParquetSink
-from labeldp_compile.tabular.parts import files_of
-from labeldp_compile.tabular.reader import read_columns, read_schema
-from labeldp_compile.tabular.table_sink import csv_holds
+from labeldp_compile.tabular.reader import read_columns
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.whole_file import folder_when_whole, replaced_when_whole
 from labeldp_trainer.config.data import TableData
@@ -181,8 +179,6 @@ def _added(names: list[str], found: Predictions) -> list[pa.Array]:
 @contextmanager
 def _columns(file: BinaryIO, form: Format, source: Path, trained: Trained) -> Iterator[Write]:
     """The columns of the input, if it has any, and behind them the new ones."""
-    packed = gzip.GzipFile("", "wb", 6, file, mtime=0) if form.gzipped else None
-    out = file if packed is None else cast(BinaryIO, packed)
     sink: Any = None
 
     def write(
@@ -196,23 +192,20 @@ def _columns(file: BinaryIO, form: Format, source: Path, trained: Trained) -> It
         metadata = None if batch is None else batch.schema.metadata
         made = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
         if sink is None:
-            sink = _sink(out, form, made.schema, source)
+            sink = _sink(file, form, made.schema, source)
         sink.write(made)
 
     yield write
     if sink is not None:
-        sink.close() if form.is_text else sink.finish()
-    if packed is not None:
-        packed.close()
+        sink.finish()
 
 
 def _sink(out: BinaryIO, form: Format, schema: pa.Schema, source: Path) -> Any:
-    if form.is_text:
+    if form.delimiter is not None:
         for field in schema:
             if not csv_holds(field.type):
                 raise refused(source, f"CSV cannot hold {field.name!r}, a {field.type}")
-        options = pa_csv.WriteOptions(quoting_style="needed", delimiter=form.delimiter)
-        return pa_csv.CSVWriter(out, schema, write_options=options)
+        return CsvSink(TextOut(out, gzipped=form.gzipped), schema, form.delimiter)
     read = format_of(source)
     like = pq.read_metadata(source) if read is not None and not read.is_text else None
     return ParquetSink(out, schema, like, [PREDICTION])

@@ -30,11 +30,10 @@ from labeldp_compile.prior import Prior, TablePrior, discrete_laplace
 from labeldp_compile.prior.histogram import label_indexes
 from labeldp_compile.prior.plan import plan_each_table
 from labeldp_compile.prior.priors import Known
-from labeldp_compile.prior.projection import project_to_total
 from labeldp_compile.prior.split import PriorPlan
+from labeldp_compile.prior.weights import project_to_total
 from labeldp_compile.spec import parse_spec
-from labeldp_compile.tabular import label_array
-from labeldp_compile.tabular.label_column import check_type
+from labeldp_compile.tabular.columns import check_type, label_array
 from labeldp_trainer.config import Clusters, LoadedConfig
 from labeldp_trainer.data.labels import Cells, as_numpy
 from labeldp_trainer.errors import DataError, InputError

@@ -1,37 +1,48 @@
-"""Weights of the labels in each group, from noisy histograms of all rows and of the groups.
+"""Weights of the labels, from noisy histograms of all rows and of the tables: post-processing.
 
-Post-processing. A group of n rows leans on the pooled release: what is kept is its deviation from n
-times the pooled shares. Groups differ from each other in few ways: older people work less, in
-whatever trade. So the deviations [T, B] of all groups together are taken apart into principal
-directions, and those are kept whose squares are more than noise would make: with T groups of B
-cells of noise alone the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and Pastur 1967).
-Along each of them a group keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ is the spread
-of the groups that explains all of them (Paule and Mandel 1982). Where groups tell nothing no
-direction is kept, and all take the pooled weights as they are. Directions mend the noise of the
-pooled release, too.
+A table is that of one group of rows, or of some. One of n rows leans on the pooled release: what is
+kept is its deviation from n times the pooled shares. Tables differ from each other in few ways:
+older people work less, in whatever trade. So the deviations [T, B] of all tables together are taken
+apart into principal directions, and those are kept whose squares are more than noise would make:
+with T tables of B cells of noise alone the largest eigenvalue is about σ²·(√T + √B)² (Marchenko and
+Pastur 1967). Along each of them a table keeps the share n²·λ/(n²·λ + σ²) (empirical Bayes), where λ
+is the spread of the tables that explains all of them (Paule and Mandel 1982). Where tables tell
+nothing no direction is kept, and all take the pooled weights as they are. Directions mend the noise
+of the pooled release, too.
 
-A public prior has no noise. There the counts of small groups are chance: of each group's deviations
+A public prior has no noise. There the counts of small tables are chance: of each table's deviations
 the share is kept that sampling n labels from all rows does not explain (James and Stein 1961).
+
+The pooled release becomes the nearest histogram with the public number of rows. Clipping negative
+counts at zero alone adds weight to every rare label: half of the noise survives and none of it
+cancels. The number of rows n is public, so the Euclidean projection onto {c ≥ 0, Σ c = n} removes
+that excess at no cost in privacy (benchmarks/prior.py measures by how much the loss falls).
+
+Where ε₁ was chosen for the least expected loss, noise is as large as counts: what does not stand
+out from the noise is taken for even (James and Stein 1961), so that labels which are alike are not
+set apart by chance.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_compile.histogram_noise import variance
 from labeldp_compile.prior.discrete_laplace import NoisyHistogram, cell_of_label
-from labeldp_compile.prior.projection import FINEST, project_to_total, weights_of
 from labeldp_compile.prior.split import PriorPlan
 
+FINEST = 10**6  # rows to which weights are rounded at most
+_SHRINK_STEPS = 1000
 _STEPS = 1000  # of a row: deviations are rounded to them
 # What noise makes of an eigenvalue is at most this times the expected one, and this more: its tails
 # are longer than a Gaussian's, and one large number counts where there are few.
 _MARGIN, _OUTLIER = 1.1, 10.0
-_TIMES = 4  # the share of all that a group may have of a cell
+_TIMES = 4  # the share of all that a table may have of a cell
 _BISECTIONS = 60
 
 Floats = NDArray[np.float64]
@@ -40,7 +51,7 @@ Floats = NDArray[np.float64]
 def table_weights(
     plan: PriorPlan,
     pooled: NoisyHistogram,
-    groups: NoisyHistogram,
+    tables: NoisyHistogram,
     sizes: Sequence[int],
     rows: int,
     labels: int,
@@ -50,7 +61,7 @@ def table_weights(
     Args:
         plan: which tables there are.
         pooled: noisy counts of all rows, [k] or ``plan.pooled_cells``.
-        groups: noisy counts of the tables one behind the other, T·k or T·``plan.table_cells``
+        tables: noisy counts of the tables one behind the other, T·k or T·``plan.table_cells``
             (``level_counts``). Scale 0 says that there is no noise: of a public prior.
         sizes: [T + 1] public rows of each table; the last is not used.
         rows: of all.
@@ -64,9 +75,9 @@ def table_weights(
     inside = _inside(everywhere, of_label, cells)
     shares = np.bincount(of_label, weights=everywhere, minlength=cells) / sum(everywhere)
     whole = np.array(sizes[: plan.tables], dtype=np.float64)[:, None]
-    away = np.array(groups.counts, dtype=np.float64).reshape(plan.tables, cells) - whole * shares
-    if groups.scale:
-        kept = _directions(away, whole, variance(groups.scale), shares)
+    away = np.array(tables.counts, dtype=np.float64).reshape(plan.tables, cells) - whole * shares
+    if tables.scale:
+        kept = _directions(away, whole, variance(tables.scale), shares)
     else:
         kept = _beyond_sampling(away, whole, shares)
     found = []
@@ -92,14 +103,14 @@ def _directions(away: Floats, sizes: Floats, noise: float, shares: Floats) -> Fl
     directions = directions[:, eigenvalues > of_noise]
     along = away @ directions
     noises = noise * (heard**2 @ directions**2)
-    spread = squares * _spread_of_groups(along**2, squares, noises)
+    spread = squares * _spread_of_tables(along**2, squares, noises)
     return np.asarray((spread / (spread + noises) * along) @ directions.T)
 
 
 def _heard(squares: float, noise: float, shares: Floats) -> Floats:
     """[B] what of a cell's deviations is listened to: less where few labels are.
 
-    A group may have some times as many labels of a cell as all groups have. Where even that is less
+    A table may have some times as many labels of a cell as all tables have. Where even that is less
     than the noise, a deviation would be noise, and many labels where there are none cost much.
     """
 
@@ -110,7 +121,7 @@ def _heard(squares: float, noise: float, shares: Floats) -> Floats:
     return np.minimum(1, kept(shares) / kept(np.full_like(shares, 1 / len(shares))))
 
 
-def _spread_of_groups(along: Floats, squares: Floats, noises: Floats) -> Floats:
+def _spread_of_tables(along: Floats, squares: Floats, noises: Floats) -> Floats:
     """[d] λ with Σ c²/(n²·λ + σ²) = T, from c² [T, d] and n² [T, 1], by bisection."""
     low, high = np.zeros(along.shape[1]), along.sum(axis=0) / squares.min()
     for _ in range(_BISECTIONS):
@@ -121,7 +132,7 @@ def _spread_of_groups(along: Floats, squares: Floats, noises: Floats) -> Floats:
 
 
 def _beyond_sampling(away: Floats, sizes: Floats, shares: Floats) -> Floats:
-    """[T, B] the share of each group's deviations that chance does not explain."""
+    """[T, B] the share of each table's deviations that chance does not explain."""
     by_chance = sizes * (1 - (shares**2).sum())
     squares = (away**2).sum(axis=1, keepdims=True)
     kept = 1 - np.divide(by_chance, squares, out=np.ones_like(squares), where=squares > 0)
@@ -145,9 +156,61 @@ def _inside(
 def _spread(
     masses: Sequence[int], inside: Sequence[tuple[int, int]], of_label: Sequence[int], size: int
 ) -> list[int]:
-    """[k] weights from masses of cells, rounded to a mean of at most the group's rows."""
+    """[k] weights from masses of cells, rounded to a mean of at most the table's rows."""
     unit, whole = len(inside) * min(size, FINEST), sum(masses)
     return [
         (2 * unit * masses[cell] * part + whole * total) // (2 * whole * total)
         for (part, total), cell in zip(inside, of_label, strict=True)
     ]
+
+
+def project_to_total(counts: Sequence[int], total: int) -> list[int]:
+    """Integer weights [k] in proportion to the projection of integer counts [k]; total ≥ 1.
+
+    The projection is max(c − τ, 0) for the τ that makes the sum ``total``; τ = (S_r − total)/r for
+    the largest r whose r-th largest count exceeds it, S_r being the sum of the r largest. Times r,
+    all of this is in integers.
+    """
+    descending = sorted(counts, reverse=True)
+    sums = list(accumulate(descending))
+    support = max(
+        r for r in range(1, len(counts) + 1) if r * descending[r - 1] > sums[r - 1] - total
+    )
+    shift = sums[support - 1] - total
+    weights = [max(support * count - shift, 0) for count in counts]
+    common = math.gcd(*weights)
+    return [weight // common for weight in weights]
+
+
+def shrunk_weights(noisy: NoisyHistogram, total: int, labels: int) -> list[int]:
+    """Integer weights [labels] from noisy counts [cells] of ``total`` rows.
+
+    Deviations from even counts are shrunk by the share of their squares that noise explains, and
+    projected onto counts >= 0 that sum to the rows; each cell is spread evenly over its labels. The
+    weights are rounded to a mean of at most ``total``.
+    """
+    counts = noisy.counts
+    cells = len(counts)
+    sizes = np.bincount(cell_of_label(labels, cells), minlength=cells).tolist()
+    # In units of 1/labels rows, so that an even share of the rows is an integer.
+    even = [total * size for size in sizes]
+    away = [labels * count - mean for count, mean in zip(counts, even, strict=True)]
+    squares = sum(deviation * deviation for deviation in away)
+    noise = (cells - 1) * variance(noisy.scale) * labels**2
+    kept = math.floor(_SHRINK_STEPS * max(1 - noise / squares, 0.0)) if squares else 0
+    shrunk = [
+        _SHRINK_STEPS * mean + kept * deviation for mean, deviation in zip(even, away, strict=True)
+    ]
+    weights = project_to_total(shrunk, _SHRINK_STEPS * labels * total)
+    unit = labels * min(total, FINEST)
+    whole = sum(weights)
+    spread = [
+        (2 * unit * w + size * whole) // (2 * size * whole)
+        for w, size in zip(weights, sizes, strict=True)
+    ]
+    return [spread[cell] for cell in cell_of_label(labels, cells).tolist()]
+
+
+def weights_of(noisy: NoisyHistogram, total: int, labels: int, *, shrunk: bool) -> list[int]:
+    """Integer weights [labels] from noisy counts of ``total`` rows, shrunk towards even or not."""
+    return shrunk_weights(noisy, total, labels) if shrunk else project_to_total(noisy.counts, total)

@@ -1,0 +1,141 @@
+"""From Arrow columns to the arrays that the artifact takes as labels and groups, and to counts.
+
+Nothing here looks at a label's value to decide whether to fail: a column either has a usable type,
+or it is refused as a whole. Nulls become the label that the out-of-domain rule names.
+
+The rules for groups are the runtime's: whatever is not listed, and every null, has the table of all
+other rows. Cells of text (CSV) are read by the grammar of ``number_cells`` where bands need
+numbers; where integers are listed, only an integer without a point or an exponent is one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from labeldp_runtime import LabelError
+from labeldp_runtime.columns import read_group_column, read_labels
+from labeldp_runtime.columns.arrow import is_number, is_text
+from labeldp_verify.forms import CategoricalDomain, Domain, GroupColumn, RealDomain, missing_label
+from labeldp_verify.graph import DOUBLE, INT64, group_type
+from labeldp_verify.printable import printable
+from numpy.typing import NDArray
+
+from labeldp_compile.errors import DataError, refused
+from labeldp_compile.tabular.number_cells import SPACE, labels_of_cells
+
+MAX_TOTAL = 2**53  # rows that a histogram file may count
+_WHOLE = r"^[0-9]{1,16}(\.0*)?$"
+_INTEGER = re.compile(rb"[+-]?[0-9]{1,19}")
+Kind = Literal["integer", "real", "categorical"]
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values, where they stand in a dictionary, too."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def kind_of(arrow_type: pa.DataType) -> Kind | None:
+    """The kind of labels that the type of a column suggests; None if it cannot hold labels."""
+    value = value_type(arrow_type)
+    if is_text(value):
+        return "categorical"
+    if pa.types.is_integer(value) or pa.types.is_boolean(value):
+        return "integer"
+    return "real" if is_number(value) else None
+
+
+def check_type(domain: Domain, column: str, arrow_type: pa.DataType) -> None:
+    """Raise DataError unless a column of this type can hold the domain's labels."""
+    kinds: tuple[Kind, ...] = ("integer", "real")
+    wanted = "numbers"
+    if isinstance(domain, CategoricalDomain):
+        kinds, wanted = (("categorical",), "text") if domain.is_text else (("integer",), "integers")
+    if kind_of(arrow_type) not in kinds and not pa.types.is_null(value_type(arrow_type)):
+        raise DataError(
+            f"the label column {column!r} has the type {printable(str(arrow_type))}, "
+            f"but the {domain.kind} domain of the spec needs {wanted}"
+        )
+
+
+def label_array(domain: Domain, column: str, values: pa.Array) -> NDArray[Any]:
+    """Labels [n] as int64, float64 or text (object), ready for the graph's ``label`` input.
+
+    For an integer domain, numbers with a fraction are rounded to the nearest integer (halves to
+    even). Text is read by the grammar of ``number_cells`` where the domain needs numbers: it comes
+    from a CSV file, for ``check_type`` refuses a Parquet file's text when it is opened.
+    Raises DataError for a column of the wrong type.
+    """
+    element, missing = _element_type(domain), missing_label(domain)
+    if is_text(values.type) and element != "string":
+        assert not isinstance(missing, str)
+        return labels_of_cells(values, element, missing)
+    check_type(domain, column, values.type)
+    return read_labels(values, element, missing)[0]
+
+
+def _element_type(domain: Domain) -> str:
+    if isinstance(domain, RealDomain):
+        return "float64"
+    text = isinstance(domain, CategoricalDomain) and domain.is_text
+    return "string" if text else "int64"
+
+
+def check_count_type(path: Path, column: str, arrow_type: pa.DataType) -> None:
+    """Raise DataError unless a column of this type can hold counts."""
+    if not is_number(arrow_type) or pa.types.is_boolean(arrow_type):
+        raise refused(path, f"counts: {column!r} has the type {arrow_type}, expected integers")
+
+
+def count_array(path: Path, column: str, values: pa.Array) -> NDArray[np.int64]:
+    """Counts [n] of any numeric type, or of text (CSV), exactly.
+
+    Raises DataError for nulls, negative and fractional counts, and counts above 2^53. The message
+    quotes no count: they are as sensitive as the labels.
+    """
+    if is_text(values.type):
+        import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
+        trimmed = pc.utf8_trim_whitespace(values)
+        cells = pc.if_else(pc.match_substring_regex(trimmed, _WHOLE), trimmed, None)
+        values = pc.replace_substring_regex(cells, r"\..*", "")
+    if values.null_count:
+        raise _unusable(path, column)
+    try:
+        counts: NDArray[np.int64] = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        raise _unusable(path, column) from None
+    if len(counts) and not 0 <= counts.min() <= counts.max() <= MAX_TOTAL:
+        raise _unusable(path, column)
+    return counts
+
+
+def _unusable(path: Path, column: str) -> DataError:
+    return refused(path, f"counts: {column!r} must hold a whole number from 0 to 2^53 in every row")
+
+
+def group_array(path: Path, column: GroupColumn, values: Any, *, cells: bool) -> NDArray[Any]:
+    """One column [n] of Arrow or numpy as the artifact takes it.
+
+    ``cells`` says that text is that of a CSV file, where numbers are text, too. Raises DataError
+    for a type that cannot hold the groups.
+    """
+    kind = {DOUBLE: "float64", INT64: "int64"}.get(group_type(column), "string")
+    missing = column.outside()[0]
+    if cells and not isinstance(missing, str):
+        read = _integer if kind == "int64" else None
+        return labels_of_cells(values, kind, missing, read)
+    try:
+        return read_group_column(values, kind, missing)
+    except LabelError as error:
+        reason = str(error).replace("as labels", "as groups")
+        raise refused(path, f"the group column {column.name!r}: {reason}") from None
+
+
+def _integer(cell: bytes) -> int | None:
+    """An integer without a point or an exponent, if it has 64 bits at most."""
+    number = int(cell) if _INTEGER.fullmatch(cell.strip(SPACE)) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None

@@ -1,0 +1,182 @@
+"""Write CSV: cells of Arrow columns, and the rows of a CSV file in which every other byte stays."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from labeldp_runtime.columns.arrow import is_text
+from numpy.typing import NDArray
+
+from labeldp_compile.tabular.csv_file import CsvFile
+from labeldp_compile.tabular.csv_rows import Cells, between, row_form
+from labeldp_compile.tabular.placement import Placement
+
+_BYTES = pa.large_binary()
+_GZIP_LEVEL = 6
+_GZIP_BYTES = 1 << 16
+
+
+class TextOut:
+    """A file of text, packed with gzip or not: in pieces of one size, however it is written."""
+
+    def __init__(self, file: BinaryIO, *, gzipped: bool) -> None:
+        """Write nothing yet."""
+        # Without a time or a name: a keyed run repeats the file.
+        packed = gzip.GzipFile("", "wb", _GZIP_LEVEL, file, mtime=0) if gzipped else None
+        self._file, self._packed, self._pending = file, packed, bytearray()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write some text. Raises OSError."""
+        if self._packed is None:
+            self._file.write(data)
+            return
+        self._pending += data
+        whole = len(self._pending) - len(self._pending) % _GZIP_BYTES
+        for start in range(0, whole, _GZIP_BYTES):
+            self._packed.write(bytes(self._pending[start : start + _GZIP_BYTES]))
+        del self._pending[:whole]
+
+    def finish(self) -> None:
+        """Write the end; the file stays open."""
+        if self._packed is not None:
+            self._packed.write(bytes(self._pending))
+            self._packed.close()
+
+
+def cells_of(values: pa.Array, delimiter: str) -> pa.Array:
+    """The cells [n] of a column as bytes: text in quotes where it needs them, null as nothing.
+
+    Empty text has quotes, so that it is no null. Raises ArrowInvalid or ArrowNotImplementedError
+    for a type that CSV cannot hold.
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    kind = values.type
+    if not (is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        return values.cast(pa.string()).cast(_BYTES)
+    cells = values.cast(_BYTES)
+    special = pc.match_substring_regex(cells, f'[{re.escape(delimiter)}"\r\n]|^$')
+    quote = pa.scalar(b'"', _BYTES)
+    quoted = _joined([quote, pc.replace_substring(cells, '"', '""'), quote])
+    return pc.if_else(special, quoted, cells)
+
+
+def csv_holds(kind: pa.DataType) -> bool:
+    """Whether columns of this type can be written as CSV."""
+    try:
+        cells_of(pa.nulls(1, kind), ",")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
+
+
+class CsvSink:
+    """Writes a header, and batches below it."""
+
+    def __init__(self, file: TextOut, schema: pa.Schema, delimiter: str) -> None:
+        """``delimiter`` is one ASCII character."""
+        self._file, self._delimiter = file, delimiter
+        self._write([pa.array([name], pa.string()) for name in schema.names])
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch of the schema."""
+        self._write(batch.columns)
+
+    def finish(self) -> None:
+        """Write the end."""
+        self._file.finish()
+
+    def _write(self, columns: Sequence[pa.Array]) -> None:
+        mark = pa.scalar(self._delimiter.encode(), _BYTES)
+        pieces = [
+            piece for column in columns for piece in (mark, cells_of(column, self._delimiter))
+        ]
+        self._file.write(_text_of(_joined([*pieces[1:], pa.scalar(b"\n", _BYTES)])))
+
+
+class EditedCsv:
+    """Writes the text of a CSV file with private columns in it."""
+
+    def __init__(self, file: TextOut, csv: CsvFile, placement: Placement) -> None:
+        """Write the header; names that stay are left as they were written."""
+        self._file, self._csv, self._keeps = file, csv, placement.keeps_labels
+        kept = [name for name in placement.replaced if name is not None]
+        self._places = [csv.names.index(name) for name in kept]
+        self._dropped = {csv.names.index(name) for name in placement.dropped}
+        header = csv.header.rstrip(b"\r\n")
+        header += csv.header[len(header) :] or b"\n"
+        if placement.names == placement.replaced and not self._dropped:
+            file.write(header)
+            return
+        row = header.lstrip(b"\r\n")
+        file.write(header[: -len(row)])
+        cells = row_form(csv.delimiter).cells(row, len(csv.names))
+        self.write(cells, [pa.array([name]) for name in placement.names])
+
+    def write(self, cells: Cells, private: Sequence[pa.Array]) -> None:
+        """Write rows of the file with private columns [n]."""
+        if self._keeps:
+            cells = _as_utf8(cells, self._csv)
+        new = [cells_of(column, self._csv.delimiter) for column in private]
+        self._file.write(_text_of(_joined(list(self._pieces(cells, new)))))
+
+    def finish(self) -> None:
+        """Write the end."""
+        self._file.finish()
+
+    def _pieces(self, cells: Cells, new: Sequence[pa.Array]) -> Iterator[pa.Array | pa.Scalar]:
+        """What stands between edits, up to the next row, and what comes in their places."""
+        next_rows = np.append(cells.begins[1:, 0], len(cells.text))
+        at = np.append(0, next_rows[:-1])
+        drawn = dict(zip(self._places, new, strict=False))
+        first = min({*range(len(self._csv.names))} - self._dropped)
+        for place in sorted({*drawn, *self._dropped}):
+            begins, ends = cells.begins[:, place], cells.ends[:, place]
+            if place in self._dropped:  # with the delimiter before it, or else behind it
+                begins, ends = (begins, ends + 1) if place < first else (begins - 1, ends)
+            yield between(cells.text, at, begins)
+            if place in drawn:
+                yield drawn[place]
+            at = ends
+        if self._keeps:
+            ends = cells.ends[:, -1]
+            yield between(cells.text, at, ends)
+            for column in new:
+                yield pa.scalar(self._csv.delimiter.encode(), _BYTES)
+                yield column
+            at = ends
+        yield between(cells.text, at, next_rows)
+
+
+def _as_utf8(cells: Cells, csv: CsvFile) -> Cells:
+    """The same; bytes of a true label that is kept, and are no UTF-8, become U+FFFD."""
+    try:
+        cells.text.decode()
+    except UnicodeDecodeError:
+        text = cells.text.decode(errors="replace").encode()
+        return row_form(csv.delimiter).cells(text, len(csv.names))
+    return cells
+
+
+def _joined(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.Array:
+    """[n] the pieces of each row side by side; nulls are nothing."""
+    import pyarrow.compute as pc  # noqa: PLC0415  # which looks up all functions
+
+    nothing = pa.scalar(b"", _BYTES)
+    return pc.binary_join_element_wise(*pieces, nothing, null_handling="replace")
+
+
+def _text_of(rows: pa.Array) -> memoryview:
+    """The bytes of all rows [n]."""
+    _, ends, data = rows.buffers()
+    if not len(rows) or data is None:
+        return memoryview(b"")
+    places: NDArray[np.int64] = np.frombuffer(ends, dtype=np.int64)
+    return memoryview(data)[places[rows.offset] : places[rows.offset + len(rows)]]

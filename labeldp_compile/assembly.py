@@ -24,11 +24,7 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
 from labeldp_compile.tables import SolvedTables, solve_tables
-from labeldp_compile.whole_file import (
-    replaced_when_whole,
-    require_folder_writable,
-    require_free,
-)
+from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 if TYPE_CHECKING:
     from labeldp_compile.signing import PrivateKey
@@ -254,6 +250,4 @@ def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
     Called before any ε is spent.
     """
     for path in output_paths(directory, name):
-        require_free(path, overwrite=overwrite, way_out=_PAY_AGAIN)
-    ancestor = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-    require_folder_writable(ancestor)
+        require_output(path, overwrite=overwrite, way_out=_PAY_AGAIN, makes_folder=True)

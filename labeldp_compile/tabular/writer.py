@@ -20,7 +20,6 @@ from labeldp_compile.tabular.table_sink import check_format, output_format
 from labeldp_compile.tabular.unique_ids import UniqueIds
 from labeldp_compile.whole_file import (
     folder_when_whole,
-    require_another_file,
     require_folder,
     require_output,
 )
@@ -41,8 +40,7 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
             raise InputError(f"{output}: lies in the input; write to another folder")
         require_folder(output)
         return
-    require_another_file(output, [table])
-    require_output(output, overwrite=overwrite)
+    require_output(output, table, overwrite=overwrite)
 
 
 def rewrite_table(

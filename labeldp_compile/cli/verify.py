@@ -6,6 +6,7 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 from labeldp_verify import Budget, Report, check_file, read_artifact
@@ -117,8 +118,8 @@ def verify_command(
             write_text(attest, json_text(document) + "\n")
         return report
 
-    ways = {"say": lambda lines: say(*lines), "say_json": say_json, "complain": complain}
-    sys.exit(verify_files(files, verify, as_json=as_json, **ways))
+    ways: dict[str, Any] = {"say_json": say_json, "complain": complain}
+    sys.exit(verify_files(files, verify, as_json=as_json, say=lambda lines: say(*lines), **ways))
 
 
 def _now() -> str:

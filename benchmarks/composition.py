@@ -48,7 +48,7 @@ def main():
                 started = time.perf_counter()
                 exact = composition.exact
                 seconds = time.perf_counter() - started
-                stated = composition._accounting.epsilon(float(DELTA))
+                stated = composition.accounted(float(DELTA))
                 least = least_proved(exact, composition.pure)
                 print(
                     f"| {mechanism} | {epsilon} | {labels:,} | {float(composition.pure):.6g} | "

@@ -8,61 +8,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from labeldp_verify import Budget, Report, TooLargeError, VerificationError
+    from labeldp_verify import Budget as Budget
+    from labeldp_verify import Report as Report
+    from labeldp_verify import TooLargeError as TooLargeError
+    from labeldp_verify import VerificationError as VerificationError
 
-    from labeldp_compile.api import (
-        audit,
-        choose,
-        compile_spec,
-        estimate,
-        load_spec,
-        plan,
-        sweep,
-        verify,
-    )
-    from labeldp_compile.assembly import Compiled
-    from labeldp_compile.errors import BudgetError, DataError, InputError, SpecError
-    from labeldp_compile.ledger.account import OverBudgetError
-    from labeldp_compile.planning import Plan
-    from labeldp_compile.spec import Spec
-    from labeldp_compile.tools.audit import AuditReport
-    from labeldp_compile.tools.choose import Choice
-    from labeldp_compile.tools.estimate import Aggregates
-    from labeldp_compile.tools.sweep import Sweep
+    from labeldp_compile.api import audit as audit
+    from labeldp_compile.api import choose as choose
+    from labeldp_compile.api import compile_spec as compile_spec
+    from labeldp_compile.api import estimate as estimate
+    from labeldp_compile.api import load_spec as load_spec
+    from labeldp_compile.api import plan as plan
+    from labeldp_compile.api import sweep as sweep
+    from labeldp_compile.api import verify as verify
+    from labeldp_compile.assembly import Compiled as Compiled
+    from labeldp_compile.errors import BudgetError as BudgetError
+    from labeldp_compile.errors import DataError as DataError
+    from labeldp_compile.errors import InputError as InputError
+    from labeldp_compile.errors import SpecError as SpecError
+    from labeldp_compile.ledger.account import OverBudgetError as OverBudgetError
+    from labeldp_compile.planning import Plan as Plan
+    from labeldp_compile.spec import Spec as Spec
+    from labeldp_compile.tools.audit import AuditReport as AuditReport
+    from labeldp_compile.tools.choose import Choice as Choice
+    from labeldp_compile.tools.estimate import Aggregates as Aggregates
+    from labeldp_compile.tools.sweep import Sweep as Sweep
 
-__all__ = [
-    "Aggregates",
-    "AuditReport",
-    "Budget",
-    "BudgetError",
-    "Choice",
-    "Compiled",
-    "DataError",
-    "InputError",
-    "OverBudgetError",
-    "Plan",
-    "Report",
-    "Spec",
-    "SpecError",
-    "Sweep",
-    "TooLargeError",
-    "VerificationError",
-    "audit",
-    "choose",
-    "compile_spec",
-    "estimate",
-    "load_spec",
-    "plan",
-    "sweep",
-    "verify",
-]
 _HOMES = {
     "labeldp_compile.api": (
         *("audit", "choose", "compile_spec", "estimate", "load_spec", "plan", "sweep", "verify"),
     ),
     "labeldp_compile.errors": ("BudgetError", "DataError", "InputError", "SpecError"),
     "labeldp_compile.ledger.account": ("OverBudgetError",),
-    "labeldp_compile.pipeline": ("Compiled",),
+    "labeldp_compile.assembly": ("Compiled",),
     "labeldp_compile.planning": ("Plan",),
     "labeldp_compile.spec": ("Spec",),
     "labeldp_compile.tools.audit": ("AuditReport",),
@@ -71,6 +49,8 @@ _HOMES = {
     "labeldp_compile.tools.sweep": ("Sweep",),
     "labeldp_verify": ("Budget", "Report", "TooLargeError", "VerificationError"),
 }
+
+__all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> object:

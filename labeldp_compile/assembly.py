@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from labeldp_verify.forms import Randomizer
 from labeldp_verify.graph import canonical_json, write_model
 from labeldp_verify.signature_files import bundle_path, signature_path
 
-from labeldp_compile.certificate import TableProvenance, build_certificate
+from labeldp_compile.certificate import build_certificate
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import QUIET, Observer
 from labeldp_compile.prior import Prior
@@ -24,11 +24,7 @@ from labeldp_compile.spec import Spec
 from labeldp_compile.spec.label import JointLabelSpec
 from labeldp_compile.spec.model import Goal
 from labeldp_compile.tables import SolvedTables, solve_tables
-from labeldp_compile.whole_file import (
-    replaced_when_whole,
-    require_folder_writable,
-    require_free,
-)
+from labeldp_compile.whole_file import replaced_when_whole, require_output
 
 if TYPE_CHECKING:
     from labeldp_compile.signing import PrivateKey
@@ -76,34 +72,33 @@ class Compiled:
         return self.only.randomizer
 
     def write(
-        self, directory: Path, *, overwrite: bool = False, key: PrivateKey | None = None
+        self,
+        directory: Path,
+        *,
+        overwrite: bool = False,
+        key: PrivateKey | None = None,
+        is_held: bool = False,
     ) -> Path:
         """Write NAME.onnx, NAME.certificate.json and, with a key, a signature.
 
         That is NAME.onnx.sig of an Ed25519 key, NAME.onnx.sigstore.json of one on P-256.
 
         Returns the path of the first. Raises InputError if they exist already and ``overwrite`` is
-        false, or while a compile works with the kept prior. A signature of the file that is
-        replaced goes with it. At last the kept prior, which is no longer needed, is removed.
+        false, or while a compile works with the kept prior, unless the caller holds it already
+        (``prior_held``). A signature of the file that is replaced goes with it. At last the kept
+        prior, which is no longer needed, is removed.
         """
         if self.kept is None:
             return self._write(directory, overwrite, key)
-        with prior_held(self.kept.parent, self.name):
-            return self.write_held(directory, overwrite=overwrite, key=key)
-
-    def write_held(
-        self, directory: Path, *, overwrite: bool = False, key: PrivateKey | None = None
-    ) -> Path:
-        """The same for who holds the kept prior already (``prior_held``)."""
-        try:
-            path = self._write(directory, overwrite, key)
-        except InputError as error:
-            if self.kept is None or not self.kept.exists():
-                raise
-            raise InputError(f"{error}; {paid_for(self.kept)}") from error
-        if self.kept is not None:
+        with nullcontext() if is_held else prior_held(self.kept.parent, self.name):
+            try:
+                path = self._write(directory, overwrite, key)
+            except InputError as error:
+                if not self.kept.exists():
+                    raise
+                raise InputError(f"{error}; {paid_for(self.kept)}") from error
             self.kept.unlink(missing_ok=True)
-        return path
+            return path
 
     def _write(self, directory: Path, overwrite: bool, key: PrivateKey | None) -> Path:
         onnx_path, json_path, *signatures = output_paths(directory, self.name)
@@ -158,41 +153,6 @@ def assemble(
     return certified(spec, prior, found, spec_digest, insecure, labels_per_user)
 
 
-@cache
-def _version(name: str) -> str:
-    from importlib.metadata import version  # noqa: PLC0415  # which loads email
-
-    return version(name)
-
-
-def provenance_of(
-    spec: Spec,
-    prior: Prior,
-    spec_digest: str,
-    insecure: str | None,
-    labels_per_user: int | None,
-    version: Callable[[str], str] = _version,
-) -> Declaration:
-    """What a certificate declares of where the artifact comes from."""
-    joint, losses = isinstance(spec.label, JointLabelSpec), spec.column_losses
-    tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
-    return Declaration(
-        name=spec.name,
-        mechanism=spec.mechanism.kind,
-        column=None if joint else spec.label.names[0],
-        epsilon_label=prior.epsilon_label,
-        epsilon_prior=prior.epsilon_prior,
-        prior=prior.statement,
-        spec_digest=spec_digest,
-        auto=spec.auto_reason,
-        tools={name: version(name) for name in tools},
-        insecure=insecure,
-        labels_per_user=labels_per_user,
-        columns=tuple(spec.label.names) if joint else (),
-        losses=None if losses is None else tuple(losses),
-    )
-
-
 def certified(
     spec: Spec,
     prior: Prior,
@@ -201,41 +161,51 @@ def certified(
     insecure: str | None,
     labels_per_user: int | None,
     *,
-    version: Callable[[str], str] = _version,
     run_graph: bool = True,
 ) -> Compiled:
     """The artifact of integers that were solved for; raises InputError unless it verifies.
 
-    ``version`` of a tool, and whether to run the graph, are for files that nobody will keep.
+    ``run_graph`` says whether the graph is run, too: not for a file that nobody will keep.
     """
-    provenance = replace(
-        provenance_of(spec, prior, spec_digest, insecure, labels_per_user, version),
+    joint, losses = isinstance(spec.label, JointLabelSpec), spec.column_losses
+    tools = TOOLS if labels_per_user is None else (*TOOLS, "dp-accounting")
+    provenance = Declaration(
+        name=spec.name,
+        mechanism=spec.mechanism.kind,
+        column=None if joint else spec.label.names[0],
+        epsilon_label=prior.epsilon_label,
+        epsilon_prior=prior.epsilon_prior,
+        prior=prior.statement,
+        spec_digest=spec_digest,
+        auto=spec.auto_reason,
+        tools={name: _version(name) for name in tools},
+        insecure=insecure,
+        labels_per_user=labels_per_user,
+        columns=tuple(spec.label.names) if joint else (),
+        losses=None if losses is None else tuple(losses),
         sets=found.classes,
     )
     integers = found.integers
-    tables = [
-        TableProvenance(one.size if integers.groups.columns else 1, one.statement, bound)
-        for one, bound in zip(prior.tables, found.bounds, strict=True)
-    ]
     try:
-        certificate = build_certificate(integers, spec.loss, provenance, tables)
+        certificate = build_certificate(integers, spec.loss, provenance, prior.tables, found.bounds)
         model = write_model(integers.label, integers.lookup, certificate.to_json(), found.grid)
+        if insecure is None:  # an auditor refuses an insecure one anyway
+            check_bytes(model, budget=OWN_FILES, run_graph=run_graph).require()
     except ValueError as error:
         raise InputError(f"{spec.name}: {error}") from error
-    if insecure is None:  # an auditor refuses an insecure one anyway
-        _require_verified(spec, model, run_graph=run_graph)
+    except VerificationError as error:
+        raise InputError(
+            f"{spec.name}: the compiled file failed verification ({error}); nothing was written"
+        ) from error
     held = Artifact(integers.label, integers.groups, integers.tables, certificate)
     return Compiled(model, held, goal=spec.goal)
 
 
-def _require_verified(spec: Spec, model: bytes, *, run_graph: bool) -> None:
-    """Raise InputError if an auditor would refuse the file."""
-    try:
-        check_bytes(model, budget=OWN_FILES, run_graph=run_graph).require()
-    except VerificationError as error:
-        raise InputError(
-            f"{spec.name}: this spec has no file that verifies ({error}); nothing was written"
-        ) from error
+@cache
+def _version(name: str) -> str:
+    from importlib.metadata import version  # noqa: PLC0415  # which loads email
+
+    return version(name)
 
 
 def output_paths(directory: Path, name: str) -> tuple[Path, Path, Path, Path]:
@@ -254,6 +224,4 @@ def require_writable(directory: Path, name: str, *, overwrite: bool) -> None:
     Called before any ε is spent.
     """
     for path in output_paths(directory, name):
-        require_free(path, overwrite=overwrite, way_out=_PAY_AGAIN)
-    ancestor = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-    require_folder_writable(ancestor)
+        require_output(path, overwrite=overwrite, way_out=_PAY_AGAIN, makes_folder=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import NamedTuple
 
 from labeldp_verify.analysis import (
-    BiasRule,
     Labels,
     Loss,
     bound_value,
@@ -34,42 +33,41 @@ from labeldp_verify.forms import Domain, ExactNumbers, Integers, Randomizer, che
 
 from labeldp_compile.composition import composition_statement
 from labeldp_compile.mechanisms.problem import DualBound, RadiusBound
+from labeldp_compile.prior import TablePrior
 
 
-@dataclass(frozen=True)
-class TableProvenance:
-    """What the file cannot prove about one table.
+class ProvedBound(NamedTuple):
+    """A lower bound on the loss with its witness, as the certificate holds it."""
 
-    Attributes:
-        size: the public number of rows in the group; 1 where all rows have the only table.
-        prior: as in ``Declaration``, of the group's labels.
-        dual: a witness of a bound on the table's loss, if there is one.
-    """
-
-    size: int
-    prior: dict[str, Any]
-    dual: DualBound | RadiusBound | None = None
+    witness: Witness
+    value: Fraction
 
 
 def build_certificate(
-    integers: Integers, loss: Loss, provenance: Declaration, tables: Sequence[TableProvenance]
+    integers: Integers,
+    loss: Loss,
+    provenance: Declaration,
+    priors: Sequence[TablePrior],
+    bounds: Sequence[DualBound | RadiusBound | None],
 ) -> Certificate:
-    """The certificate of integers: each of the ``tables`` [T + 1] by itself, and all together.
+    """The certificate of integers: each of the tables [T + 1] by itself, and all together.
 
-    ``provenance`` holds the prior of the last table, which all rows have that are in no group.
+    Each table has a prior, and a witness of a bound on its loss if there is one. ``provenance``
+    holds the prior of the last table, which all rows have that no other table is for.
 
     Raises ValueError if a table is not ε₂-DP: nothing uncertified is ever written. And if the parts
     do not fit together.
     """
     groups = integers.groups
     check_groups(groups)
-    if not len(tables) == len(integers.tables) == groups.tables:
+    if not len(priors) == len(integers.tables) == groups.tables:
         raise ValueError("every table needs integers, a size and a prior")
-    if sum(table.size for table in tables) <= 0:
+    sizes = [prior.size if groups.columns else 1 for prior in priors]
+    if sum(sizes) <= 0:
         raise ValueError("some group must have rows")
     if {provenance.column, *provenance.columns} & {column.name for column in groups.columns}:
         raise ValueError("the group cannot be the label: its table would tell the label")
-    if provenance.prior != tables[-1].prior:
+    if provenance.prior != priors[-1].statement:
         raise ValueError("the prior must be that of the last table")
     if provenance.labels_per_user is not None:
         if groups.columns:
@@ -81,10 +79,11 @@ def build_certificate(
             provenance.epsilon_prior,
         )
         provenance = replace(provenance, composition=composition)
-    stated = [
-        _proved(integers.label, randomizer, loss, provenance, table)
-        for randomizer, table in zip(integers.tables, tables, strict=True)
-    ]
+    stated = []
+    for randomizer, size, prior, dual in zip(integers.tables, sizes, priors, bounds, strict=True):
+        proved = _proved(integers.label, randomizer, loss, provenance, prior, dual)
+        priced = isinstance(dual, DualBound) and dual.rule.kind in ("max", "penalty")
+        stated.append(TableStatement(size, prior.statement, proved, lists_biases=priced))
     return state_certificate(integers, loss, provenance, stated)
 
 
@@ -93,22 +92,19 @@ def _proved(
     randomizer: Randomizer,
     loss: Loss,
     provenance: Declaration,
-    table: TableProvenance,
-) -> TableStatement:
-    """The statement of one table, with the bound that its witness proves."""
-    dual, weights, epsilon = table.dual, table.prior["weights"], provenance.epsilon_label
-    if dual is None:
-        return TableStatement(table.size, table.prior)
-    labels, proved = domain.labels(), None
+    prior: TablePrior,
+    dual: DualBound | RadiusBound | None,
+) -> ProvedBound | None:
+    """The bound that the witness of a table proves."""
+    labels, weights, epsilon = domain.labels(), prior.weights, provenance.epsilon_label
     if isinstance(dual, RadiusBound):
-        proved = prove_radii(dual, loss, labels, weights, epsilon)
-    else:
-        use = use_of(domain, randomizer, loss, provenance.losses, weights)
-        if _belongs(dual, labels, use.biases):
-            proved = prove_bound(dual, loss, labels, weights, epsilon, use.loss[0])
-    budget = isinstance(dual, DualBound) and dual.rule.kind in ("max", "penalty")
-    witness = None if proved is None else (proved.witness, proved.value)
-    return TableStatement(table.size, table.prior, witness, lists_biases=budget)
+        return prove_radii(dual, loss, labels, weights, epsilon)
+    if dual is None:
+        return None
+    use = use_of(domain, randomizer, loss, provenance.losses, weights)
+    if not _belongs(dual, labels, use.biases):
+        return None
+    return prove_bound(dual, loss, labels, weights, epsilon, use.loss[0])
 
 
 def _belongs(dual: DualBound, labels: Labels, bias: ExactNumbers | None) -> bool:
@@ -124,14 +120,6 @@ def _belongs(dual: DualBound, labels: Labels, bias: ExactNumbers | None) -> bool
 # A solver's duals violate their constraint by rounding. Subtracting the same t from every α adds
 # t·(k + (e^ε − 1)·|S|) to the verifier's F, S being the labels whose h is negative, so some
 # small t repairs it at a cost of k·t in the bound.
-
-
-@dataclass(frozen=True)
-class ProvedBound:
-    """A lower bound with its witness, as the certificate holds it."""
-
-    value: Fraction
-    witness: Witness
 
 
 def prove_bound(
@@ -166,7 +154,7 @@ def prove_bound(
                 return None
             sides = [[str(number) for number in side] for side in (alpha, beta)]
             witness = Optimality(dual.rule.kind, str(dual.rule.amount), *sides)
-            return ProvedBound(value, witness)
+            return ProvedBound(witness, value)
     return None
 
 
@@ -183,17 +171,16 @@ def prove_radii(
     """
     y = ExactNumbers.of(labels)
     unit = Fraction(2) ** _power_above(y[-1] - y[0]) / _RADIUS_STEPS
-    upper, rule = exp_upper(epsilon), BiasRule("any")
+    upper = exp_upper(epsilon)
     for exponent in (None, *range(-12, -5)):
-        by = 1 if exponent is None else 1 - Fraction(10) ** exponent
-        scale = by / unit
+        scale = (1 if exponent is None else 1 - Fraction(10) ** exponent) / unit
         steps = [min(math.floor(Fraction(r) * scale), _RADIUS_STEPS) for r in dual.radii]
         every = radii_of(dual.knots, steps, len(y)).astype(object)
         radii = ExactNumbers(every * unit.numerator, unit.denominator)
         value = radius_bound(y, weights, upper, radii, loss)
         if value is not None:
-            witness = RadiusOptimality(rule.kind, "0", str(unit), list(dual.knots), steps)
-            return ProvedBound(value, witness) if value else None
+            witness = RadiusOptimality("any", "0", str(unit), list(dual.knots), steps)
+            return ProvedBound(witness, value) if value else None
     return None
 
 

@@ -40,42 +40,24 @@ def require_accounting() -> None:
         raise InputError(_NO_PACKAGE)
 
 
-class Accounting:
-    """The composed privacy loss distribution of all labels of one user."""
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        """Raises InputError if dp-accounting is not installed."""
-        require_accounting()
-        self._step = common_step(parts)
-        self._composed: Any = None
-        for part in parts:
-            if part.ratio == 1:
-                continue
-            # Its accountant composes RandomizedResponse once, whatever the count: hence these.
-            distribution = _distribution(masses_of(part, self._step)[0], self._step)
-            composed = distribution.self_compose(part.labels)
-            self._composed = (
-                composed if self._composed is None else self._composed.compose(composed)
-            )
-
-    def epsilon(self, delta: float) -> Decimal:
-        """ε at δ, rounded up to 6 digits; Infinity if the float64 arithmetic finds none."""
-        if self._composed is None:
-            return Decimal(0)
-        found = float(self._composed.get_epsilon_for_delta(delta * (1 - MARGIN)))
-        if not math.isfinite(found):
-            return Decimal("Infinity")
-        return _UPWARDS.create_decimal(Decimal(max(found, 0.0)) * (1 + Decimal("1e-9")))
-
-
-def _distribution(masses: dict[int, Fraction], step: Fraction) -> Any:
-    """A distribution over multiples of the step; its estimates are pessimistic."""
+def _loss_distribution(parts: Sequence[Part]) -> Any:
+    """dp-accounting's composed privacy loss distribution; None if nothing can be lost."""
+    require_accounting()
     # It takes a second to import, and most commands do without.
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: PLC0415
 
-    losses = {j: math.nextafter(float(mass), math.inf) for j, mass in masses.items() if mass}
-    pmf = pld_pmf.create_pmf(losses, float(step), 0.0, True)
-    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+    step, composed = common_step(parts), None
+    for part in parts:
+        if part.ratio == 1:
+            continue
+        # Its accountant composes RandomizedResponse once, whatever the count: hence these losses,
+        # multiples of the step, whose masses are rounded up.
+        masses = masses_of(part, step)[0]
+        losses = {j: math.nextafter(float(mass), math.inf) for j, mass in masses.items() if mass}
+        pmf = pld_pmf.create_pmf(losses, float(step), 0.0, True)
+        own = privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(part.labels)
+        composed = own if composed is None else composed.compose(own)
+    return composed
 
 
 _STEPS_UP = 10
@@ -102,7 +84,7 @@ class Composition:
         """
         if not Decimal("1e-12") <= delta < 1:
             raise ValueError(f"δ must lie between 1e-12 and 1; it is {delta}")
-        found = self._accounting.epsilon(float(delta))
+        found = self.accounted(float(delta))
         for step in range(_STEPS_UP):
             if not found.is_finite() or Fraction(found) >= self.pure:
                 return None
@@ -112,13 +94,25 @@ class Composition:
         return None
 
     @cached_property
+    def _losses(self) -> Any:
+        return _loss_distribution(self.parts)
+
+    def accounted(self, delta: float) -> Decimal:
+        """dp-accounting's ε at δ, rounded up to 6 digits; Infinity if its floats find none.
+
+        Raises InputError if dp-accounting is not installed.
+        """
+        if self._losses is None:
+            return Decimal(0)
+        found = float(self._losses.get_epsilon_for_delta(delta * (1 - MARGIN)))
+        if not math.isfinite(found):
+            return Decimal("Infinity")
+        return _UPWARDS.create_decimal(Decimal(max(found, 0.0)) * (1 + Decimal("1e-9")))
+
+    @cached_property
     def exact(self) -> Composed:
         """The same composition in integers, as ``verify`` computes it."""
         return compose_parts(self.parts)
-
-    @cached_property
-    def _accounting(self) -> Accounting:
-        return Accounting(self.parts)
 
 
 def compose(randomizers: Sequence[Randomizer], labels_per_user: int | Sequence[int]) -> Composition:

@@ -6,13 +6,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from labeldp_verify.forms import Domain, IntegerDomain, JointDomain
-from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming, says_nothing
+from labeldp_verify.reading.shortcomings import ONE_OUTPUT, Shortcoming
 
 from labeldp_compile import sizes
 from labeldp_compile.assembly import Compiled, assemble, certified, paid_for, require_writable
@@ -69,7 +67,7 @@ def compile_to(
 ) -> tuple[Compiled, Path]:
     """``compile_spec`` and ``Compiled.write``, and no other compile of that name in between."""
     with _compiled(path, directory, overwrite, test_seed, observer) as artifact:
-        return artifact, artifact.write_held(directory, overwrite=overwrite, key=key)
+        return artifact, artifact.write(directory, overwrite=overwrite, key=key, is_held=True)
 
 
 @contextmanager
@@ -86,17 +84,16 @@ def _compiled(
         require_writable(directory, spec.name, overwrite=overwrite)
     digest = hashlib.sha256(source).hexdigest()
     account = account_of(spec, path.parent, digest, "compile", observer)
-    solved = partial(_solved, spec, path.parent, digest, test_seed, observer)
-    if directory is None or account is not None or not isinstance(spec.prior, PrivatePrior):
-        yield solved(account, None)
-        return
+    keep = None
     with ExitStack() as stack:
-        try:
-            stack.enter_context(prior_held(directory, spec.name))
-        except DataError as error:
-            raise DataError(f"{error}; nothing was spent") from None
-        require_writable(directory, spec.name, overwrite=overwrite)  # one may just have ended
-        yield solved(None, kept_path(directory, spec.name))
+        if directory is not None and account is None and isinstance(spec.prior, PrivatePrior):
+            try:
+                stack.enter_context(prior_held(directory, spec.name))
+            except DataError as error:
+                raise DataError(f"{error}; nothing was spent") from None
+            require_writable(directory, spec.name, overwrite=overwrite)  # one may just have ended
+            keep = kept_path(directory, spec.name)
+        yield _solved(spec, path.parent, digest, test_seed, observer, account, keep)
 
 
 def _solved(
@@ -135,7 +132,7 @@ def _solved(
             labels_per_user=spec.privacy.labels_per_user,
             observer=observer,
         )
-        require_telling(spec, _shortcomings(artifact))
+        require_telling(spec, artifact.artifact.shortcomings)
     except Exception as error:
         remembers = where if account is None else account.name
         if remembers is None:
@@ -145,14 +142,6 @@ def _solved(
             reason = f"{spec.name}: failed ({type(error).__name__}: {error})"
         raise InputError(f"{reason}; {paid_for(remembers)}") from error
     return replace(artifact, kept=where)
-
-
-def _shortcomings(artifact: Compiled) -> list[Shortcoming]:
-    if artifact.artifact.only is None:
-        return artifact.artifact.shortcomings
-    proved = Fraction(artifact.certificate.exact.epsilon_label_bound)
-    nothing = says_nothing(artifact.randomizer, proved)
-    return [] if nothing is None else [nothing]
 
 
 def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
@@ -165,7 +154,7 @@ def require_telling(spec: Spec, shortcomings: Sequence[Shortcoming]) -> None:
         better, loss = for_training("squared"), "loss: squared and "
     raise InputError(
         f"{spec.name}: with {spec.mechanism.kind} {found.text}. For goal: training take {loss}"
-        f"mechanism: {{kind: {better}}}; whoever reads single labels only may say goal: labels"
+        f"mechanism: {{kind: {better}}}; if only single labels are read, say goal: labels"
     )
 
 
@@ -206,7 +195,6 @@ def _rehearse(spec: Spec, plan: PriorPlan, *, run_graph: bool) -> None:
         "0" * 64,
         None,
         spec.privacy.labels_per_user,
-        version=lambda tool: "0",
         run_graph=run_graph,
     )
 

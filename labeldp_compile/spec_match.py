@@ -16,7 +16,7 @@ from labeldp_verify.reading.numerals import read_decimal
 
 from labeldp_compile.column_names import is_among
 from labeldp_compile.errors import InputError
-from labeldp_compile.yaml_tree import MAX_BYTES, Listed, Mapped, Node, YamlError, read_tree
+from labeldp_compile.yaml_source import MAX_BYTES, YamlError, read_yaml
 
 if TYPE_CHECKING:
     from labeldp_verify.signature import Signed
@@ -54,32 +54,21 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     found = []
     if hashlib.sha256(spec).hexdigest() != certificate.digests.spec:
         found.append("compiled from another spec, or another text of it (its digest differs)")
-    prior, exact = certificate.prior, certificate.exact
-    wanted = {
+    prior, exact, composition = certificate.prior, certificate.exact, certificate.composition
+    claimed = {
         "name": certificate.name,
         "loss": certificate.utility.loss,
         "mechanism.kind": "auto" if certificate.auto else certificate.mechanism,
         "prior.kind": "private" if _is_unpaid(stated, certificate) else prior.kind,
+        "privacy.epsilon": Fraction(exact.epsilon_total),
+        "privacy.labels_per_user": composition and composition.labels_per_user,
     }
-    for key, value in wanted.items():
-        in_spec = _get(stated, *key.split("."))
-        if in_spec != value:
-            found.append(f"{key}: the spec says {_shown(in_spec)}, the certificate {_shown(value)}")
-    goal = _get(stated, "goal") or _get(stated, "mechanism", "goal") or "training"
-    if certificate.goal not in (None, goal):
-        found.append(f"goal: the spec says {_shown(goal)}, the certificate {certificate.goal}")
-    numbers: dict[str, Any] = {"privacy.epsilon": exact.epsilon_total}
-    split = _get(stated, "privacy", "split")
-    if isinstance(split, dict):
-        for part in ("prior", "label"):
-            numbers[f"privacy.split.{part}"] = getattr(exact, f"epsilon_{part}")
-    if _get(stated, "privacy", "labels_per_user") is not None or certificate.composition:
-        composition = certificate.composition
-        numbers["privacy.labels_per_user"] = composition and composition.labels_per_user
-    for key, value in numbers.items():
-        text = _get(stated, *key.split("."))
-        if not _same_number(text, value):
-            found.append(f"{key}: the spec says {_shown(text)}, the certificate {_shown(value)}")
+    if isinstance(_get(stated, "privacy.split"), dict):
+        claimed["privacy.split.prior"] = Fraction(exact.epsilon_prior)
+        claimed["privacy.split.label"] = Fraction(exact.epsilon_label)
+    found += _differing(stated, claimed)
+    goal = _get(stated, "goal") or _get(stated, "mechanism.goal") or "training"
+    found += _differing({"goal": goal}, {"goal": certificate.goal or goal})
     if prior.kind != "private" and exact.epsilon_prior != "0":
         found.append(f"the prior is {prior.kind}, but ε was spent on it")
     found += _label(_get(stated, "label"), certificate) + _weights(stated, prior)
@@ -87,10 +76,20 @@ def spec_disagreements(spec: bytes, certificate: Certificate) -> list[str]:
     return found + _groups(groups, certificate.groups) + _assign(groups, certificate.label_columns)
 
 
+def _differing(in_spec: Any, claimed: dict[str, Any], within: str = "") -> list[str]:
+    """What the spec does not say as it is claimed, by key; ``within`` is where the keys stand."""
+    return [
+        f"{within}{key}: the spec says {_shown(_get(in_spec, key))}, "
+        f"the certificate {_shown(value)}"
+        for key, value in claimed.items()
+        if not _same(_get(in_spec, key), value)
+    ]
+
+
 def _is_unpaid(stated: Any, certificate: Certificate) -> bool:
     """Whether a uniform prior stands for a private one, as ``split: auto`` may decide."""
-    is_auto = _get(stated, "privacy", "split") in (None, "auto")
-    is_private = _get(stated, "prior", "kind") == "private"
+    is_auto = _get(stated, "privacy.split") in (None, "auto")
+    is_private = _get(stated, "prior.kind") == "private"
     free = certificate.prior.kind == "uniform" and certificate.exact.epsilon_prior == "0"
     return is_auto and is_private and free
 
@@ -99,53 +98,36 @@ def _label(in_spec: Any, certificate: Certificate) -> list[str]:
     """The label, or each column of a joint one, must be the same."""
     domain = certificate.label.domain
     if certificate.joint is None:
-        return _column(in_spec, "label", certificate.label.column, domain)
+        return _column(in_spec, "label", {"column": certificate.label.column}, domain)
     listed, claimed = _get(in_spec, "columns"), certificate.joint.columns
     if not isinstance(listed, list) or len(listed) != len(claimed):
         return ["label.columns: the spec and the certificate have not as many"]
     found = []
     for i, (own, column, part) in enumerate(zip(listed, claimed, domain["columns"], strict=True)):
-        where = f"label.columns.{i}"
-        found += _column(own, where, column.name, part)
-        if _get(own, "loss") != column.loss:
-            found.append(f"{where}.loss: the spec says {_shown(_get(own, 'loss'))}")
-        weight = _get(own, "weight") or "1"
-        if column.weight is not None and not _same_number(weight, Fraction(column.weight)):
-            found.append(f"{where}.weight: the spec says {_shown(weight)}")
+        wanted: dict[str, Any] = {"column": column.name, "loss": column.loss}
+        if column.weight is not None:
+            wanted["weight"] = Fraction(column.weight)
+        stated = {"weight": "1", **own} if isinstance(own, dict) else own
+        found += _column(stated, f"label.columns.{i}", wanted, part)
     return found
 
 
-def _column(in_spec: Any, where: str, name: str | None, domain: dict[str, Any]) -> list[str]:
-    """One column of the label, and its domain."""
+def _column(in_spec: Any, where: str, wanted: dict[str, Any], domain: dict[str, Any]) -> list[str]:
+    """One column of the label, of which more is ``wanted`` than its domain."""
     wanted = {
-        "column": name,
+        **wanted,
         "domain.kind": domain["kind"],
         "domain.values": [str(v) for v in domain["values"]] if "values" in domain else None,
+        **{f"domain.{key}": domain.get(key) for key in ("min", "max", "points")},
     }
-    numbers = {f"domain.{key}": domain.get(key) for key in ("min", "max", "points")}
-    found = []
-    for key, value in {**wanted, **numbers}.items():
-        text = _get(in_spec, *key.split("."))
-        if text != value if key in wanted else not _same_number(text, value):
-            shown = f"the spec says {_shown(text)}, the certificate {_shown(value)}"
-            found.append(f"{where}.{key}: {shown}")
-    rounding = _get(in_spec, "domain", "rounding")
-    if rounding is not None and rounding != domain.get("rounding"):
-        found.append(f"{where}.domain.rounding: the spec says {_shown(rounding)}")
-    return found + _out_of_domain(in_spec, where, domain)
-
-
-def _out_of_domain(label: Any, where: str, domain: dict[str, Any]) -> list[str]:
-    in_spec = _get(label, "out_of_domain") or "clamp"
-    in_file = domain["out_of_domain"]
-    if isinstance(in_spec, dict) and isinstance(in_file, dict):
-        one, other = in_spec.get("default"), in_file["default"]
-        same = one == other or (not isinstance(other, str) and _same_number(one, other))
-    else:
-        same = in_spec == in_file
-    if same:
-        return []
-    return [f"{where}.out_of_domain: the spec says {_shown(in_spec)}, the file {_shown(in_file)}"]
+    if _get(in_spec, "domain.rounding") is not None:
+        wanted["domain.rounding"] = domain.get("rounding")
+    others, key = domain["out_of_domain"], "out_of_domain"
+    if isinstance(others, dict):
+        others, key = others["default"], "out_of_domain.default"
+    elif isinstance(in_spec, dict):
+        in_spec = {key: others, **in_spec}
+    return _differing(in_spec, {**wanted, key: others}, f"{where}.")
 
 
 def _groups(in_spec: Any, in_file: GroupsClaims | None) -> list[str]:
@@ -157,57 +139,52 @@ def _groups(in_spec: Any, in_file: GroupsClaims | None) -> list[str]:
         return ["groups: the spec and the certificate have not as many columns"]
     found = []
     for one, claimed in zip(columns, in_file.columns, strict=True):
-        name = _get(one, "column")
+        name, values, bands = _get(one, "column"), _get(one, "values"), _get(one, "bands")
         if name != claimed.name:
             found.append(f"groups: the spec says {_shown(name)}, the certificate {claimed.name}")
-        if _get(in_spec, "assign") is not None:
-            continue
-        values, bands = _get(one, "values"), _get(one, "bands")
         stated = claimed.values and [str(value) for value in claimed.values]
-        if values != stated or not _same_numbers(bands, claimed.bands):
+        alike = _same(values, stated) and _same_numbers(bands, claimed.bands)
+        if _get(in_spec, "assign") is None and not alike:
             found.append(f"groups: the values or bands of {_shown(name)} differ")
     return found
 
 
 def _assign(in_spec: Any, labels: list[str]) -> list[str]:
     """The file that assigns groups must name no column of the label."""
-    keys = ("key", "group")
-    named = [_get(in_spec, "assign", key) for key in keys]
+    named = [(key, _get(in_spec, f"assign.{key}")) for key in ("key", "group")]
     return [
         f"groups.assign.{key}: {_shown(name)} is the label, which cannot be its own group"
-        for key, name in zip(keys, named, strict=True)
+        for key, name in named
         if isinstance(name, str) and is_among(name, labels)
     ]
+
+
+def _weights(stated: Any, prior: Prior) -> list[str]:
+    """Public weights must be in the same proportion."""
+    in_spec, total = _get(stated, "prior.weights"), sum(prior.weights)
+    exact = [_number(text) for text in in_spec] if isinstance(in_spec, list) else []
+    every = sum(number or 0 for number in exact)
+    if None not in exact and in_spec is not None:
+        in_file = [Fraction(every * weight, total or 1) for weight in prior.weights]
+        if exact == in_file:
+            return []
+    return [] if in_spec is None else ["prior.weights: the spec and the certificate differ"]
 
 
 def _same_numbers(texts: Any, numbers: list[Any] | None) -> bool:
     if not isinstance(texts, list) or numbers is None:
         return texts is None and numbers is None
-    pairs = zip(texts, numbers, strict=False)
-    return len(texts) == len(numbers) and all(_same_number(t, n) for t, n in pairs)
+    return len(texts) == len(numbers) and all(map(_same, texts, numbers))
 
 
-def _weights(stated: Any, prior: Prior) -> list[str]:
-    """Public weights must be in the same proportion."""
-    in_spec, in_file = _get(stated, "prior", "weights"), prior.weights
-    if in_spec is None:
-        return []
-    exact = [_number(text) for text in in_spec] if isinstance(in_spec, list) else []
-    if len(exact) == len(in_file) and None not in exact:
-        one, other = sum(w for w in exact if w is not None), sum(in_file)
-        if all(w is not None and w * other == n * one for w, n in zip(exact, in_file, strict=True)):
-            return []
-    return ["prior.weights: the spec and the certificate differ"]
-
-
-def _same_number(text: Any, value: Any) -> bool:
-    """Whether a scalar of the spec is this number, as the compiler reads it (float64 if float)."""
-    if text is None or value is None:
-        return text is value
+def _same(text: Any, value: Any) -> bool:
+    """Whether the spec says this, numbers as the compiler reads them (float64 if float)."""
+    if text is None or not isinstance(value, int | float | Fraction):
+        return bool(text == value)
     number = _number(text)
-    if number is None:
-        return False
-    return float(number) == value if isinstance(value, float) else number == Fraction(value)
+    if isinstance(value, float) and number is not None:
+        return float(number) == value
+    return number == value
 
 
 def _number(text: Any) -> Fraction | None:
@@ -218,10 +195,11 @@ def _number(text: Any) -> Fraction | None:
 
 
 def _stated(spec: bytes) -> dict[str, Any]:
+    """Every scalar as its text, so that no number is rounded."""
     if len(spec) > MAX_BYTES:
         raise InputError(f"a spec has at most {MAX_BYTES:,} bytes")
     try:
-        stated = _texts(read_tree(spec.decode()))
+        stated = read_yaml(spec.decode(), lambda event: event.value).data
     except UnicodeDecodeError as error:
         raise InputError("the spec is not UTF-8 text") from error
     except YamlError as error:
@@ -231,23 +209,16 @@ def _stated(spec: bytes) -> dict[str, Any]:
     return stated
 
 
-def _texts(node: Node) -> Any:
-    """Every scalar as its text, so that no number is rounded."""
-    if isinstance(node, Listed):
-        return [_texts(item) for item in node.items]
-    if isinstance(node, Mapped):
-        return {key.text: _texts(value) for key, value in node.items}
-    return node.text
-
-
 def _shown(value: Any) -> str:
     """As it was written, if it is short."""
     if value is None:
         return "nothing"
-    return value if isinstance(value, str) and len(value) <= _SHOWN else short(value)
+    text = str(value) if isinstance(value, Fraction) else value
+    return text if isinstance(text, str) and len(text) <= _SHOWN else short(text)
 
 
-def _get(mapping: Any, *keys: str) -> Any:
-    for key in keys:
+def _get(mapping: Any, keys: str) -> Any:
+    """What stands at a path of keys, with dots between them."""
+    for key in keys.split("."):
         mapping = mapping.get(key) if isinstance(mapping, dict) else None
     return mapping

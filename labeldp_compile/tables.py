@@ -190,8 +190,8 @@ def _fitting(
     """
     for fewer in _FEWER_ENTRIES:
         found = build_tables(partial(solve, entries // fewer), weights, observer)
-        randomizer = GroupedWindows(groups, tuple(_window(one) for one in found))
-        grid = choose_grid(randomizer.lines, single_entries=bucket_grid.SINGLE_GRID_OF_GROUPS)
+        lines = GroupedWindows(groups, tuple(map(_window, found))).lines
+        grid = choose_grid(lines, single_entries=bucket_grid.SINGLE_GRID_OF_GROUPS)
         if grid is not None:
             return found, grid
     raise ValueError("the lookup tables would be too large; use fewer groups or labels")
@@ -212,18 +212,18 @@ def _solve(
     bound is claimed of it.
     """
     whole, k = sum(weights), len(weights)
+    failed = Exception()
     for share in _EVEN_SHARES:
         mixed = [round((1 - share) * k * weight) + round(share * whole) for weight in weights]
-        given = weights if not share else mixed
+        given = mixed if share else weights
         problem = problem_of(spec, spec.domain, given, epsilon, rows, word_bits, entries=entries)
         try:
             solved = spec.named_mechanism.build(problem)
         except (ValueError, ArithmeticError) as error:
-            if share == _EVEN_SHARES[-1]:
-                raise ValueError(str(error)) from error
-            continue
-        return solved if not share else Solved(solved.randomizer)
-    raise AssertionError
+            failed = error
+        else:
+            return Solved(solved.randomizer) if share else solved
+    raise ValueError(str(failed)) from failed
 
 
 Solve = Callable[[Sequence[int], int], Solved]
@@ -274,13 +274,10 @@ def _each(
     began = time.monotonic()
     for task in tasks[:_FIRST]:
         yield solve(*task)
-    rest = tasks[_FIRST:]
-    taken = time.monotonic() - began
-    if taken * len(rest) / _FIRST < _ALONE_SECONDS:
-        yield from (solve(*task) for task in rest)
-        return
+    rest, work = tasks[_FIRST:], partial(_of, solve)
     told = time.monotonic()
-    for done, solved in enumerate(_shared(partial(_of, solve), rest), _FIRST + 1):
+    is_long = (told - began) * len(rest) / _FIRST >= _ALONE_SECONDS
+    for done, solved in enumerate((_shared if is_long else map)(work, rest), _FIRST + 1):
         yield solved
         if time.monotonic() - told > _TOLD:
             told = time.monotonic()

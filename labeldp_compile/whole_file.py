@@ -17,50 +17,32 @@ from labeldp_verify.printable import printable
 
 from labeldp_compile.errors import DataError, InputError
 
-_REPLACE = "say --overwrite to replace it"
-
 
 def require_output(
-    path: Path, *, endings: Sequence[str] = (), overwrite: bool = False, way_out: str = _REPLACE
+    path: Path,
+    *inputs: Path | None,
+    endings: Sequence[str] = (),
+    overwrite: bool = False,
+    way_out: str = "say --overwrite to replace it",
+    makes_folder: bool = False,
 ) -> None:
     """Raise InputError unless a file can be written under this name; nothing is lost by asking.
 
-    To be called before anything is read, solved or spent. ``endings`` are those that the name may
-    have, the usual one first; ``way_out`` ends the message about a name that is taken, be it by a
-    link that leads nowhere.
+    To be called before anything is read, solved or spent. The file must be none of the ``inputs``.
+    ``endings`` are those that the name may have, the usual one first; ``way_out`` ends the message
+    about a name that is taken, be it by a link that leads nowhere. Its folder must be there, unless
+    the caller ``makes_folder``.
     """
+    for other in inputs:
+        if other is not None and path.exists() and other.exists() and path.samefile(other):
+            raise InputError(f"{path}: is the input; write to another file")
     if endings and path.suffix.lower() not in endings:
         raise InputError(f"{path}: expected a name that ends in {endings[0]}")
-    require_free(path, overwrite=overwrite, way_out=way_out)
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: there is no directory {path.parent}")
-    require_folder_writable(path.absolute().parent)
-
-
-def require_another_file(path: Path, inputs: Sequence[Path]) -> None:
-    """Raise InputError if the file to write is one of those that are read."""
-    for other in inputs:
-        if path.exists() and other.exists() and path.samefile(other):
-            raise InputError(f"{path}: is the input; write to another file")
-
-
-def require_free(path: Path, *, overwrite: bool = False, way_out: str = _REPLACE) -> None:
-    """The first half of ``require_output``, where the folder may still have to be made."""
     if path.is_dir():
         raise InputError(f"{path}: is a directory")
     if os.path.lexists(path) and not overwrite:
         raise InputError(f"{path}: exists already; {way_out}")
-
-
-def require_folder_writable(folder: Path) -> None:
-    """Raise InputError unless a file can be made in the folder."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: is not a directory")
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".labeldp."):
-            pass
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error
+    _require_room(path, makes_folder)
 
 
 def require_folder(path: Path) -> None:
@@ -72,9 +54,23 @@ def require_folder(path: Path) -> None:
             empty = False
         if not empty:
             raise InputError(f"{path}: exists already; a folder is not replaced: remove it first")
-    if not path.absolute().parent.is_dir():
+    _require_room(path)
+
+
+def _require_room(path: Path, makes_folder: bool = False) -> None:
+    """Raise InputError unless something can be made in the folder of this name."""
+    folder = path.absolute().parent
+    if makes_folder:
+        folder = next(one for one in (folder, *folder.parents) if one.exists())
+        if not folder.is_dir():
+            raise InputError(f"{folder}: is not a directory")
+    if not folder.is_dir():
         raise InputError(f"{path}: there is no directory {path.parent}")
-    require_folder_writable(path.absolute().parent)
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".labeldp."):
+            pass
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error
 
 
 @contextmanager

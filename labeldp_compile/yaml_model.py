@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -18,23 +19,28 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, Wi
 from pydantic_core import ErrorDetails
 
 from labeldp_compile.errors import InputError
-from labeldp_compile.yaml_problems import MAX_SHOWN, Misplaced, refusal, refusal_at
-from labeldp_compile.yaml_source import KeyPath, YamlSource, read_yaml
-from labeldp_compile.yaml_tree import MAX_BYTES, WAY_OUT, YamlError
+from labeldp_compile.yaml_problems import MAX_SHOWN, refusal_at
+from labeldp_compile.yaml_source import (
+    MAX_BYTES,
+    WAY_OUT,
+    KeyPath,
+    YamlError,
+    YamlSource,
+    read_yaml,
+)
 
 
-def explain(
-    errors: list[ErrorDetails], yaml: YamlSource, model: type[BaseModel], whole: str
-) -> tuple[list[Misplaced], int]:
+def _explained(
+    errors: list[ErrorDetails], yaml: YamlSource, model: type[BaseModel]
+) -> tuple[list[tuple[KeyPath, str]], int]:
     """What pydantic's errors say of the YAML, by line, and how many there are of them.
 
     The list ends after as many as are shown. Errors that only follow from others are left out.
-    ``model`` is what was validated; ``whole`` is what an error is about that is in no key of it.
+    ``model`` is what was validated.
     """
     found: dict[KeyPath, ErrorDetails] = {}
     for error in sorted(errors, key=_rank):
-        path = _locate(error["loc"], yaml.data, missing=error["type"] == "missing")
-        found.setdefault(path, error)
+        found.setdefault(_located(error, yaml.data), error)
     # Of the parts of a union, those that fit better say what is wrong inside.
     around = {path[:length] for path in found for length in range(len(path))}
     of_weight = [path for path, error in found.items() if not _rank(error) or path not in around]
@@ -45,37 +51,34 @@ def explain(
         for path in unknown
     }
     paths = [p for p in paths if p not in misspelt or found[p]["type"] != "missing"]
-    problems = []
-    for path in paths[:MAX_SHOWN]:
-        key = ".".join(map(str, path)) or whole
-        if found[path]["type"] == "union_tag_invalid":
-            key += ".kind"
-        problems.append(Misplaced(path, f"{key}: {_reason(found[path], path, yaml.data, model)}"))
-    return problems, len(paths)
+    return [(path, _reason(found[path], path, model)) for path in paths[:MAX_SHOWN]], len(paths)
 
 
-_MISSING = {"missing": "this key is missing", "union_tag_not_found": "the key 'kind' is missing"}
+_FIXED = {
+    "missing": "this key is missing",
+    "union_tag_not_found": "the key 'kind' is missing",
+    "string_pattern_mismatch": "expected letters, digits, dots, hyphens and underscores",
+}
 
 
-def _reason(error: ErrorDetails, path: KeyPath, data: Any, model: type[BaseModel]) -> str:
-    kind, context = error["type"], error.get("ctx", {})
+def _reason(error: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> str:
+    kind, context, given = error["type"], error.get("ctx", {}), error["input"]
     if kind == "extra_forbidden":
         return f"unknown key; {_nearest(str(path[-1]), _known_keys(model, error['loc']))}"
-    if kind in _MISSING:
-        return _MISSING[kind]
     if kind in ("literal_error", "union_tag_invalid"):
-        given = _get(data, path)
-        given = given.get("kind") if isinstance(given, dict) else given
+        given = given if kind == "literal_error" else given["kind"]
         expected = str(context.get("expected") or context.get("expected_tags"))
         options = [part.strip(" '") for part in expected.replace(" or ", ", ").split(",")]
         if kind == "literal_error" and _models(_annotation(model, error["loc"])):
             options.append(_example(path, None, model, error["loc"]))
         if isinstance(given, str):
             return f"{given!r} is unknown; {_nearest(given, options)}"
-        return f"{_shown(given)} is not one of {', '.join(options)}"
+        shown = str(given) if isinstance(given, Decimal) else one_line(repr(given), _SHOWN)
+        return f"{shown} is not one of {', '.join(options)}"
     if kind in ("model_type", "model_attributes_type"):
-        return f"expected a mapping, as in {_example(path, error['input'], model, error['loc'])}"
-    return str(context["error"]) if "error" in context else _plain(error)
+        return f"expected a mapping, as in {_example(path, given, model, error['loc'])}"
+    plain = _FIXED.get(kind) or error["msg"].replace("Input should be", "expected")
+    return str(context.get("error", plain))
 
 
 def _example(path: KeyPath, given: Any, model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
@@ -92,10 +95,6 @@ def _example(path: KeyPath, given: Any, model: type[BaseModel], loc: tuple[int |
         keys += [f"{key}: …" for key, field in fields if field.is_required() and key != "kind"]
     before = f"{path[-1]}: " if path and isinstance(path[-1], str) else ""
     return f"{before}{{{', '.join(keys)}}}"
-
-
-def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, Decimal) else one_line(repr(value), _SHOWN)
 
 
 def _meant(given: str, known: list[str]) -> str | None:
@@ -123,26 +122,17 @@ def _rank(error: ErrorDetails) -> int:
     return 2 if fixed_word and isinstance(error["input"], dict) else 1
 
 
-def _plain(error: ErrorDetails) -> str:
-    if error["type"] == "string_pattern_mismatch":
-        return "expected letters, digits, dots, hyphens and underscores"
-    return error["msg"].replace("Input should be", "expected")
-
-
-def _locate(loc: tuple[int | str, ...], data: Any, *, missing: bool) -> KeyPath:
+def _located(error: ErrorDetails, data: Any) -> KeyPath:
     """The path in the YAML: pydantic's location without the union tags in it."""
     path: list[str | int] = []
-    node = data
-    for index, part in enumerate(loc):
-        inside = (isinstance(node, dict) and part in node) or (
-            isinstance(node, list) and isinstance(part, int) and part < len(node)
-        )
-        if inside:
-            path.append(part)
-            node = node[part]
-        elif missing and index == len(loc) - 1:
-            path.append(part)
-    return tuple(path)
+    for part in error["loc"]:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):  # a tag, or what is missing
+            continue
+        path.append(part)
+    last = {"missing": error["loc"][-1:], "union_tag_invalid": ("kind",)}
+    return (*path, *last.get(error["type"], ()))
 
 
 def _known_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
@@ -180,12 +170,6 @@ def _tags(candidate: type[BaseModel]) -> tuple[str, ...]:
 
 def _is_tagged(candidate: type[BaseModel], tag: str) -> bool:
     return candidate.__name__ == tag or tag in _tags(candidate)
-
-
-def _get(data: Any, path: KeyPath) -> Any:
-    for part in path:
-        data = data[part]
-    return data
 
 
 _SHOWN = 60
@@ -226,7 +210,7 @@ class Document(Generic[M]):
     Attributes:
         name: of the kind, in messages: "spec".
         model: what it holds.
-        error: what is raised for one that is wrong; see ``refusal``.
+        error: what is raised for one that is wrong; see ``refusal_at``.
     """
 
     name: str
@@ -252,16 +236,34 @@ class Document(Generic[M]):
         try:
             yaml = read_yaml(text)
         except YamlError as error:
-            place = error.line, error.column, str(error)
-            raise refusal_at(self.error, source, text, [place]) from error
+            place = error.line, error.column
+            raise refusal_at(self.error, source, text, [(place, str(error))]) from error
         if not isinstance(yaml.data, dict):
-            wrong = Misplaced((), f"expected a mapping with the keys of a {self.name}")
-            raise refusal(self.error, source, yaml, [wrong])
+            wrong = f"expected a mapping with the keys of a {self.name}"
+            raise refusal_at(self.error, source, text, [(yaml.place(()), wrong)])
         try:
             return self.model.model_validate(yaml.data), yaml
         except ValidationError as error:
-            problems, number = explain(error.errors(), yaml, self.model, self.name)
-            raise refusal(self.error, source, yaml, problems, number) from error
+            problems, number = _explained(error.errors(), yaml, self.model)
+            raise self.refusal(source, yaml, problems, number) from error
+
+    def refusal(
+        self,
+        source: str,
+        yaml: YamlSource,
+        problems: Sequence[tuple[KeyPath, str]],
+        number: int | None = None,
+    ) -> InputError:
+        """The ``error`` of what is wrong with keys: each a path, and a reason.
+
+        It is about the whole document where the path is empty. ``number`` is how many there are,
+        where ``problems`` are only those to show.
+        """
+        named = [
+            (yaml.place(path), f"{'.'.join(map(str, path)) or self.name}: {reason}")
+            for path, reason in problems
+        ]
+        return refusal_at(self.error, source, yaml.text, named, number)
 
     def json_schema(self, title: str) -> str:
         """The JSON Schema (draft 7) as indented text, with a final newline; for editors."""

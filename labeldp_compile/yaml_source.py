@@ -1,67 +1,64 @@
-"""YAML read safely, with exact decimals and the line of every key.
+"""YAML read safely, with exact decimals and the place of every key.
 
 The scalars are those of YAML 1.2: only ``true`` and ``false`` are booleans, and a decimal
-number stays the decimal that was written, so that ε = 0.1 is one tenth.
+number stays the decimal that was written, so that ε = 0.1 is one tenth. Limits hold before any work
+is done: anchors and aliases are refused, for a few of them make gigabytes out of nothing; so are
+tags. Everything else is limited in bytes, nodes and depth.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import yaml
 from labeldp_verify.reading.numerals import DECIMAL, MAX_DIGITS, WHOLE
+from yaml.reader import Reader
 
-from labeldp_compile.yaml_tree import Listed, Mapped, Node, Scalar, YamlError, read_tree
+MAX_BYTES = 4 * 1024 * 1024
+MAX_NODES = 200_000
+MAX_DEPTH = 12
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+_NOT_FINITE = re.compile(r"[-+]?\.inf|\.nan")
+# The one in C takes a fifteenth of the time; wheels of PyYAML have it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+WAY_OUT = "keep what is large in a data file, as in prior: {kind: public, data: FILE}"
 
 KeyPath = tuple[str | int, ...]
-_NOT_FINITE = re.compile(r"[-+]?\.inf|\.nan")
+Place = tuple[int, int]  # a line, from 1, and a column, from 0
+
+
+class YamlError(Exception):
+    """The text is not YAML that may be used here; ``line`` counts from 1, ``column`` from 0."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 0) -> None:
+        """Keep the place beside the message."""
+        super().__init__(message)
+        self.line, self.column = line, column
 
 
 @dataclass(frozen=True)
 class YamlSource:
-    """The plain data of a YAML text, and where every key and item stands, by its path.
-
-    A place is a line, from 1, and a column, from 0.
-    """
+    """The plain data of a YAML text, and where every key and item stands, by its path."""
 
     text: str
     data: Any
-    places: dict[KeyPath, tuple[int, int]]
+    places: dict[KeyPath, Place]
 
-    def place(self, path: KeyPath) -> tuple[int, int]:
+    def place(self, path: KeyPath) -> Place:
         """The place of a path, or of the nearest enclosing one."""
         while path not in self.places and path:
             path = path[:-1]
         return self.places.get(path, (1, 0))
 
 
-def read_yaml(text: str) -> YamlSource:
-    """Parse one YAML document; raises YamlError with the line."""
-    places: dict[KeyPath, tuple[int, int]] = {}
-    return YamlSource(text, _data(read_tree(text), (), places), places)
-
-
-def _data(node: Node, path: KeyPath, places: dict[KeyPath, tuple[int, int]]) -> Any:
-    places.setdefault(path, (node.line, node.column))
-    if isinstance(node, Listed):
-        return [_data(item, (*path, index), places) for index, item in enumerate(node.items)]
-    if isinstance(node, Mapped):
-        result: dict[str, Any] = {}
-        for key, value in node.items:
-            if not isinstance(_value(key), str):
-                reason = f"the key {_value(key)!r} must be text"
-                raise YamlError(key.line, reason, key.column)
-            places[(*path, key.text)] = (key.line, key.column)
-            result[key.text] = _data(value, (*path, key.text), places)
-        return result
-    return _value(node)
-
-
-def _value(scalar: Scalar) -> Any:
-    text = scalar.text
-    if not scalar.plain:
+def scalar_value(event: yaml.ScalarEvent) -> Any:
+    """What a scalar means to specs and configs. Raises ValueError for too long a number."""
+    text = event.value
+    if event.tag is not None or not event.implicit[0]:  # it is quoted
         return text
     if text in ("~", "null", ""):
         return None
@@ -73,10 +70,101 @@ def _value(scalar: Scalar) -> Any:
     if not is_integer and not DECIMAL.fullmatch(text):
         return text
     if len(text) > (MAX_DIGITS if is_integer else 10 * MAX_DIGITS):
-        reason = "a number of more digits than any number here needs"
-        raise YamlError(scalar.line, reason, scalar.column)
+        raise ValueError("a number of more digits than any number here needs")
     try:
         return int(text) if is_integer else Decimal(text)
     except ArithmeticError:
-        reason = "a number with a larger exponent than any number here needs"
-        raise YamlError(scalar.line, reason, scalar.column) from None
+        raise ValueError("a number with a larger exponent than any number here needs") from None
+
+
+def read_yaml(text: str, scalar: Callable[[yaml.ScalarEvent], Any] = scalar_value) -> YamlSource:
+    """Parse one document, whose scalars are what ``scalar`` says; raises YamlError."""
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise YamlError(f"there are at most {MAX_BYTES:,} bytes of YAML: {WAY_OUT}")
+    odd = Reader.NON_PRINTABLE.search(text)
+    if odd:
+        before = lines_of(text[: odd.start()])
+        reason = f"not valid YAML: the character U+{ord(odd.group()):04X} is not allowed"
+        raise YamlError(reason, len(before), len(before[-1]))
+    try:
+        reader = _Reader(text, scalar)
+        return YamlSource(text, reader.document(), reader.places)
+    except yaml.MarkedYAMLError as error:
+        marks: tuple[Any, ...] = (error.problem_mark, error.context_mark)
+        place = next(((m.line + 1, m.column) for m in marks if m is not None), (1, 0))
+        raise YamlError(f"not valid YAML: {error.problem}", *place) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise YamlError(f"not valid YAML: {' '.join(str(error).split())}") from error
+
+
+class _Reader:
+    """The events of a text, and what they add up to."""
+
+    def __init__(self, text: str, scalar: Callable[[yaml.ScalarEvent], Any]) -> None:
+        self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+        self._scalar, self._nodes = scalar, 0
+        self.places: dict[KeyPath, Place] = {}
+
+    def document(self) -> Any:
+        next(self._events)  # the start of the stream
+        if not isinstance(next(self._events), yaml.DocumentStartEvent):
+            raise YamlError("the file is empty")
+        data = self._node(next(self._events), ())
+        next(self._events)  # the end of the document
+        event = next(self._events)
+        if isinstance(event, yaml.DocumentStartEvent):
+            raise YamlError("not valid YAML: but found another document", *_place(event))
+        return data
+
+    def _node(self, event: Any, path: KeyPath) -> Any:
+        self.places.setdefault(path, _place(event))
+        self._nodes += 1
+        try:
+            self._require_harmless(event, len(path))
+            if isinstance(event, yaml.ScalarEvent):
+                return self._scalar(event)
+        except ValueError as error:
+            raise YamlError(str(error), *_place(event)) from None
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(path)
+        items: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._node(event, (*path, len(items))))
+        return items
+
+    def _require_harmless(self, event: Any, depth: int) -> None:
+        if self._nodes > MAX_NODES:
+            raise ValueError(f"there are at most {MAX_NODES:,} items in YAML: {WAY_OUT}")
+        if depth > MAX_DEPTH:
+            raise ValueError("not valid YAML here: nested too deeply")
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise ValueError("not valid YAML here: no anchors (&) and aliases (*): write it out")
+        is_scalar = isinstance(event, yaml.ScalarEvent)
+        if event.tag is not None and not (
+            is_scalar and event.tag in ("tag:yaml.org,2002:str", "!")
+        ):
+            raise ValueError(f"the tag {event.tag} is not allowed here")
+        if is_scalar and any("\ud800" <= character <= "\udfff" for character in event.value):
+            raise ValueError("a lone surrogate is no text")
+
+    def _mapping(self, path: KeyPath) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key, place = self._node(event, path), _place(event)
+            if not isinstance(key, str):
+                what = f"the key {key!r}" if isinstance(event, yaml.ScalarEvent) else "a key"
+                raise YamlError(f"{what} must be text", *place)
+            if key in data:
+                raise YamlError(f"the key {key!r} stands here twice", *place)
+            self.places[(*path, key)] = place
+            data[key] = self._node(next(self._events), (*path, key))
+        return data
+
+
+def _place(event: Any) -> Place:
+    return int(event.start_mark.line) + 1, int(event.start_mark.column)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines, as YAML counts them."""
+    return _BREAK.split(text)

@@ -7,14 +7,20 @@ from pathlib import Path
 
 import click
 import numpy as np
-from labeldp_verify import Budget, VerificationError
+from labeldp_verify import Budget
 
-from labeldp_compile.cli.file_options import budget_option
-from labeldp_compile.cli.group_options import group_option
-from labeldp_compile.cli.number_options import Number, Whole
-from labeldp_compile.cli.output import complain, row_progress, say, say_json
+from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.options import (
+    PATH,
+    Whole,
+    budget_option,
+    decimal_of,
+    group_option,
+    json_option,
+    quiet_option,
+)
+from labeldp_compile.cli.output import observing, show
 from labeldp_compile.errors import InputError
-from labeldp_compile.observer import Observer
 from labeldp_compile.tools.audit import (
     ERROR,
     MIN_SAMPLES,
@@ -33,11 +39,8 @@ _MAX_EPSILON = 1000.0
 _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 
 
-@click.command(
-    "audit",
-    epilog="\b\nExample:\n  labeldp audit build/doctor-visits.onnx --samples 1000000",
-)
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@command("audit", "labeldp audit build/doctor-visits.onnx --samples 1000000")
+@click.argument("file", required=False, type=PATH)
 @click.option(
     "--callable",
     "function",
@@ -45,7 +48,7 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
     help="Audit this function (array of labels → array of outputs) instead; with FILE, against it.",
 )
 @click.option("--labels", metavar="0..52 | a,b,c", help="With --callable alone: the labels to try.")
-@click.option("--epsilon", type=Number(), help="With --callable alone: the ε that it claims.")
+@click.option("--epsilon", metavar="ε", help="With --callable alone: the ε that it claims.")
 @click.option(
     "--samples",
     type=Whole(min=MIN_SAMPLES),
@@ -55,14 +58,14 @@ _MARKS = {True: "ok    ", False: "FAILED", None: "?     "}
 )
 @group_option
 @click.option("--no-processes", is_flag=True, help="Start no other processes.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+@quiet_option
 @budget_option
 def audit_command(
     file: Path | None,
     function: str | None,
     labels: str | None,
-    epsilon: float | None,
+    epsilon: str | None,
     samples: int,
     group: str | None,
     no_processes: bool,
@@ -80,46 +83,41 @@ def audit_command(
     Exit code 0 if nothing was found, 1 if something was (a faultless randomizer: once in a million
     audits), 2 if the input is wrong.
     """
-    with row_progress("sampling", samples, quiet=quiet) as progress:
-        observer = Observer(rows=progress)
+    processes = not no_processes
+    with observing("sampling", samples, quiet=quiet) as observer:
         if file is None:
             target, tried, claim = _claimed(function, labels, epsilon)
-            report = audit(target, tried, claim, samples, observer, processes=not no_processes)
+            report = audit(target, tried, claim, samples, observer, processes=processes)
         elif labels is not None or epsilon is not None:
             raise InputError("--labels and --epsilon come from FILE: leave them out")
         else:
-            try:
+            with verified(file, ", and is not run"):
                 report = audit_artifact(
                     file,
                     function,
                     samples=samples,
                     observer=observer,
-                    processes=not no_processes,
+                    processes=processes,
                     budget=budget,
                     group=group,
                 )
-            except VerificationError as error:
-                complain(f"{file}: does not verify, and is not run: {error}")
-                sys.exit(1)
-    if as_json:
-        say_json(report.to_json())
-    else:
-        say(*_in_words(report))
+    show(as_json, report.to_json, lambda: _in_words(report))
     sys.exit(0 if report.ok else 1)
 
 
 def _claimed(
-    function: str | None, labels: str | None, epsilon: float | None
+    function: str | None, labels: str | None, epsilon: str | None
 ) -> tuple[AuditTarget, np.ndarray[tuple[int], np.dtype[np.generic]], AuditClaim]:
     if function is None:
         raise InputError("give an artifact FILE, or --callable MODULE:FUNCTION")
     if labels is None or epsilon is None:
         raise InputError("--callable needs --labels and --epsilon, or a FILE to compare with")
-    if not 0 <= epsilon <= _MAX_EPSILON:
-        raise InputError(f"--epsilon: {epsilon:g} does not lie in 0 … {_MAX_EPSILON:g}")
+    claimed = float(decimal_of("--epsilon", epsilon))
+    if not 0 <= claimed <= _MAX_EPSILON:
+        raise InputError(f"--epsilon: {claimed:g} does not lie in 0 … {_MAX_EPSILON:g}")
     every = parse_labels(labels)
     tried = every[choose_labels(len(every))]
-    return FunctionTarget(function), tried, AuditClaim(epsilon, "claimed", len(every))
+    return FunctionTarget(function), tried, AuditClaim(claimed, "claimed", len(every))
 
 
 def _in_words(report: AuditReport) -> list[str]:

@@ -9,21 +9,20 @@ import click
 from labeldp_verify.reading.usefulness import belief_in_words
 from labeldp_verify.rounded import at_most, percent_at_most
 
-from labeldp_compile.cli.number_options import Whole
-from labeldp_compile.cli.output import line_progress, row_progress, say, say_json, text_table
-from labeldp_compile.observer import Observer
+from labeldp_compile.cli.command import command
+from labeldp_compile.cli.options import PATH, Whole, json_option, quiet_option
+from labeldp_compile.cli.output import observing, show, text_table
 from labeldp_compile.tools.choose import Choice, Standing, choose_spec
 
 BEST = "◄"
 
 
-@click.command(
+@command(
     "choose",
-    epilog="\b\nExample:\n"
-    "  labeldp choose specs/doctor-visits.yaml --mean-error 0.5 --rows 20190\n"
-    "  labeldp choose specs/health-rating.yaml --max-belief 0.2@0.01",
+    "labeldp choose specs/doctor-visits.yaml --mean-error 0.5 --rows 20190",
+    "labeldp choose specs/health-rating.yaml --max-belief 0.2@0.01",
 )
-@click.argument("spec", type=click.Path(path_type=Path))
+@click.argument("spec", type=PATH)
 @click.option("--mean-error", metavar="E", help="95% margin of error of a mean (numbers).")
 @click.option("--share-error", metavar="E", help="The same of each share (categories).")
 @click.option(
@@ -38,8 +37,8 @@ BEST = "◄"
     metavar="B@S",
     help="A belief in a label of share S may rise to B: limits ε, and alone chooses the largest.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+@quiet_option
 def choose_command(
     spec: Path,
     mean_error: str | None,
@@ -56,7 +55,7 @@ def choose_command(
     error holds for all labels in the range. No label is read: a private prior is taken as uniform.
     Exit code 1 if no ε up to 20 will do.
     """
-    with row_progress("counting labels", None, quiet=quiet) as progress:
+    with observing("counting labels", quiet=quiet) as observer:
         choice = choose_spec(
             spec,
             mean_error=mean_error,
@@ -64,12 +63,9 @@ def choose_command(
             label_error=label_error,
             rows=rows,
             max_belief=max_belief,
-            observer=Observer(rows=progress, step=line_progress(quiet=quiet)),
+            observer=observer,
         )
-    if as_json:
-        say_json(choice.to_json())
-    else:
-        say(*_in_words(choice))
+    show(as_json, choice.to_json, lambda: _in_words(choice))
 
 
 def _in_words(choice: Choice) -> list[str]:

@@ -16,20 +16,13 @@ from labeldp_verify.reading.usefulness import is_unbiased
 from labeldp_verify.rounded import at_least, at_most
 
 from labeldp_compile.assembly import Compiled
+from labeldp_compile.cli.command import command
 from labeldp_compile.cli.group_table import group_table
-from labeldp_compile.cli.number_options import Whole
-from labeldp_compile.cli.output import (
-    clipped,
-    complain,
-    line_progress,
-    printable,
-    row_progress,
-    say,
-    tell,
-)
+from labeldp_compile.cli.options import PATH, overwrite_option, quiet_option, test_seed_option
+from labeldp_compile.cli.output import clipped, complain, observing, printable, say, tell
 from labeldp_compile.cli.prior_bars import prior_bars, prior_hints
 from labeldp_compile.mechanisms import mechanism_class
-from labeldp_compile.observer import Observer
+from labeldp_compile.observer import QUIET
 from labeldp_compile.pipeline import compile_to
 from labeldp_compile.spec.model import Goal
 
@@ -38,34 +31,26 @@ _SHOWN_GROUPS = 12
 _SHARED_COLUMNS = 120
 
 
-@click.command(
-    "compile",
-    epilog="\b\nExample:\n  labeldp compile specs/doctor-visits.yaml -o build/",
-)
-@click.argument("spec", type=click.Path(path_type=Path))
+@command("compile", "labeldp compile specs/doctor-visits.yaml -o build/")
+@click.argument("spec", type=PATH)
 @click.option(
     "-o",
     "--output",
     "directory",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     help="Directory for NAME.onnx and NAME.certificate.json.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an artifact that exists.")
+@overwrite_option
 @click.option(
     "--sign",
     "key",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Key (PEM): also write a signature over the whole file, NAME.onnx.sig of an Ed25519 key, "
     "NAME.onnx.sigstore.json (OpenSSF model signing) of one on P-256.",
 )
-@click.option("--quiet", is_flag=True, help="Say nothing but the path of the artifact.")
-@click.option(
-    "--insecure-test-seed",
-    "test_seed",
-    type=Whole(min=0),
-    help="Seed the prior's noise, for tests: the artifact says INSECURE and never verifies.",
-)
+@quiet_option
+@test_seed_option
 def compile_command(
     spec: Path,
     directory: Path,
@@ -85,18 +70,15 @@ def compile_command(
         from labeldp_compile.signing import read_private_key  # noqa: PLC0415  # cryptography
 
         private_key = read_private_key(key)
-    with row_progress("counting labels", None, quiet=quiet) as progress:
+    told = QUIET.say if quiet else complain
+    with observing("counting labels", quiet=quiet, say=told) as observer:
         artifact, path = compile_to(
             spec,
             directory,
             overwrite=overwrite,
             key=private_key,
             test_seed=test_seed,
-            observer=Observer(
-                rows=progress,
-                step=line_progress(quiet=quiet),
-                say=lambda line: None if quiet else complain(line),
-            ),
+            observer=observer,
         )
     if not quiet:
         tell(*_summary(artifact))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from labeldp_compile.cli.command import command
+
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_LABELDP_COMPLETE"  # what click derives from the name of the program
 
-_EXAMPLE = """\b
-Examples:
-  eval "$(labeldp completion bash)"                  # in ~/.bashrc
-  eval "$(labeldp completion zsh)"                   # in ~/.zshrc
-  labeldp completion fish > ~/.config/fish/completions/labeldp.fish
-"""
 
-
-@click.command("completion", epilog=_EXAMPLE)
+@command(
+    "completion",
+    'eval "$(labeldp completion bash)"                  # in ~/.bashrc',
+    'eval "$(labeldp completion zsh)"                   # in ~/.zshrc',
+    "labeldp completion fish > ~/.config/fish/completions/labeldp.fish",
+)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -10,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
-from labeldp_verify import Budget, VerificationError
+from labeldp_verify import Budget
 from labeldp_verify.analysis import MAX_LABELS_PER_USER
 from labeldp_verify.artifact import Table
 from labeldp_verify.opening import open_artifact
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.cli.file_options import budget_option
-from labeldp_compile.cli.number_options import Whole, decimal_of
-from labeldp_compile.cli.output import clipped, complain, say, say_json, text_table
+from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.options import Whole, any_file, budget_option, decimal_of, json_option
+from labeldp_compile.cli.output import clipped, show, text_table
 from labeldp_compile.composition import Composition, compose
 from labeldp_compile.errors import InputError
 
@@ -41,17 +39,8 @@ class _Use:
         return Fraction(getattr(self.decoded.certificate.exact, f"epsilon_{part}"))
 
 
-@click.command(
-    "compose",
-    epilog="\b\nExample:\n  labeldp compose build/visits.onnx:9 build/rating.onnx:1",
-)
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="FILE[:L]...",
-    shell_complete=lambda ctx, parameter, start: [CompletionItem(start, type="file")],
-)
+@command("compose", "labeldp compose build/visits.onnx:9 build/rating.onnx:1")
+@click.argument("files", nargs=-1, required=True, metavar="FILE[:L]...", shell_complete=any_file)
 @click.option(
     "--labels-per-user",
     "labels",
@@ -60,7 +49,7 @@ class _Use:
     "is the number that the certificate states.",
 )
 @click.option("--delta", default="1e-6", show_default=True, metavar="δ", help="1e-12 to below 1.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @budget_option
 def compose_command(
     files: tuple[str, ...], labels: int | None, delta: str, as_json: bool, budget: Budget
@@ -74,11 +63,8 @@ def compose_command(
     named = [_split(text, labels) for text in files]
     uses = []
     for file, count in named:
-        try:
+        with verified(file):
             decoded = open_artifact(file, budget).only
-        except VerificationError as error:
-            complain(f"{file}: does not verify: {error}")
-            sys.exit(1)
         if decoded is None:
             raise InputError(
                 f"{file}: has a table for each group, which compose does not take: a user with L "
@@ -87,10 +73,7 @@ def compose_command(
         uses.append(_Use(file, count or _certified(file, decoded), decoded))
     composition = compose([use.decoded.randomizer for use in uses], [use.labels for use in uses])
     document = _document(uses, composition, at)
-    if as_json:
-        say_json(document)
-    else:
-        say(*_in_words(document))
+    show(as_json, lambda: document, lambda: _in_words(document))
 
 
 def _delta(text: str) -> Decimal:

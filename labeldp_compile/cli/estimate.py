@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import click
-from labeldp_verify import Budget, VerificationError
+from labeldp_verify import Budget
 
-from labeldp_compile.cli.file_options import budget_option
-from labeldp_compile.cli.group_options import group_column_option
-from labeldp_compile.cli.output import (
-    clipped,
-    complain,
-    row_progress,
-    say,
-    say_json,
-    tell,
-    text_table,
+from labeldp_compile.cli.command import command, verified
+from labeldp_compile.cli.options import (
+    PATH,
+    budget_option,
+    group_column_option,
+    json_option,
+    overwrite_option,
+    quiet_option,
+    text_options,
 )
-from labeldp_compile.cli.text_options import text_options
+from labeldp_compile.cli.output import clipped, row_progress, show, tell, text_table
 from labeldp_compile.text_form import TextForm
 from labeldp_compile.tools.estimate import (
     MIN_ROWS,
@@ -43,12 +41,9 @@ _WHOSE = {
 }
 
 
-@click.command(
-    "estimate",
-    epilog="\b\nExample:\n  labeldp estimate build/x.onnx private.parquet --column y --by region",
-)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.argument("table", type=click.Path(path_type=Path))
+@command("estimate", "labeldp estimate build/x.onnx private.parquet --column y --by region")
+@click.argument("file", type=PATH)
+@click.argument("table", type=PATH)
 @click.option(
     "--column",
     "columns",
@@ -65,10 +60,10 @@ _WHOSE = {
     show_default=True,
     help="Whose labels the intervals are about.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Also write a picture (.svg).")
-@click.option("--overwrite", is_flag=True, help="Replace a picture that exists.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+@click.option("--plot", type=PATH, help="Also write a picture (.svg).")
+@overwrite_option
+@quiet_option
 @text_options
 @budget_option
 def estimate_command(
@@ -82,8 +77,7 @@ def estimate_command(
     plot: Path | None,
     overwrite: bool,
     quiet: bool,
-    delimiter: str | None,
-    encoding: str | None,
+    form: TextForm,
     budget: Budget,
 ) -> None:
     """Estimate histogram, mean and quantiles of what is behind private labels.
@@ -95,7 +89,7 @@ def estimate_command(
     """
     if plot is not None:
         require_output(plot, endings=(".svg",), overwrite=overwrite)
-    try:
+    with verified(file):
         found = estimate_table(
             file,
             table,
@@ -104,22 +98,16 @@ def estimate_command(
             group_columns=group_columns,
             target=cast(Target, target),
             budget=budget,
-            form=TextForm(delimiter, encoding),
+            form=form,
             progress=partial(row_progress, quiet=quiet),
         )
-    except VerificationError as error:
-        complain(f"{file}: does not verify: {error}")
-        sys.exit(1)
     estimation, groups = found.estimation, found.groups
     tell(*(f"warning: {line}" for line in found.warnings))
     title = (
         f"{table}, {', '.join(found.columns)}: {groups[0].rows:,} private labels of "
         f"{estimation.table.certificate.name}"
     )
-    if as_json:
-        say_json(found.to_json())
-    else:
-        say(title, *_in_words(estimation, groups, target))
+    show(as_json, found.to_json, lambda: [title, *_in_words(estimation, groups, target)])
     if plot is not None:
         # Matplotlib takes half a second to import.
         from labeldp_compile.tools.estimate.plot import estimates_svg  # noqa: PLC0415

@@ -10,11 +10,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from labeldp_compile.cli import _COMMANDS
-from labeldp_compile.cli.errors import explained, printable_usage_errors
+from labeldp_compile.cli.command import Group, printable_usage_errors
 from labeldp_compile.cli.trainer import THEIRS, handed_over
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """Loads a command when it is used: what ``randomize`` needs comes up five times as fast."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
@@ -27,17 +27,19 @@ class _Commands(click.Group):
         with printable_usage_errors():
             return super().invoke(ctx)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order in which they are used."""
-        return list(_COMMANDS)
+    def helps(self) -> dict[str, str]:
+        """The short help of each command, none of which is loaded for it."""
+        return _COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""
+        if cmd_name in THEIRS:
+            return handed_over(cmd_name)
         if cmd_name not in _COMMANDS:
             return None
-        if cmd_name not in self.commands:
-            self.add_command(explained(_command(cmd_name)), cmd_name)
-        return self.commands[cmd_name]
+        module = import_module(f"labeldp_compile.cli.{cmd_name}")
+        found: click.Command = getattr(module, f"{cmd_name}_command")
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -50,11 +52,6 @@ class _Commands(click.Group):
             ctx.fail(f"No such command {name!r}. {hint}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the short helps above."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The commands that begin so, and the options of the group."""
         names = [name for name in _COMMANDS if name.startswith(incomplete)]
@@ -62,13 +59,6 @@ class _Commands(click.Group):
             *(CompletionItem(name, help=_COMMANDS[name]) for name in names),
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
-
-
-def _command(name: str) -> click.Command:
-    if name in THEIRS:
-        return handed_over(name)
-    found: click.Command = getattr(import_module(f"labeldp_compile.cli.{name}"), f"{name}_command")
-    return found
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,12 @@ import click
 from labeldp_verify.reading.numerals import read_decimal
 
 from labeldp_compile import mechanisms
-from labeldp_compile.cli.number_options import Whole, decimal_of
+from labeldp_compile.cli.command import command
+from labeldp_compile.cli.options import PATH, Whole, decimal_of, text_options
 from labeldp_compile.cli.output import say, tell
-from labeldp_compile.cli.text_options import text_options
 from labeldp_compile.errors import InputError, SpecError
-from labeldp_compile.starter_spec import Answers, DomainAnswers, starter_spec
+from labeldp_compile.starter_spec import categories, numbers, private_prior, starter_spec
+from labeldp_compile.text_form import TextForm
 
 if TYPE_CHECKING:
     from labeldp_compile.spec import Spec
@@ -33,41 +33,33 @@ GOALS = ("training", "labels")
 PRIORS = ("private", "uniform")
 MOST_INTEGERS = 1_000  # with more, the optimal randomizer takes long and a file grows large
 POINTS = "101"
-MIN_POINTS = 2
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 
 
-@click.command(
+@command(
     "init",
-    epilog="\b\nExample:\n"
-    "  labeldp init visits.parquet --column visits --epsilon 1 --range 0..20\n"
-    "  labeldp init answers.csv --column answer --kind categorical --values yes,no,unsure \\\n"
-    "    --default unsure --yes",
+    "labeldp init visits.parquet --column visits --epsilon 1 --range 0..20",
+    "labeldp init answers.csv --column answer --kind categorical --values yes,no,unsure \\",
+    "  --default unsure --yes",
 )
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=PATH)
 @click.option("--column", required=True, help="The label column.")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The spec to write (default: COLUMN.yaml in this directory).",
 )
 @click.option("--kind", type=click.Choice(KINDS), help="What the labels are.")
 @click.option("--range", "ends", metavar="LO..HI", help="The lowest and the highest label.")
-@click.option(
-    "--points",
-    type=Whole(min=MIN_POINTS),
-    help=f"Real labels: points of the grid (default: {POINTS}).",
-)
+@click.option("--points", metavar="N", help=f"Real labels: points of the grid (default: {POINTS}).")
 @click.option("--values", metavar="A,B,…", help="Categories: all that there are.")
 @click.option("--default", metavar="A", help="Categories: where nulls and all others go.")
 @click.option("--loss", type=click.Choice(LOSSES), help="What an error costs.")
 @click.option("--epsilon", help="The privacy budget ε (default: 1).")
 @click.option("--mechanism", type=click.Choice(MECHANISMS), help="Default: auto.")
 @click.option(
-    "--goal",
-    type=click.Choice(GOALS),
-    help="What the private labels are for (default: training).",
+    "--goal", type=click.Choice(GOALS), help="What the private labels are for (default: training)."
 )
 @click.option("--prior", type=click.Choice(PRIORS), help="Default: private, from TABLE.")
 @click.option("--rows", type=Whole(min=1), help="CSV: the number of rows, if it is known.")
@@ -87,7 +79,7 @@ def init_command(
     output: Path | None,
     kind: str | None,
     ends: str | None,
-    points: int | None,
+    points: str | None,
     values: str | None,
     default: str | None,
     loss: str | None,
@@ -97,8 +89,7 @@ def init_command(
     prior: str | None,
     rows: int | None,
     grouped: tuple[str, ...],
-    delimiter: str | None,
-    encoding: str | None,
+    form: TextForm,
     yes: bool,
 ) -> None:
     """Write a commented spec for a column of TABLE.
@@ -109,43 +100,42 @@ def init_command(
     """
     # Arrow, numpy and pydantic take half a second to import: --help and completion need none.
     from labeldp_compile.tabular.header import read_header  # noqa: PLC0415
-    from labeldp_compile.text_form import TextForm  # noqa: PLC0415
     from labeldp_compile.whole_file import require_output, write_text  # noqa: PLC0415
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-._")[:100] or "labels"
     path = output or Path(f"{name}.yaml")
     require_output(path, way_out="give another name with -o")
-    form = TextForm(delimiter, encoding)
     header = read_header(table, column, form)
     ask = _Asker(not yes and sys.stdin.isatty())
     if header.type is not None and ask.interactive:
         tell(f"{column} has the type {header.type}; no label is read")
-    chosen, kind = kind, kind or ask("What are the labels?", header.kind, "--kind", KINDS)
-    if kind == "categorical":
+    chosen = ask(kind, "What are the labels?", "--kind", header.kind, KINDS)
+    if chosen == "categorical":
         _refuse("--range and --points are for numbers", ends, points)
-        domain = _categories(values, default, header.kind == "categorical", ask)
+        usual, is_text = "zero_one", header.kind == "categorical"
+        label = _categories(ask, column, values, default, is_text=is_text)
     else:
         _refuse("--values and --default are for --kind categorical", values, default)
-        domain = _numbers(kind, ends, points, ask, may_round=chosen is None)
-    usual = "zero_one" if kind == "categorical" else "squared"
-    draft = Answers(name, column, domain, usual, "1", mechanism or "auto", "training", None)
-    losses = _fitting(LOSSES, draft, "loss") if ask.interactive else LOSSES
-    loss = loss or ask("What does an error cost?", usual, "--loss", losses)
-    if epsilon is None:
-        epsilon = ask("Privacy budget ε", "1", "--epsilon", check=_check_number)
-    _check_number(epsilon)
-    goal = goal or ask("What are the private labels for?", "training", "--goal", GOALS)
-    draft = replace(draft, loss=loss, goal=goal)
-    kinds = _fitting(MECHANISMS, draft, "mechanism") if ask.interactive else MECHANISMS
-    mechanism = mechanism or ask("Which mechanism?", "auto", "--mechanism", kinds)
-    prior = prior or ask("Which prior?", "private", "--prior", PRIORS)
-    if header.rows is not None or prior == "uniform":
+        usual = "squared"
+        label = _numbers(ask, column, chosen, ends, points, may_round=kind is None)
+    answers = {
+        **{"name": name, "label": label, "loss": usual, "epsilon": "1", "goal": "training"},
+        "mechanism": mechanism or "auto",
+    }
+    losses = ask.fitting(LOSSES, answers, "loss")
+    answers["loss"] = ask(loss, "What does an error cost?", "--loss", usual, losses)
+    answers["epsilon"] = ask(epsilon, "Privacy budget ε", "--epsilon", "1", check=_number)
+    answers["goal"] = ask(goal, "What are the private labels for?", "--goal", "training", GOALS)
+    fitting = ask.fitting(MECHANISMS, answers, "mechanism")
+    answers["mechanism"] = ask(mechanism, "Which mechanism?", "--mechanism", "auto", fitting)
+    prior = ask(prior, "Which prior?", "--prior", "private", PRIORS)
+    is_counted = header.rows is not None or prior == "uniform"
+    if is_counted:
         _refuse("--rows is for the private prior of a CSV file", rows)
-    data = Path(os.path.relpath(table, path.parent)).as_posix() if prior == "private" else None
-    counted = header.rows is not None or rows is not None or prior == "uniform"
-    text = starter_spec(
-        Answers(name, column, domain, loss, epsilon, mechanism, goal, data, rows, counted, form)
-    )
+    if prior == "private":
+        data = Path(os.path.relpath(table, path.parent)).as_posix()
+        answers["prior"] = private_prior(data, form, rows, is_counted=is_counted)
+    text = starter_spec(**answers)
     spec = _valid(text, header.type)
     if grouped:
         from labeldp_compile.cli.init_groups import group_lines  # noqa: PLC0415
@@ -156,22 +146,9 @@ def init_command(
         _valid(text, None)
         tell(f"--groups: no label was read, but values of the features {', '.join(grouped)}")
     write_text(path, text)
-    first = "read it, change it" if counted else "read it, change it, state its rows"
-    tell(f"{path}: {first}, then: labeldp plan {path}")
+    stated = "" if is_counted or rows is not None else ", state its rows"
+    tell(f"{path}: read it, change it{stated}, then: labeldp plan {path}")
     say(str(path))
-
-
-def _fitting(choices: tuple[str, ...], draft: Answers, field: str) -> tuple[str, ...]:
-    """The choices with which the answers so far make a spec; all, if none is to blame."""
-    from labeldp_compile.spec import parse_spec  # noqa: PLC0415
-
-    fitting = []
-    for choice in choices:
-        with suppress(SpecError):
-            changed: dict[str, Any] = {field: choice}
-            parse_spec(starter_spec(replace(draft, **changed)))
-            fitting.append(choice)
-    return tuple(fitting) or choices
 
 
 class _Asker:
@@ -182,30 +159,45 @@ class _Asker:
 
     def __call__(
         self,
+        given: str | None,
         question: str,
-        default: str | None,
         option: str,
+        default: str | None,
         choices: tuple[str, ...] = (),
-        check: Callable[[str], object] | None = None,
+        check: Callable[[str], object] = str,
     ) -> str:
-        """The answer; on a terminal the question comes again until ``check`` raises nothing."""
-        if self.interactive:
-            kind = click.Choice(choices) if choices else click.STRING
-            while True:
-                answer: str = click.prompt(question, default=default, type=kind, err=True)
-                try:
-                    if check is not None:
-                        check(answer)
-                except InputError as error:
-                    tell(f"Error: {error}")
-                else:
-                    return answer
-        if default is None:
+        """What was given, or the answer; the question comes again until ``check`` accepts it."""
+        kind = click.Choice(choices) if choices else click.STRING
+        while given is None and self.interactive:
+            given = click.prompt(question, default=default, type=kind, err=True)
+            try:
+                check(given)
+            except InputError as error:
+                tell(f"Error: {error}")
+                given = None
+        answer = default if given is None else given
+        if answer is None:
             expected = f": one of {', '.join(choices)}" if choices else ""
             raise InputError(
                 f"{option} is missing{expected}; no label is read, so it must be given"
             )
-        return default
+        check(answer)
+        return answer
+
+    def fitting(
+        self, choices: tuple[str, ...], answers: dict[str, str], key: str
+    ) -> tuple[str, ...]:
+        """The choices to ask for: those that make a spec; all, if none of them is to blame."""
+        if not self.interactive:
+            return choices
+        from labeldp_compile.spec import parse_spec  # noqa: PLC0415
+
+        fitting = []
+        for choice in choices:
+            with suppress(SpecError):
+                parse_spec(starter_spec(**{**answers, key: choice}))
+                fitting.append(choice)
+        return tuple(fitting) or choices
 
 
 def _refuse(message: str, *given: object) -> None:
@@ -214,11 +206,11 @@ def _refuse(message: str, *given: object) -> None:
 
 
 def _numbers(
-    kind: str, ends: str | None, points: int | None, ask: _Asker, *, may_round: bool
-) -> DomainAnswers:
+    ask: _Asker, column: str, kind: str, ends: str | None, points: str | None, *, may_round: bool
+) -> str:
     question = "Lowest and highest label (LO..HI), from what they mean"
-    pair = _ends(ends or ask(question, None, "--range", check=_ends))
-    if kind == "integer" and may_round and Decimal(pair[1]) - Decimal(pair[0]) >= MOST_INTEGERS:
+    low, high = _ends(ask(ends, question, "--range", None, check=_ends))
+    if kind == "integer" and may_round and Decimal(high) - Decimal(low) >= MOST_INTEGERS:
         tell(
             f"more than {MOST_INTEGERS:,} integers: they are taken as real numbers and rounded at "
             "random to fewer points, so that their mean is kept; "
@@ -227,10 +219,10 @@ def _numbers(
         kind = "real"
     if kind == "integer":
         _refuse("--points is for --kind real", points)
-        return DomainAnswers(kind, pair)
+        return numbers(column, kind, low, high)
     question = "To how many evenly spaced points are they rounded?"
-    asked = _points(str(points) if points else ask(question, POINTS, "--points", check=_points))
-    return DomainAnswers(kind, pair, asked)
+    found = _points(ask(points, question, "--points", POINTS, check=_points))
+    return numbers(column, kind, low, high, found)
 
 
 def _ends(text: str) -> tuple[str, str]:
@@ -247,31 +239,31 @@ def _ends(text: str) -> tuple[str, str]:
 
 
 def _points(text: str) -> int:
-    if not (_WHOLE.fullmatch(text) and len(text) < 20 and int(text) >= MIN_POINTS):
+    number = int(text) if _WHOLE.fullmatch(text) and len(text) < 20 else 0
+    if number < 2:
         raise InputError(f"--points: expected a whole number of at least 2, got {text!r}")
-    return int(text)
+    return number
 
 
-def _check_number(text: str) -> None:
+def _number(text: str) -> None:
     decimal_of("--epsilon", text)
 
 
 def _categories(
-    values: str | None, default: str | None, is_text: bool, ask: _Asker
-) -> DomainAnswers:
+    ask: _Asker, column: str, values: str | None, default: str | None, *, is_text: bool
+) -> str:
     question = "All categories, with commas between them"
-    listed = _listed(values or ask(question, None, "--values", check=_listed))
+    listed = _listed(ask(values, question, "--values", None, check=_listed))
 
     def check(answer: str) -> None:
         if answer not in listed:
             raise InputError(f"--default: {answer!r} is not one of {', '.join(listed)}")
 
     question = "Where do nulls and all other values go?"
-    default = default or ask(question, None, "--default", check=check)
-    check(default)
+    default = ask(default, question, "--default", None, check=check)
     if not is_text and all(map(_WHOLE.fullmatch, listed)):
-        return DomainAnswers("categorical", values=tuple(map(int, listed)), default=int(default))
-    return DomainAnswers("categorical", values=tuple(listed), default=default)
+        return categories(column, list(map(int, listed)), int(default))
+    return categories(column, listed, default)
 
 
 def _listed(text: str) -> list[str]:

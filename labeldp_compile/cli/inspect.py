@@ -18,11 +18,17 @@ from labeldp_verify.opening import open_artifact, readable, table_of
 from labeldp_verify.reading.usefulness import sample
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.cli.file_options import budget_option
-from labeldp_compile.cli.group_options import group_option
+from labeldp_compile.cli.command import command, verified
 from labeldp_compile.cli.group_table import group_table
 from labeldp_compile.cli.heat_map import ASCII_SHADES, SHADES, terminal_heat_map
-from labeldp_compile.cli.output import can_show, clipped, complain, say, say_json, tell, text_table
+from labeldp_compile.cli.options import (
+    PATH,
+    budget_option,
+    group_option,
+    json_option,
+    overwrite_option,
+)
+from labeldp_compile.cli.output import can_show, clipped, say_json, show, tell, text_table
 from labeldp_compile.cli.prior_bars import prior_bars
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.inspection.document import FORMAT_VERSION, groups_json, inspection_json
@@ -46,23 +52,20 @@ _LISTED_OUTPUTS = 3
 _LISTED_MEMBERS = 4
 
 
-@click.command(
-    "inspect",
-    epilog="\b\nExample:\n  labeldp inspect build/doctor-visits.onnx --label 0 --label 5",
-)
-@click.argument("file", type=click.Path(path_type=Path))
+@command("inspect", "labeldp inspect build/doctor-visits.onnx --label 0 --label 5")
+@click.argument("file", type=PATH)
 @click.option("--label", "asked", multiple=True, metavar="Y", help="Show this label (repeatable).")
 @group_option
 @click.option("--matrix", "whole", is_flag=True, help="Print the whole matrix, whatever its size.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, exact where it is small.")
+@json_option
 @click.option(
     "--sets",
     "table",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="TABLE",
     help="Write which labels are in which set (.parquet, .csv): set and label, or its columns.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace TABLE if it exists.")
+@overwrite_option
 @budget_option
 def inspect_command(
     file: Path,
@@ -83,21 +86,18 @@ def inspect_command(
         from labeldp_compile.tools.inspection import set_table  # noqa: PLC0415  # pyarrow
 
         require_output(table, endings=set_table.ENDINGS, overwrite=overwrite)
-    try:
-        found = open_artifact(file, budget)
-    except VerificationError as error:
-        if as_json:
-            failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}
-            say_json(failed)
-        complain(f"{file}: does not verify, and is not shown: {error}")
-        sys.exit(1)
+    with verified(file, ", and is not shown"):
+        try:
+            found = open_artifact(file, budget)
+        except VerificationError as error:
+            if as_json:
+                failed = {"format_version": FORMAT_VERSION, "ok": False, "failed": str(error)}
+                say_json(failed)
+            raise
     if table is not None:
         set_table.require_sets(found, file)
     if found.groups.columns and group is None and not asked and not whole:
-        if as_json:
-            say_json(groups_json(found))
-        else:
-            say(*_all_groups(found))
+        show(as_json, lambda: groups_json(found), lambda: _all_groups(found))
         return
     decoded = table_of(found, file, group)
     named = readable(decoded)
@@ -106,10 +106,11 @@ def inspect_command(
         with replaced_when_whole(table) as part:
             rows = set_table.write_sets(decoded, table, part)
         tell(f"{table}: {rows:,} rows, one for each label in each set")
-    if as_json:
-        say_json(inspection_json(named, labels))
-    else:
-        say(*_in_words(named, labels, whole))
+    show(
+        as_json,
+        lambda: inspection_json(named, labels),
+        lambda: _in_words(named, labels, whole),
+    )
 
 
 def _all_groups(decoded: Artifact) -> list[str]:

@@ -7,13 +7,15 @@ from pathlib import Path
 import click
 from labeldp_runtime import Key, KeyFileError
 
+from labeldp_compile.cli.command import command
+from labeldp_compile.cli.options import PATH, quiet_option
 from labeldp_compile.cli.output import tell
 from labeldp_compile.errors import InputError
 
 
-@click.command("keygen", epilog="\b\nExample:\n  labeldp keygen labels.key")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--quiet", is_flag=True, help="Say nothing.")
+@command("keygen", "labeldp keygen labels.key")
+@click.argument("file", type=PATH)
+@quiet_option
 def keygen_command(file: Path, quiet: bool) -> None:
     """Write a new random key to FILE, for labeldp randomize --key.
 

@@ -8,9 +8,9 @@ from typing import Any
 import click
 from labeldp_verify.rounded import at_least, at_most
 
-from labeldp_compile.cli.errors import explained
-from labeldp_compile.cli.number_options import decimal_of
-from labeldp_compile.cli.output import clipped, printable, say, say_json, tell, text_table
+from labeldp_compile.cli.command import Group, example
+from labeldp_compile.cli.options import decimal_of, json_option
+from labeldp_compile.cli.output import clipped, printable, say, show, tell, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.ledger.book import (
     Contents,
@@ -35,22 +35,7 @@ _NOT_COUNTED = [
 ]
 
 
-class _Commands(click.Group):
-    """Lists its commands in the order in which they are used, with the whole of their helps."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, as they were added."""
-        return list(self.commands)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands; click would cut their helps off."""
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, self.commands[name].get_short_help_str(1000)) for name in self.commands]
-            )
-
-
-@click.group("ledger", cls=_Commands, epilog="\b\nExample:\n  labeldp ledger show budget.ledger")
+@click.group("ledger", cls=Group, epilog=example("labeldp ledger show budget.ledger"))
 def ledger_command() -> None:
     """Keep the budget of data sets: a private prior is paid before a label is read.
 
@@ -60,7 +45,7 @@ def ledger_command() -> None:
     """
 
 
-@ledger_command.command("init", epilog="\b\nExample:\n  labeldp ledger init budget.ledger")
+@ledger_command.command("init", epilog=example("labeldp ledger init budget.ledger"))
 @_FILE
 def init_command(file: str) -> None:
     """Make an empty ledger: FILE, of mode 0600, or tables in the database of a URL."""
@@ -71,7 +56,7 @@ def init_command(file: str) -> None:
 
 @ledger_command.command(
     "set-budget",
-    epilog="\b\nExample:\n  labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1",
+    epilog=example("labeldp ledger set-budget budget.ledger --data-set visits --epsilon 1"),
 )
 @_FILE
 @click.option("--data-set", required=True, metavar="NAME", help="As in the spec's prior.")
@@ -89,9 +74,9 @@ def set_budget_command(file: str, data_set: str, epsilon: str, reason: str | Non
     tell(f"{place_name(file)}: entry {entry.number}: {data_set} may spend ε = {epsilon}")
 
 
-@ledger_command.command("show", epilog="\b\nExample:\n  labeldp ledger show budget.ledger --json")
+@ledger_command.command("show", epilog=example("labeldp ledger show budget.ledger --json"))
 @_FILE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show_command(file: str, as_json: bool) -> None:
     """Show what every data set may spend and has spent on private priors, and all entries.
 
@@ -99,14 +84,11 @@ def show_command(file: str, as_json: bool) -> None:
     code 1 if an entry holds what no labeldp writes, or spends what was not there.
     """
     contents = read_contents(file)
-    if as_json:
-        say_json(_document(contents))
-    else:
-        say(*_in_words(contents))
+    show(as_json, lambda: _document(contents), lambda: _in_words(contents))
     _require_written_by_labeldp(file, contents)
 
 
-@ledger_command.command("head", epilog="\b\nExample:\n  labeldp ledger head budget.ledger")
+@ledger_command.command("head", epilog=example("labeldp ledger head budget.ledger"))
 @_FILE
 def head_command(file: str) -> None:
     """Print the hash of the last entry, to note where the ledger's owner cannot change it."""
@@ -116,7 +98,7 @@ def head_command(file: str) -> None:
 
 
 @ledger_command.command(
-    "verify", epilog="\b\nExample:\n  labeldp ledger verify budget.ledger --head $(cat noted-head)"
+    "verify", epilog=example("labeldp ledger verify budget.ledger --head $(cat noted-head)")
 )
 @_FILE
 @click.option("--head", metavar="HASH", help="Noted earlier: must still be in the chain.")
@@ -144,7 +126,7 @@ def verify_command(file: str, head: str | None) -> None:
 
 
 @ledger_command.command(
-    "upgrade", epilog="\b\nExample:\n  labeldp ledger upgrade postgresql://owner@db.example/budgets"
+    "upgrade", epilog=example("labeldp ledger upgrade postgresql://owner@db.example/budgets")
 )
 @_FILE
 def upgrade_command(file: str) -> None:
@@ -255,7 +237,3 @@ def _what(entry: Entry) -> str:
 
 def _short(epsilon: str) -> str:
     return f"ε = {at_most(Fraction(epsilon))}"
-
-
-for _command in ledger_command.commands.values():
-    explained(_command)

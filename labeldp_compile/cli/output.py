@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import click
 from labeldp_verify.printable import clipped, json_text, one_line, printable, width
 
-from labeldp_compile.observer import QUIET
+from labeldp_compile.observer import QUIET, Observer
 
 
 class Painted(str):
@@ -34,6 +34,14 @@ def say(*lines: str) -> None:
 def say_json(document: Any) -> None:
     """The answer as JSON, on stdout."""
     click.echo(json_text(document))
+
+
+def show(as_json: bool, document: Callable[[], Any], in_words: Callable[[], Sequence[str]]) -> None:
+    """The answer as JSON or as lines, on stdout."""
+    if as_json:
+        say_json(document())
+    else:
+        say(*in_words())
 
 
 def tell(*lines: str) -> None:
@@ -76,11 +84,15 @@ def row_progress(label: str, rows: int | None, *, quiet: bool) -> Iterator[Calla
         yield _counter(label)
 
 
-def line_progress(*, quiet: bool) -> Callable[[str], None]:
-    """A function that shows a line of text about a long solve."""
-    if quiet or not sys.stderr.isatty():
-        return QUIET.step
-    return lambda line: tell(f"  {line}")
+@contextmanager
+def observing(
+    label: str, rows: int | None = None, *, quiet: bool, say: Callable[[str], None] = QUIET.say
+) -> Iterator[Observer]:
+    """An observer that shows rows and steps on a terminal, and has ``say`` for what is spent."""
+    shows_steps = not quiet and sys.stderr.isatty()
+    with row_progress(label, rows, quiet=quiet) as progress:
+        step = (lambda line: tell(f"  {line}")) if shows_steps else QUIET.step
+        yield Observer(rows=progress, step=step, say=say)
 
 
 def _counter(label: str) -> Callable[[int], None]:

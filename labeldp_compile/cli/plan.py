@@ -14,7 +14,9 @@ from labeldp_verify.reading.shortcomings import relevant
 from labeldp_verify.reading.usefulness import PRIORS
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.cli.output import printable, say, say_json
+from labeldp_compile.cli.command import command
+from labeldp_compile.cli.options import PATH, json_option
+from labeldp_compile.cli.output import printable, show
 from labeldp_compile.histogram_noise import NOISE
 from labeldp_compile.planning import Plan, plan_spec
 from labeldp_compile.planning.budget import is_unpaid
@@ -26,9 +28,9 @@ _SIZE_OF = "estimated, usually within a factor of 2; never above"
 _WIDE = 4  # an estimate is shown as a range if its ends are further apart than this factor
 
 
-@click.command("plan", epilog="\b\nExample:\n  labeldp plan specs/doctor-visits.yaml")
-@click.argument("spec", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@command("plan", "labeldp plan specs/doctor-visits.yaml")
+@click.argument("spec", type=PATH)
+@json_option
 def plan_command(spec: Path, as_json: bool) -> None:
     """Say what compile would do with SPEC: what it spends, solves and writes.
 
@@ -37,10 +39,7 @@ def plan_command(spec: Path, as_json: bool) -> None:
     before spending is refused here, with exit code 2 (1 if its ledger is over budget).
     """
     plan = plan_spec(spec)
-    if as_json:
-        say_json(plan.to_json())
-    else:
-        say(*_in_words(plan))
+    show(as_json, plan.to_json, lambda: _in_words(plan))
 
 
 def _in_words(plan: Plan) -> list[str]:

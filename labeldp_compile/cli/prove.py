@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +14,15 @@ from labeldp_verify.budget import enforced, naming
 from labeldp_verify.claims import decimals
 from labeldp_verify.kernel import integers_of
 
-from labeldp_compile.cli.file_options import (
+from labeldp_compile.cli.command import DoesNotHoldError, command, does_not_verify
+from labeldp_compile.cli.options import (
+    PATH,
+    SignatureFiles,
     budget_option,
-    require_public_key,
+    overwrite_option,
     signature_options,
-    signed_of,
 )
-from labeldp_compile.cli.output import complain, say, tell
+from labeldp_compile.cli.output import say, tell
 from labeldp_compile.errors import InputError
 from labeldp_compile.tools.prove import (
     MAX_INTEGERS,
@@ -43,35 +44,33 @@ _OUTSIDE = (
 )
 
 
-@click.command(
+@command(
     "prove",
-    epilog="\b\nExample:\n"
-    "  labeldp prove build/doctor-visits.onnx -o doctor_visits.v\n"
-    "  labeldp prove build/doctor-visits.onnx --check doctor_visits.v",
+    "labeldp prove build/doctor-visits.onnx -o doctor_visits.v",
+    "labeldp prove build/doctor-visits.onnx --check doctor_visits.v",
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The Coq file to write (.v): letters, digits and _, as Coq demands of names.",
 )
 @click.option(
     "--check",
     "given",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="X.v",
     help="Write nothing: compare this Coq file, byte for byte, with what FILE gives.",
 )
 @signature_options
-@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@overwrite_option
 @budget_option
 def prove_command(
     file: Path,
     output: Path | None,
     given: Path | None,
-    public_key: Path | None,
-    signature: Path | None,
+    signing: SignatureFiles,
     overwrite: bool,
     budget: Budget,
 ) -> None:
@@ -87,14 +86,12 @@ def prove_command(
     """
     if (output is None) == (given is None):
         raise click.UsageError("give -o, to write a Coq file, or --check, to compare one")
-    require_public_key(public_key, signature)
     if output is not None:
         _require_name(output)
         require_output(output, overwrite=overwrite)
     elif overwrite:
         raise click.UsageError("--overwrite needs -o")
-    signed = signed_of(file, public_key, signature)
-    began = time.process_time()
+    signed, began = signing.signed(file), time.process_time()
     proof, count = _proof_of(file, signed, budget)
     if given is not None:
         _require_same(file, given, proof.text.encode())
@@ -105,8 +102,8 @@ def prove_command(
         with naming(file):
             answer = run_coq(proof.text, len(proof.theorems), budget=left)
         if not answer.accepted:
-            complain(f"{file}: Coq {version} does not accept the proof: {answer.why}")
-            sys.exit(1)
+            reason = f"{file}: Coq {version} does not accept the proof: {answer.why}"
+            raise DoesNotHoldError(reason)
     if output is not None:
         write_text(output, proof.text)
     _say_done(output or given, proof, version, checked=given is not None)
@@ -119,9 +116,7 @@ def _proof_of(file: Path, signed: Signed | None, budget: Budget) -> tuple[Proof,
         report = check_bytes(data, None, signed, budget)
     decoded = report.artifact
     if decoded is None:
-        failed = next(check for check in report.checks if not check.ok)
-        complain(f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}")
-        sys.exit(1)
+        raise does_not_verify(file, report)
     read = integers_of(data)
     count = size_of(read)
     if count > MAX_INTEGERS:
@@ -140,12 +135,11 @@ def _require_same(file: Path, given: Path, expected: bytes) -> None:
     except OSError as error:
         raise InputError(f"{given}: cannot be read: {error.strerror}") from None
     if found != expected:
-        complain(
+        raise DoesNotHoldError(
             f"{given}: IS NOT THE PROOF ABOUT {file}. Whatever Coq says of it, it says nothing of "
             "this artifact: it is of another artifact, was altered, or was written by another "
             "version of labeldp. Write it again with -o"
         )
-        sys.exit(1)
 
 
 def _say_done(path: Path | None, proof: Proof, version: str | None, *, checked: bool) -> None:

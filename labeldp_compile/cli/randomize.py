@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,15 +16,20 @@ from labeldp_runtime import (
     Randomizer,
     RuntimeArtifactError,
 )
-from labeldp_verify import OWN_FILES, VerificationError, check_bytes, read_artifact
+from labeldp_verify import OWN_FILES, check_bytes, read_artifact
 from labeldp_verify.claims import Certificate
 from labeldp_verify.rounded import at_most
 
-from labeldp_compile.cli.gone_options import gone_option
-from labeldp_compile.cli.group_options import group_column_option
-from labeldp_compile.cli.number_options import Whole
-from labeldp_compile.cli.output import complain, row_progress, tell
-from labeldp_compile.cli.text_options import text_options
+from labeldp_compile.cli.command import DoesNotHoldError, command, verified
+from labeldp_compile.cli.options import (
+    PATH,
+    Whole,
+    gone_option,
+    group_column_option,
+    overwrite_option,
+    text_options,
+)
+from labeldp_compile.cli.output import row_progress, tell
 from labeldp_compile.errors import InputError
 from labeldp_compile.label_key import key_of
 from labeldp_compile.tabular.artifact_columns import drawn_by, has_whole_outputs, renamed
@@ -34,25 +40,19 @@ from labeldp_compile.tabular.reader import open_table
 from labeldp_compile.tabular.writer import require_rewritten, rewrite_table
 from labeldp_compile.text_form import TextForm
 
-_EXAMPLE = """\b
-Example:
-  labeldp randomize build/doctor-visits.onnx visits.parquet -o private.parquet
 
-\b
-Example, repeatable without spending ε again:
-  labeldp keygen labels.key
-  labeldp randomize build/doctor-visits.onnx visits.parquet -o private.parquet \\
-    --key labels.key --id-column visit_id
-"""
-
-
-@click.command("randomize", epilog=_EXAMPLE)
-@click.argument("artifact", type=click.Path(path_type=Path))
-@click.argument("table", type=click.Path(path_type=Path))
+@command(
+    "randomize",
+    "labeldp randomize build/doctor-visits.onnx visits.parquet -o private.parquet",
+    "labeldp randomize build/doctor-visits.onnx visits.parquet -o private.parquet \\",
+    "  --key labels.key --id-column visit_id  # repeatable without spending ε again",
+)
+@click.argument("artifact", type=PATH)
+@click.argument("table", type=PATH)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     help="Parquet or CSV file to write; a folder for a folder; - is stdout, as CSV.",
 )
@@ -72,7 +72,7 @@ Example, repeatable without spending ε again:
 @click.option(
     "--key",
     "key_file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Key file of labeldp keygen: repeating the command for the same labels then gives "
     "the same private labels.",
 )
@@ -88,7 +88,7 @@ Example, repeatable without spending ε again:
 )
 @text_options
 @gone_option("--jobs", "is gone: run one process for each part file, or use Spark")
-@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@overwrite_option
 @click.option("--quiet", is_flag=True, help="Say nothing, unless a killed run left something.")
 def randomize_command(
     artifact: Path,
@@ -101,8 +101,7 @@ def randomize_command(
     id_column: str | None,
     context: str | None,
     version: int | None,
-    delimiter: str | None,
-    encoding: str | None,
+    form: TextForm,
     overwrite: bool,
     quiet: bool,
 ) -> None:
@@ -118,9 +117,9 @@ def randomize_command(
     """
     require_rewritten(table, output, overwrite=overwrite)
     use_small_pool()
-    key = _key(key_file, id_column, context, version)
-    try:
-        data = read_artifact(artifact)
+    data = read_artifact(artifact)
+    with verified(artifact), _runtime_errors():
+        key = _key(key_file, id_column, context, version)
         # Its owner is about to give it true labels: a large file is no attack here.
         decoded = check_bytes(data, budget=OWN_FILES).verified()
         certificate = decoded.certificate
@@ -135,12 +134,6 @@ def randomize_command(
             {column.name: here.name for column, here in zip(stated, there, strict=True)},
             version,
         )
-    except (VerificationError, RuntimeArtifactError) as error:
-        unverified = isinstance(error, VerificationError)
-        complain(f"{artifact}: does not verify: {error}" if unverified else str(error))
-        raise SystemExit(1) from error
-    except MissingExtraError as error:
-        raise InputError(str(error)) from None
     reader = open_table(
         table,
         columns,
@@ -148,7 +141,7 @@ def randomize_command(
         all_columns=True,
         id_column=id_column,
         group_columns=there,
-        form=TextForm(delimiter, encoding),
+        form=form,
         stream=True,
         true_labels=True,
     )
@@ -168,7 +161,7 @@ def randomize_command(
                 one_answer=len(columns) > 1 and decoded.answers_with_sets,
                 whole=has_whole_outputs(decoded),
                 provenance=Provenance(decoded.sha256, epsilon, now),
-                delimiter=delimiter,
+                delimiter=form.delimiter,
                 progress=progress,
                 found=partial(_say_left, keyed=key is not None),
             )
@@ -195,6 +188,17 @@ def randomize_command(
             )
         if add_as is not None:
             tell(f"{output}: still holds the true labels in {', '.join(map(repr, columns))}")
+
+
+@contextmanager
+def _runtime_errors() -> Iterator[None]:
+    """The runtime's errors as those of a command."""
+    try:
+        yield
+    except RuntimeArtifactError as error:
+        raise DoesNotHoldError(str(error)) from error
+    except (MissingExtraError, KeyFileError) as error:
+        raise InputError(str(error)) from None
 
 
 def _columns(given: Sequence[str], certificate: Certificate) -> list[str]:
@@ -247,7 +251,4 @@ def _key(
         raise InputError("--key needs --id-column, the column that names each label")
     if context == "":
         raise InputError("--context must not be empty")
-    try:
-        return Key.load(file)
-    except KeyFileError as error:
-        raise InputError(str(error)) from None
+    return Key.load(file)

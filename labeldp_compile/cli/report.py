@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import date
 from pathlib import Path
 
 import click
 from labeldp_verify.budget import Budget
 
-from labeldp_compile.cli.file_options import (
+from labeldp_compile.cli.command import command, does_not_verify
+from labeldp_compile.cli.options import (
+    PATH,
+    SignatureFiles,
     budget_option,
-    require_public_key,
+    gone_option,
+    group_option,
+    overwrite_option,
     signature_options,
-    signed_of,
 )
-from labeldp_compile.cli.gone_options import gone_option
-from labeldp_compile.cli.group_options import group_option
-from labeldp_compile.cli.output import complain, say
-from labeldp_compile.whole_file import require_another_file, require_output, write_text
-
-_EPILOG = """\b
-Example:
-  labeldp report build/doctor-visits.onnx --spec specs/doctor-visits.yaml -o report.html
-"""
+from labeldp_compile.cli.output import say
+from labeldp_compile.whole_file import require_output, write_text
 
 
-@click.command("report", epilog=_EPILOG)
-@click.argument("file", type=click.Path(path_type=Path))
+@command(
+    "report",
+    "labeldp report build/doctor-visits.onnx --spec specs/doctor-visits.yaml -o report.html",
+)
+@click.argument("file", type=PATH)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The page to write (.html): one file that needs nothing else.",
 )
 @click.option(
     "--registry",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="OUT.yaml",
     help="Write an entry for the public registry of DP deployments, with or without a page: what "
     "the certificate knows, and TODO where a person must say it.",
@@ -46,16 +45,12 @@ Example:
     metavar="DATE",
     help="For --registry: when the data product was first published, as in 2026-01-31.",
 )
-@click.option(
-    "--spec",
-    type=click.Path(path_type=Path),
-    help="Also check FILE against this spec, and show it.",
-)
+@click.option("--spec", type=PATH, help="Also check FILE against this spec, and show it.")
 @gone_option("--compare", "is gone: labeldp sweep compares mechanisms")
 @gone_option("--format", "is gone: a report is a page, -o report.html")
 @group_option
 @signature_options
-@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@overwrite_option
 @budget_option
 def report_command(
     file: Path,
@@ -64,8 +59,7 @@ def report_command(
     published: str | None,
     spec: Path | None,
     group: str | None,
-    public_key: Path | None,
-    signature: Path | None,
+    signing: SignatureFiles,
     overwrite: bool,
     budget: Budget,
 ) -> None:
@@ -77,30 +71,24 @@ def report_command(
     FILE is verified first. If a check fails, the page says so and shows nothing else of FILE, no
     entry is written, and the exit code is 1; it is 2 if FILE cannot be read.
     """
-    require_public_key(public_key, signature)
     day = _day(output, registry, published)
     endings = {output: (".html", ".htm"), registry: (".yaml", ".yml")}
     outputs = [path for path in endings if path is not None]
     if output is not None and output == registry:
         raise click.UsageError("-o and --registry must name different files")
     for path in outputs:
-        inputs = [file, spec, public_key, signature]
-        require_another_file(path, [path for path in inputs if path is not None])
-        require_output(path, endings=endings[path], overwrite=overwrite)
-    signed = signed_of(file, public_key, signature)
+        inputs = [file, spec, signing.public_key, signing.signature]
+        require_output(path, *inputs, endings=endings[path], overwrite=overwrite)
     # Loaded here, for pictures take half a second to import: usage errors come at once.
     from labeldp_compile.tools.report.findings import examine  # noqa: PLC0415
     from labeldp_compile.tools.report.page import report_page  # noqa: PLC0415
     from labeldp_compile.tools.report.registry import registry_entry  # noqa: PLC0415
 
-    findings = examine(file, spec, signed, budget, group)
+    findings = examine(file, spec, signing.signed(file), budget, group)
     if output is not None:
         write_text(output, report_page(findings))
     if not findings.report.ok:
-        failed = next(check for check in findings.report.checks if not check.ok)
-        message = f"{file}: DOES NOT VERIFY. Do not use this file. {failed.name}: {failed.detail}"
-        complain(message)
-        sys.exit(1)
+        raise does_not_verify(file, findings.report)
     if registry is not None and day is not None:
         write_text(registry, registry_entry(findings.report, day))
     say(*map(str, outputs))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-_EXAMPLE = """\b
-Examples:
-  labeldp schema > labeldp-spec.schema.json
-  labeldp schema --training > labeldp-train.schema.json
-"""
+from labeldp_compile.cli.command import command
 
 
-@click.command("schema", epilog=_EXAMPLE)
+@command(
+    "schema",
+    "labeldp schema > labeldp-spec.schema.json",
+    "labeldp schema --training > labeldp-train.schema.json",
+)
 @click.option("--training", is_flag=True, help="That of a training config (needs labeldp-trainer).")
 def schema_command(training: bool) -> None:
     """Print the JSON Schema (draft 7) of the spec, or of a training config.

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import click
 
-from labeldp_compile.cli.number_options import Whole
-from labeldp_compile.cli.output import (
-    complain,
-    line_progress,
-    row_progress,
-    say,
-    say_json,
-    text_table,
+from labeldp_compile.cli.command import command
+from labeldp_compile.cli.options import (
+    PATH,
+    json_option,
+    overwrite_option,
+    quiet_option,
+    test_seed_option,
 )
+from labeldp_compile.cli.output import complain, observing, show, text_table
 from labeldp_compile.errors import InputError
 from labeldp_compile.mechanisms import KINDS as MECHANISMS
-from labeldp_compile.observer import Observer
 from labeldp_compile.tools.sweep import DEFAULT_EPSILONS, Sweep, exact_epsilons, sweep_spec
 from labeldp_compile.tools.sweep.table import (
     BEST,
@@ -34,41 +33,34 @@ from labeldp_compile.tools.sweep.table import (
 )
 from labeldp_compile.whole_file import require_output, write_text
 
-_EPSILON_HELP = f"Default: {','.join(DEFAULT_EPSILONS)} and that of the spec."
 
-
-@click.command(
-    "sweep",
-    epilog="\b\nExample:\n"
-    "  labeldp sweep specs/doctor-visits.yaml --epsilon 1,4 --spend-prior -o sweep.html",
+@command(
+    "sweep", "labeldp sweep specs/doctor-visits.yaml --epsilon 1,4 --spend-prior -o sweep.html"
 )
-@click.argument("spec", type=click.Path(path_type=Path))
-@click.option("--epsilon", "epsilons", metavar="ε,ε,…", help=_EPSILON_HELP)
+@click.argument("spec", type=PATH)
+@click.option(
+    "--epsilon",
+    "epsilons",
+    metavar="ε,ε,…",
+    help=f"Default: {','.join(DEFAULT_EPSILONS)} and that of the spec.",
+)
 @click.option(
     "--mechanisms",
     metavar="NAME,…",
     shell_complete=lambda ctx, parameter, start: _mechanisms_after(start),
     help="Default: all that apply; rr_top_k:K names its k.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Also write a page (.html) with the picture and the table.",
+    "-o", "--output", type=PATH, help="Also write a page (.html) with the picture and the table."
 )
-@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@overwrite_option
 @click.option(
     "--bias-frontier", "with_frontier", is_flag=True, help="Add the price of unbiasedness."
 )
 @click.option("--spend-prior", "spend", is_flag=True, help="Estimate a private prior, once.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
-@click.option(
-    "--insecure-test-seed",
-    "test_seed",
-    type=Whole(min=0),
-    help="Seed the prior's noise, for tests: the numbers are not to be used.",
-)
+@quiet_option
+@test_seed_option
 def sweep_command(
     spec: Path,
     epsilons: str | None,
@@ -88,7 +80,7 @@ def sweep_command(
     """
     if output is not None:
         require_output(output, endings=(".html",), overwrite=overwrite)
-    with row_progress("counting labels", None, quiet=quiet) as progress:
+    with observing("counting labels", quiet=quiet, say=complain) as observer:
         sweep = sweep_spec(
             spec,
             None if epsilons is None else _totals(epsilons),
@@ -96,12 +88,9 @@ def sweep_command(
             bias_frontier=with_frontier,
             spend_prior=spend,
             test_seed=test_seed,
-            observer=Observer(rows=progress, step=line_progress(quiet=quiet), say=complain),
+            observer=observer,
         )
-    if as_json:
-        say_json(sweep.to_json())
-    else:
-        say(*_in_words(sweep))
+    show(as_json, sweep.to_json, lambda: _in_words(sweep))
     if output is not None:  # last: a full disk must not swallow what a prior was spent on
         # Matplotlib takes half a second to import: only those who want a picture wait for it.
         from labeldp_compile.tools.sweep.plot import sweep_page  # noqa: PLC0415

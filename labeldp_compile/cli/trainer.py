@@ -8,10 +8,10 @@ import sys
 from types import ModuleType
 
 import click
-from click.shell_completion import CompletionItem
 
 from labeldp_compile.cli import _COMMANDS
-from labeldp_compile.cli.errors import printable_usage_errors
+from labeldp_compile.cli.command import Command
+from labeldp_compile.cli.options import any_file
 from labeldp_compile.errors import InputError
 
 THEIRS = ("train", "runs", "predict", "export")
@@ -33,22 +33,17 @@ def handed_over(name: str) -> click.Command:
 
     @click.command(
         name,
+        cls=Command,
         context_settings={"ignore_unknown_options": True, "help_option_names": []},
         short_help=_COMMANDS[name],
     )
-    @click.argument(
-        "arguments",
-        nargs=-1,
-        type=click.UNPROCESSED,
-        shell_complete=lambda ctx, parameter, start: [CompletionItem(start, type="file")],
-    )
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=any_file)
     def command(arguments: tuple[str, ...]) -> None:
         """Everything after the name belongs to the trainer, ``--help`` too."""
         theirs: click.Command = getattr(trainer_module("cli", name), f"{name}_command")
-        with printable_usage_errors():
-            try:
-                theirs.main(list(arguments), prog_name=f"labeldp {name}", standalone_mode=False)
-            except click.exceptions.Exit as exit_:
-                sys.exit(exit_.exit_code)
+        try:
+            theirs.main(list(arguments), prog_name=f"labeldp {name}", standalone_mode=False)
+        except click.exceptions.Exit as exit_:
+            sys.exit(exit_.exit_code)
 
     return command

@@ -8,7 +8,6 @@ from labeldp_compile.errors import SpecError
 from labeldp_compile.spec.model import Spec
 from labeldp_compile.spec.validity import resolved
 from labeldp_compile.yaml_model import Document
-from labeldp_compile.yaml_problems import Misplaced, refusal
 
 _SPEC = Document("spec", Spec, SpecError)
 
@@ -28,8 +27,7 @@ def parse_spec(text: str, source: str = "spec") -> Spec:
     spec, yaml = _SPEC.parse(text, source)
     spec, found = resolved(spec)
     if found:
-        problems = [Misplaced(key, f"{'.'.join(map(str, key))}: {reason}") for key, reason in found]
-        raise refusal(SpecError, source, yaml, problems)
+        raise _SPEC.refusal(source, yaml, found)
     return spec
 
 

@@ -31,7 +31,6 @@ from labeldp_compile.tabular.unique_ids import UniqueIds
 from labeldp_compile.whole_file import (
     folder_when_whole,
     replaced_when_whole,
-    require_another_file,
     require_folder,
     require_output,
 )
@@ -56,8 +55,7 @@ def require_rewritten(table: Path, output: Path, *, overwrite: bool) -> None:
             raise InputError(f"{output}: lies in the input; write to another folder")
         require_folder(output)
         return
-    require_another_file(output, [table])
-    require_output(output, overwrite=overwrite)
+    require_output(output, table, overwrite=overwrite)
 
 
 def rewrite_table(

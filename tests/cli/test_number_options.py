@@ -140,4 +140,4 @@ def test_no_other_code_turns_text_into_numbers():
         for path in (ROOT / package).rglob("*.py")
         if own.search(re.sub(r"dtype=\w+", "", path.read_text(encoding="utf-8")))
     ]
-    assert found == ["labeldp_compile/cli/number_options.py"]
+    assert found == ["labeldp_compile/cli/options.py"]

@@ -139,7 +139,7 @@ def test_without_dp_accounting_nothing_is_spent(tmp_path, without):
 def test_an_accountant_that_is_too_good_is_not_believed(monkeypatch, artifact):
     true = compose([artifact.randomizer], LABELS).epsilon(Decimal("1e-6"))
     said = true - Decimal("0.01")
-    monkeypatch.setattr(accounting.Accounting, "epsilon", lambda self, delta: said)
+    monkeypatch.setattr(accounting.Composition, "accounted", lambda self, delta: said)
     raised = compose([artifact.randomizer], LABELS)
     epsilon = raised.epsilon(Decimal("1e-6"))
     assert epsilon > true - Decimal("0.01")

@@ -24,7 +24,7 @@ from labeldp_verify.printable import one_line
 from labeldp_verify.steps import Verification
 
 from benchmarks import hostile
-from labeldp_compile import yaml_tree
+from labeldp_compile import yaml_source
 from labeldp_compile.cli import main
 from labeldp_compile.errors import InputError, SpecError
 from labeldp_compile.spec import load_spec, parse_spec
@@ -206,7 +206,7 @@ def test_aliases_make_no_gigabytes(model, tmp_path):
 
 
 def test_yaml_at_the_edges_of_its_budgets(limit, tmp_path):
-    most = yaml_tree.MAX_BYTES - len(INTEGER_SPEC) - 2
+    most = yaml_source.MAX_BYTES - len(INTEGER_SPEC) - 2
     path = tmp_path / "x.yaml"
     path.write_text(f"{INTEGER_SPEC}#{'x' * most}\n")
     assert load_spec(path)[0].name == "example"
@@ -216,16 +216,16 @@ def test_yaml_at_the_edges_of_its_budgets(limit, tmp_path):
     with pytest.raises(InputError, match="at most 4,194,304 bytes"):
         check_bytes(compile_text(INTEGER_SPEC).model, spec_check(path.read_bytes()))
 
-    limit(yaml_tree, "MAX_NODES", 100)
-    assert yaml_tree.read_tree(f"[{'x,' * 99}]")
-    with pytest.raises(yaml_tree.YamlError, match="at most 100 items"):
-        yaml_tree.read_tree(f"[{'x,' * 100}]")
-    deep = yaml_tree.MAX_DEPTH
-    assert yaml_tree.read_tree("[" * deep + "x" + "]" * deep)
-    with pytest.raises(yaml_tree.YamlError, match="nested too deeply"):
-        yaml_tree.read_tree("[" * (deep + 1) + "x" + "]" * (deep + 1))
-    with pytest.raises(yaml_tree.YamlError, match="nested too deeply"):
-        yaml_tree.read_tree("[" * 1_000_000)
+    limit(yaml_source, "MAX_NODES", 100)
+    assert yaml_source.read_yaml(f"[{'x,' * 99}]")
+    with pytest.raises(yaml_source.YamlError, match="at most 100 items"):
+        yaml_source.read_yaml(f"[{'x,' * 100}]")
+    deep = yaml_source.MAX_DEPTH
+    assert yaml_source.read_yaml("[" * deep + "x" + "]" * deep)
+    with pytest.raises(yaml_source.YamlError, match="nested too deeply"):
+        yaml_source.read_yaml("[" * (deep + 1) + "x" + "]" * (deep + 1))
+    with pytest.raises(yaml_source.YamlError, match="nested too deeply"):
+        yaml_source.read_yaml("[" * 1_000_000)
 
 
 def test_numbers_of_a_spec_have_an_end():
@@ -236,13 +236,13 @@ def test_numbers_of_a_spec_have_an_end():
 
 def test_a_training_config_has_the_budgets_of_a_spec(limit, tmp_path):
     path = tmp_path / "x.yaml"
-    path.write_text(f"#{'x' * yaml_tree.MAX_BYTES}\n")
+    path.write_text(f"#{'x' * yaml_source.MAX_BYTES}\n")
     with pytest.raises(ConfigError, match="a config has at most 4,194,304 bytes"):
         load_config(path)
     for text, reason in (("a: &x 1", "write it out"), ("[" * 1000, "too deeply"), (BOMB, "it out")):
         with pytest.raises(ConfigError, match=reason):
             parse_config(text)
-    limit(yaml_tree, "MAX_NODES", 100)
+    limit(yaml_source, "MAX_NODES", 100)
     with pytest.raises(ConfigError, match="expected a mapping"):
         parse_config(f"[{'x,' * 99}]")
     with pytest.raises(ConfigError, match="at most 100 items"):

@@ -34,7 +34,7 @@ CASES = [
     ("kind: integer", "kind: integr", 5, "label.domain.kind", "did you mean 'integer'?"),
     ("{kind: integer,", "{", 5, "label.domain", "the key 'kind' is missing"),
     ("loss: squared", "loss: sqared", 7, "loss", "did you mean 'squared'?"),
-    ("kind: rr_on_bins", "kind: rr_on_bin", 14, "mechanism.kind", "did you mean 'rr_on_bins'?"),
+    ("kind: rr_on_bins", "kind: rr_on_bin", 15, "mechanism.kind", "did you mean 'rr_on_bins'?"),
     ("version: 1", "version: 2", 1, "version", "2 is not one of 1"),
     ("version: 1\n", "", 1, "version", "this key is missing"),
     ("epsilon: 1.0", "epsilon: 0", 9, "privacy.epsilon", "equal to 0.000001"),

@@ -24,8 +24,9 @@ from labeldp_verify.forms.window import Segment
 from labeldp_verify.graph import BucketGrid, write_model
 from labeldp_verify.reading.shortcomings import ONE_OUTPUT
 
-from labeldp_compile.certificate import TableProvenance, build_certificate
+from labeldp_compile.certificate import build_certificate
 from labeldp_compile.mechanisms.problem import DualBound
+from labeldp_compile.prior import TablePrior
 from labeldp_compile.rounding.randomized_response import randomized_response
 from verifier.tests.analysed import realised_ratio
 from verifier.tests.files import (
@@ -113,15 +114,12 @@ def bounded(duals):
     """Two groups whose randomizers are constants, with dual values [3] each."""
     domain = IntegerDomain(0, 1)
     windows = tuple(randomized_response([v], [0, 0], Fraction(1), 8) for v in (0.0, 0.5, 1.0))
-    tables = [
-        TableProvenance(size, {"kind": "public", "weights": [1, 3]}, dual)
-        for size, dual in zip((1, 2, 0), duals, strict=True)
-    ]
-    prior = tables[-1].prior
+    prior = {"kind": "public", "weights": [1, 3]}
+    priors = [TablePrior(prior, size) for size in (1, 2, 0)]
     provenance = Declaration("t", "m", "y", Fraction(1), Fraction(0), prior, "0" * 64, {})
     randomizer = GroupedWindows(Groups.of(("a", "b")), windows)
     certificate = build_certificate(
-        Integers.of(domain, randomizer), "squared", provenance, tables
+        Integers.of(domain, randomizer), "squared", provenance, priors, duals
     ).to_json()
     return write_model(domain, randomizer, certificate), certificate
 
@@ -273,7 +271,8 @@ def test_the_label_is_no_group():
             Integers.of(DOMAIN, grouped()),
             "squared",
             Declaration("t", "m", "g", Fraction(2), Fraction(0), {}, "0" * 64, {}),
-            [TableProvenance(1, {})] * 4,
+            [TablePrior({}, 1)] * 4,
+            [None] * 4,
         )
 
 

@@ -6,19 +6,14 @@ from pathlib import Path
 
 import click
 
-from labeldp_compile.cli.errors import explained
+from labeldp_compile.cli.command import command
+from labeldp_compile.cli.options import text_options
 from labeldp_compile.cli.output import row_progress, say, say_json, tell, text_table
-from labeldp_compile.cli.text_options import text_options
-from labeldp_compile.text_form import TextForm
+from labeldp_compile.text_form import PLAIN, TextForm
 from labeldp_trainer.config import load_config
 
 
-@explained
-@click.command(
-    "train",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nExample:\n  labeldp train train.yaml -o runs/first",
-)
+@command("train", "labeldp train train.yaml -o runs/first")
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -113,12 +108,7 @@ def _verify_release(config: Path, file: Path, vectors: Path | None, *, quiet: bo
         raise SystemExit(1)
 
 
-@explained
-@click.command(
-    "predict",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nExample:\n  labeldp predict runs/first people.parquet -o predicted.parquet",
-)
+@command("predict", "labeldp predict runs/first people.parquet -o predicted.parquet")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option(
@@ -137,8 +127,7 @@ def predict_command(
     table: Path,
     output: Path,
     probabilities: bool,
-    delimiter: str | None,
-    encoding: str | None,
+    form: TextForm,
     overwrite: bool,
     quiet: bool,
 ) -> None:
@@ -156,21 +145,20 @@ def predict_command(
     from labeldp_trainer.outcomes.trained import open_trained  # noqa: PLC0415
 
     trained = open_trained(run)
-    form = None if delimiter is None and encoding is None else TextForm(delimiter, encoding)
     with row_progress("predicting", None, quiet=quiet) as progress:
         rows = predict_file(
-            trained, table, output, probabilities=probabilities, form=form, progress=progress
+            trained,
+            table,
+            output,
+            probabilities=probabilities,
+            form=None if form == PLAIN else form,
+            progress=progress,
         )
     if not quiet:
         tell(f"{output}: {rows:,} rows")
 
 
-@explained
-@click.command(
-    "export",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nExample:\n  labeldp export runs/first -o model.onnx",
-)
+@command("export", "labeldp export runs/first -o model.onnx")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -214,12 +202,7 @@ def export_command(
         )
 
 
-@explained
-@click.command(
-    "runs",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="\b\nExample:\n  labeldp runs runs --html runs.html",
-)
+@command("runs", "labeldp runs runs --html runs.html")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--html", type=click.Path(path_type=Path), help="Also write one page.")

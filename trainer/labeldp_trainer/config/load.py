@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from labeldp_compile.errors import InputError
 from labeldp_compile.yaml_model import Document
-from labeldp_compile.yaml_problems import Misplaced, refusal
 from labeldp_compile.yaml_source import KeyPath, YamlSource
 from labeldp_trainer.config.central import DpSgd, LabelDpPro
 from labeldp_trainer.config.data import DataConfig, NpzData, TableData
@@ -64,7 +64,7 @@ class LoadedConfig:
         """A path of the config."""
         return self.directory / name
 
-    def error(self, key: KeyPath, message: str) -> ConfigError:
+    def error(self, key: KeyPath, message: str) -> InputError:
         """An error that names file, line and key."""
         return self.errors([(key, message)])
 
@@ -75,11 +75,10 @@ class LoadedConfig:
             reason = f"{batch:,} is larger than the {rows:,} {what}"
             raise self.error(("training", "batch_size"), reason)
 
-    def errors(self, found: Sequence[tuple[KeyPath, str]]) -> ConfigError:
+    def errors(self, found: Sequence[tuple[KeyPath, str]]) -> InputError:
         """The same of several keys: the first is the message, the others are its notes."""
         whole = [((*self.within, *key), reason) for key, reason in found]
-        problems = [Misplaced(key, f"{'.'.join(map(str, key))}: {reason}") for key, reason in whole]
-        return refusal(ConfigError, self.source, self.yaml, problems)
+        return _CONFIG.refusal(self.source, self.yaml, whole)
 
 
 def json_schema() -> str:

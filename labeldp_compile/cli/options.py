@@ -1,0 +1,187 @@
+"""What several commands are asked alike: options and arguments, and how their texts are read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+from labeldp_verify.budget import DEFAULT_BUDGET, Budget
+from labeldp_verify.reading.numerals import read_decimal, read_whole
+
+from labeldp_compile.errors import InputError
+from labeldp_compile.text_form import TextForm, read_delimiter, read_encoding
+
+if TYPE_CHECKING:
+    from labeldp_verify.signature import Signed
+
+Decorated = Callable[..., Any]
+PATH = click.Path(path_type=Path)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+quiet_option = click.option("--quiet", is_flag=True, help="Show results and errors only.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+
+
+def any_file(ctx: click.Context, parameter: click.Parameter, start: str) -> list[CompletionItem]:
+    """Arguments that the shell completes as files, though they hold more than names."""
+    return [CompletionItem(start, type="file")]
+
+
+class Whole(click.IntRange):
+    """A whole number in a range, in ASCII digits: click's own takes "1_0" as 10."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; a usage error for anything else."""
+        try:
+            whole = read_whole(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(f"{error}, got {value!r}", param, ctx)
+        number: int = super().convert(whole, param, ctx)
+        return number
+
+
+def decimal_of(option: str, text: str) -> Decimal:
+    """The number of an option, exactly. Raises InputError, which names the option."""
+    try:
+        return read_decimal(text)
+    except ValueError as error:
+        raise InputError(f"{option}: {error}, got {text!r}") from None
+
+
+def _reading(read: Callable[[str], Any], default: Any = None) -> Callable[..., Any]:
+    """A callback that reads the text of an option; what ``read`` refuses is a usage error."""
+
+    def callback(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Any:
+        try:
+            return default if text is None else read(text)
+        except (ValueError, InputError) as error:
+            raise click.BadParameter(str(error).removeprefix("--budget: ")) from None
+
+    return callback
+
+
+budget_option = click.option(
+    "--budget",
+    metavar="SECONDS,BYTES",
+    callback=_reading(Budget.parse, DEFAULT_BUDGET),
+    help=f"What verifying FILE may take, as in 60,8GB (default: {DEFAULT_BUDGET}).",
+)
+test_seed_option = click.option(
+    "--insecure-test-seed",
+    "test_seed",
+    type=Whole(min=0),
+    help="Seed the prior's noise, for tests: what comes of it says INSECURE and never verifies.",
+)
+group_option = click.option(
+    "--group",
+    metavar="VALUE[,VALUE…]",
+    help="Of an artifact with a table for each group: take that of this group; other: that of "
+    "all rows that are not listed.",
+)
+
+
+def _by_name(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
+    if not given:
+        return {}
+    from labeldp_compile.tabular.artifact_columns import ONLY  # noqa: PLC0415  # pyarrow
+
+    found = {}
+    for text in given:
+        name, equals, column = text.partition("=")
+        name, column = (name, column) if equals else (ONLY, text)
+        if not column or name in found:
+            raise click.BadParameter(f"{text}: expected COLUMN, or NAME=COLUMN once for each NAME")
+        found[name] = column
+    return found
+
+
+group_column_option = click.option(
+    "--group-column",
+    "group_columns",
+    multiple=True,
+    callback=_by_name,
+    metavar="[NAME=]COLUMN",
+    help="Of an artifact with a table for each group: the column of TABLE that has the groups "
+    "(default: that of the certificate's name). Of several, each as NAME=COLUMN.",
+)
+
+
+def text_options(command: Decorated) -> Decorated:
+    """Adds ``--delimiter`` and ``--encoding``, which the command gets as ``form``."""
+
+    @click.option(
+        "--delimiter",
+        metavar="C",
+        callback=_reading(read_delimiter),
+        help="CSV: what separates cells, as in ';' (default: a comma; a tab in .tsv).",
+    )
+    @click.option(
+        "--encoding",
+        metavar="NAME",
+        callback=_reading(read_encoding),
+        help="CSV: the encoding of TABLE, as in latin-1 (default: utf-8).",
+    )
+    @functools.wraps(command)
+    def with_form(delimiter: str | None, encoding: str | None, **others: Any) -> Any:
+        return command(form=TextForm(delimiter, encoding), **others)
+
+    return with_form
+
+
+@dataclass(frozen=True)
+class SignatureFiles:
+    """What the signature of an artifact is checked with: nothing, a key, or a key and its file."""
+
+    public_key: Path | None
+    signature: Path | None
+
+    def signed(self, file: Path) -> Signed | None:
+        """What the file is to be signed with, or None if nobody asks. Raises InputError."""
+        if self.public_key is None:
+            return None
+        from labeldp_verify.signature import read_signed_beside  # noqa: PLC0415  # cryptography
+
+        return read_signed_beside(file, self.public_key, self.signature)
+
+
+def signature_options(command: Decorated) -> Decorated:
+    """Adds ``--public-key`` and ``--signature``, which the command gets as ``signing``."""
+
+    @click.option(
+        "--public-key",
+        type=PATH,
+        help="Also check the signature of FILE with this key (PEM; Ed25519 or P-256).",
+    )
+    @click.option(
+        "--signature",
+        type=PATH,
+        help="The signature, if it is not FILE.sig, or FILE.sigstore.json of a P-256 key; needs "
+        "--public-key.",
+    )
+    @functools.wraps(command)
+    def with_files(public_key: Path | None, signature: Path | None, **others: Any) -> Any:
+        if signature is not None and public_key is None:
+            raise click.UsageError("--signature needs --public-key")
+        return command(signing=SignatureFiles(public_key, signature), **others)
+
+    return with_files
+
+
+def gone_option(name: str, reason: str) -> Callable[[Decorated], Decorated]:
+    """An option of earlier versions: it is hidden, and whoever gives it is told the ``reason``."""
+
+    def refuse(ctx: click.Context, parameter: click.Parameter, given: Any) -> None:
+        if given is not None:
+            raise click.UsageError(f"{name} {reason}", ctx)
+
+    return click.option(
+        name, hidden=True, expose_value=False, is_flag=False, flag_value="", callback=refuse
+    )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from labeldp_verify.analysis import BiasRule, analyse, row_means
@@ -35,10 +35,8 @@ from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, TableLayou
 from labeldp_compile.rounding.merged_outputs import merge_rare_outputs
 from labeldp_compile.rounding.placed_windows import ShortWordError, place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget, feasible_outputs
 from labeldp_compile.yaml_model import Number, Strict
-
-if TYPE_CHECKING:
-    from labeldp_compile.solve.optimal_unbiased import BiasBudget
 
 Floats = NDArray[np.float64]
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
@@ -260,7 +258,7 @@ class OptimalUnbiased(Mechanism):
         return [cls.named(), *(cls.named(bias={"penalty": penalty}) for penalty in penalties)]
 
     def _build(self, problem: Problem) -> Solved:
-        from labeldp_compile.solve.optimal_unbiased import (  # noqa: PLC0415  # takes a second
+        from labeldp_compile.solve.optimal_unbiased.optimum import (  # noqa: PLC0415  # a second
             solve_optimal_unbiased,
         )
 
@@ -327,8 +325,6 @@ def _carried(problem: Problem, make: Callable[[Problem], Solved]) -> Solved:
 
 def bias_budget(bias: BiasSpec | None) -> tuple[BiasBudget, BiasRule]:
     """The spec's bias budget for the solver, and for the certificate."""
-    from labeldp_compile.solve.optimal_unbiased import BiasBudget  # noqa: PLC0415
-
     if bias is None or bias.max == 0:
         return BiasBudget(), BiasRule("unbiased")
     if bias.max is not None:
@@ -446,7 +442,7 @@ def _on_given_outputs(
 def _lp_outputs(
     outputs: GivenOutputs, problem: Problem, y: Floats, prior: Floats
 ) -> tuple[Floats, Floats]:
-    from labeldp_compile.solve.optimal_unbiased import solve_lp_grid  # noqa: PLC0415
+    from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid  # noqa: PLC0415
 
     epsilon = float(problem.epsilon)
     values = _given_outputs(outputs, y, epsilon)
@@ -460,8 +456,6 @@ def _lp_outputs(
 
 
 def _given_outputs(outputs: GivenOutputs, y: Floats, epsilon: float) -> Floats:
-    from labeldp_compile.solve.optimal_unbiased import feasible_outputs  # noqa: PLC0415
-
     if outputs.grid is not None:
         return feasible_outputs(y, epsilon, outputs.grid)
     assert outputs.values is not None

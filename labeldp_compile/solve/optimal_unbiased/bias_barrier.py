@@ -7,8 +7,6 @@ u − β >= 0 and u + β >= 0, whose multipliers differ by the bias d. The penal
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats
@@ -25,73 +23,48 @@ def reach(values: Floats, moves: Floats) -> float:
     return min(longest, 1.0 / BACK)
 
 
-class Barrier(Protocol):
-    """The budget's part of an interior point; all arrays are [k], by label."""
+class Barrier:
+    """The budget's part of an interior point, here that of none; all arrays are [k], by label."""
 
-    size: int
+    size = 0
     """Number of inequalities."""
+
+    def __init__(self, k: int) -> None:
+        """For k labels."""
+        self._none = np.zeros(k)
 
     def gap(self) -> float:
         """Σ slack·multiplier."""
-        ...
+        return 0.0
 
     def slope(self) -> Floats:
         """Of the objective with its multipliers, by β."""
-        ...
+        return self._none
 
     def curvature(self) -> Floats:
         """What Newton's matrix has for every β; empty where it has nothing."""
-        ...
+        return self._none[:0]
 
     def aim(self, centre: float, trust: float) -> Floats:
         """What the right side has for every β: slacks times multipliers are to become ``centre``.
 
         ``trust`` weighs the second-order term of the last move.
         """
-        ...
+        return self._none
 
     def move(self, beta: Floats) -> tuple[float, float]:
         """Follow a move of β; how far slacks and multipliers can go."""
-        ...
-
-    def ahead(self, slacks: float, multipliers: float) -> float:
-        """The gap after steps of these lengths."""
-        ...
-
-    def step(self, slacks: float, multipliers: float) -> None:
-        """Take the steps."""
-        ...
-
-
-class _NoBarrier:
-    size = 0
-
-    def __init__(self, k: int) -> None:
-        self._none = np.zeros(k)
-
-    def gap(self) -> float:
-        return 0.0
-
-    def slope(self) -> Floats:
-        return self._none
-
-    def curvature(self) -> Floats:
-        return self._none[:0]
-
-    def aim(self, centre: float, trust: float) -> Floats:
-        return self._none
-
-    def move(self, beta: Floats) -> tuple[float, float]:
         return 1.0 / BACK, 1.0 / BACK
 
     def ahead(self, slacks: float, multipliers: float) -> float:
+        """The gap after steps of these lengths."""
         return 0.0
 
     def step(self, slacks: float, multipliers: float) -> None:
-        return
+        """Take the steps."""
 
 
-class _Penalty(_NoBarrier):
+class _Penalty(Barrier):
     """λ·Σ p_y·d_y²."""
 
     def __init__(self, problem: Program, penalty: float, beta: Floats) -> None:
@@ -113,10 +86,11 @@ class _Penalty(_NoBarrier):
         self._beta = self._beta + slacks * self._move
 
 
-class _Most:
+class _Most(Barrier):
     """|d_y| <= τ."""
 
     def __init__(self, most: float, beta: Floats, centre: float) -> None:
+        super().__init__(beta.size)
         self.size = 2 * beta.size
         self._most = most
         # Slacks u − β, u + β and multipliers, whose sum is to be τ.
@@ -179,4 +153,4 @@ def bias_barrier(problem: Program, beta: Floats, centre: float) -> Barrier:
         return _Most(bias.most, beta, centre)
     if bias.penalty:
         return _Penalty(problem, bias.penalty, beta)
-    return _NoBarrier(problem.k)
+    return Barrier(problem.k)

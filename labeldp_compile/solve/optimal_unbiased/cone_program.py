@@ -27,26 +27,7 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
     per_label,
     quadratics,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class ConeSolution:
-    """Primal and dual of the cone program; approximate, to be repaired by windows and pricing.
-
-    Attributes:
-        weights: [m] high entries g = e^ε·c of the intervals, then of further subsets.
-        values: [m] their output values.
-        alpha, beta: [k] multipliers of normalisation and of the means.
-        value: dual objective.
-        status: Clarabel's word for how it ended.
-    """
-
-    weights: Floats
-    values: Floats
-    alpha: Floats
-    beta: Floats
-    value: float
-    status: str
+from labeldp_compile.solve.optimal_unbiased.windows import Columns, Point
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +52,7 @@ def solve_cones(
     tolerance: float,
     runs: Runs | None = None,
     guards: Guards | None = None,
-) -> ConeSolution:
+) -> Point:
     """Solve over the given intervals only.
 
     Args:
@@ -130,11 +111,11 @@ def solve_cones(
     z = np.asarray(out.z)[: 3 * m].reshape(m, 3)
     half = np.maximum(z[:, 0] + z[:, 1], 0.0)
     values = quad.middle - np.divide(z[:, 2], half, out=np.zeros(m), where=half > 0)
-    return ConeSolution(
-        2.0 * half,
-        values,
+    n = len(intervals)
+    return Point(
+        Columns(intervals, 2.0 * half[:n], values[:n]),
         from_prefix(x[:k], low),
         from_prefix(x[k : 2 * k], low),
+        str(out.status).lower(),
         -float(out.obj_val),
-        str(out.status),
     )

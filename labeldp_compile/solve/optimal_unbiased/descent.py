@@ -35,8 +35,8 @@ from labeldp_compile.solve.optimal_unbiased.levels import (
 from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
-    Columns,
     ExtraLine,
+    Point,
     column_means,
     extra_line,
     place_windows,
@@ -103,7 +103,7 @@ def descend(
         for above, below in reversed(list(pairwise(levels[: place + 1]))):
             whole = _moved(below, above.problem, whole)
         line, means, alpha, beta = whole.scaled(unit, problem.low)
-        search.offer(line, means, alpha, beta)
+        search.offer_line(line, means, alpha, beta)
         if search.gap <= tolerance:
             return search.found(unit)
     _finish(problem, search, unit, solution, accuracy)
@@ -117,16 +117,17 @@ def _finish(
     further = no_intervals()
     for turn in range(_PRICINGS + 1):
         line, means, alpha, beta = solution.scaled(unit, problem.low)
-        active = window_columns(line, place_windows(line, means), problem.low)
-        search.offer_columns(active, means, alpha, beta)
+        columns = window_columns(line, place_windows(line, means), problem.low)
+        point = Point(columns, alpha, beta)
+        search.offer(point, means)
         if search.gap <= search.tolerance:
             return
-        new = search.missing(alpha, beta)
+        new = search.missing(point)
         if turn == _PRICINGS or not len(new):
             break
         further = join(problem.k, further, neighbourhood(new, problem.k, _RADIUS))
         solution = _solved(problem, solution, further, accuracy, search.observer)
-    search.finish(active, alpha, beta)
+    search.finish(point)
 
 
 def _moved(coarse: Level, fine: Program, solution: _Solution) -> _Solution:
@@ -161,24 +162,17 @@ def _solved(
     weights = np.zeros(len(near))
     weights[_positions(near, path.intervals, k)] = path.weights
     found = solve_near(problem, near, weights, alpha, beta, accuracy)
-    if found is not None:
-        observer.step(f"level of {k} labels: {len(near)} intervals, {found.steps} steps")
-        columns, alpha, beta = found.columns, found.alpha, found.beta
-    else:
+    if found is None:
         wide = join(k, neighbourhood(path.intervals, k, _COLD_RADIUS), further)
-        cones = solve_cones(problem, wide, accuracy)
-        observer.step(f"level of {k} labels: {len(wide)} intervals, {cones.status.lower()}")
-        columns, alpha, beta = (
-            Columns(wide, cones.weights, cones.values),
-            cones.alpha,
-            cones.beta,
-        )
+        found = solve_cones(problem, wide, accuracy)
+    columns = found.columns
+    observer.step(f"level of {k} labels: {len(columns)} intervals, {found.how}")
     # As windows: exact means, at most two outputs a label.
     line = extra_line(columns.values, columns.weights, low)
     means = problem.allowed(column_means(columns, k, low))
     columns = window_columns(line, place_windows(line, means), low)
     line = extra_line(columns.values * unit, columns.weights, low)
-    return _Solution(line, means * unit, alpha * unit**2, beta * unit)
+    return _Solution(line, means * unit, found.alpha * unit**2, found.beta * unit)
 
 
 def _positions(among: Intervals, some: Intervals, k: int) -> Ints:

@@ -12,8 +12,6 @@ knows neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import sparse
 
@@ -28,7 +26,7 @@ from labeldp_compile.solve.optimal_unbiased.quadratics import (
     quadratics,
     to_prefix,
 )
-from labeldp_compile.solve.optimal_unbiased.windows import Columns
+from labeldp_compile.solve.optimal_unbiased.windows import Columns, Point
 
 _STEPS = 60
 _GAP = 1e-6  # of the start: what its slacks and weights are taken to be short of
@@ -39,24 +37,6 @@ _STUCK = 1e-3  # steps shorter than this lead nowhere
 _PATIENCE = 3
 
 
-@dataclass(frozen=True, eq=False)
-class InteriorPoint:
-    """A point close to the optimum over the given intervals.
-
-    Attributes:
-        columns: all of the intervals, with weights g > 0 and output values.
-        alpha, beta: [k] multipliers.
-        gap: Σ g·t of the last step, where the loss is about 1/2.
-        steps: how many were taken.
-    """
-
-    columns: Columns
-    alpha: Floats
-    beta: Floats
-    gap: float
-    steps: int
-
-
 def solve_near(
     problem: Program,
     intervals: Intervals,
@@ -64,7 +44,7 @@ def solve_near(
     alpha: Floats,
     beta: Floats,
     tolerance: float,
-) -> InteriorPoint | None:
+) -> Point | None:
     """Solve over the given intervals only.
 
     Args:
@@ -96,7 +76,7 @@ class _Method:
         self._gain = objective(problem)
         self._each = per_label(problem.k, problem.low)
         self._x = np.concatenate([to_prefix(alpha, problem.low), to_prefix(beta, problem.low)])
-        touch, _ = self._touch(self._x)
+        touch, _ = self._quad.touch(self._x)
         centre = _GAP / weights.size
         slack = np.minimum(centre / np.maximum(weights, 1e-300), np.maximum(touch, _GAP))
         self._slack = np.maximum(np.maximum(touch, slack), _LEAST_SLACK)
@@ -105,20 +85,11 @@ class _Method:
         rows = [self._across, self._each] if self._barrier.curvature().size else [self._across]
         self._matrix = NewtonMatrix(sparse.vstack(rows, "csr"))
 
-    def _touch(self, x: Floats) -> tuple[Floats, Floats]:
-        """[m] t_I(x) and the output values."""
-        quad, k = self._quad, self._problem.k
-        moved = self._across @ x[k:]
-        slope = quad.moment + moved
-        offset = slope / quad.mass
-        pay = self._across @ x[:k] + quad.middle * moved
-        return 0.5 * quad.spread - pay - 0.5 * slope * offset, quad.middle + offset
-
-    def run(self, tolerance: float) -> InteriorPoint | None:
+    def run(self, tolerance: float) -> Point | None:
         steps = stuck = 0
         most = max(_STATIONARY, _RESIDUAL * tolerance)
         while True:
-            touch, values = self._touch(self._x)
+            touch, values = self._quad.touch(self._x)
             gap = float(self._weights @ self._slack) + self._barrier.gap()
             unmet = self._gain - self._pull(self._weights, values)
             unmet[self._problem.k :] += self._each.T @ self._barrier.slope()
@@ -137,12 +108,11 @@ class _Method:
             if stuck == _PATIENCE:
                 return None
         k, low = self._problem.k, self._problem.low
-        return InteriorPoint(
+        return Point(
             Columns(self._intervals, self._weights, values),
             from_prefix(self._x[:k], low),
             from_prefix(self._x[k:], low),
-            gap,
-            steps,
+            f"{steps} steps",
         )
 
     def _pull(self, weights: Floats, values: Floats) -> Floats:

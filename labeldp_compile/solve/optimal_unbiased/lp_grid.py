@@ -44,15 +44,13 @@ def solve_lp_grid(
     epsilon: float,
     outputs: NDArray[np.floating],
     loss_matrix: NDArray[np.floating],
-    unbiased: bool = True,
     observer: Observer = QUIET,
 ) -> GridSolution:
-    """Solve the linear program.
+    """Solve the linear program: P with E[output | y] = y.
 
     Args:
         labels: [k]. prior: [k], sums to 1. epsilon: privacy parameter.
         outputs: [n] allowed output values. loss_matrix: [k, n] loss of output i for label y.
-        unbiased: whether to require E[output | y] = y.
         observer: told a line every few seconds.
 
     Raises:
@@ -65,18 +63,13 @@ def solve_lp_grid(
     columns = sparse.vstack([sparse.identity(n)] * k, format="csr")
     # Unknowns: x row by row, then the n minima.
     private = sparse.hstack([cells, -float(np.expm1(epsilon)) * columns])
-    sums = [np.ones((1, n))]
-    totals = [np.ones(k)]
-    if unbiased:
-        # Scaled so that both kinds of rows have entries of about one.
-        scale = max(1.0, float(np.abs(v).max()))
-        sums.append(v[None, :] / scale)
-        totals.append(y / scale)
+    # Scaled so that both kinds of rows have entries of about one.
+    scale = max(1.0, float(np.abs(v).max()))
+    sums, right = [np.ones((1, n)), v[None, :] / scale], np.concatenate([np.ones(k), y / scale])
     every = [
         sparse.hstack([sparse.kron(sparse.identity(k), row), np.repeat(row, k, axis=0)])
         for row in sums
     ]
-    right = np.concatenate(totals)
     weighted = np.asarray(prior, np.float64)[:, None] * np.asarray(loss_matrix, np.float64)
     try:
         unknowns, loss = solve_linear_program(
@@ -92,11 +85,3 @@ def solve_lp_grid(
         raise ValueError(f"the linear program on {n} outputs was not solved: {error}") from None
     unknowns = np.maximum(unknowns, 0.0)
     return GridSolution(unknowns[: k * n].reshape(k, n) + unknowns[k * n :], loss)
-
-
-def feasible_outputs(labels: NDArray[np.floating], epsilon: float, count: int) -> Floats:
-    """Return Algorithm 2's grid: ``count`` even steps between the extremes of debiased RR."""
-    y = np.asarray(labels, np.float64)
-    gain = float(np.expm1(epsilon))
-    ends = [((gain + y.size) * end - y.sum()) / gain for end in (y[0], y[-1])]
-    return np.linspace(ends[0], ends[1], count)

@@ -45,7 +45,6 @@ class UnbiasedSolution:
             its outputs (weak duality; evaluated in floating point).
         alpha, beta: [k] the multipliers that prove it; F >= 0 up to rounding.
         gap: (objective − lower_bound) / objective, where the objective is not zero.
-        columns: the largest number of intervals in one cone program.
     """
 
     values: Floats
@@ -58,7 +57,6 @@ class UnbiasedSolution:
     alpha: Floats
     beta: Floats
     gap: float
-    columns: int
 
 
 def solve_optimal_unbiased(
@@ -124,7 +122,6 @@ def solve_optimal_unbiased(
         alpha=bound.alpha - bound.beta * centre,
         beta=bound.beta,
         gap=(objective - bound.value) / max(objective, 1e-12 * span**2),
-        columns=found.columns,
     )
 
 

@@ -13,10 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
 
 _FEW = 64  # segments
+_UNUSED = 1e-13  # weight below which not even a value is meant
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +173,30 @@ class Columns:
     def __len__(self) -> int:
         """Return the number of columns."""
         return len(self.intervals)
+
+    def take(self, keep: NDArray[np.bool_]) -> Columns:
+        """Return the columns picked by a mask."""
+        return Columns(self.intervals.take(keep), self.weights[keep], self.values[keep])
+
+    def used(self) -> Columns:
+        """Return those with a weight that means something."""
+        return self.take(self.weights > _UNUSED)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A mechanism and multipliers, both about the best.
+
+    Attributes:
+        columns: the mechanism. alpha, beta: [k] the multipliers.
+        how: how the solver that found them ended. value: its objective, if it has one.
+    """
+
+    columns: Columns
+    alpha: Floats
+    beta: Floats
+    how: str = ""
+    value: float = np.nan
 
 
 def column_means(columns: Columns, k: int, low: float) -> Floats:

@@ -11,7 +11,8 @@ from labeldp_compile.errors import InputError
 from labeldp_compile.observer import Observer
 from labeldp_compile.solve import highs
 from labeldp_compile.solve.highs import TimeLimitError, UnsolvedError, solve_linear_program
-from labeldp_compile.solve.optimal_unbiased import feasible_outputs, solve_lp_grid
+from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid
+from labeldp_compile.solve.optimal_unbiased.problem import feasible_outputs
 
 
 def problem(k, outputs, epsilon, loss="squared", base=0.9):
@@ -21,7 +22,7 @@ def problem(k, outputs, epsilon, loss="squared", base=0.9):
     return labels, prior / prior.sum(), epsilon, values, 0.5 * gap**2 if loss == "squared" else gap
 
 
-def by_definition(labels, prior, epsilon, values, losses, unbiased):
+def by_definition(labels, prior, epsilon, values, losses):
     """The least loss over P with P[i | y] ≤ e^ε·P[i | z] for all pairs of labels, by SciPy."""
     k, n = losses.shape
     rows = []
@@ -33,27 +34,24 @@ def by_definition(labels, prior, epsilon, values, losses, unbiased):
                     row[y, i], row[z, i] = 1.0, -np.exp(epsilon)
                     rows.append(row.ravel())
     sums, right = np.kron(np.eye(k), np.ones(n)), np.ones(k)
-    if unbiased:
-        sums = np.vstack([sums, np.kron(np.eye(k), values)])
-        right = np.concatenate([right, labels])
+    sums = np.vstack([sums, np.kron(np.eye(k), values)])
+    right = np.concatenate([right, labels])
     cost = (prior[:, None] * losses).ravel()
     found = linprog(cost, np.array(rows), np.zeros(len(rows)), sums, right, method="highs")
     assert found.status == 0
     return found.fun
 
 
-@pytest.mark.parametrize("unbiased", [True, False])
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-def test_the_optimum_is_that_of_the_definition(epsilon, loss, unbiased):
+def test_the_optimum_is_that_of_the_definition(epsilon, loss):
     given = problem(6, 11, epsilon, loss)
-    found = solve_lp_grid(*given, unbiased=unbiased)
-    assert found.loss == pytest.approx(by_definition(*given, unbiased), rel=1e-9)
+    found = solve_lp_grid(*given)
+    assert found.loss == pytest.approx(by_definition(*given), rel=1e-9)
     labels, prior, _, values, losses = given
     assert prior @ (found.table * losses).sum(axis=1) == pytest.approx(found.loss, rel=1e-9)
     np.testing.assert_allclose(found.table.sum(axis=1), 1.0, rtol=0, atol=1e-9)
-    if unbiased:
-        np.testing.assert_allclose(found.table @ values, labels, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.table @ values, labels, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])

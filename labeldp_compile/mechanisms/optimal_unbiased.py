@@ -19,7 +19,6 @@ import numpy as np
 from labeldp_verify.analysis import BiasRule, analyse, row_means
 from labeldp_verify.forms import CategoricalDomain, Domain, ExactNumbers, WindowRandomizer
 from labeldp_verify.graph import bucket_grid
-from numpy.typing import NDArray
 from pydantic import Field, StrictInt, model_validator
 
 from labeldp_compile.mechanisms.mechanism import Mechanism, Proof
@@ -30,15 +29,15 @@ from labeldp_compile.mechanisms.prior_use import (
     PriorUse,
 )
 from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
-from labeldp_compile.mechanisms.rr_on_bins import build_bins, most_bins_bytes, rehearse_bins
+from labeldp_compile.mechanisms.rr_on_bins import RRonBins
 from labeldp_compile.mechanisms.tables import ENTRY_BYTES, TOO_LARGE, TableLayout
 from labeldp_compile.rounding.merged_outputs import merge_rare_outputs
 from labeldp_compile.rounding.placed_windows import ShortWordError, place_windows
 from labeldp_compile.rounding.randomized_response import randomized_response
+from labeldp_compile.solve.losses import Floats, loss_of
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget, feasible_outputs
 from labeldp_compile.yaml_model import Number, Strict
 
-Floats = NDArray[np.float64]
 _MERGE_BUDGET = Fraction(1, 10**9)  # of the loss
 _GAP = 1e-9
 # With many labels a coarse level soon comes so close, and needs fewer outputs than the optimum.
@@ -222,16 +221,17 @@ class OptimalUnbiased(Mechanism):
         if self.outputs != "exact":
             outputs = self.outputs.count
         elif self.bias is not None and (self.bias.penalty == 0 or self.bias.sample_size == 1):
-            return most_bins_bytes(k, room)
+            return RRonBins.named().most_table_bytes(domain, epsilon, room)
         most = bucket_grid.COMFORTABLE_ENTRIES
         segments = min(2 * outputs, most + 4)  # a bucket has one end
         return ENTRY_BYTES * (k + most + segments)
 
-    def slow_seconds(self, labels: int, loss: str, epsilon: float) -> float:
-        """The cone program, or the linear one."""
+    def seconds(self, labels: int, loss: str, epsilon: float) -> tuple[float, float]:
+        """At most the cone program, or the linear one."""
+        seconds = self.seconds_a_label * labels
         if self.outputs != "exact":
-            return 5e-8 * labels**2 * self.outputs.count**2
-        return (5e-4 if self.bias is None else 1e-3) * labels
+            return seconds, seconds + 5e-8 * labels**2 * self.outputs.count**2
+        return seconds, seconds + (5e-4 if self.bias is None else 1e-3) * labels
 
     def proof(self, loss: str, labels: int) -> Sequence[Proof]:
         """Duals with slopes; with a budget, biases too."""
@@ -272,7 +272,7 @@ class OptimalUnbiased(Mechanism):
             return Solved(_on_given_outputs(self.outputs, problem, labels, y, prior))
         budget, rule = bias_budget(self.bias)
         if rule.kind == "any":  # bias for nothing: RR-on-Bins is the best of all
-            return build_bins(problem)
+            return RRonBins.named().build(problem)
         solution = solve_optimal_unbiased(
             y,
             prior,
@@ -294,7 +294,7 @@ class OptimalUnbiased(Mechanism):
         domain, epsilon = problem.domain, float(problem.epsilon)
         assert not isinstance(domain, CategoricalDomain)
         if self.outputs == "exact" and bias_budget(self.bias)[1].kind == "any":
-            return rehearse_bins(problem)
+            return RRonBins.named().rehearse(problem)
         labels = domain.exact_labels()
         ends = least_interval(labels, epsilon)
         if self.outputs != "exact":
@@ -382,43 +382,38 @@ def _small(
     def loss(randomizer: WindowRandomizer) -> Fraction:
         return analyse(randomizer).expected_loss(labels, problem.weights, problem.loss)[0]
 
+    def fits(randomizer: WindowRandomizer) -> bool:
+        grid = bucket_grid.choose_grid(randomizer, problem.entries)
+        return grid is not None and problem.fits(randomizer)
+
+    def merged(least: float) -> WindowRandomizer | None:
+        """With no rarer outputs; None if that changes nothing, or does not fit."""
+        v, c = merge_rare_outputs(values, weights, least)
+        if len(v) == len(values):
+            return None
+        try:
+            found = placed(v, c)
+        except ValueError:
+            return None
+        return found if fits(found) else None
+
     if len(values) == 1:  # all weight on one label, and bias elsewhere for nothing: a constant
         rows = [0] * len(labels)
         return randomized_response(values.tolist(), rows, problem.epsilon, problem.word_bits)
     whole = placed(values, weights)
     bearable = loss(whole) * (1 + _MERGE_BUDGET)
-    fitting = [whole] if _fits(problem, whole) else []
+    fitting = [whole] if fits(whole) else []
     for share in _SHARES:
-        v, c = merge_rare_outputs(values, weights, 1 / (share * len(values)))
-        if len(v) == len(values):
-            break
-        merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
-        if merged is not None and _fits(problem, merged):
-            if loss(merged) <= bearable:
-                return merged
-            fitting.append(merged)
+        found = merged(1 / (share * len(values)))
+        if found is not None and loss(found) <= bearable:
+            return found
+        fitting += [] if found is None else [found]
     for entries in _ENTRIES_AN_OUTPUT:
-        if fitting:
-            break
-        v, c = merge_rare_outputs(values, weights, entries / problem.entries)
-        merged = _or_none(lambda v=v, c=c: placed(v, c))  # type: ignore[misc]
-        if merged is not None and _fits(problem, merged):
-            fitting.append(merged)
+        found = None if fitting else merged(entries / problem.entries)
+        fitting += [] if found is None else [found]
     if not fitting:
         raise ValueError(TOO_LARGE)
     return min(fitting, key=loss)
-
-
-def _fits(problem: Problem, randomizer: WindowRandomizer) -> bool:
-    grid = bucket_grid.choose_grid(randomizer, problem.entries)
-    return grid is not None and problem.fits(randomizer)
-
-
-def _or_none(make: Callable[[], WindowRandomizer]) -> WindowRandomizer | None:
-    try:
-        return make()
-    except ValueError:
-        return None
 
 
 def _on_given_outputs(
@@ -446,7 +441,7 @@ def _lp_outputs(
 
     epsilon = float(problem.epsilon)
     values = _given_outputs(outputs, y, epsilon)
-    cost = _loss_matrix(problem.loss, values, y)
+    cost = loss_of(problem.loss, values[None, :], y[:, None])
     solution = solve_lp_grid(y, prior, epsilon, values, cost, observer=problem.observer)
     weights = solution.table.min(axis=0)
     kept = weights > _LEAST_COLUMN * weights.max()
@@ -460,12 +455,3 @@ def _given_outputs(outputs: GivenOutputs, y: Floats, epsilon: float) -> Floats:
         return feasible_outputs(y, epsilon, outputs.grid)
     assert outputs.values is not None
     return np.array(sorted(float(v) for v in outputs.values))
-
-
-def _loss_matrix(loss: str, values: Floats, y: Floats) -> Floats:
-    v, rows = values[None, :], y[:, None]
-    if loss == "squared":
-        return np.asarray(0.5 * (v - rows) ** 2)
-    if loss == "absolute":
-        return np.asarray(np.abs(v - rows))
-    return np.asarray(v - rows * np.log(v))

@@ -17,7 +17,6 @@ from labeldp_compile.mechanisms.problem import DualBound, Problem, Solved
 from labeldp_compile.mechanisms.tables import (
     MAX_CERTIFIED_LABELS,
     TableLayout,
-    window_bytes,
     window_layout,
 )
 from labeldp_compile.rounding.rr_top_k import rr_top_k
@@ -83,10 +82,6 @@ class RRTopK(KeepsLikeliest):
     ) -> list[TableLayout]:
         """One: which labels are kept makes no difference."""
         return [kept_layout(domain.size, self.k, epsilon)]
-
-    def most_table_bytes(self, domain: Domain, epsilon: Fraction, room: int) -> int:
-        """Exactly those."""
-        return window_bytes(rr_top_k(range(domain.size), range(self.k), epsilon))
 
     @classmethod
     def compared(cls, own: Self | None, labels: int, loss: str) -> Iterable[Mechanism]:

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_compile.solve.range_moments import Floats, Ints
+from labeldp_compile.solve.losses import Floats, Ints
 
 Weight = Callable[[Ints, Ints], Floats]
 

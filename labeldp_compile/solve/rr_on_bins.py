@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labeldp_compile.solve.bin_costs import BinCosts, BinLoss, bin_costs, loss_function
+from labeldp_compile.solve.bin_costs import BinCosts, bin_costs
 from labeldp_compile.solve.least_weight_subsequence import Cuts, WeightedRuns
-from labeldp_compile.solve.range_moments import Floats, Ints, LossFunction
+from labeldp_compile.solve.losses import BinLoss, Floats, Ints, loss_of
 
 _DIRECT = 512  # up to this many labels, all bins are weighed
 _BLOCKS = 32  # blocks that the search starts from otherwise
@@ -81,7 +81,7 @@ def solve_rr_on_bins(
     cuts, values = _increasing(costs, cuts)
     values = np.clip(values, y[0], y[-1])
     total = _ratio(costs, float(np.exp(-epsilon)), cuts) * costs.unit + costs.shift
-    bins = _bins_of_all(labels, support, cuts, values, loss_function(loss))
+    bins = _bins_of_all(labels, support, cuts, values, loss)
     return BinsSolution(np.searchsorted(bins, np.arange(values.size)), values, total, iterations)
 
 
@@ -193,9 +193,7 @@ def _increasing(costs: BinCosts, cuts: Ints) -> tuple[Ints, Floats]:
         cuts = cuts[np.concatenate([[True], rising, [True]])]
 
 
-def _bins_of_all(
-    labels: Floats, support: Ints, cuts: Ints, values: Floats, loss: LossFunction
-) -> Ints:
+def _bins_of_all(labels: Floats, support: Ints, cuts: Ints, values: Floats, loss: BinLoss) -> Ints:
     """Bin of every label [k], not decreasing; `cuts` counts the labels in `support` only."""
     bin_of = np.searchsorted(cuts[1:], np.arange(support.size), side="right")
     every = np.arange(labels.size)
@@ -203,7 +201,8 @@ def _bins_of_all(
     below = np.maximum(np.searchsorted(support, every, side="right") - 1, 0)
     upper, lower = bin_of[above], bin_of[below]
     at = np.flatnonzero(lower < upper)
-    up = loss(values[upper[at]], labels[at]) < loss(values[lower[at]], labels[at])
+    above_loss, below_loss = (loss_of(loss, values[b[at]], labels[at]) for b in (upper, lower))
+    up = above_loss < below_loss
     bins = lower
     bins[at[up]] = upper[at[up]]
     # Rounding aside they already rise: who prefers the upper output lies above who does not.

@@ -21,15 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from labeldp_compile.solve.range_moments import Floats, Ints
+from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
 from labeldp_compile.solve.rr_on_bins import BinsSolution
-from labeldp_compile.solve.rr_on_bins_pricing import (
-    Loss,
-    local_minima,
-    loss_of,
-    piece_minima,
-    projected,
-)
+from labeldp_compile.solve.rr_on_bins_pricing import local_minima, piece_minima, projected
 
 _TIGHT = 1e-13  # relative gap at which the search ends
 _CLOSE = 1e-10  # relative gap at which no cuts are added
@@ -42,7 +36,7 @@ _GAP_OF_SHARE, _FEASIBLE = 1e-6, 1e-9  # asked of the linear programs
 
 
 def dual_of_rr_on_bins(
-    labels: Floats, prior: Floats, epsilon: float, loss: Loss, solution: BinsSolution
+    labels: Floats, prior: Floats, epsilon: float, loss: DistanceLoss, solution: BinsSolution
 ) -> NDArray[np.float64]:
     """Find multipliers that prove a bound close to the loss of RR-on-Bins, mostly equal to it.
 
@@ -89,7 +83,7 @@ class _Search:
     """The best multipliers so far, for labels of positive prior."""
 
     def __init__(
-        self, y: Floats, p: Floats, epsilon: float, loss: Loss, values: Floats, bins: Ints
+        self, y: Floats, p: Floats, epsilon: float, loss: DistanceLoss, values: Floats, bins: Ints
     ) -> None:
         self._y, self._p, self._epsilon, self._loss = y, p, epsilon, loss
         self._values, self._bins = values, bins

@@ -9,26 +9,16 @@ Between the roots of the h_y (for the absolute loss, and the labels) F is one qu
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
+from labeldp_compile.solve.losses import DistanceLoss, Floats, loss_of
 from labeldp_compile.solve.optimal_unbiased.pricing import price
-from labeldp_compile.solve.range_moments import Floats
-
-Loss = Literal["squared", "absolute"]
 
 _MINIMA = 64  # of F that one projection deals with
 
 
-def loss_of(loss: Loss, outputs: Floats, labels: Floats) -> Floats:
-    """g(v, y): ½(v − y)² or |v − y|, for outputs and labels that broadcast."""
-    distance = np.abs(outputs - labels)
-    return 0.5 * distance**2 if loss == "squared" else distance
-
-
 def piece_minima(
-    loss: Loss, labels: Floats, prior: Floats, epsilon: float, alpha: Floats
+    loss: DistanceLoss, labels: Floats, prior: Floats, epsilon: float, alpha: Floats
 ) -> tuple[Floats, Floats]:
     """The minimum of F·e^-ε on every piece, and the output where it is taken.
 
@@ -65,7 +55,7 @@ def local_minima(minima: Floats, places: Floats, below: float) -> Floats:
 
 
 def projected(
-    loss: Loss,
+    loss: DistanceLoss,
     labels: Floats,
     prior: Floats,
     epsilon: float,

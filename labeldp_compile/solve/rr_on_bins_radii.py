@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import nnls
 
-from labeldp_compile.solve.range_moments import Floats, Ints
+from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
 from labeldp_compile.solve.rr_on_bins import BinsSolution
-from labeldp_compile.solve.rr_on_bins_pricing import Loss, loss_of
 
 _GROUPS = 8192  # of labels, at most, while radii are looked for
 _MOST_BINS = 1024  # beyond, groups are too coarse
@@ -56,7 +55,7 @@ class Radii:
 
 
 def radii_of_rr_on_bins(
-    labels: Floats, prior: Floats, epsilon: float, loss: Loss, solution: BinsSolution
+    labels: Floats, prior: Floats, epsilon: float, loss: DistanceLoss, solution: BinsSolution
 ) -> Radii | None:
     """Find radii that prove a bound close to the loss of RR-on-Bins; None if there are none.
 
@@ -110,7 +109,7 @@ class _Problem:
     y: Floats
     p: Floats
     epsilon: float
-    loss: Loss
+    loss: DistanceLoss
 
     @property
     def growth(self) -> float:
@@ -172,7 +171,7 @@ class _Search:
     """The best radii so far, for labels in units of their range."""
 
     def __init__(
-        self, y: Floats, p: Floats, epsilon: float, loss: Loss, values: Floats, least: float
+        self, y: Floats, p: Floats, epsilon: float, loss: DistanceLoss, values: Floats, least: float
     ) -> None:
         self._problem = _Problem(y, p, epsilon, loss)
         self._values = values

@@ -19,7 +19,7 @@ from labeldp_compile.mechanisms.tables import (
     TableLayout,
     window_layout,
 )
-from labeldp_compile.rounding.rr_top_k import rr_top_k
+from labeldp_compile.rounding.randomized_response import rr_top_k
 from labeldp_compile.solve.zero_one_dual import dual_of_zero_one
 
 MAX_KEPT_LABELS = 1_000_000

@@ -1,9 +1,13 @@
 """Multipliers that prove RR-on-Bins the best of all ε-DP randomizers: squared and absolute loss.
 
 By Theorem 5 of "Regression with Label Differential Privacy" (Ghazi et al., ICLR 2023) and strong
-duality there are numbers α [k] with F ≥ 0 (see `rr_on_bins_pricing`) whose sum is the loss λ of
-RR-on-Bins. Let bin j have the labels S_j, the output v_j and the cost
-c_j = Σ_y p_y·(1 + E·1[y ∈ S_j])·g(v_j, y), E = e^ε − 1. Complementary slackness says of y in bin j
+duality there are numbers α [k] whose sum is the loss λ of RR-on-Bins, with
+
+    F(v) = Σ_y h_y(v) + E·Σ_y min(h_y(v), 0) ≥ 0 for all real v,
+
+h_y(v) = p_y·g(v, y) − α_y, E = e^ε − 1. Between the roots of the h_y (for the absolute loss, and
+the labels) F is one quadratic or line. Let bin j have the labels S_j, the output v_j and the cost
+c_j = Σ_y p_y·(1 + E·1[y ∈ S_j])·g(v_j, y). Complementary slackness says of y in bin j
 
     p_y·g(v_j, y) ≤ α_y ≤ min over i ≠ j of p_y·g(v_i, y)  and  Σ over S_j of α_y = (c_j − λ)/E.
 
@@ -22,14 +26,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from labeldp_compile.solve.losses import DistanceLoss, Floats, Ints, loss_of
+from labeldp_compile.solve.optimal_unbiased.pricing import price
 from labeldp_compile.solve.rr_on_bins import BinsSolution
-from labeldp_compile.solve.rr_on_bins_pricing import local_minima, piece_minima, projected
 
 _TIGHT = 1e-13  # relative gap at which the search ends
 _CLOSE = 1e-10  # relative gap at which no cuts are added
 _LARGEST = 401  # labels of positive prior; beyond, no linear programs are tried
 _HIGHEST = 200.0  # ε; beyond, e^ε is out of range, and a bound of 0 as good as any
 _PROJECTIONS = 8  # of each point
+_MINIMA = 64  # of F that one projection deals with
 _ROW_ENTRIES = 10**6  # of the system of a projection, at most
 _ROUNDS = 12  # of cuts, at most
 _GAP_OF_SHARE, _FEASIBLE = 1e-6, 1e-9  # asked of the linear programs
@@ -68,6 +73,43 @@ def dual_of_rr_on_bins(
     search = _Search(y / unit, p, epsilon, loss, values, bins)
     alpha[held] = search.run() * (unit**2 if loss == "squared" else unit)
     return alpha
+
+
+def piece_minima(
+    loss: DistanceLoss, labels: Floats, prior: Floats, epsilon: float, alpha: Floats
+) -> tuple[Floats, Floats]:
+    """The minimum of F·e^-ε on every piece, and the output where it is taken.
+
+    Args:
+        loss: "squared" or "absolute".
+        labels: [k] increasing. prior: [k] positive. epsilon: > 0. alpha: [k] multipliers.
+
+    Returns:
+        Two arrays [pieces], outputs not decreasing.
+    """
+    low = float(np.exp(-epsilon))
+    if loss == "squared":
+        found = price(labels, prior, low, alpha, np.zeros_like(alpha))
+        return found.minima, found.places
+    radius = np.maximum(alpha, 0.0) / prior
+    places = np.concatenate([labels, labels - radius, labels + radius])
+    # With b = e^-ε, F·b = Σ b·h + (1 − b)·Σ min(h, 0), where min(h, 0) leaves zero at the lower
+    # root, turns at the label and is zero again from the upper root on. No root: the bends cancel.
+    p = prior.astype(np.longdouble)
+    bends = np.concatenate([2.0 * p, -(1.0 - low) * p, -(1.0 - low) * p])
+    order = np.argsort(places, kind="stable")
+    places, bends = places[order], bends[order]
+    slopes = -low * p.sum() + np.cumsum(bends)
+    first = low * (p @ np.abs(places[0] - labels.astype(np.longdouble)) - alpha.sum())
+    rises = np.concatenate([np.zeros(1, np.longdouble), np.cumsum(slopes[:-1] * np.diff(places))])
+    return (first + rises).astype(np.float64), places
+
+
+def local_minima(minima: Floats, places: Floats, below: float) -> Floats:
+    """Outputs where F has a local minimum under ``below``, given the minima of its pieces."""
+    f = np.concatenate([[np.inf], minima, [np.inf]])
+    least = (f[1:-1] <= f[:-2]) & (f[1:-1] <= f[2:]) & (minima < below)
+    return np.unique(places[least])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +158,7 @@ class _Search:
 
     def _try(self, alpha: Floats) -> bool:
         """Lower α until F ≥ 0, keep it if it is the best; whether the best is tight."""
-        minima, _ = piece_minima(self._loss, self._y, self._p, self._epsilon, alpha)
+        minima, _ = self._minima(alpha)
         # Taking δ from every α adds δ·(k + E) at least to a negative F.
         short = max(0.0, -float(minima.min())) * np.exp(self._epsilon)
         lowered = alpha - short / (alpha.size + self._e)
@@ -178,8 +220,7 @@ class _Search:
             alpha = self._largest_share(box, member, np.column_stack([rows, scale]), most)
             if self._try(alpha) or self._project(box, alpha):
                 return
-            minima, places = piece_minima(self._loss, y, p, self._epsilon, alpha)
-            outputs = local_minima(minima, places, 0.0)
+            outputs = local_minima(*self._minima(alpha), 0.0)
             if outputs.size == 0:
                 return
 
@@ -206,16 +247,28 @@ class _Search:
         solver = clarabel.DefaultSolver(square, objective, matrix, right, cones, settings)
         return np.asarray(solver.solve().x)[:k] * unit
 
+    def _minima(self, alpha: Floats) -> tuple[Floats, Floats]:
+        return piece_minima(self._loss, self._y, self._p, self._epsilon, alpha)
+
     def _project(self, box: _Box, alpha: Floats) -> bool:
-        """Try nearby points where the minima of F are 0; whether the best is close to tight."""
+        """Try nearby points where the minima of F are 0; whether the best is close to tight.
+
+        α moves until F = 0 where it has negative minima, given the labels with negative h there, as
+        little as it can, measured by how far a multiplier may go. That is the right move where no
+        optimal α leaves F positive, because equally good bins exist.
+        """
         weight = np.maximum(np.minimum(alpha - box.low, box.high - alpha), 0.0)
         rows = (np.arange(self._values.size)[:, None] == self._bins).astype(np.float64)
         below = -_TIGHT * self._lambda * np.exp(-self._epsilon)
         for _ in range(_PROJECTIONS):
             if self._tight(_CLOSE) or rows.size > _ROW_ENTRIES:
                 break
-            alpha, rows = projected(
-                self._loss, self._y, self._p, self._epsilon, alpha, weight, rows, below
-            )
+            outputs = local_minima(*self._minima(alpha), below)[:_MINIMA]
+            h = self._p * loss_of(self._loss, outputs[:, None], self._y) - alpha
+            f = h.sum(axis=1) + self._e * np.minimum(h, 0.0).sum(axis=1)
+            lacking = np.concatenate([np.zeros(rows.shape[0]), f / self._e])
+            rows = np.concatenate([rows, (h < 0).astype(np.float64)])
+            move = np.linalg.lstsq(rows * weight, lacking, rcond=1e-10)[0]
+            alpha = alpha + weight * move
             self._try(alpha)
         return self._tight(_CLOSE)

@@ -1,7 +1,7 @@
 """Radii that prove RR-on-Bins close to the best of all ε-DP randomizers, however many labels.
 
 A label y has a radius r_y in the place of a multiplier: α_y = p_y·g(r_y), g(r) = ½r² or r, and
-F ≥ 0 (see `rr_on_bins_pricing`) proves a loss of at least Σα. The radii lie on lines between few
+F ≥ 0 (see `rr_on_bins_dual`) proves a loss of at least Σα. The radii lie on lines between few
 labels, so that they fit into a file (``labeldp_verify.analysis.radius_bound``).
 
 By complementary slackness r_y lies between the distances to the nearest and to the second nearest

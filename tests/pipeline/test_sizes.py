@@ -15,8 +15,7 @@ from labeldp_compile.ledger import create_ledger, read_entries, set_budget
 from labeldp_compile.mechanisms import rr_on_bins
 from labeldp_compile.pipeline import compile_spec
 from labeldp_compile.planning import plan_spec
-from labeldp_compile.rounding.randomized_response import randomized_response
-from labeldp_compile.rounding.rr_top_k import rr_top_k
+from labeldp_compile.rounding.randomized_response import randomized_response, rr_top_k
 from labeldp_compile.solve.rr_on_bins import BinsSolution
 
 SPEC = """

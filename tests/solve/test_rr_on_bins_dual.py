@@ -14,8 +14,7 @@ from labeldp_verify.analysis.lower_bound import dual_is_feasible
 
 from labeldp_compile.solve import rr_on_bins_dual
 from labeldp_compile.solve.rr_on_bins import solve_rr_on_bins
-from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins
-from labeldp_compile.solve.rr_on_bins_pricing import piece_minima
+from labeldp_compile.solve.rr_on_bins_dual import dual_of_rr_on_bins, piece_minima
 
 LOSSES = ("squared", "absolute")
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)

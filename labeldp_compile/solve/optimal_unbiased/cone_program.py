@@ -89,21 +89,20 @@ def solve_cones(
         away = problem.labels[guards.labels] - value
         right = np.concatenate([right, 0.5 * problem.prior[guards.labels] * away**2])
         cones = [*cones, clarabel.NonnegativeConeT(value.size)]
-    bias = bias_rows(problem)
-    matrix = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], bias.extra))])
-    matrix = sparse.vstack([matrix, bias.rows], "csc")
-    square = sparse.diags(np.concatenate([np.zeros(2 * k), bias.square]), format="csc")
+    cost, square, rows, more = bias_rows(problem)
+    matrix = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], cost.size))])
+    matrix = sparse.vstack([matrix, rows], "csc")
 
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
     solver = clarabel.DefaultSolver(
-        square,
-        np.concatenate([-objective(problem), bias.cost]),
+        sparse.diags(np.concatenate([np.zeros(2 * k), square]), format="csc"),
+        np.concatenate([-objective(problem), cost]),
         matrix,
-        np.concatenate([right, np.zeros(bias.rows.shape[0])]),
-        [*cones, *bias.cones],
+        np.concatenate([right, np.zeros(rows.shape[0])]),
+        [*cones, *more],
         settings,
     )
     out = solver.solve()

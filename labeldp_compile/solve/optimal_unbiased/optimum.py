@@ -14,7 +14,6 @@ from labeldp_compile.solve.optimal_unbiased.levels import predicted_means
 from labeldp_compile.solve.optimal_unbiased.problem import (
     BiasBudget,
     Program,
-    check_inputs,
     deciding_labels,
     reference_losses,
 )
@@ -71,9 +70,9 @@ def solve_optimal_unbiased(
     """Find the ε-DP randomizer of least squared loss among those with the wanted means.
 
     Args:
-        labels: [k] strictly increasing, k >= 2.
-        prior: [k] nonnegative, normalised here.
-        epsilon: privacy parameter, tried from 0.01 to 20.
+        labels: [k] finite, strictly increasing, k >= 2.
+        prior: [k] nonnegative, not all zero, normalised here.
+        epsilon: privacy parameter > 0, tried from 0.01 to 20.
         bias: how far means may be from labels; not at all by default.
         tolerance: relative gap at which to stop.
         observer: told a line per step.
@@ -81,11 +80,9 @@ def solve_optimal_unbiased(
     Returns:
         The best mechanism found and the best bound found. ``gap`` says how far apart they are; it
         is at most ``tolerance`` unless floating point stopped the search earlier.
-
-    Raises:
-        ValueError: if labels, prior, ε or the bias budget make no sense.
     """
-    y, p = check_inputs(labels, prior, epsilon)
+    y, p = np.asarray(labels, np.float64), np.asarray(prior, np.float64)
+    p = p / p.sum()
     low = float(np.exp(-epsilon))
     # Centred for accuracy; the problem is invariant.
     centre = 0.5 * float(y[0] + y[-1])

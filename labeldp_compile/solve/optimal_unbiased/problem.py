@@ -25,14 +25,6 @@ class BiasBudget:
     most: float | None = None
     penalty: float | None = None
 
-    def __post_init__(self) -> None:
-        """Check the values."""
-        if self.most is not None and self.penalty is not None:
-            raise ValueError("a bias budget has a largest bias or a penalty, not both")
-        for name, value in (("largest bias", self.most), ("penalty", self.penalty)):
-            if value is not None and not (value >= 0 and np.isfinite(value)):
-                raise ValueError(f"the {name} must be a finite number >= 0, not {value}")
-
     @property
     def unbiased(self) -> bool:
         """Whether the means must equal the labels."""
@@ -79,29 +71,6 @@ class Program:
         return Program(
             self.labels / unit, self.prior, self.low, BiasBudget(most, self.bias.penalty)
         )
-
-
-def check_inputs(
-    labels: NDArray[np.floating] | Ints, prior: NDArray[np.floating], epsilon: float
-) -> tuple[Floats, Floats]:
-    """Return labels and normalised prior as float64.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
-    y = np.asarray(labels, np.float64)
-    p = np.asarray(prior, np.float64)
-    if y.ndim != 1 or y.size < 2:
-        raise ValueError("labels must be a one-dimensional array of at least two numbers")
-    if p.shape != y.shape:
-        raise ValueError(f"the prior has shape {p.shape}, the labels {y.shape}")
-    if not np.isfinite(y).all() or not (np.diff(y) > 0).all():
-        raise ValueError("labels must be finite and strictly increasing")
-    if not np.isfinite(p).all() or (p < 0).any() or not p.sum() > 0:
-        raise ValueError("the prior must be finite, nonnegative and not all zero")
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"epsilon must be a finite number > 0, not {epsilon}")
-    return y, p / p.sum()
 
 
 def deciding_labels(problem: Program, negligible: float) -> Ints:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve.optimal_unbiased.certificate import Bound, prove
-from labeldp_compile.solve.optimal_unbiased.completion import complete
+from labeldp_compile.solve.optimal_unbiased.certificate import Bound, complete, prove
 from labeldp_compile.solve.optimal_unbiased.cone_program import Guards, solve_cones
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,

@@ -9,9 +9,13 @@ from scipy.optimize import linprog
 
 from labeldp_compile.errors import InputError
 from labeldp_compile.observer import Observer
-from labeldp_compile.solve import highs
-from labeldp_compile.solve.highs import TimeLimitError, UnsolvedError, solve_linear_program
-from labeldp_compile.solve.optimal_unbiased.lp_grid import solve_lp_grid
+from labeldp_compile.solve.optimal_unbiased import lp_grid
+from labeldp_compile.solve.optimal_unbiased.lp_grid import (
+    TimeLimitError,
+    UnsolvedError,
+    solve_linear_program,
+    solve_lp_grid,
+)
 from labeldp_compile.solve.optimal_unbiased.problem import feasible_outputs
 
 
@@ -66,7 +70,7 @@ def test_minima_far_below_the_tolerance_are_right(epsilon, loss):
 
 
 def test_progress_is_told(limit):
-    limit(highs, "_BETWEEN_LINES", 1e-4)
+    limit(lp_grid, "_BETWEEN_LINES", 1e-4)
     lines = []
     solve_lp_grid(*problem(30, 60, 1.0), observer=Observer(step=lines.append))
     assert lines[0] == "linear program of 1,860 rows and 1,860 columns"
@@ -75,7 +79,7 @@ def test_progress_is_told(limit):
 
 
 def test_an_interrupt_ends_it_and_leaves_no_thread(limit):
-    limit(highs, "_BETWEEN_LINES", 1e-4)
+    limit(lp_grid, "_BETWEEN_LINES", 1e-4)
     before = set(threading.enumerate())
 
     def interrupt(line):
@@ -89,7 +93,7 @@ def test_an_interrupt_ends_it_and_leaves_no_thread(limit):
 
 
 def test_a_time_limit_is_one_clear_error(limit):
-    limit(highs, "TIME_LIMIT", 1e-3)
+    limit(lp_grid, "TIME_LIMIT", 1e-3)
     message = (
         r"^a linear program of 1,860 rows and 1,860 columns was not solved in 0.001 s: give fewer"
     )
@@ -107,6 +111,6 @@ def test_what_has_no_optimum_says_so():
     labels, prior, _, values, losses = problem(4, 9, 1.0)
     with pytest.raises(ValueError, match="out of HiGHS's range"):
         solve_lp_grid(labels, prior, 60.0, values, losses)
-    unbounded = highs.sparse.csc_matrix(np.array([[1.0, -1.0]]))
+    unbounded = lp_grid.sparse.csc_matrix(np.array([[1.0, -1.0]]))
     with pytest.raises(UnsolvedError, match="HiGHS says"):
         solve_linear_program(np.array([-1.0, 0.0]), unbounded, np.zeros(1), np.zeros(1))

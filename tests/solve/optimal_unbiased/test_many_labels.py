@@ -7,10 +7,9 @@ from scipy import sparse
 from labeldp_compile.observer import Observer
 from labeldp_compile.solve.optimal_unbiased import descent as descent_module
 from labeldp_compile.solve.optimal_unbiased import refine as refine_module
-from labeldp_compile.solve.optimal_unbiased.interior_point import solve_near
+from labeldp_compile.solve.optimal_unbiased.interior_point import NewtonMatrix, solve_near
 from labeldp_compile.solve.optimal_unbiased.intervals import all_intervals, beside
 from labeldp_compile.solve.optimal_unbiased.levels import coarsen, moved_along
-from labeldp_compile.solve.optimal_unbiased.newton_matrix import NewtonMatrix
 from labeldp_compile.solve.optimal_unbiased.optimum import solve_optimal_unbiased
 from labeldp_compile.solve.optimal_unbiased.polish import solve_system
 from labeldp_compile.solve.optimal_unbiased.pricing import price

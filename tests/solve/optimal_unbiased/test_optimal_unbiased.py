@@ -277,32 +277,6 @@ def test_windows_never_lose_to_the_assignment_of_the_cone_program():
     assert placed == pytest.approx(own, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("labels", "prior", "epsilon"),
-    [
-        ([1.0], [1.0], 1.0),
-        ([1.0, 1.0], [0.5, 0.5], 1.0),
-        ([2.0, 1.0], [0.5, 0.5], 1.0),
-        ([1.0, np.nan], [0.5, 0.5], 1.0),
-        ([1.0, 2.0], [0.5, -0.5], 1.0),
-        ([1.0, 2.0], [0.0, 0.0], 1.0),
-        ([1.0, 2.0], [0.5, 0.3, 0.2], 1.0),
-        ([1.0, 2.0], [0.5, 0.5], 0.0),
-        ([1.0, 2.0], [0.5, 0.5], np.inf),
-    ],
-)
-def test_bad_input(labels, prior, epsilon):
-    with pytest.raises(ValueError, match=r"labels|prior|epsilon"):
-        solve_optimal_unbiased(np.array(labels), np.array(prior), epsilon)
-
-
-def test_bias_budget_checks():
-    with pytest.raises(ValueError, match="not both"):
-        BiasBudget(most=1.0, penalty=1.0)
-    with pytest.raises(ValueError, match="largest bias"):
-        BiasBudget(most=-1.0)
-
-
 @pytest.mark.parametrize("kind", ["uniform", "spiked"])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_bias_budget_between_unbiased_and_free(kind, epsilon):

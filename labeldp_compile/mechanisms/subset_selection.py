@@ -23,7 +23,8 @@ from labeldp_compile.mechanisms.problem import Problem, Solved
 from labeldp_compile.mechanisms.tables import TableLayout, response_layout, table_layout
 from labeldp_compile.rounding.randomized_response import randomized_response
 from labeldp_compile.rounding.subset_selection import subset_selection
-from labeldp_compile.solve.block_designs import BlockDesign, Candidate, best_candidate
+from labeldp_compile.solve.block_designs.choice import best_candidate
+from labeldp_compile.solve.block_designs.design import BlockDesign, Candidate
 
 MAX_CLASSES = 1024  # of which a table takes as many sets, and twice as many
 

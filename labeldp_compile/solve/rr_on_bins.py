@@ -33,14 +33,11 @@ class BinsSolution:
         starts: [d] index of the first label in each bin, increasing; starts[0] == 0.
         values: [d] output of each bin, in label units, strictly increasing.
         loss: noisy label loss E ℓ(output, label) under the prior, in units of the loss.
-        iterations: Dinkelbach iterations over single labels, with the one that confirms the
-            optimum; those over blocks of labels are not counted.
     """
 
     starts: Ints
     values: Floats
     loss: float
-    iterations: int
 
 
 def solve_rr_on_bins(
@@ -76,12 +73,11 @@ def solve_rr_on_bins(
     support = np.flatnonzero(prior > np.finfo(np.float64).tiny)
     y, p = labels[support], prior[support]
     costs = bin_costs(loss, y, p / p.sum(), epsilon)
-    cuts, iterations = _Search(costs, epsilon).run()
-    cuts, values = _increasing(costs, cuts)
+    cuts, values = _increasing(costs, _Search(costs, epsilon).run())
     values = np.clip(values, y[0], y[-1])
     total = _ratio(costs, float(np.exp(-epsilon)), cuts) * costs.unit + costs.shift
     bins = _bins_of_all(labels, support, cuts, values, loss)
-    return BinsSolution(np.searchsorted(bins, np.arange(values.size)), values, total, iterations)
+    return BinsSolution(np.searchsorted(bins, np.arange(values.size)), values, total)
 
 
 def _ratio(costs: BinCosts, b: float, cuts: Ints) -> float:
@@ -104,10 +100,10 @@ class _Search:
         self._cuts = np.array([0, costs.size])
         self._lowest = costs.base
 
-    def run(self) -> tuple[Ints, int]:
-        """Cuts [d + 1] of the best bins, and the number of iterations."""
+    def run(self) -> Ints:
+        """Cuts [d + 1] of the best bins."""
         if self._lowest <= 0.0 or self._one_bin_is_best():
-            return self._cuts, 0
+            return self._cuts
         size = self._costs.size
         cuts = Cuts.blocks(size, size if size <= _DIRECT else _BLOCKS)
         while not cuts.exact:
@@ -119,8 +115,8 @@ class _Search:
             budget = self._lowest * (self._stay * (1.0 + _SLACK) + _TIE)
             runs = WeightedRuns(cuts, self._costs.excess)
             cuts = runs.narrow(self._penalty(self._lowest), budget)
-        iterations = self._iterate(cuts)
-        return self._cuts, iterations
+        self._iterate(cuts)
+        return self._cuts
 
     def _one_bin_is_best(self) -> bool:
         """Whether some cheap argument says that no bins beat a constant.
@@ -146,13 +142,11 @@ class _Search:
         self._cuts, self._lowest = cuts, ratio
         return True
 
-    def _iterate(self, cuts: Cuts) -> int:
-        """Find the best of the given cuts, one position a block; count the iterations."""
+    def _iterate(self, cuts: Cuts) -> None:
+        """Find the best of the given cuts, one position a block."""
         runs = WeightedRuns(cuts, self._costs.excess)
-        iterations = 0
         improved = True
         while improved:
-            iterations += 1
             # A λ lower by the tie makes every bin cost a little more: ties go to fewer bins.
             paths = runs.shortest(self._penalty(self._lowest * (1.0 - _TIE)))
             best = cuts.first[paths.best()]
@@ -160,7 +154,6 @@ class _Search:
         tied = _ratio(self._costs, self._b, best) <= self._lowest * (1.0 + 10.0 * _TIE)
         if tied and best.size < self._cuts.size:
             self._cuts = best
-        return iterations
 
 
 def _increasing(costs: BinCosts, cuts: Ints) -> tuple[Ints, Floats]:

@@ -12,9 +12,14 @@ import pytest
 from labeldp_verify.analysis.bounds import exp_lower
 from labeldp_verify.analysis.sets import least_share_noise
 
-from labeldp_compile.solve.block_designs import best_design, noise
-from labeldp_compile.solve.block_designs.choice import _small, catalogue, singletons, subsets
-from labeldp_compile.solve.block_designs.design import relative
+from labeldp_compile.solve.block_designs.choice import (
+    _small,
+    best_candidate,
+    catalogue,
+    singletons,
+    subsets,
+)
+from labeldp_compile.solve.block_designs.design import noise, relative
 from labeldp_compile.solve.block_designs.finite_field import field, prime_powers
 from labeldp_compile.solve.block_designs.residues import cyclotomic, quartic, twin_primes
 from labeldp_compile.solve.block_designs.spaces import affine_spaces, lines, projective_spaces
@@ -36,6 +41,10 @@ FAMILIES = {
 def room(classes):
     """The blocks that a table of two million entries has room for."""
     return 1 << ((1 << 21) // classes).bit_length() - 1
+
+
+def best_design(classes, ratio, most):
+    return best_candidate(classes, ratio, most).design(classes)
 
 
 def counts(blocks):

@@ -13,7 +13,6 @@ from math import comb
 import numpy as np
 
 from labeldp_compile.solve.block_designs.design import (
-    BlockDesign,
     Blocks,
     Candidate,
     half,
@@ -53,18 +52,14 @@ def _all(classes: int, size: int) -> Candidate:
     return Candidate(name, classes, blocks, replication, pairs, build, symmetric=True)
 
 
-def best_design(classes: int, ratio: Fraction, max_blocks: int) -> BlockDesign:
+def best_candidate(classes: int, ratio: Fraction, max_blocks: int) -> Candidate:
     """The design of least noise on k classes at ``ratio`` E > 1, with at most so many blocks.
 
     Of those within 1/2000 of the least noise, the one with the fewest blocks. Blocks that
-    hold no class, or all, are left out. Raises ValueError for fewer than two classes, a ratio of at
-    most 1, and fewer blocks than classes: a design has at least as many (Fisher 1940).
+    hold no class, or all, are left out when it is built. Raises ValueError for fewer than two
+    classes, a ratio of at most 1, and fewer blocks than classes: a design has at least as many
+    (Fisher 1940).
     """
-    return best_candidate(classes, ratio, max_blocks).design(classes)
-
-
-def best_candidate(classes: int, ratio: Fraction, max_blocks: int) -> Candidate:
-    """The same by its parameters, before it is built."""
     if classes < 2 or ratio <= 1:
         raise ValueError("a private set needs two or more classes, and a ratio above 1")
     if max_blocks < classes:

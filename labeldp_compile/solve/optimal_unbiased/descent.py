@@ -8,7 +8,7 @@ that, too: with many labels a certified gap small enough is reached long before 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +19,6 @@ from labeldp_compile.solve.optimal_unbiased.interior_point import solve_near
 from labeldp_compile.solve.optimal_unbiased.intervals import (
     Floats,
     Intervals,
-    Ints,
     beside,
     join,
     neighbourhood,
@@ -37,7 +36,7 @@ from labeldp_compile.solve.optimal_unbiased.search import Found, Search
 from labeldp_compile.solve.optimal_unbiased.windows import (
     ExtraLine,
     Point,
-    column_means,
+    as_windows,
     extra_line,
     place_windows,
     placed_loss,
@@ -65,6 +64,11 @@ class _Solution:
         """The same in other units."""
         line = extra_line(self.line.values / unit, self.line.weights, low)
         return line, self.means / unit, self.alpha / unit**2, self.beta / unit
+
+    def point(self, unit: float, low: float) -> tuple[Point, Floats]:
+        """Its columns and multipliers in other units, and the means."""
+        line, means, alpha, beta = self.scaled(unit, low)
+        return Point(window_columns(line, place_windows(line, means), low), alpha, beta), means
 
 
 def descend(
@@ -116,9 +120,7 @@ def _finish(
     """On all labels: price and add, until the gap is certified or nothing more helps."""
     further = no_intervals()
     for turn in range(_PRICINGS + 1):
-        line, means, alpha, beta = solution.scaled(unit, problem.low)
-        columns = window_columns(line, place_windows(line, means), problem.low)
-        point = Point(columns, alpha, beta)
+        point, means = solution.point(unit, problem.low)
         search.offer(point, means)
         if search.gap <= search.tolerance:
             return
@@ -151,30 +153,19 @@ def _solved(
     k, low = fine.k, fine.low
     unit = _unit(fine, guess.line, guess.means)
     problem = fine.scaled(unit)
-    line, means, alpha, beta = guess.scaled(unit, low)
-    path = window_columns(line, place_windows(line, means), low)
+    start, _ = guess.point(unit, low)
+    path = start.columns
     # Under a budget labels may share a window, and both its ends move at once.
     if fine.bias.unbiased:
         close = beside(path.intervals, k)
     else:
         close = neighbourhood(path.intervals, k, _RADIUS)
-    near = join(k, close, further)
-    weights = np.zeros(len(near))
-    weights[_positions(near, path.intervals, k)] = path.weights
-    found = solve_near(problem, near, weights, alpha, beta, accuracy)
+    start = replace(start, columns=path.among(join(k, close, further), k))
+    found = solve_near(problem, start, accuracy)
     if found is None:
         wide = join(k, neighbourhood(path.intervals, k, _COLD_RADIUS), further)
         found = solve_cones(problem, wide, accuracy)
-    columns = found.columns
-    observer.step(f"level of {k} labels: {len(columns)} intervals, {found.how}")
-    # As windows: exact means, at most two outputs a label.
-    line = extra_line(columns.values, columns.weights, low)
-    means = problem.allowed(column_means(columns, k, low))
-    columns = window_columns(line, place_windows(line, means), low)
+    observer.step(f"level of {k} labels: {len(found.columns)} intervals, {found.how}")
+    columns, means = as_windows(problem, found.columns)
     line = extra_line(columns.values * unit, columns.weights, low)
     return _Solution(line, means * unit, found.alpha * unit**2, found.beta * unit)
-
-
-def _positions(among: Intervals, some: Intervals, k: int) -> Ints:
-    keys = among.first * k + among.last
-    return np.searchsorted(keys, some.first * k + some.last).astype(np.int64)

@@ -26,7 +26,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from labeldp_compile.solve.optimal_unbiased.bias_terms import BACK, bias_barrier, reach
-from labeldp_compile.solve.optimal_unbiased.intervals import Floats, Intervals
+from labeldp_compile.solve.optimal_unbiased.intervals import Floats
 from labeldp_compile.solve.optimal_unbiased.problem import Program
 from labeldp_compile.solve.optimal_unbiased.quadratics import (
     from_prefix,
@@ -118,45 +118,32 @@ class NewtonMatrix:
         return sparse.csc_matrix((values, pattern.indices, pattern.indptr), pattern.shape)
 
 
-def solve_near(
-    problem: Program,
-    intervals: Intervals,
-    weights: Floats,
-    alpha: Floats,
-    beta: Floats,
-    tolerance: float,
-) -> Point | None:
-    """Solve over the given intervals only.
+def solve_near(problem: Program, start: Point, tolerance: float) -> Point | None:
+    """Solve over the intervals of a guess only.
 
     Args:
         problem: in units in which the loss is about 1/2; a penalty of bias must not be 0.
-        intervals: the columns, among them a feasible mechanism.
-        weights: [m] guessed high entries g >= 0. alpha, beta: [k] guessed multipliers.
+        start: a guess, whose columns hold a feasible mechanism; values play no part.
         tolerance: gap at which to stop.
 
     Returns:
         The last point, or None where rounding or a bad guess stopped the method.
     """
     with np.errstate(all="ignore"):
-        return _Method(problem, intervals, weights, alpha, beta).run(tolerance)
+        return _Method(problem, start).run(tolerance)
 
 
 class _Method:
-    def __init__(
-        self,
-        problem: Program,
-        intervals: Intervals,
-        weights: Floats,
-        alpha: Floats,
-        beta: Floats,
-    ) -> None:
-        self._problem, self._intervals = problem, intervals
-        self._quad = quadratics(problem, intervals)
+    def __init__(self, problem: Program, start: Point) -> None:
+        weights = start.columns.weights
+        self._problem, self._intervals = problem, start.columns.intervals
+        self._quad = quadratics(problem, self._intervals)
         self._across = self._quad.operator
         self._back = self._across.T.tocsr()
         self._gain = objective(problem)
         self._each = per_label(problem.k, problem.low)
-        self._x = np.concatenate([to_prefix(alpha, problem.low), to_prefix(beta, problem.low)])
+        low = problem.low
+        self._x = np.concatenate([to_prefix(start.alpha, low), to_prefix(start.beta, low)])
         touch, _ = self._quad.touch(self._x)
         centre = _GAP / weights.size
         slack = np.minimum(centre / np.maximum(weights, 1e-300), np.maximum(touch, _GAP))

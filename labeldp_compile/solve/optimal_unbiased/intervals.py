@@ -32,6 +32,10 @@ class Intervals:
         """Return the number of intervals."""
         return int(self.first.size)
 
+    def keys(self, k: int) -> Ints:
+        """Return a number for each, by which they are sorted among those of k labels."""
+        return self.first * np.int64(k) + self.last
+
     def take(self, keep: NDArray[np.bool_] | Ints) -> Intervals:
         """Return the intervals picked by a mask or by positions."""
         return Intervals(self.first[keep], self.last[keep])

@@ -27,12 +27,12 @@ from labeldp_compile.solve.optimal_unbiased.windows import (
     Columns,
     ExtraLine,
     Point,
+    as_windows,
     column_means,
     extra_line,
     place_windows,
     placed_loss,
     widen,
-    window_columns,
 )
 
 _ROUNDS = 6  # cone programs at most
@@ -160,11 +160,7 @@ class Search:
 
     def _start(self, cones: Point, sliver: float) -> Point:
         """Return the columns that the cone program seems to use."""
-        problem, low = self.problem, self.problem.low
-        found = cones.columns.used()
-        line = extra_line(found.values, found.weights, low)
-        means = problem.allowed(column_means(found, problem.k, low))
-        columns = window_columns(line, place_windows(line, means), low)
+        columns, means = as_windows(self.problem, cones.columns.used())
         point = replace(cones, columns=columns)
         self.offer(point, means)
         return self._thick(point, sliver)
@@ -236,7 +232,8 @@ class Search:
             if self.gap <= self.tolerance or len(new) == 0 or idle == _IDLE:
                 break
             missing = join(k, missing, new)
-            point = replace(polished, columns=_enlarge(polished.columns, new, k))
+            both = join(k, polished.columns.intervals, new)
+            point = replace(polished, columns=polished.columns.among(both, k))
         return missing
 
     def offer(self, point: Point, means: Floats) -> bool:
@@ -296,13 +293,3 @@ def response_point(problem: Program) -> Point:
     weights = np.full(k, 1.0 / (1.0 + low * (k - 1)))
     columns = Columns(singletons(k), weights, values.astype(np.float64))
     return Point(columns, alpha.astype(np.float64), beta.astype(np.float64))
-
-
-def _enlarge(columns: Columns, new: Intervals, k: int) -> Columns:
-    """Return the columns with new ones of weight zero; the order is that of the intervals."""
-    both = join(k, columns.intervals, new)
-    key = both.first * k + both.last
-    at = np.searchsorted(key, columns.intervals.first * k + columns.intervals.last)
-    weights, values = np.zeros(len(both)), np.zeros(len(both))
-    weights[at], values[at] = columns.weights, columns.values
-    return Columns(both, weights, values)

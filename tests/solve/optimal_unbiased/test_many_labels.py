@@ -16,6 +16,8 @@ from labeldp_compile.solve.optimal_unbiased.pricing import price
 from labeldp_compile.solve.optimal_unbiased.problem import BiasBudget
 from labeldp_compile.solve.optimal_unbiased.quadratics import quadratics
 from labeldp_compile.solve.optimal_unbiased.windows import (
+    Columns,
+    Point,
     extra_line,
     place_windows,
     placed_loss,
@@ -53,8 +55,8 @@ def test_the_interior_point_finds_the_optimum_over_all_intervals(kind, epsilon):
     problem = problem_of(kind, 24, epsilon)
     best = solve_optimal_unbiased(problem.labels, problem.prior, epsilon, tolerance=1e-11)
     every = all_intervals(24)
-    alpha = np.full(24, -1.0)
-    found = solve_near(problem, every, np.full(len(every), 1e-3), alpha, np.zeros(24), 1e-10)
+    columns = Columns(every, np.full(len(every), 1e-3), np.zeros(len(every)))
+    found = solve_near(problem, Point(columns, np.full(24, -1.0), np.zeros(24)), 1e-10)
     assert found is not None
     bound = found.alpha.sum() + found.beta @ problem.labels
     assert bound == pytest.approx(best.loss, rel=1e-8)
@@ -68,7 +70,8 @@ def test_a_start_without_a_mechanism_is_given_up():
     problem = problem_of("uniform", 30, 1.0)
     # Intervals of one length away from the ends: no mechanism has only these.
     few = all_intervals(30).take(np.array([40, 41]))
-    assert solve_near(problem, few, np.ones(2), np.zeros(30), np.zeros(30), 1e-9) is None
+    start = Point(Columns(few, np.ones(2), np.zeros(2)), np.zeros(30), np.zeros(30))
+    assert solve_near(problem, start, 1e-9) is None
 
 
 @pytest.mark.parametrize("kind", ["uniform", "spiked", "sparse"])
